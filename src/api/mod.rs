@@ -1,7 +1,7 @@
 //! Merchants' API, a file a resource: parsing of the request, checks, the command, and the answer.
 //!
-//! It knows the transport ([`web`]) and the JSON views ([`web::views`]). It knows nothing
-//! of the operators' API.
+//! It knows the transport ([`web`]) and the JSON views ([`web::views`]). Of the
+//! operators' API it uses the payer of the sandbox alone ([`ops::sandbox::pay`]).
 
 pub mod anticipation;
 pub mod app;

@@ -44,7 +44,7 @@ struct Anticipation {
 }
 
 /// The anticipations of a recipient, and the debts that it paid back.
-pub fn of_recipient(desk: &Arc<Desk>, visit: &Visit, ledger: LedgerId) -> Result<Markup, Problem> {
+pub(crate) fn of_recipient(desk: &Arc<Desk>, visit: &Visit, ledger: LedgerId) -> Result<Markup, Problem> {
     let Listed { total, items } = desk.engine.entries(ledger, 0, ENTRIES_MAX)?;
     let (mut anticipations, mut debts) = (Vec::new(), Vec::new());
     for found in items {
@@ -119,7 +119,7 @@ fn debts_card(visit: &Visit, rows: &[(Position, Timestamp, PaidBack)]) -> Markup
 
 /// The splits of a charge that its recipients' statements list: whose, what is left of each, and
 /// when it becomes or became available.
-pub fn of_charge(
+pub(crate) fn of_charge(
     engine: &Engine,
     visit: &Visit,
     charge: &Charge,

@@ -15,13 +15,13 @@ const SCRIPT: &str = include_str!("console.js");
 const ICON: &str = include_str!("icon.svg");
 
 /// The path of the style sheet.
-pub static STYLE_PATH: LazyLock<String> = LazyLock::new(|| path("console", STYLE, "css"));
+pub(crate) static STYLE_PATH: LazyLock<String> = LazyLock::new(|| path("console", STYLE, "css"));
 
 /// Where the script is served. The path has a digest of it, so that browsers keep it for good.
-pub static SCRIPT_PATH: LazyLock<String> = LazyLock::new(|| path("console", SCRIPT, "js"));
+pub(crate) static SCRIPT_PATH: LazyLock<String> = LazyLock::new(|| path("console", SCRIPT, "js"));
 
 /// Where the icon is served; its path has a digest too.
-pub static ICON_PATH: LazyLock<String> = LazyLock::new(|| path("icon", ICON, "svg"));
+pub(crate) static ICON_PATH: LazyLock<String> = LazyLock::new(|| path("icon", ICON, "svg"));
 
 fn path(name: &str, content: &str, ending: &str) -> String {
     let digest = Sha256::digest(content.as_bytes());
@@ -30,7 +30,7 @@ fn path(name: &str, content: &str, ending: &str) -> String {
 }
 
 /// An asset by its name; every other name is unknown.
-pub async fn asset(Path(name): Path<String>) -> Result<Response, Problem> {
+pub(crate) async fn asset(Path(name): Path<String>) -> Result<Response, Problem> {
     let assets = [
         (&*STYLE_PATH, "text/css; charset=utf-8", STYLE),
         (&*SCRIPT_PATH, "text/javascript; charset=utf-8", SCRIPT),

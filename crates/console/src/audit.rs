@@ -24,7 +24,7 @@ use web::reply::query;
 const ROWS_A_PAGE: u64 = 50;
 
 /// Page of the audit trail, newest first.
-pub async fn list(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
+pub(crate) async fn list(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
     visit.answer(screen(&desk, &visit, &parts))
 }
 

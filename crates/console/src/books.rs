@@ -42,7 +42,12 @@ const BLOCKS_A_PAGE: usize = 10;
 const ENTRIES_A_PAGE: u64 = 20;
 
 /// The page of a Record.
-pub async fn record(State(desk): State<Arc<Desk>>, visit: Visit, PathId(name): PathId, parts: Parts) -> Response {
+pub(crate) async fn record(
+    State(desk): State<Arc<Desk>>,
+    visit: Visit,
+    PathId(name): PathId,
+    parts: Parts,
+) -> Response {
     visit.answer(record_screen(&desk, &visit, &name, &parts))
 }
 
@@ -134,7 +139,12 @@ fn owner_link(desk: &Desk, visit: &Visit, record: &Record, owner: &str) -> Marku
 }
 
 /// The page of a ledger: its accounts, and its entries, newest first.
-pub async fn ledger(State(desk): State<Arc<Desk>>, visit: Visit, PathId(name): PathId, parts: Parts) -> Response {
+pub(crate) async fn ledger(
+    State(desk): State<Arc<Desk>>,
+    visit: Visit,
+    PathId(name): PathId,
+    parts: Parts,
+) -> Response {
     visit.answer(ledger_screen(&desk, &visit, &name, &parts).await)
 }
 
@@ -192,7 +202,11 @@ async fn ledger_screen(desk: &Desk, visit: &Visit, name: &str, parts: &Parts) ->
 }
 
 /// The form that asks for the books of a day, with the parameters that it keeps.
-pub fn day_form(visit: &Visit, given: &[(String, String)], preserved: &[&'static str]) -> Result<Markup, Problem> {
+pub(crate) fn day_form(
+    visit: &Visit,
+    given: &[(String, String)],
+    preserved: &[&'static str],
+) -> Result<Markup, Problem> {
     let date = optional(given, "date")?;
     Ok(html! {
         form.filters {
@@ -210,7 +224,7 @@ pub fn day_form(visit: &Visit, given: &[(String, String)], preserved: &[&'static
 }
 
 /// Accounts with the sums of both sides and the balance.
-pub fn balance_table(visit: &Visit, rows: Vec<(Markup, Balance)>) -> Markup {
+pub(crate) fn balance_table(visit: &Visit, rows: Vec<(Markup, Balance)>) -> Markup {
     let mut sum = Balance::default();
     rows.iter().for_each(|(_, balance)| sum.add(*balance));
     balance_table_of(visit, rows, sum)
@@ -249,7 +263,7 @@ fn balance_table_of(visit: &Visit, rows: Vec<(Markup, Balance)>, sum: Balance) -
 }
 
 /// The journal: its newest blocks, or those before a Record.
-pub async fn journal(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
+pub(crate) async fn journal(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
     visit.answer(journal_screen(&desk, &visit, &parts))
 }
 

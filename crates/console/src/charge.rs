@@ -43,7 +43,7 @@ const RECORDS_A_PAGE: u64 = 20;
 const POSTINGS_MAX: usize = 60;
 
 /// The page of a charge.
-pub async fn show(State(desk): State<Arc<Desk>>, visit: Visit, PathId(txid): PathId, parts: Parts) -> Response {
+pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, PathId(txid): PathId, parts: Parts) -> Response {
     visit.answer(screen(&desk, &visit, &txid, &parts))
 }
 

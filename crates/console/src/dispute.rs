@@ -29,7 +29,7 @@ use web::reply::query;
 const POSTINGS_MAX: usize = 120;
 
 /// The form on the page of a charge: how much, and the kind that its method has.
-pub fn form(visit: &Visit, txid: &str, method: PaymentMethod) -> Markup {
+pub(crate) fn form(visit: &Visit, txid: &str, method: PaymentMethod) -> Markup {
     html! {
         @if visit.may(Role::Decide) {
             section.card aria-labelledby="dispute" {
@@ -54,7 +54,12 @@ pub fn form(visit: &Visit, txid: &str, method: PaymentMethod) -> Markup {
 }
 
 /// The entries that a dispute will book, and the form that opens it.
-pub async fn confirm(State(desk): State<Arc<Desk>>, visit: Visit, PathId(txid): PathId, parts: Parts) -> Response {
+pub(crate) async fn confirm(
+    State(desk): State<Arc<Desk>>,
+    visit: Visit,
+    PathId(txid): PathId,
+    parts: Parts,
+) -> Response {
     let made = screen(&desk, &visit, &txid, &parts).await;
     visit.answer(made)
 }
@@ -88,7 +93,7 @@ async fn screen(desk: &Desk, visit: &Visit, txid: &str, parts: &Parts) -> Result
 }
 
 /// Opens the dispute, as the route of `/ops` does.
-pub async fn open(
+pub(crate) async fn open(
     State(desk): State<Arc<Desk>>,
     PathId(txid): PathId,
     PostedForm { visit, form }: PostedForm,

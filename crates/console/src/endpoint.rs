@@ -31,7 +31,7 @@ use web::problem::Problem;
 use web::session::FormOutcome;
 
 /// Page of an API key.
-pub async fn show(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
+pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
     visit.answer(screen(&desk, &visit, &id, &parts))
 }
 
@@ -128,7 +128,7 @@ fn tries(desk: &Desk, visit: &Visit, group: GroupNumber, key: ObjectId) -> Resul
 }
 
 /// Delivers events again that were given up, as `POST /ops/endpoints/{id}/redeliver` does.
-pub async fn send_all_again(
+pub(crate) async fn send_all_again(
     State(desk): State<Arc<Desk>>,
     PathId(id): PathId,
     PostedForm { visit, form }: PostedForm,
@@ -144,7 +144,7 @@ pub async fn send_all_again(
 }
 
 /// Sets the address, as the route of `/ops` does.
-pub async fn set_address(
+pub(crate) async fn set_address(
     State(desk): State<Arc<Desk>>,
     PathId(id): PathId,
     PostedForm { visit, form }: PostedForm,
@@ -161,7 +161,7 @@ pub async fn set_address(
 }
 
 /// Makes a new webhook secret and shows it, as the route of `/ops` does.
-pub async fn rotate(
+pub(crate) async fn rotate(
     State(desk): State<Arc<Desk>>,
     PathId(id): PathId,
     PostedForm { visit, form }: PostedForm,

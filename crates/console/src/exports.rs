@@ -16,7 +16,7 @@ use web::problem::{Code, Problem};
 use web::reply::query;
 
 /// Form that asks for an export.
-pub async fn form(visit: Visit) -> Response {
+pub(crate) async fn form(visit: Visit) -> Response {
     if let Err(problem) = visit.whole() {
         return visit.answer(Err(problem));
     }
@@ -39,7 +39,7 @@ pub async fn form(visit: Visit) -> Response {
 }
 
 /// File of the export that the form asked for.
-pub async fn file(State(desk): State<Arc<Desk>>, visit: Visit, mut parts: Parts) -> Response {
+pub(crate) async fn file(State(desk): State<Arc<Desk>>, visit: Visit, mut parts: Parts) -> Response {
     let made = async {
         visit.whole()?;
         parts.uri = given_only(&parts)?;

@@ -27,7 +27,7 @@ use web::views::recipient::{find_recipient, recipient_id};
 use webhooks::event::OutboxEvent;
 
 /// Leads to the page of what is named.
-pub async fn find(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
+pub(crate) async fn find(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
     let found = query(&parts).and_then(|pairs| {
         let name = single(&pairs, "q")?.unwrap_or_default().trim().to_owned();
         Ok((name, Problem::new(Code::NotFound).says(visit.say(words::FOUND_NOTHING))))

@@ -8,7 +8,7 @@ const TEXT_MAX: usize = 40;
 
 /// The body of a page, and whether its texts were cut: what people wrote stands in `bdi` elements,
 /// and only a page that would be too long has it cut.
-pub fn fitting(body: &str) -> (String, bool) {
+pub(crate) fn fitting(body: &str) -> (String, bool) {
     if body.len() <= BODY_MAX {
         return (body.to_owned(), false);
     }

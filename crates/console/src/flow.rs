@@ -10,7 +10,7 @@ use crate::words::{self, Word};
 use web::language::Language;
 
 /// An amount of a charge and who gets it.
-pub struct ChargePart {
+pub(crate) struct ChargePart {
     /// Who gets it.
     pub name: String,
     /// Where the name leads, if anywhere.
@@ -25,7 +25,7 @@ pub struct ChargePart {
 
 /// Whose part it is; each has a color.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PartOf {
+pub(crate) enum PartOf {
     /// The merchant.
     Seller,
     /// A recipient of a split.
@@ -45,7 +45,7 @@ impl PartOf {
 }
 
 /// The charge that is drawn.
-pub struct Flow<'a> {
+pub(crate) struct Flow<'a> {
     /// The heading, which names the picture.
     pub heading: Word,
     /// Who takes the money from the payer.
@@ -73,7 +73,7 @@ const ROWS_MAX: usize = 20;
 const TOLD_MAX: usize = 40;
 
 /// The picture and its table.
-pub fn drawn(language: Language, flow: &Flow<'_>) -> Markup {
+pub(crate) fn drawn(language: Language, flow: &Flow<'_>) -> Markup {
     let say = |word: Word| word.text(language);
     html! {
         section.card aria-labelledby="flow" {

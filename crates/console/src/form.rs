@@ -11,7 +11,7 @@ use web::problem::Problem;
 use web::reply::single;
 
 /// A hidden idempotency key. Without randomness there is none, and the form is sent without.
-pub fn hidden_key() -> Markup {
+pub(crate) fn hidden_key() -> Markup {
     let key = stocked_random_bytes::<16>().map(|bytes| URL_SAFE_NO_PAD.encode(bytes)).unwrap_or_default();
     html! { input type="hidden" name="key" value=(key); }
 }
@@ -22,7 +22,7 @@ pub fn hidden_key() -> Markup {
 /// There are two decimals or none. Two digits behind the last point or comma are the decimals in
 /// both languages, and the other sign may part thousands. Without decimals, only the language's own
 /// sign parts thousands, so that `1.234` is no amount in English.
-pub fn centavos(language: Language, text: &str) -> Option<i64> {
+pub(crate) fn centavos(language: Language, text: &str) -> Option<i64> {
     let text = text.trim();
     let text = text.strip_prefix("R$").unwrap_or(text).trim_start();
     let (whole, part, parts_thousands) = match text.rfind([',', '.']) {
@@ -50,15 +50,15 @@ fn is_digits(text: &str) -> bool {
 }
 
 /// The value of a parameter; `None` if it is absent or, as a form sends it, empty.
-pub fn optional<'a>(pairs: &'a [(String, String)], name: &'static str) -> Result<Option<&'a str>, Problem> {
+pub(crate) fn optional<'a>(pairs: &'a [(String, String)], name: &'static str) -> Result<Option<&'a str>, Problem> {
     Ok(single(pairs, name)?.filter(|value| !value.is_empty()))
 }
 
 /// The overview.
-pub const HOME: &str = "/console";
+pub(crate) const HOME: &str = "/console";
 
 /// The page that a form names, where it is one of the console; the overview otherwise.
-pub fn inside(next: &str) -> &str {
+pub(crate) fn inside(next: &str) -> &str {
     let is_plain = next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
     let is_ours = next == HOME || next.starts_with("/console/") || next.starts_with("/console?");
     if is_plain && is_ours { next } else { HOME }

@@ -19,7 +19,7 @@ use web::language::Language;
 use web::problem::{Problem, failed};
 
 /// Page of the service's health.
-pub async fn show(State(desk): State<Arc<Desk>>, visit: Visit) -> Response {
+pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit) -> Response {
     visit.answer(screen(&desk, &visit))
 }
 

@@ -34,7 +34,7 @@ use web::views::house_entry::{HouseEntryView, OperatorEntry, debt_accounts};
 const WAITING_MAX: usize = 40;
 
 /// Page of the house ledger.
-pub async fn show(State(desk): State<Arc<Desk>>, visit: Visit) -> Response {
+pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit) -> Response {
     let made = screen(&desk, &visit).await;
     visit.answer(made)
 }
@@ -183,7 +183,7 @@ fn reason_and_reference(visit: &Visit, prefix: &str) -> Markup {
 }
 
 /// Asks for an entry, as the route of `/ops` does.
-pub async fn ask(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
+pub(crate) async fn ask(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
     let asked = async {
         visit.operator.require(Role::Decide)?;
         visit.whole()?;

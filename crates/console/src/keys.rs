@@ -26,7 +26,7 @@ use web::problem::{Code, Problem, failed};
 const ANSWER_MAX: usize = 64 * 1024;
 
 /// The form of a new merchant.
-pub async fn new_merchant(visit: Visit) -> Response {
+pub(crate) async fn new_merchant(visit: Visit) -> Response {
     let made = visit.operator.require(Role::Admin).and_then(|()| visit.whole()).map(|()| {
         let field = |name: &'static str, word: Word, most: u16, is_required: bool| {
             html! {
@@ -55,7 +55,7 @@ fn choice(name: &'static str, text: &str) -> Markup {
 }
 
 /// Takes the form that opens a merchant, and leads to the merchant's page.
-pub async fn open_merchant(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
+pub(crate) async fn open_merchant(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
     let opened = async {
         visit.whole()?;
         let mut body = Map::new();
@@ -84,7 +84,7 @@ fn led_to(visit: &Visit, merchant: Option<&str>) -> Response {
 }
 
 /// Makes an API key and shows it, once.
-pub async fn create(
+pub(crate) async fn create(
     State(desk): State<Arc<Desk>>,
     PathId(id): PathId,
     PostedForm { visit, form }: PostedForm,
@@ -118,7 +118,7 @@ fn shown_once(visit: &Visit, merchant: &str, made: &Value) -> Result<Screen, Pro
 }
 
 /// The page that shows a new webhook secret, once.
-pub fn shown_secret(visit: &Visit, key: &str, secret: &str) -> Screen {
+pub(crate) fn shown_secret(visit: &Visit, key: &str, secret: &str) -> Screen {
     let body = html! {
         section.card aria-label=(visit.say(words::WEBHOOK_SECRET)) {
             p.warning role="status" { (visit.say(words::SHOWN_ONCE)) }
@@ -131,7 +131,7 @@ pub fn shown_secret(visit: &Visit, key: &str, secret: &str) -> Screen {
 }
 
 /// Revokes an API key.
-pub async fn revoke(
+pub(crate) async fn revoke(
     State(desk): State<Arc<Desk>>,
     PathId(id): PathId,
     PostedForm { visit, form }: PostedForm,
@@ -156,7 +156,7 @@ fn is_of_id(byte: u8) -> bool {
 }
 
 /// The form of a new key.
-pub fn key_form(visit: &Visit, merchant: &str) -> Markup {
+pub(crate) fn key_form(visit: &Visit, merchant: &str) -> Markup {
     html! {
         @if visit.may(Role::Admin) {
             form method="post" action={"/console/merchants/" (merchant) "/keys"} {
@@ -170,7 +170,7 @@ pub fn key_form(visit: &Visit, merchant: &str) -> Markup {
 }
 
 /// The form that revokes a key.
-pub fn revoke_form(visit: &Visit, merchant: &str, key: &str) -> Markup {
+pub(crate) fn revoke_form(visit: &Visit, merchant: &str, key: &str) -> Markup {
     html! {
         @if visit.may(Role::Admin) {
             form.inline method="post" action={"/console/keys/" (key) "/revoke"} {
@@ -184,13 +184,13 @@ pub fn revoke_form(visit: &Visit, merchant: &str, key: &str) -> Markup {
 }
 
 /// The operator of a visit, who may do everything.
-pub fn admin(visit: &Visit) -> Result<Admin, Problem> {
+pub(crate) fn admin(visit: &Visit) -> Result<Admin, Problem> {
     visit.operator.require(Role::Admin)?;
     Ok(Admin(visit.operator.clone()))
 }
 
 /// The JSON of an answer of a route of `/ops`.
-pub async fn json_of(answer: Response) -> Result<Value, Problem> {
+pub(crate) async fn json_of(answer: Response) -> Result<Value, Problem> {
     let bytes = to_bytes(answer.into_body(), ANSWER_MAX).await.map_err(failed)?;
     serde_json::from_slice(&bytes).map_err(failed)
 }

@@ -31,7 +31,7 @@ const ITEMS_MAX: usize = 20;
 const POSTINGS_MAX: usize = 120;
 
 /// The items and what the decision on each will book.
-pub async fn confirm(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
+pub(crate) async fn confirm(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
     let made = screen(&desk, &visit, &parts).await;
     visit.answer(made)
 }
@@ -114,7 +114,7 @@ fn chosen(desk: &Desk, visit: &Visit, pairs: &[(String, String)]) -> Result<Vec<
 }
 
 /// Takes the decisions, and says how each ended.
-pub async fn decide(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
+pub(crate) async fn decide(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
     let made = decided(&desk, &visit, &form).await;
     visit.answer(made)
 }

@@ -45,7 +45,7 @@ const KEYS_A_PAGE: u64 = 20;
 /// List of merchants, newest first.
 ///
 /// In the scope of one merchant it is the merchant's page.
-pub async fn list(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
+pub(crate) async fn list(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
     if let Scope::Merchant(_, id) = visit.scope {
         return Redirect::to(&visit.scope.of_path(&format!("/console/merchants/{}", id.uuid()))).into_response();
     }
@@ -99,7 +99,7 @@ fn named(name: &str) -> &str {
 }
 
 /// One merchant.
-pub async fn one(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
+pub(crate) async fn one(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
     let made = one_screen(&desk, &visit, &id, &parts).await;
     visit.answer(made)
 }
@@ -178,9 +178,9 @@ fn fees(visit: &Visit, fees: &Fees) -> Markup {
 
 /// What becomes of splits that leave the seller nothing, as the interface names it: without the
 /// guard, and with it.
-pub const SPLIT_GUARDS: [(&str, Word); 2] = [("none", words::SPLIT_GUARD_NONE), ("net", words::SPLIT_GUARD_NET)];
+pub(crate) const SPLIT_GUARDS: [(&str, Word); 2] = [("none", words::SPLIT_GUARD_NONE), ("net", words::SPLIT_GUARD_NET)];
 /// Of what the MDR is taken, as the interface names it: of the total, and of the seller's part.
-pub const MDR_BASES: [(&str, Word); 2] = [("total", words::MDR_TOTAL), ("seller_gross", words::MDR_SELLER)];
+pub(crate) const MDR_BASES: [(&str, Word); 2] = [("total", words::MDR_TOTAL), ("seller_gross", words::MDR_SELLER)];
 
 fn options(visit: &Visit, row: &MerchantRow) -> Markup {
     let (settings, options) = (&row.settings, &row.settings.options);
@@ -256,7 +256,7 @@ fn keys(desk: &Desk, visit: &Visit, group: GroupNumber, parts: &Parts) -> Result
 }
 
 /// The minute of a key's last use.
-pub fn last_used(visit: &Visit, at: Option<&str>) -> Markup {
+pub(crate) fn last_used(visit: &Visit, at: Option<&str>) -> Markup {
     html! { @match at { Some(at) => (show::text_moment(visit.language, at)), None => "—" } }
 }
 
@@ -268,7 +268,7 @@ const STATUSES: [(&str, Word); 4] = [
 ];
 
 /// The charges of a merchant, newest first, by status, method and day.
-pub async fn charges(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
+pub(crate) async fn charges(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
     visit.answer(charges_screen(&desk, &visit, &id, &parts))
 }
 

@@ -26,7 +26,7 @@ use web::reply::query;
 const A_PAGE: usize = 50;
 
 /// Page of the newest charges. Those of one merchant have a page of their own.
-pub async fn charges(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
+pub(crate) async fn charges(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
     if let Scope::Merchant(_, id) = visit.scope {
         return Redirect::to(&visit.scope.of_path(&format!("/console/merchants/{}/charges", id.uuid())))
             .into_response();

@@ -20,7 +20,7 @@ use ops::queue;
 use web::language::Language;
 
 /// The overview. That of one merchant is the merchant's page.
-pub async fn show(State(desk): State<Arc<Desk>>, visit: Visit) -> Response {
+pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit) -> Response {
     if let Scope::Merchant(_, id) = visit.scope {
         return Redirect::to(&visit.scope.of_path(&format!("/console/merchants/{}", id.uuid()))).into_response();
     }

@@ -34,11 +34,11 @@ use web::session::Sessions;
 use web::session::{FormOutcome, secret_of};
 
 /// The field of the session's form token.
-pub const FORM_TOKEN: &str = "form_token";
+pub(crate) const FORM_TOKEN: &str = "form_token";
 
 /// Where a page belongs in the list of sections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Section {
+pub(crate) enum Section {
     /// How everything stands.
     Overview,
     /// Charges of all merchants.
@@ -84,7 +84,7 @@ const SECTIONS: &[(Section, Word, &str, bool)] = &[
 ];
 
 /// A page without its frame.
-pub struct Screen {
+pub(crate) struct Screen {
     /// Its place.
     pub section: Section,
     /// Its heading and title.
@@ -94,7 +94,7 @@ pub struct Screen {
 }
 
 /// A request of an operator who is signed in, whose token still opens.
-pub struct Visit {
+pub(crate) struct Visit {
     /// The operator, with the present role.
     pub operator: Operator,
     /// The language of the answer.
@@ -197,28 +197,23 @@ fn without(uri: &Uri, parameter: &str) -> String {
 
 impl Visit {
     /// A text in the visit's language.
-    pub fn say(&self, word: Word) -> &'static str {
+    pub(crate) fn say(&self, word: Word) -> &'static str {
         word.text(self.language)
     }
 
-    /// Path and query of the page.
-    pub fn here(&self) -> &str {
-        &self.here
-    }
-
     /// The token that every form of the session carries.
-    pub fn form_token(&self) -> &str {
+    pub(crate) fn form_token(&self) -> &str {
         &self.form_token
     }
 
     /// The same visit, of a form that was sent.
-    pub fn of_form(self, sent: SentForm) -> Self {
+    pub(crate) fn of_form(self, sent: SentForm) -> Self {
         Self { sent: Some(sent), ..self }
     }
 
     /// The hidden fields of a form that does something: the form token, the key that makes a form
     /// sent twice one request, and the page of the form.
-    pub fn form_fields(&self) -> Markup {
+    pub(crate) fn form_fields(&self) -> Markup {
         html! { (self.token_field()) (hidden_key()) input type="hidden" name=(PAGE) value=(self.here); }
     }
 
@@ -228,28 +223,28 @@ impl Visit {
     }
 
     /// An amount in the visit's language.
-    pub fn money(&self, centavos: impl Into<i128>) -> String {
+    pub(crate) fn money(&self, centavos: impl Into<i128>) -> String {
         show::money(self.language, centavos.into())
     }
 
     /// Whether the operator may do what needs this role.
-    pub fn may(&self, needed: Role) -> bool {
+    pub(crate) fn may(&self, needed: Role) -> bool {
         self.operator.role >= needed
     }
 
     /// Refuses what does not belong to the scope: it is not there.
-    pub fn sees(&self, group: Option<GroupNumber>) -> Result<(), Problem> {
+    pub(crate) fn sees(&self, group: Option<GroupNumber>) -> Result<(), Problem> {
         if self.scope.has(group) { Ok(()) } else { Err(Problem::new(Code::NotFound)) }
     }
 
     /// Refuses a page that has no part for one merchant, in the scope of one.
-    pub fn whole(&self) -> Result<(), Problem> {
+    pub(crate) fn whole(&self) -> Result<(), Problem> {
         self.sees(None)
     }
 
     /// The answer to a form: it leads to the page that says, once, what the form did, or shows the
     /// problem that the form met. The path has no query.
-    pub fn done<T>(&self, made: Result<T, Problem>, path: &str, what: FormOutcome) -> Response {
+    pub(crate) fn done<T>(&self, made: Result<T, Problem>, path: &str, what: FormOutcome) -> Response {
         if let Err(problem) = made {
             return self.answer(Err(problem));
         }
@@ -272,7 +267,7 @@ impl Visit {
 
     /// The answer of a screen, or of the problem that it met. A table of the screen that is asked
     /// for as CSV is the answer instead.
-    pub fn answer(&self, made: Result<Screen, Problem>) -> Response {
+    pub(crate) fn answer(&self, made: Result<Screen, Problem>) -> Response {
         let made = match (made, self.csv) {
             (Ok(screen), Some(place)) => match table::file(&screen.body.0, place, self.language) {
                 Some(file) => return file,
@@ -324,7 +319,7 @@ impl Visit {
     }
 
     /// A screen in its frame.
-    pub fn page(&self, status: StatusCode, screen: &Screen) -> Response {
+    pub(crate) fn page(&self, status: StatusCode, screen: &Screen) -> Response {
         let (body, is_cut) = fitting(&table::with_links(&screen.body.0, &self.here));
         let page = frame(
             self.language,
@@ -432,7 +427,7 @@ impl Visit {
 }
 
 /// A page that needs no session: the sign-in, and refusals before it.
-pub fn plain_page(language: Language, status: StatusCode, title: &str, body: Markup) -> Response {
+pub(crate) fn plain_page(language: Language, status: StatusCode, title: &str, body: Markup) -> Response {
     let page = frame(
         language,
         title,
@@ -444,7 +439,7 @@ pub fn plain_page(language: Language, status: StatusCode, title: &str, body: Mar
 }
 
 /// The page of a problem of a form that has no session.
-pub fn plain_refusal(language: Language, problem: &Problem) -> Response {
+pub(crate) fn plain_refusal(language: Language, problem: &Problem) -> Response {
     let body = html! {
         @if let Some(reason) = show::reason(language, problem) { p.dim { (reason) } }
         p { code { (problem.code().row().code) } }
@@ -477,13 +472,13 @@ fn html_answer(status: StatusCode, page: Markup) -> Response {
 }
 
 /// The language that a link of the page asks for (`?lang=en`).
-pub fn asked_language(parts: &Parts) -> Option<Language> {
+pub(crate) fn asked_language(parts: &Parts) -> Option<Language> {
     let pairs = query(parts).ok()?;
     single(&pairs, "lang").ok().flatten().and_then(Language::tagged)
 }
 
 /// The language that a page offers beside its own.
-pub fn other(language: Language) -> Language {
+pub(crate) fn other(language: Language) -> Language {
     match language {
         Language::Portuguese => Language::English,
         Language::English => Language::Portuguese,
@@ -510,6 +505,6 @@ fn to_sign_in(parts: &Parts) -> Response {
 }
 
 /// A path of the console that is none.
-pub async fn unknown(visit: Visit) -> Response {
+pub(crate) async fn unknown(visit: Visit) -> Response {
     visit.answer(Err(Problem::new(Code::NotFound)))
 }

@@ -12,19 +12,19 @@ use web::problem::Problem;
 use web::reply::{Page, number};
 
 /// The part of a list that an address asks for: `rows` rows, or fewer where it asks for fewer.
-pub fn part(pairs: &[(String, String)], rows: u64) -> Result<Page, Problem> {
+pub(crate) fn part(pairs: &[(String, String)], rows: u64) -> Result<Page, Problem> {
     let page = Page::read(pairs, rows)?;
     Ok(Page { per_page: page.per_page.min(rows), ..page })
 }
 
 /// The part of a second list of a page, whose number is another parameter.
-pub fn part_named(pairs: &[(String, String)], name: &'static str, rows: u64) -> Result<Page, Problem> {
+pub(crate) fn part_named(pairs: &[(String, String)], name: &'static str, rows: u64) -> Result<Page, Problem> {
     Ok(Page { page: number(pairs, name, 1..=u64::from(u32::MAX))?.unwrap_or(1), per_page: rows })
 }
 
 /// Links to the parts before and after this one of a list whose newest come first, with the other
 /// parameters as they are. An empty list says so.
-pub fn pager(visit: &Visit, parts: &Parts, page: Page, total: u64) -> Markup {
+pub(crate) fn pager(visit: &Visit, parts: &Parts, page: Page, total: u64) -> Markup {
     html! {
         @if total == 0 { p.dim { (visit.say(words::NOTHING)) } }
         (links(visit, parts, "page", page, total, [words::NEWER, words::OLDER]))
@@ -32,7 +32,7 @@ pub fn pager(visit: &Visit, parts: &Parts, page: Page, total: u64) -> Markup {
 }
 
 /// The same for a list whose part is the parameter `name`, in any order.
-pub fn pager_named(visit: &Visit, parts: &Parts, name: &str, page: Page, total: u64) -> Markup {
+pub(crate) fn pager_named(visit: &Visit, parts: &Parts, name: &str, page: Page, total: u64) -> Markup {
     links(visit, parts, name, page, total, [words::EARLIER, words::FOLLOWING])
 }
 
@@ -60,13 +60,13 @@ fn links(visit: &Visit, parts: &Parts, name: &str, page: Page, total: u64, [befo
 }
 
 /// The places of a part of a list of some length.
-pub fn range(length: usize, page: Page) -> Range<usize> {
+pub(crate) fn range(length: usize, page: Page) -> Range<usize> {
     let from = usize::try_from(page.skip()).unwrap_or(usize::MAX).min(length);
     from..from.saturating_add(page.count()).min(length)
 }
 
 /// The items of a part of a list that is in memory.
-pub fn items<T>(list: &[T], page: Page) -> &[T] {
+pub(crate) fn items<T>(list: &[T], page: Page) -> &[T] {
     &list[range(list.len(), page)]
 }
 

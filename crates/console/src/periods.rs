@@ -38,7 +38,7 @@ use web::session::FormOutcome;
 const MONTHS_A_PAGE: u64 = 24;
 
 /// The months that are over, newest first, and a link to the current month.
-pub async fn list(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
+pub(crate) async fn list(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
     visit.answer(list_screen(&desk, &visit, &parts))
 }
 
@@ -90,7 +90,7 @@ fn name(language: Language, month: Month) -> String {
 }
 
 /// One month.
-pub async fn one(State(desk): State<Arc<Desk>>, visit: Visit, PathId(period): PathId) -> Response {
+pub(crate) async fn one(State(desk): State<Arc<Desk>>, visit: Visit, PathId(period): PathId) -> Response {
     let made = screen(&desk, &visit, &period).await;
     visit.answer(made)
 }
@@ -214,7 +214,7 @@ fn closing(visit: &Visit, period: &PeriodView, is_over: bool) -> Markup {
 }
 
 /// Asks for the closing of a month or carries it out, as the route of `/ops` does.
-pub async fn close(
+pub(crate) async fn close(
     State(desk): State<Arc<Desk>>,
     PathId(period): PathId,
     PostedForm { visit, form }: PostedForm,

@@ -47,7 +47,7 @@ const QUERIES: &[(&str, &[&str])] = &[
 
 /// Refuses parameters that a page does not take: a misspelt one would show something else than was
 /// asked for.
-pub fn known_query(parts: &Parts) -> Result<(), Problem> {
+pub(crate) fn known_query(parts: &Parts) -> Result<(), Problem> {
     let path = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let of_page = QUERIES.iter().find(|(known, _)| *known == path);
     of_page.map_or(Ok(()), |(_, names)| only(&query(parts)?, &[names, &OF_ALL_PAGES[..]].concat()))

@@ -38,7 +38,7 @@ const ITEMS_A_PAGE: u64 = 50;
 const POSTINGS_MAX: usize = 60;
 
 /// List of the items that wait, oldest first.
-pub async fn list(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
+pub(crate) async fn list(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
     visit.answer(list_screen(&desk, &visit, &parts))
 }
 
@@ -111,7 +111,7 @@ fn table(desk: &Desk, visit: &Visit, items: &[QueueItem]) -> Markup {
 }
 
 /// A link to a merchant by its name; nothing for the house.
-pub fn merchant_link(desk: &Desk, visit: &Visit, id: Option<&str>) -> Markup {
+pub(crate) fn merchant_link(desk: &Desk, visit: &Visit, id: Option<&str>) -> Markup {
     let Some(id) = id else { return html! {} };
     let group = merchants::find(desk, id).ok();
     let name = group.map(|group| show::owner_name(&desk.engine, visit.language, ledger::id::LedgerId::Merchant(group)));
@@ -153,7 +153,7 @@ fn settlement(visit: &Visit, item: &QueueItem) -> Markup {
 }
 
 /// Takes an operator's word, as the route of `/ops` does.
-pub async fn settle(
+pub(crate) async fn settle(
     State(desk): State<Arc<Desk>>,
     PathId(id): PathId,
     PostedForm { visit, form }: PostedForm,
@@ -186,7 +186,7 @@ fn of_what(visit: &Visit, item: &QueueItem) -> Markup {
 
 /// What an item is, in words. Of the entries, those of a merchant's group are write-offs and
 /// returns of withdrawals.
-pub fn item_word(item: &QueueItem) -> Word {
+pub(crate) fn item_word(item: &QueueItem) -> Word {
     match (item.kind, &item.merchant_id) {
         ("entry", None) => words::HOUSE_ENTRY,
         ("entry", Some(_)) if item.withdrawal.is_some() => words::RETURN_ENTRY,
@@ -196,7 +196,7 @@ pub fn item_word(item: &QueueItem) -> Word {
 }
 
 /// The kind of an item in words.
-pub fn kind_word(kind: &str) -> Word {
+pub(crate) fn kind_word(kind: &str) -> Word {
     match kind {
         "recipient" => words::RECIPIENT,
         "withdrawal" => words::WITHDRAWAL,
@@ -209,7 +209,7 @@ pub fn kind_word(kind: &str) -> Word {
 }
 
 /// One item: what it is, and both decisions with their entries.
-pub async fn item(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId) -> Response {
+pub(crate) async fn item(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId) -> Response {
     visit.answer(item_screen(&desk, &visit, &id).await)
 }
 
@@ -328,7 +328,7 @@ fn decision(desk: &Desk, visit: &Visit, item: &QueueItem, verdict: Verdict, step
 }
 
 /// When a Record of a preview is booked, in words.
-pub fn follows_word(follows: Follows) -> Word {
+pub(crate) fn follows_word(follows: Follows) -> Word {
     match follows {
         Follows::Decision => words::BOOKS_AT_ONCE,
         Follows::Transfer => words::BOOKS_AT_TRANSFER,
@@ -336,7 +336,7 @@ pub fn follows_word(follows: Follows) -> Word {
 }
 
 /// A verdict in words, by the kind of what it is on.
-pub fn verdict_word(kind: &str, verdict: Verdict) -> Word {
+pub(crate) fn verdict_word(kind: &str, verdict: Verdict) -> Word {
     match (kind, verdict) {
         ("dispute", Verdict::Approve) => words::ACCEPT,
         ("dispute", Verdict::Reject) => words::RELEASE,
@@ -346,7 +346,7 @@ pub fn verdict_word(kind: &str, verdict: Verdict) -> Word {
 }
 
 /// Takes a decision, as the route of `/ops` does.
-pub async fn decide(
+pub(crate) async fn decide(
     State(desk): State<Arc<Desk>>,
     PathId(id): PathId,
     PostedForm { visit, form }: PostedForm,
@@ -366,7 +366,7 @@ pub async fn decide(
 }
 
 /// A decision that an operator takes, as a form has it.
-pub struct OperatorDecision<'a> {
+pub(crate) struct OperatorDecision<'a> {
     /// The kind of the item, as the queue names it.
     pub kind: &'a str,
     /// The item's id.
@@ -382,7 +382,7 @@ pub struct OperatorDecision<'a> {
 }
 
 /// Takes a decision where the item's merchant is.
-pub async fn take(desk: &Arc<Desk>, visit: &Visit, taken: &OperatorDecision<'_>) -> Result<(), Problem> {
+pub(crate) async fn take(desk: &Arc<Desk>, visit: &Visit, taken: &OperatorDecision<'_>) -> Result<(), Problem> {
     visit.operator.require(Role::Decide)?;
     visit.sees(ObjectId::parse(taken.id).map(|id| desk.engine.ids().group(id)))?;
     let decision = Decision {

@@ -33,7 +33,7 @@ const WITHDRAWALS_A_PAGE: u64 = 20;
 const SPLITS_A_PAGE: u64 = 20;
 
 /// Page of one recipient.
-pub async fn show(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
+pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
     visit.answer(screen(&desk, &visit, &id, &parts).await)
 }
 

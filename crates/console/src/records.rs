@@ -19,7 +19,7 @@ use web::problem::Problem;
 const RECORDS_OF_BLOCK_MAX: usize = 12;
 
 /// The facts of a Record in words, each once.
-pub fn facts_of(language: Language, record: &Record) -> String {
+pub(crate) fn facts_of(language: Language, record: &Record) -> String {
     let mut facts: Vec<&str> = Vec::new();
     for fact in record.events.iter().map(|event| words::fact(event).text(language)) {
         if !facts.contains(&fact) {
@@ -30,13 +30,13 @@ pub fn facts_of(language: Language, record: &Record) -> String {
 }
 
 /// A link to the page of a Record.
-pub fn record_link(language: Language, at: Position) -> Markup {
+pub(crate) fn record_link(language: Language, at: Position) -> Markup {
     let name = record_name(at);
     html! { a href={"/console/records/" (name)} { (words::RECORD.text(language)) " " (name) } }
 }
 
 /// A cut: a link to its last Record, or how many Records count where there are several partitions.
-pub fn cut_link(language: Language, cut: &Cut) -> Markup {
+pub(crate) fn cut_link(language: Language, cut: &Cut) -> Markup {
     match cut.iter().next() {
         Some(only) if cut.partitions() == 1 => record_link(language, only),
         _ => html! { span title=(cut) { (show::count(language, cut.records())) " " (words::RECORDS.text(language)) } },
@@ -44,7 +44,7 @@ pub fn cut_link(language: Language, cut: &Cut) -> Markup {
 }
 
 /// The Records of a block in words, the first ones, and the way to prove the chain from there.
-pub fn block_records(desk: &Desk, visit: &Visit, block: &Block) -> Result<Markup, Problem> {
+pub(crate) fn block_records(desk: &Desk, visit: &Visit, block: &Block) -> Result<Markup, Problem> {
     let mut rows = Vec::new();
     for (at, bytes) in positions(block).take(RECORDS_OF_BLOCK_MAX) {
         let record = Record::decode(bytes).map_err(|error| LoadError::Decode { sequence: at.sequence.0, error })?;
@@ -62,7 +62,7 @@ pub fn block_records(desk: &Desk, visit: &Visit, block: &Block) -> Result<Markup
 }
 
 /// A block with its place in the chain, and what stands below it.
-pub fn block_card(visit: &Visit, block: &Block, below: &Markup) -> Markup {
+pub(crate) fn block_card(visit: &Visit, block: &Block, below: &Markup) -> Markup {
     let last = block.first.0 + block.records.len() as u64 - 1;
     let link =
         |sequence| record_link(visit.language, Position { partition: block.partition, sequence: Sequence(sequence) });

@@ -25,11 +25,11 @@ use web::problem::{Code, Problem};
 use web::reply::query;
 
 /// The field of the page on which a form stands.
-pub const PAGE: &str = "page";
+pub(crate) const PAGE: &str = "page";
 
 /// What a form sent, and where to.
 #[derive(Clone, Debug)]
-pub struct SentForm {
+pub(crate) struct SentForm {
     method: Method,
     action: String,
     pairs: Arc<[(String, String)]>,
@@ -37,13 +37,13 @@ pub struct SentForm {
 
 impl SentForm {
     /// The form of a query; `None` if there is no query.
-    pub fn of_query(parts: &Parts) -> Option<Self> {
+    pub(crate) fn of_query(parts: &Parts) -> Option<Self> {
         let pairs = query(parts).ok().filter(|pairs| parts.method == Method::GET && !pairs.is_empty())?;
         Some(Self::new(Method::GET, parts.uri.path(), pairs))
     }
 
     /// The fields that were sent to a path.
-    pub fn new(method: Method, action: &str, pairs: Vec<(String, String)>) -> Self {
+    pub(crate) fn new(method: Method, action: &str, pairs: Vec<(String, String)>) -> Self {
         Self { method, action: action.to_owned(), pairs: pairs.into() }
     }
 
@@ -84,7 +84,7 @@ impl SentForm {
 
 /// A form that was refused: extension of the answer, and of the request for the form's page.
 #[derive(Clone, Debug)]
-pub struct RefusedForm {
+pub(crate) struct RefusedForm {
     /// What was sent.
     sent: SentForm,
     /// The status of the answer.
@@ -95,12 +95,12 @@ pub struct RefusedForm {
 
 /// Extension of a page that shows a refused form again.
 #[derive(Clone, Copy, Debug)]
-pub struct ShownAgain;
+pub(crate) struct ShownAgain;
 
 impl RefusedForm {
     /// What is shown again after a problem; `None` if a form cannot mend it, or where the request
     /// may be under way or belongs to another process.
-    pub fn after(problem: &Problem, sent: &SentForm, alert: &Markup) -> Option<Self> {
+    pub(crate) fn after(problem: &Problem, sent: &SentForm, alert: &Markup) -> Option<Self> {
         let status = problem.status();
         let is_of_sender = status.is_client_error()
             && ![StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status)
@@ -111,7 +111,7 @@ impl RefusedForm {
 
     /// The body of a page with the form filled, and the problem at its head; `None` if it has no
     /// such form. `page` is the path of the page.
-    pub fn on(&self, html: &str, page: &str) -> Option<Markup> {
+    pub(crate) fn on(&self, html: &str, page: &str) -> Option<Markup> {
         let starts = html.match_indices("<form").map(|(start, _)| start);
         let forms = starts.map(|start| (start, html[start..].split("</form>").next().unwrap_or_default()));
         let own = forms.filter(|(_, form)| self.sent.is_sent_by(form, page));
@@ -126,7 +126,7 @@ impl RefusedForm {
 }
 
 /// Shows a form that is refused again. `pages` are the routes of the pages.
-pub async fn show_again(State(pages): State<Router>, request: Request, next: Next) -> Response {
+pub(crate) async fn show_again(State(pages): State<Router>, request: Request, next: Next) -> Response {
     let headers = request.headers().clone();
     let mut answer = next.run(request).await;
     let Some(form) = answer.extensions_mut().remove::<RefusedForm>() else { return answer };

@@ -40,7 +40,7 @@ const CARDS: [(&str, words::Word); 4] = [
 ];
 
 /// The page; absent where money is real.
-pub async fn form(State(desk): State<Arc<Desk>>, visit: Visit) -> Response {
+pub(crate) async fn form(State(desk): State<Arc<Desk>>, visit: Visit) -> Response {
     visit.answer(screen(&desk, &visit))
 }
 
@@ -101,7 +101,7 @@ fn data_form(visit: &Visit) -> Markup {
 }
 
 /// Makes up data, as the route of `/ops` does. Leads to its merchant.
-pub async fn make_up(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
+pub(crate) async fn make_up(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
     let made = async {
         let operator = admin(&visit)?;
         visit.whole()?;
@@ -121,7 +121,7 @@ pub async fn make_up(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: 
 }
 
 /// Pays a PIX charge as its payer would, as the route of `/ops` does.
-pub async fn pay(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
+pub(crate) async fn pay(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
     let txid = form.value("txid").trim().to_owned();
     let paid = async {
         visit.operator.require(Role::Admin)?;
@@ -137,7 +137,7 @@ pub async fn pay(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: Post
 }
 
 /// Moves the clock, as the route of `/ops` does.
-pub async fn advance(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
+pub(crate) async fn advance(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
     let moved = async {
         visit.operator.require(Role::Admin)?;
         if !desk.sandbox {

@@ -18,7 +18,7 @@ const PARAMETER: &str = "merchant_id";
 
 /// What a page may show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub(crate) enum Scope {
     /// What all merchants and the platform have.
     All,
     /// Only what is of one merchant's group; its id for addresses.
@@ -27,7 +27,7 @@ pub enum Scope {
 
 impl Scope {
     /// The scope that an address asks for; a problem where it names no merchant.
-    pub fn asked(desk: &Desk, parts: &Parts) -> Result<Self, Problem> {
+    pub(crate) fn asked(desk: &Desk, parts: &Parts) -> Result<Self, Problem> {
         let pairs = query(parts)?;
         let Some(id) = optional(&pairs, PARAMETER)? else { return Ok(Self::All) };
         let group = merchants::find(desk, id)?;
@@ -36,7 +36,7 @@ impl Scope {
     }
 
     /// The group of the one merchant; `None` if all are shown.
-    pub fn group(self) -> Option<GroupNumber> {
+    pub(crate) fn group(self) -> Option<GroupNumber> {
         match self {
             Self::All => None,
             Self::Merchant(group, _) => Some(group),
@@ -44,12 +44,12 @@ impl Scope {
     }
 
     /// True when the scope includes a group. Objects of the platform have no group.
-    pub fn has(self, group: Option<GroupNumber>) -> bool {
+    pub(crate) fn has(self, group: Option<GroupNumber>) -> bool {
         self.group().is_none_or(|own| group == Some(own))
     }
 
     /// An address within the console, in this scope.
-    pub fn of_path(self, path: &str) -> String {
+    pub(crate) fn of_path(self, path: &str) -> String {
         match self {
             Self::All => path.to_owned(),
             Self::Merchant(_, id) => format!("{path}?{PARAMETER}={}", id.uuid()),
@@ -57,14 +57,14 @@ impl Scope {
     }
 
     /// The hidden field that keeps the scope in a form that filters.
-    pub fn field(self) -> Markup {
+    pub(crate) fn field(self) -> Markup {
         html! {
             @if let Self::Merchant(_, id) = self { input type="hidden" name=(PARAMETER) value=(id.uuid()); }
         }
     }
 
     /// The name of the one merchant.
-    pub fn name(self, desk: &Desk, language: Language) -> Option<String> {
+    pub(crate) fn name(self, desk: &Desk, language: Language) -> Option<String> {
         self.group().map(|group| show::owner_name(&desk.engine, language, LedgerId::Merchant(group)))
     }
 }

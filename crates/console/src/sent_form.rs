@@ -17,7 +17,7 @@ use web::problem::{Code, Problem};
 use web::server::OverTls;
 
 /// A form of a session. Its `Origin` is this listener, and it has the session's token.
-pub struct PostedForm {
+pub(crate) struct PostedForm {
     /// The session.
     pub visit: Visit,
     /// The fields.
@@ -44,7 +44,7 @@ impl FromRequest<Console> for PostedForm {
 }
 
 /// A form that needs no session: the sign-in. Its `Origin` is this listener.
-pub struct Anonymous(pub FormBody);
+pub(crate) struct Anonymous(pub FormBody);
 
 impl FromRequest<Console> for Anonymous {
     type Rejection = Response;
@@ -74,7 +74,7 @@ fn from_here(headers: &HeaderMap, extensions: &Extensions) -> Result<(), Word> {
 
 /// The scheme by which a browser asked, where it is known: over TLS, or as a proxy says in
 /// `X-Forwarded-Proto`. Plain HTTP may come from a proxy that speaks TLS and says nothing.
-pub fn known_scheme<'a>(headers: &'a HeaderMap, extensions: &Extensions) -> Option<&'a str> {
+pub(crate) fn known_scheme<'a>(headers: &'a HeaderMap, extensions: &Extensions) -> Option<&'a str> {
     if extensions.get::<OverTls>().is_some() {
         return Some("https");
     }

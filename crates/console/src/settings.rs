@@ -42,7 +42,7 @@ const RATES: [(&str, &[&str]); 8] = [
 const FIXED: [(&str, &str); 2] = [("antifraud", "antifraud_cents"), ("cashout", "cashout_cents")];
 
 /// The form, with what stands.
-pub async fn form(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId) -> Response {
+pub(crate) async fn form(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId) -> Response {
     visit.answer(screen(&desk, &visit, &id))
 }
 
@@ -145,7 +145,7 @@ fn options(visit: &Visit, row: &MerchantRow) -> Markup {
 }
 
 /// Changes the merchant, as the route of `/ops` does.
-pub async fn change(
+pub(crate) async fn change(
     State(desk): State<Arc<Desk>>,
     PathId(id): PathId,
     PostedForm { visit, form }: PostedForm,

@@ -20,14 +20,14 @@ use web::views::recipient::{find_recipient, open, recipient_id};
 use web::views::withdrawal::DestinationView;
 
 /// An amount of centavos: `R$ 1.234,56`, or `R$1,234.56` in English.
-pub fn money(language: Language, centavos: i128) -> String {
+pub(crate) fn money(language: Language, centavos: i128) -> String {
     let sign = if centavos < 0 { "−" } else { "" };
     let unit = if language == Language::Portuguese { "R$ " } else { "R$" };
     format!("{sign}{unit}{}", figures(language, centavos.unsigned_abs()))
 }
 
 /// An amount in a column of amounts, without its currency; empty for zero.
-pub fn column(language: Language, centavos: i128) -> String {
+pub(crate) fn column(language: Language, centavos: i128) -> String {
     match centavos {
         0 => String::new(),
         below if below < 0 => format!("−{}", figures(language, below.unsigned_abs())),
@@ -41,7 +41,7 @@ fn figures(language: Language, centavos: u128) -> String {
 }
 
 /// A number in groups of three digits.
-pub fn count(language: Language, number: u64) -> String {
+pub(crate) fn count(language: Language, number: u64) -> String {
     grouped(u128::from(number), if language == Language::Portuguese { '.' } else { ',' })
 }
 
@@ -58,7 +58,7 @@ fn grouped(number: u128, separator: char) -> String {
 }
 
 /// A time in Sao Paulo, to the second, with UTC beside it.
-pub fn moment(language: Language, at: Timestamp) -> Markup {
+pub(crate) fn moment(language: Language, at: Timestamp) -> Markup {
     let utc = time(at);
     html! {
         time datetime=(utc) {
@@ -68,13 +68,13 @@ pub fn moment(language: Language, at: Timestamp) -> Markup {
 }
 
 /// A time that an answer of the interface has, as [`short_moment`] shows it.
-pub fn text_moment(language: Language, at: &str) -> Markup {
+pub(crate) fn text_moment(language: Language, at: &str) -> Markup {
     let parsed = PeriodLimit::parse(at).map(|at| Timestamp(at.begin));
     html! { @match parsed { Some(at) => (short_moment(language, at)), None => (at) } }
 }
 
 /// The same for tables: UTC is the title, and each page says how far behind it its times are.
-pub fn short_moment(language: Language, at: Timestamp) -> Markup {
+pub(crate) fn short_moment(language: Language, at: Timestamp) -> Markup {
     let utc = time(at);
     html! { time datetime=(utc) title={(utc.get(..19).unwrap_or_default()) "Z"} { (clock(language, at)) } }
 }
@@ -88,7 +88,7 @@ fn clock(language: Language, at: Timestamp) -> String {
 }
 
 /// The name of the owner of a ledger, as people know it.
-pub fn owner_name(engine: &Engine, language: Language, ledger: LedgerId) -> String {
+pub(crate) fn owner_name(engine: &Engine, language: Language, ledger: LedgerId) -> String {
     let named = |name: String| if name.is_empty() { "—".to_owned() } else { name };
     match ledger {
         LedgerId::Merchant(_) => named(merchant_profile(engine, ledger).name),
@@ -102,7 +102,7 @@ pub fn owner_name(engine: &Engine, language: Language, ledger: LedgerId) -> Stri
 }
 
 /// The profile of the merchant whose group a ledger belongs to; empty when it was erased.
-pub fn merchant_profile(engine: &Engine, ledger: LedgerId) -> MerchantProfile {
+pub(crate) fn merchant_profile(engine: &Engine, ledger: LedgerId) -> MerchantProfile {
     let found = ledger.group().and_then(|group| {
         let sealed = engine.merchant(group, |row| row.profiles.current().cloned()).flatten()?;
         engine.keyring().open_value(SealedFor::merchant(group), &sealed)
@@ -111,15 +111,15 @@ pub fn merchant_profile(engine: &Engine, ledger: LedgerId) -> MerchantProfile {
 }
 
 /// The id of the merchant whose group a ledger belongs to.
-pub fn merchant_id(engine: &Engine, ledger: LedgerId) -> Option<ObjectId> {
+pub(crate) fn merchant_id(engine: &Engine, ledger: LedgerId) -> Option<ObjectId> {
     ledger.group().and_then(|group| engine.merchant(group, |row| row.id))
 }
 
 /// A posting, and the ledger that it is of.
-pub type PostingOf<'a> = (LedgerId, &'a Posting);
+pub(crate) type PostingOf<'a> = (LedgerId, &'a Posting);
 
 /// The postings of entries, ledger by ledger.
-pub fn by_ledger(entries: &[Entry]) -> Vec<PostingOf<'_>> {
+pub(crate) fn by_ledger(entries: &[Entry]) -> Vec<PostingOf<'_>> {
     let mut postings: Vec<PostingOf<'_>> =
         entries.iter().flat_map(|entry| entry.postings().iter().map(|posting| (entry.ledger(), posting))).collect();
     postings.sort_by_key(|(ledger, _)| *ledger);
@@ -142,7 +142,7 @@ pub fn entries(engine: &Engine, language: Language, entries: &[Entry], room: &mu
 }
 
 /// Some of the postings of entries as T-accounts. A ledger that is shown in part has no sums.
-pub fn t_accounts(engine: &Engine, language: Language, all: &[PostingOf<'_>], shown: Range<usize>) -> Markup {
+pub(crate) fn t_accounts(engine: &Engine, language: Language, all: &[PostingOf<'_>], shown: Range<usize>) -> Markup {
     let is_whole = |part: &[PostingOf<'_>]| {
         let of_ledger = all.iter().filter(|(ledger, _)| *ledger == part[0].0);
         of_ledger.count() == part.len()
@@ -194,13 +194,13 @@ fn t_account(engine: &Engine, language: Language, postings: &[PostingOf<'_>], ha
 }
 
 /// The full name of an account, which may break at its colons.
-pub fn account(engine: &Engine, ledger: LedgerId, account: Account) -> Markup {
+pub(crate) fn account(engine: &Engine, ledger: LedgerId, account: Account) -> Markup {
     let name = account.name(ledger.group().unwrap_or_default(), |ledger| ledger_name(engine, ledger));
     breakable(&name)
 }
 
 /// A problem in words, with its code.
-pub fn problem(language: Language, problem: &Problem) -> Markup {
+pub(crate) fn problem(language: Language, problem: &Problem) -> Markup {
     html! {
         (problem_title(language, problem))
         @if let Some(reason) = reason(language, problem) { " " span.dim { (reason) } }
@@ -209,7 +209,7 @@ pub fn problem(language: Language, problem: &Problem) -> Markup {
 }
 
 /// What a problem is: its message where the page is in Portuguese, its title where in English.
-pub fn problem_title(language: Language, problem: &Problem) -> &str {
+pub(crate) fn problem_title(language: Language, problem: &Problem) -> &str {
     match language {
         Language::Portuguese => problem.message_shown(),
         Language::English => problem.code().row().title,
@@ -217,14 +217,14 @@ pub fn problem_title(language: Language, problem: &Problem) -> &str {
 }
 
 /// More about a problem: what the console itself says, or the detail, which is in English.
-pub fn reason(language: Language, problem: &Problem) -> Option<&str> {
+pub(crate) fn reason(language: Language, problem: &Problem) -> Option<&str> {
     let detail = Some(problem.explanation()).filter(|detail| language == Language::English && !detail.is_empty());
     problem.said().or(detail)
 }
 
 /// The fields that are wrong, each by its name. Messages are in Portuguese; names of errors are
 /// English words.
-pub fn wrong_fields(language: Language, problem: &Problem) -> Markup {
+pub(crate) fn wrong_fields(language: Language, problem: &Problem) -> Markup {
     html! {
         @for wrong in problem.wrong_fields() {
             p {
@@ -239,7 +239,7 @@ pub fn wrong_fields(language: Language, problem: &Problem) -> Markup {
 }
 
 /// A long name that may break at its colons.
-pub fn breakable(name: &str) -> Markup {
+pub(crate) fn breakable(name: &str) -> Markup {
     html! {
         span.account {
             @for (place, part) in name.split(':').enumerate() {
@@ -251,7 +251,7 @@ pub fn breakable(name: &str) -> Markup {
 }
 
 /// A bank account in one line, masked.
-pub fn bank_account(account: &DestinationView) -> Markup {
+pub(crate) fn bank_account(account: &DestinationView) -> Markup {
     html! {
         @for part in [&account.bank_code, &account.ispb, &account.agencia].into_iter().flatten() { (part) " · " }
         (account.conta) " · "
@@ -261,7 +261,7 @@ pub fn bank_account(account: &DestinationView) -> Markup {
 
 /// The head of a column of a table.
 #[derive(Clone, Copy, Debug)]
-pub enum Head {
+pub(crate) enum Head {
     /// Of texts.
     Text(Word),
     /// Of amounts and counts, which stand at the right.
@@ -269,12 +269,12 @@ pub enum Head {
 }
 
 /// A table: the heads of its columns, and its rows as they are.
-pub fn table(language: Language, heads: &[Head], rows: Markup) -> Markup {
+pub(crate) fn table(language: Language, heads: &[Head], rows: Markup) -> Markup {
     html! { table { (head_row(language, heads)) tbody { (rows) } } }
 }
 
 /// The heads of a table that has more than heads and rows.
-pub fn head_row(language: Language, heads: &[Head]) -> Markup {
+pub(crate) fn head_row(language: Language, heads: &[Head]) -> Markup {
     html! {
         thead {
             tr {
@@ -290,7 +290,7 @@ pub fn head_row(language: Language, heads: &[Head]) -> Markup {
 }
 
 /// Pairs of a name and what it is.
-pub fn facts(pairs: Vec<(&str, Markup)>) -> Markup {
+pub(crate) fn facts(pairs: Vec<(&str, Markup)>) -> Markup {
     html! {
         dl.facts {
             @for (name, value) in pairs {
@@ -301,7 +301,7 @@ pub fn facts(pairs: Vec<(&str, Markup)>) -> Markup {
 }
 
 /// A table that scrolls sideways by itself where it does not fit. `label` names it.
-pub fn scrolled(label: &str, table: Markup) -> Markup {
+pub(crate) fn scrolled(label: &str, table: Markup) -> Markup {
     html! { div.scroll role="group" tabindex="0" aria-label=(label) { (table) } }
 }
 

@@ -22,7 +22,7 @@ use web::server::Peer;
 use web::session::COOKIE_NAME;
 
 /// The form of the sign-in.
-pub async fn form(parts: Parts) -> Response {
+pub(crate) async fn form(parts: Parts) -> Response {
     let language = asked_language(&parts).unwrap_or_else(|| Language::preferred(&parts.headers));
     let pairs = query(&parts).unwrap_or_default();
     let next = single(&pairs, "next").ok().flatten().map(inside).unwrap_or(HOME);
@@ -31,7 +31,7 @@ pub async fn form(parts: Parts) -> Response {
 }
 
 /// Opens a session for a right token.
-pub async fn sign_in(State(console): State<Console>, request: Request) -> Response {
+pub(crate) async fn sign_in(State(console): State<Console>, request: Request) -> Response {
     let desk = &console.desk;
     let (headers, extensions) = (request.headers().clone(), request.extensions().clone());
     let Anonymous(form) = match Anonymous::from_request(request, &console).await {
@@ -63,7 +63,7 @@ pub async fn sign_in(State(console): State<Console>, request: Request) -> Respon
 }
 
 /// Ends the session.
-pub async fn sign_out(State(console): State<Console>, PostedForm { visit, .. }: PostedForm) -> Response {
+pub(crate) async fn sign_out(State(console): State<Console>, PostedForm { visit, .. }: PostedForm) -> Response {
     console.sessions.end(&visit.secret);
     let gone = format!("{}; Max-Age=0", cookie(""));
     (AppendHeaders([(SET_COOKIE, gone)]), Redirect::to("/console/sign-in")).into_response()

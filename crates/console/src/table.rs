@@ -8,12 +8,12 @@ use wire::csv_cell::{write_cell, write_text};
 use web::language::Language;
 
 /// The parameter that asks for a table of a page as CSV: its place on the page, from 1.
-pub const CSV: &str = "csv";
+pub(crate) const CSV: &str = "csv";
 
 const END: &str = "</table>";
 
 /// The markup with a link to its CSV file below each table. `here` is the address of the page.
-pub fn with_links(html: &str, here: &str) -> String {
+pub(crate) fn with_links(html: &str, here: &str) -> String {
     let joint = if here.contains('?') { "&amp;" } else { "?" };
     let here = here.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;");
     let mut linked = String::with_capacity(html.len() + 128);
@@ -28,7 +28,7 @@ pub fn with_links(html: &str, here: &str) -> String {
 }
 
 /// The file of the table at a place of a page, from 1; `None` if the page has no such table.
-pub fn file(html: &str, place: usize, language: Language) -> Option<Response> {
+pub(crate) fn file(html: &str, place: usize, language: Language) -> Option<Response> {
     let table = html.split("<table").nth(place).filter(|_| place > 0)?.split(END).next()?;
     let rows = rows(table);
     // Brazilian spreadsheets read `;` between cells, since the comma is in the amounts.

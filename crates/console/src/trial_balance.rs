@@ -28,7 +28,7 @@ use web::reply::query;
 const ACCOUNTS_A_PAGE: u64 = 100;
 
 /// Page of the trial balance. In the scope of one merchant it is the merchant's ledger.
-pub async fn show(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
+pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
     if let Scope::Merchant(_, id) = visit.scope {
         return Redirect::to(&visit.scope.of_path(&format!("/console/ledgers/M-{}", id.uuid()))).into_response();
     }

@@ -50,7 +50,7 @@ const OF_CHARGE_MAX: usize = 12;
 const EVENTS_A_PAGE: u64 = 30;
 
 /// The endpoints that are behind.
-pub async fn list(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
+pub(crate) async fn list(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
     visit.answer(list_screen(&desk, &visit, &parts).await)
 }
 
@@ -91,7 +91,7 @@ async fn list_screen(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<Screen
 }
 
 /// How a try ended, in words.
-pub fn answer(visit: &Visit, answer: Option<&AnswerView>) -> Markup {
+pub(crate) fn answer(visit: &Visit, answer: Option<&AnswerView>) -> Markup {
     html! {
         @match answer {
             None => "—",
@@ -105,7 +105,7 @@ pub fn answer(visit: &Visit, answer: Option<&AnswerView>) -> Markup {
 }
 
 /// The webhook events of a merchant, newest first.
-pub async fn events(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
+pub(crate) async fn events(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
     visit.answer(events_screen(&desk, &visit, &id, &parts))
 }
 
@@ -136,7 +136,7 @@ fn events_screen(desk: &Desk, visit: &Visit, id: &str, parts: &Parts) -> Result<
 }
 
 /// One webhook event, with its delivery to each endpoint.
-pub async fn event(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
+pub(crate) async fn event(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
     visit.answer(event_screen(&desk, &visit, &id, &parts))
 }
 
@@ -190,7 +190,7 @@ fn deliveries(desk: &Desk, visit: &Visit, statuses: &[(ObjectId, DeliveryStatus)
 
 /// Some of the events of an endpoint, by their numbers: a part of them, which the parameter `name`
 /// says.
-pub fn at_endpoint(
+pub(crate) fn at_endpoint(
     desk: &Desk,
     visit: &Visit,
     parts: &Parts,
@@ -219,7 +219,7 @@ pub fn at_endpoint(
 
 /// The first webhook events of some Records of a group, with their delivery, and a link to all of
 /// the merchant's; nothing where there are none.
-pub fn of_records(
+pub(crate) fn of_records(
     desk: &Desk,
     visit: &Visit,
     group: GroupNumber,
@@ -308,7 +308,7 @@ fn delivery(visit: &Visit, status: &DeliveryStatus) -> Markup {
 }
 
 /// Sends an event again, as the route of `/ops` does.
-pub async fn send_again(
+pub(crate) async fn send_again(
     State(desk): State<Arc<Desk>>,
     PathId(id): PathId,
     PostedForm { visit, form }: PostedForm,

@@ -17,10 +17,10 @@ use web::credential::Role;
 use web::views::statement::SplitRecord;
 
 /// The word for a name that has none: what a test fails by.
-pub const OTHER: Word = word("outro", "other");
+pub(crate) const OTHER: Word = word("outro", "other");
 
 /// Where a charge stands, in both languages.
-pub fn charge_status(outcome: &ChargeOutcome) -> Word {
+pub(crate) fn charge_status(outcome: &ChargeOutcome) -> Word {
     match outcome {
         ChargeOutcome::Pending | ChargeOutcome::Unanswered => words::STATUS_PENDING,
         ChargeOutcome::Paid { .. } => words::STATUS_PAID,
@@ -30,7 +30,7 @@ pub fn charge_status(outcome: &ChargeOutcome) -> Word {
 }
 
 /// Why a card was refused.
-pub fn refusal(refusal: CardRefusal) -> Word {
+pub(crate) fn refusal(refusal: CardRefusal) -> Word {
     match refusal {
         CardRefusal::NotAuthorized => word("O emissor do cartão recusou.", "The card's issuer refused."),
         CardRefusal::InsufficientFunds => {
@@ -43,7 +43,7 @@ pub fn refusal(refusal: CardRefusal) -> Word {
 }
 
 /// A payment method.
-pub fn method(method: PaymentMethod) -> Word {
+pub(crate) fn method(method: PaymentMethod) -> Word {
     match method {
         PaymentMethod::Pix => word("PIX", "PIX"),
         PaymentMethod::CreditCard => word("cartão de crédito", "credit card"),
@@ -52,7 +52,7 @@ pub fn method(method: PaymentMethod) -> Word {
 }
 
 /// The scheme of a card, by its name in the interface.
-pub fn brand(name: &str) -> Word {
+pub(crate) fn brand(name: &str) -> Word {
     match name {
         "visa" => word("Visa", "Visa"),
         "mastercard" => word("Mastercard", "Mastercard"),
@@ -67,7 +67,7 @@ pub fn brand(name: &str) -> Word {
 }
 
 /// The status of a recipient or the review of its bank account, by its name in the interface.
-pub fn recipient_status(name: &str) -> Word {
+pub(crate) fn recipient_status(name: &str) -> Word {
     match name {
         "draft" => word("rascunho", "draft"),
         "pending" => word("em análise", "under review"),
@@ -78,7 +78,7 @@ pub fn recipient_status(name: &str) -> Word {
 }
 
 /// The status of a withdrawal, by its name in the interface.
-pub fn withdrawal_status(name: &str) -> Word {
+pub(crate) fn withdrawal_status(name: &str) -> Word {
     match name {
         "pending" => word("pendente", "pending"),
         "approved" => word("aprovado", "approved"),
@@ -88,7 +88,7 @@ pub fn withdrawal_status(name: &str) -> Word {
 }
 
 /// The status of a split in a statement. A PIX split is no money before its charge is paid.
-pub fn split_status(split: &SplitRecord) -> Word {
+pub(crate) fn split_status(split: &SplitRecord) -> Word {
     match split.status {
         "pending" if split.payment.balance_available_at.is_none() => words::SPLIT_UNPAID,
         "available" if split.withdrawal_id.is_some() => words::SPLIT_WITHDRAWN,
@@ -100,7 +100,7 @@ pub fn split_status(split: &SplitRecord) -> Word {
 }
 
 /// The status of an item of the queue, by its name in the interface.
-pub fn waiting_status(name: &str) -> Word {
+pub(crate) fn waiting_status(name: &str) -> Word {
     match name {
         "draft" => word("rascunho", "draft"),
         "pending" => word("pendente", "pending"),
@@ -112,7 +112,7 @@ pub fn waiting_status(name: &str) -> Word {
 }
 
 /// The status of a month, by its name in the interface.
-pub fn period_status(name: &str) -> Word {
+pub(crate) fn period_status(name: &str) -> Word {
     match name {
         "open" => word("aberto", "open"),
         "pending" => word("fechamento pedido", "closing asked for"),
@@ -122,7 +122,7 @@ pub fn period_status(name: &str) -> Word {
 }
 
 /// What was open at the end of a month, by its name in the interface.
-pub fn open_at_end(kind: &str) -> Word {
+pub(crate) fn open_at_end(kind: &str) -> Word {
     match kind {
         "suspense" => word("Dinheiro que ninguém explicou", "Money that nobody has explained"),
         "negative_bank" => word("Conta bancária abaixo de zero", "Bank account below zero"),
@@ -136,7 +136,7 @@ pub fn open_at_end(kind: &str) -> Word {
 }
 
 /// A kind of file that is reconciled, by its name in the interface.
-pub fn file_kind(name: &str) -> Word {
+pub(crate) fn file_kind(name: &str) -> Word {
     match name {
         "acquirer" => word("Arquivo do adquirente", "File of the acquirer"),
         "pix" => word("Lista da instituição PIX", "List of the PIX institution"),
@@ -146,7 +146,7 @@ pub fn file_kind(name: &str) -> Word {
 }
 
 /// What was decided about a refund.
-pub fn refund_status(decision: &RefundDecision) -> Word {
+pub(crate) fn refund_status(decision: &RefundDecision) -> Word {
     match decision {
         RefundDecision::Pending => word("pendente", "pending"),
         RefundDecision::Approved => word("aprovada", "approved"),
@@ -156,7 +156,7 @@ pub fn refund_status(decision: &RefundDecision) -> Word {
 }
 
 /// What was decided about a dispute.
-pub fn dispute_status(decision: &DisputeDecision) -> Word {
+pub(crate) fn dispute_status(decision: &DisputeDecision) -> Word {
     match decision {
         DisputeDecision::Open => word("aberta", "open"),
         DisputeDecision::Accepted { .. } => word("aceita", "accepted"),
@@ -165,7 +165,7 @@ pub fn dispute_status(decision: &DisputeDecision) -> Word {
 }
 
 /// The role of an operator.
-pub fn role(role: Role) -> Word {
+pub(crate) fn role(role: Role) -> Word {
     match role {
         Role::Read => word("leitura", "read"),
         Role::Decide => word("decisão", "decide"),
@@ -174,7 +174,7 @@ pub fn role(role: Role) -> Word {
 }
 
 /// Who sends commands that still fit, by the label of the metric.
-pub fn sender(class: &str) -> Word {
+pub(crate) fn sender(class: &str) -> Word {
     match class {
         "door" => word("da API", "from the API"),
         "inside" => word("do próprio serviço", "from the service itself"),
@@ -183,12 +183,12 @@ pub fn sender(class: &str) -> Word {
 }
 
 /// A kind of webhook event, by its name in the interface.
-pub fn event_named(name: &str) -> Word {
+pub(crate) fn event_named(name: &str) -> Word {
     WebhookEventKind::VARIANTS.iter().find(|kind| kind.name() == name).map_or(OTHER, |kind| event(*kind))
 }
 
 /// A kind of webhook event.
-pub fn event(kind: WebhookEventKind) -> Word {
+pub(crate) fn event(kind: WebhookEventKind) -> Word {
     use WebhookEventKind::*;
     match kind {
         ChargePaid => word("cobrança paga", "charge paid"),
@@ -228,7 +228,7 @@ pub fn event(kind: WebhookEventKind) -> Word {
 }
 
 /// Why a delivery failed, by its name in the interface.
-pub fn cause(name: &str) -> Word {
+pub(crate) fn cause(name: &str) -> Word {
     match name {
         "status" => word("resposta de erro", "an error as the answer"),
         "redirect" => word("redirecionamento, que não é seguido", "a redirect, which is not followed"),
@@ -247,7 +247,7 @@ pub fn cause(name: &str) -> Word {
 }
 
 /// What was done, by its name in the audit trail. [`audited`] says to what.
-pub fn action(name: &str) -> Word {
+pub(crate) fn action(name: &str) -> Word {
     match name {
         "create" => word("criar", "create"),
         "change" => word("alterar", "change"),
@@ -269,7 +269,7 @@ pub fn action(name: &str) -> Word {
 }
 
 /// To what it was done, by its name in the audit trail.
-pub fn audited(name: &str) -> Word {
+pub(crate) fn audited(name: &str) -> Word {
     match name {
         "merchant" => word("lojista", "merchant"),
         "api_key" => word("chave de API", "API key"),

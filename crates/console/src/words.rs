@@ -7,14 +7,14 @@ use web::session::FormOutcome;
 
 /// One text of the console in both languages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Word {
+pub(crate) struct Word {
     pt: &'static str,
     en: &'static str,
 }
 
 impl Word {
     /// The text in a language.
-    pub fn text(self, language: Language) -> &'static str {
+    pub(crate) fn text(self, language: Language) -> &'static str {
         match language {
             Language::Portuguese => self.pt,
             Language::English => self.en,
@@ -23,7 +23,7 @@ impl Word {
 }
 
 /// One text in both languages, of a table that is not this one.
-pub const fn word(pt: &'static str, en: &'static str) -> Word {
+pub(crate) const fn word(pt: &'static str, en: &'static str) -> Word {
     Word { pt, en }
 }
 
@@ -31,7 +31,7 @@ macro_rules! words {
     ($($name:ident = $pt:literal, $en:literal;)*) => {
         $(
             #[allow(missing_docs, reason = "the texts say what each is")]
-            pub const $name: Word = word($pt, $en);
+            pub(crate) const $name: Word = word($pt, $en);
         )*
         /// Every word, for the test of the table.
         #[cfg(test)]
@@ -125,7 +125,6 @@ words! {
     BALANCED = "Débitos e créditos são iguais.", "Debits equal credits.";
     UNBALANCED = "Débitos e créditos NÃO são iguais.", "Debits do NOT equal credits.";
     THROUGH_RECORD = "até o", "through";
-    LAST_THREE = "3 horas", "3 hours";
     ITS_WEBHOOKS = "Webhooks desta cobrança", "Webhooks of this charge";
     // One charge.
     TXID = "txid", "txid";
@@ -177,7 +176,6 @@ words! {
     BLOCK_HASH = "Hash do bloco", "Hash of the block";
     BLOCK_BEFORE = "Hash do bloco anterior", "Hash of the block before it";
     RECORDS = "Records", "Records";
-    PARTITION = "Partição", "Partition";
     BLOCK_RECORDS = "Records do bloco", "Records of the block";
     ASKED_BY = "Pedido por", "Asked for by";
     APPROVED_BY = "Aprovado por", "Approved by";
@@ -400,7 +398,7 @@ words! {
 }
 
 /// What a form did, in words.
-pub fn done(done: &FormOutcome) -> Word {
+pub(crate) fn done(done: &FormOutcome) -> Word {
     match done {
         FormOutcome::Decided => DECIDED,
         FormOutcome::MerchantChanged => CHANGED,
@@ -416,7 +414,7 @@ pub fn done(done: &FormOutcome) -> Word {
 }
 
 /// A fact of the ledger in words.
-pub fn fact(event: &Event) -> Word {
+pub(crate) fn fact(event: &Event) -> Word {
     let [pt, en] = event.in_words();
     word(pt, en)
 }

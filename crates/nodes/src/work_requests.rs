@@ -9,7 +9,7 @@
 //! POST /peers/clock/{milliseconds}               the sandbox clock is moved forward
 //! ```
 //!
-//! What handlers ask has its routes in [`crate::ops::other_nodes`].
+//! What handlers ask has its routes in `ops::other_nodes`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};

@@ -113,7 +113,7 @@ impl WriteBehindShared {
         }
     }
 
-    /// Whether the disk has less room than lazily put values need. Unknown room is no reason to wait.
+    /// Whether the disk has too little room for lazily put values. Unknown room is enough room.
     fn is_short(&self) -> bool {
         let (folder, reserve) = &self.room;
         free_bytes(folder).is_ok_and(|free| free < *reserve)

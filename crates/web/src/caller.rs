@@ -11,7 +11,7 @@ use crate::problem::{Code, Problem};
 use crate::reply::only_known;
 
 /// The merchant whose live API key the request carries (interface section 5).
-/// [`crate::api::authenticate::Authenticate`] stands before every route that has a caller, and
+/// `authenticate` of the program's `api` stands before every route that has a caller, and
 /// finds out who it is. A query with a parameter that the route does not take is refused here.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
