@@ -342,8 +342,8 @@ pub trait PixRail: Send + Sync + 'static {
     /// Gives money back to the payer. It may be ordered again, and answers the same.
     fn repay(&self, call: Repay) -> Call<'_, RepayAnswer>;
 
-    /// Accepts a special return (MED): the institution takes the money from our account.
-    /// Idempotent.
+    /// Accepts a special return (MED): the institution takes the money from our account, once,
+    /// however often it is called.
     fn accept_dispute(&self, dispute: Repay) -> Call<'_, RailStamp>;
 }
 

@@ -123,8 +123,8 @@ impl<'a> ReportMaker<'a> {
         })
     }
 
-    /// Begins with books before [`ReportRequest::begins_before`]. The next block has their last
-    /// Record.
+    /// Begins with books before [`ReportRequest::begins_before`], whose last Record is in the next
+    /// block.
     pub fn begin_at(&mut self, mut before: OpeningBooks) -> Result<(), ReportError> {
         for fact in before.ledgers() {
             let fact = fact.map_err(ReportError::Before)?;
