@@ -27,6 +27,7 @@ mod reads;
 mod refund;
 mod remote_partitions;
 mod schedule;
+mod settlement_file;
 mod shard;
 mod shards;
 mod side_values;
@@ -101,6 +102,7 @@ pub use outcome::CommandContext;
 pub use ownership::PartitionHere;
 pub use pix::{NewPixCharge, PixEnded, PixOpened, PixPayment, PixRegistration};
 pub use reads::{Listed, NewestCharges, Objects, Records, RecordsWith};
+pub use settlement_file::{FileBatch, FilePreview, FileRefusal, SettlementFile};
 pub use shards::{Hold, Role};
 pub(crate) use side_values::PREFIX as KEPT_PREFIX;
 

@@ -211,6 +211,13 @@ pub struct SettlementLine {
     pub fee: Centavos,
 }
 
+impl SettlementLine {
+    /// The amount that is paid, after the fee, centavos.
+    pub fn net(&self) -> Centavos {
+        self.gross - self.fee
+    }
+}
+
 /// Money that goes back to a payer.
 #[derive(Clone, Debug)]
 pub struct Repay {

@@ -125,7 +125,7 @@ impl CardRail for Acquirer {
         let number = BATCH.max(after.batch + 1);
         let lines = desk.batches.get((number - BATCH) as usize).map_or(&[][..], Vec::as_slice);
         let line = lines.get(after.lines as usize).copied();
-        let batch = Batch { number, reference: format!("LOTE-{number}"), paid_on: 20_000 };
+        let batch = Batch { number, reference: format!("LOTE-{number}"), paid_on: 20_000, of_file: false };
         let is_last = after.lines + 1 == lines.len() as u64;
         Box::pin(std::future::ready(Ok(line.map(|line| SettlementPage { batch, lines: vec![line], is_last }))))
     }

@@ -2,6 +2,7 @@
 //! Replay therefore never recomputes a fee. The numbers are part of the journal's format: a number
 //! is never given to another event or field; a new field is optional.
 
+use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
 use strum::IntoStaticStr;
 
@@ -278,7 +279,8 @@ pub enum DisputeKind {
 /// A batch of the acquirer: one payment to the platform, or one debit.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Batch {
-    /// Its number, from 1: batches are booked in this order, each once.
+    /// Its number, from 1: batches are booked in this order, each once. Those of files have numbers
+    /// of their own.
     #[n(0)]
     pub number: u64,
     /// The acquirer's name for it, which stands on the bank statement.
@@ -287,6 +289,20 @@ pub struct Batch {
     /// Day of the payment, in days since 1970-01-01.
     #[n(2)]
     pub paid_on: u32,
+    /// True of a batch from a file of operators; else the acquirer's rail has it.
+    #[cbor(n(3), skip_if = "is_false")]
+    pub of_file: bool,
+}
+
+/// Approval of a settlement file.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct FileApproval {
+    /// The number of its first batch; the others follow in the order of the references.
+    #[n(0)]
+    pub first_number: u64,
+    /// The operator who sent it first.
+    #[n(1)]
+    pub asked_by: String,
 }
 
 impl Batch {
@@ -295,6 +311,11 @@ impl Batch {
     pub fn id_of(reference: &str) -> ObjectId {
         // The Records name the reference, so two of the same id do no harm.
         ObjectId::of_text(reference)
+    }
+
+    /// Whether another Record is about the same batch.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (self.number, self.of_file) == (other.number, other.of_file)
     }
 }
 
@@ -1436,6 +1457,26 @@ pub enum Event {
         /// Keyed digest of the cashout's id, which counts once for ever.
         #[n(5)]
         key: Fingerprint,
+    },
+    /// System: an operator sent a settlement file of the acquirer. Another operator who sends the
+    /// same one approves it, and its batches are booked.
+    #[n(85)]
+    AcquirerFileSent {
+        /// SHA-256 of its lines.
+        #[n(0)]
+        digest: ByteArray<32>,
+        /// References of its batches, in the order of the file.
+        #[n(1)]
+        references: Vec<String>,
+        /// How many lines it has.
+        #[n(2)]
+        lines: u64,
+        /// The sum of its lines, after fees, centavos.
+        #[n(3)]
+        net: Centavos,
+        /// The approval; none of a file that waits for another operator.
+        #[n(4)]
+        approval: Option<FileApproval>,
     },
     /// System: an operator read the tax ids of merchants, in a report.
     #[n(80)]

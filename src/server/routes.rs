@@ -129,7 +129,7 @@ fn books_of_operators() -> OperatorRoutes {
         .routes(routes!(periods::list))
         .routes(routes!(periods::get))
         .routes(routes!(periods::close))
-        .routes(routes!(batches::list))
+        .routes(routes!(batches::list, batches::book))
         .routes(routes!(reconciliations::reconcile, reconciliations::list))
         .routes(routes!(reconciliations::get))
         .routes(routes!(reconciliations::dismiss))

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::console::Browser;
 use crate::world::*;
 
 const DAY: i64 = 24 * 60 * 60;
@@ -137,4 +138,145 @@ async fn the_files_of_the_acquirer_agree_with_the_books_and_differences_are_name
     let refused = world.reconcile("text/csv", "", wrong).await.refused(400, "validation_failed");
     assert_eq!(refused["errors"][0]["field"], "line 2");
     world.reconcile("image/png", "", file).await.refused(415, "unsupported_media_type");
+}
+
+/// Sends a settlement file, by the operator of a token.
+async fn send_file(world: &World, token: &str, query: &str, file: &str) -> Answer {
+    let authorization = bearer(token);
+    let headers = [("authorization", authorization.as_str()), ("content-type", "text/csv")];
+    world.send(reqwest::Method::POST, &format!("/ops/batches{query}"), &headers, file.to_owned()).await
+}
+
+const FILE_HEAD: &str = "batch,paid_on,charge,kind,id,gross,fee,net\n";
+
+/// The line of the only installment of a debit of 100 reais, with its fee.
+fn debit_line(batch: &str, charge: &str, fee: i64) -> String {
+    format!("{batch},2026-11-27,{charge},installment,1,10000,{fee},{}\n", 10_000 - fee)
+}
+
+#[tokio::test]
+async fn two_operators_book_a_settlement_file_once() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let debit = || with(&card(10_000, APPROVED), "/payment_type", json!("debit"));
+    let [first, second] = [charged(&merchant, &debit()).await, charged(&merchant, &debit()).await];
+    let of_nobody = "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e";
+    let file = [
+        FILE_HEAD,
+        &debit_line("LOTE-1", &first, 320),
+        &debit_line("LOTE-1", of_nobody, 100),
+        &debit_line("LOTE-2", &second, 299),
+        &debit_line("LOTE-2", &second, 299),
+    ]
+    .concat();
+    let before = world.cut().await;
+    let preview = send_file(&world, OPS_TOKEN, "?preview=true", &file).await.expect(200);
+    assert_eq!(preview["status"], "preview");
+    assert_eq!(world.cut().await, before, "a preview changes nothing");
+
+    let asked = send_file(&world, OPS_TOKEN, "", &file).await.expect(202);
+    assert_eq!([&asked["status"], &asked["requested_by"]], ["waiting_second", "operator"]);
+    assert_eq!([&asked["batches"], &asked["entries"]], [&preview["batches"], &preview["entries"]]);
+    let sums =
+        |of: &Value| ["lines", "net", "unexplained_lines", "unexplained_net"].map(|name| of[name].as_i64().unwrap());
+    assert_eq!(
+        asked["batches"].as_array().unwrap().iter().map(sums).collect::<Vec<_>>(),
+        [[2, 9_680 + 9_900, 1, 9_900], [2, 2 * 9_701, 1, 9_701]]
+    );
+    assert_eq!(platform(&merchant).await, [2 * 9_701, 0, 2 * 299], "nothing is booked yet");
+    send_file(&world, OPS_TOKEN, "", &file).await.refused(409, "second_operator_needed");
+
+    let world = world.restarted().await;
+    // The same lines as a spreadsheet saves them are the same file.
+    let booked =
+        send_file(&world, SECOND_OPS_TOKEN, "", &file.replace(',', ";").replace('\n', "\r\n")).await.expect(200);
+    assert_eq!([&booked["status"], &booked["requested_by"], &booked["approved_by"]], ["booked", "operator", "second"]);
+    assert_eq!([&booked["batches"], &booked["entries"]], [&asked["batches"], &asked["entries"]]);
+    let accounts = world.accounts().await;
+    let of = |ledger: &str, account: &str| {
+        accounts.get(&(ledger.to_owned(), account.to_owned())).copied().unwrap_or_default()
+    };
+    assert_eq!(of("P-house", "Liabilities:Suspense"), -9_900 - 9_701);
+    let listed = world.ops_get("/ops/batches").await.expect(200);
+    let listed: Vec<_> = items(&listed).iter().map(|batch| [text(&batch["batch"]), text(&batch["paid_on"])]).collect();
+    assert_eq!(listed, [["LOTE-2", "2026-11-27"], ["LOTE-1", "2026-11-27"]]);
+    let agreed = world.reconcile("text/csv", "", file.clone()).await.expect(200);
+    assert_eq!(["matched", "in_suspense", "twice", "differs"].map(|name| agreed[name].clone()), [2, 1, 1, 0]);
+
+    for token in [OPS_TOKEN, SECOND_OPS_TOKEN] {
+        send_file(&world, token, "", &file).await.refused(409, "batch_already_booked");
+    }
+    let other = [FILE_HEAD, &debit_line("LOTE-3", &first, 299), &debit_line("LOTE-2", &first, 299)].concat();
+    let refused = send_file(&world, OPS_TOKEN, "", &other).await.refused(409, "batch_already_booked");
+    assert_eq!(refused["batch"], "LOTE-2");
+    // The rail's batches go on with numbers of their own; what the file has settled is not settled
+    // again.
+    world.advance(4 * DAY).await;
+    let accounts = world.accounts().await;
+    let of = |account: &str| accounts.get(&("P-house".to_owned(), account.to_owned())).copied().unwrap_or_default();
+    assert_eq!(of("Liabilities:Suspense"), -9_900 - 3 * 9_701);
+    world.check_books().await;
+
+    let audit = world.ops_get("/ops/audit").await.expect(200);
+    let rows = items(&audit).iter().filter(|row| row["kind"] == "batch");
+    let rows: Vec<_> = rows.map(|row| ["action", "operator", "notes"].map(|name| text(&row[name]))).collect();
+    assert_eq!(rows, [["approve", "second", "LOTE-1, LOTE-2"], ["request", "operator", "LOTE-1, LOTE-2"]]);
+}
+
+#[tokio::test]
+async fn a_settlement_file_is_booked_whole_or_not_at_all() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let debit = charged(&merchant, &with(&card(10_000, APPROVED), "/payment_type", json!("debit"))).await;
+    let good = debit_line("LOTE-1", &debit, 299);
+    let many: String = (1..=1_001).map(|number| debit_line(&format!("L{number}"), &debit, 299)).collect();
+    let before = world.cut().await;
+    for (lines, line, defect) in [
+        (format!("{good}{}", good.replace(",9701", ",9700")), 3, "net"),
+        (format!("{good}LOTE-1,2026-11-27\n"), 3, "colunas"),
+        (format!("{good}{}", good.replace("10000", "100.00")), 3, "gross"),
+        (format!("{good}{}", good.replace("2026-11-27", "2026-11-28")), 3, "paid_on"),
+        (good.replace("2026-11-27", "1969-12-31"), 2, "paid_on"),
+        (String::new(), 1, "linhas"),
+        (many, 1_002, "lotes"),
+    ] {
+        for query in ["", "?preview=true"] {
+            let refused = send_file(&world, OPS_TOKEN, query, &format!("{FILE_HEAD}{lines}")).await;
+            let refused = refused.refused(400, "validation_failed");
+            assert_eq!(refused["errors"][0]["field"], format!("line {line}"), "{refused}");
+            assert!(text(&refused["errors"][0]["message"]).contains(defect), "{refused}");
+        }
+    }
+    let silent = merchant.post("/api/card", &card(10_000, SILENT)).await;
+    let pending = text(&silent.expect(201)["txid"]);
+    let file = format!("{FILE_HEAD}{good}{}", debit_line("LOTE-2", &pending, 299));
+    let refused = send_file(&world, OPS_TOKEN, "", &file).await.refused(409, "state_conflict");
+    assert_eq!(refused["payment_id"], *pending);
+    let authorization = bearer(OPS_TOKEN);
+    let headers = [("authorization", authorization.as_str()), ("content-type", "application/x-ofx")];
+    let file = format!("{FILE_HEAD}{good}");
+    world.send(reqwest::Method::POST, "/ops/batches", &headers, file).await.refused(415, "unsupported_media_type");
+    assert!(items(&world.ops_get("/ops/batches").await.expect(200)).is_empty());
+    assert!(before <= world.cut().await);
+}
+
+#[tokio::test]
+async fn the_console_shows_and_books_a_settlement_file() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let debit = charged(&merchant, &with(&card(10_000, APPROVED), "/payment_type", json!("debit"))).await;
+    let file = format!("{FILE_HEAD}{}", debit_line("LOTE-1", &debit, 299)).replace('\n', "\r\n");
+    let place = "/console/house/batches";
+    let first = Browser::signed_in(&world, OPS_TOKEN).await;
+    let shown = first.post(place, &[("lines", &file), ("preview", "on")]).await;
+    assert_eq!(shown.status, 200, "{}", shown.html);
+    shown.has(&["LOTE-1", "Only show what would be booked"]);
+    first.post(place, &[("lines", &file)]).await.has(&["Another operator has to send the same lines"]);
+    assert_eq!(first.post(place, &[("lines", &file)]).await.status, 409);
+    let refused = first.post(place, &[("lines", "LOTE-1")]).await;
+    assert_eq!(refused.status, 400, "{}", refused.html);
+    let second = Browser::signed_in(&world, SECOND_OPS_TOKEN).await;
+    second.post(place, &[("lines", &file)]).await.has(&["The batches are booked"]);
+    assert_eq!(items(&world.ops_get("/ops/batches").await.expect(200))[0]["batch"], "LOTE-1");
+    world.check_books().await;
 }

@@ -18,7 +18,8 @@ use crate::sample_server::SampleServer;
 
 /// Route templates that no address shows: forms' targets, redirects and files. The pages that forms
 /// answer with are judged where they are sent.
-const NO_PAGES: [&str; 14] = [
+const NO_PAGES: [&str; 15] = [
+    "/console/house/batches",
     "/console/queue/{id}/settle",
     "/console/sandbox/data",
     "/console/sandbox/pix",

@@ -43,12 +43,12 @@ pub(super) struct AcquirerBatches {
     net: Centavos,
     /// Objects for which the open batch had a line, some 50 bytes each.
     settled: BTreeSet<(ObjectId, SettledObject)>,
-    unexplained: UnexplainedLines,
+    pub(super) unexplained: UnexplainedLines,
 }
 
 /// Lines of the open batch whose charges were never captured, or that were settled before.
 #[derive(Default)]
-struct UnexplainedLines {
+pub(super) struct UnexplainedLines {
     count: u64,
     net: Centavos,
     /// The first of them.
@@ -66,7 +66,7 @@ impl UnexplainedLines {
         }
     }
 
-    fn event(self, batch: &Batch) -> Option<Event> {
+    pub(super) fn event(self, batch: &Batch) -> Option<Event> {
         let Self { count, net, lines } = self;
         (count > 0).then(|| Event::AcquirerUnexplained { batch: batch.clone(), count, net, lines })
     }
@@ -118,18 +118,22 @@ impl Engine {
         }
     }
 
-    async fn book_page(&self, page: SettlementPage, batches: &mut AcquirerBatches) -> Result<(), BatchError> {
+    pub(super) async fn book_page(
+        &self,
+        page: SettlementPage,
+        batches: &mut AcquirerBatches,
+    ) -> Result<(), BatchError> {
         let SettlementPage { batch, lines, is_last } = page;
         self.catch_up().await.map_err(Unavailable::from)?;
         batches.read.lines += lines.len() as u64;
-        batches.net += lines.iter().map(|line| line.gross - line.fee).sum();
+        batches.net += lines.iter().map(SettlementLine::net).sum();
         let mut by_merchant: BTreeMap<GroupNumber, Vec<SettlementLine>> = BTreeMap::new();
         for line in lines {
             by_merchant.entry(self.ids().group(line.charge)).or_default().push(line);
         }
         for (group, lines) in by_merchant {
             for lines in lines.chunks(LINES_PER_RECORD) {
-                let lines = may_wait(|| self.resolve(batch.number, lines, batches))?;
+                let lines = may_wait(|| self.resolve(&batch, lines, batches))?;
                 if lines.is_empty() {
                     continue;
                 }
@@ -168,9 +172,9 @@ impl Engine {
 
     /// The lines of captured charges, with the part of the fee that was booked with each. Those of
     /// other charges, and those of what was settled before, are added to the unexplained ones.
-    fn resolve(
+    pub(super) fn resolve(
         &self,
-        batch: u64,
+        batch: &Batch,
         lines: &[SettlementLine],
         batches: &mut AcquirerBatches,
     ) -> Result<Vec<SettledLine>, BatchError> {
@@ -196,13 +200,13 @@ impl Engine {
     }
 
     /// Whether another batch has a line for the same object that is booked.
-    fn is_settled_before(&self, batch: u64, charge: ObjectId, object: SettledObject) -> Result<bool, BatchError> {
+    fn is_settled_before(&self, batch: &Batch, charge: ObjectId, object: SettledObject) -> Result<bool, BatchError> {
         let settles = |line: &SettledLine| (line.charge, line.object) == (charge, object);
         let shard = self.shard_with(charge);
         for sequence in shard.read_model().about(charge).map_err(Unavailable::from)? {
             let record = shard.record(sequence).map_err(Unavailable::from)?;
             let is_settled = record.events.iter().any(|event| match event {
-                Event::AcquirerSettled { batch: other, lines } => other.number != batch && lines.iter().any(settles),
+                Event::AcquirerSettled { batch: other, lines } => !other.is_same(batch) && lines.iter().any(settles),
                 _ => false,
             });
             if is_settled {
@@ -224,7 +228,7 @@ impl Engine {
 
 /// Why a batch is not booked.
 #[derive(Debug, thiserror::Error)]
-enum BatchError {
+pub(super) enum BatchError {
     #[error(transparent)]
     Rail(#[from] RailError),
     #[error(transparent)]

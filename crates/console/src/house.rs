@@ -18,7 +18,9 @@ use crate::sent_form::PostedForm;
 use crate::show;
 use crate::show::Head::{Amount, Text};
 use crate::words;
-use ops::books;
+use books::reconcile::acquirer::COLUMNS;
+use ops::batches::{self, BookedFile};
+use ops::books as ops_books;
 use ops::desk::Desk;
 use ops::entries;
 use ops::operator::Decider;
@@ -32,6 +34,8 @@ use web::views::house_entry::{HouseEntryView, OperatorEntry, debt_accounts};
 
 /// Entries that wait and are shown; the queue has all.
 const WAITING_MAX: usize = 40;
+/// Postings of a settlement file that are shown.
+const ENTRIES_SHOWN: usize = 400;
 
 /// Page of the house ledger.
 pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit) -> Response {
@@ -61,6 +65,7 @@ async fn screen(desk: &Desk, visit: &Visit) -> Result<Screen, Problem> {
             (form(visit))
             (write_off_form(visit))
             (return_form(visit))
+            (settlement_form(visit))
         }
     };
     Ok(Screen { section: Section::House, title: visit.say(words::HOUSE).to_owned(), body })
@@ -160,6 +165,68 @@ fn return_form(visit: &Visit) -> Markup {
     }
 }
 
+fn settlement_form(visit: &Visit) -> Markup {
+    html! {
+        section.card aria-labelledby="settlement" {
+            h2 id="settlement" { (visit.say(words::BOOK_BATCHES)) }
+            p.dim { (visit.say(words::BATCHES_WHAT)) }
+            form method="post" action="/console/house/batches" {
+                (visit.form_fields())
+                label for="lines" { (visit.say(words::BATCH_LINES)) }
+                textarea id="lines" name="lines" rows="6" required spellcheck="false" placeholder=(COLUMNS.join(",")) {}
+                label { input type="checkbox" name="preview" value="on" checked; " " (visit.say(words::ONLY_PREVIEW)) }
+                p.dim { (visit.say(words::SECOND_OPERATOR)) }
+                p.actions { button.primary type="submit" { (visit.say(words::BOOK_BATCHES)) } }
+            }
+        }
+    }
+}
+
+/// Books the settlement file of the form, as the route of `/ops` does; its page has what it books.
+pub(crate) async fn book_batches(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
+    let booked = async {
+        visit.operator.require(Role::Decide)?;
+        visit.whole()?;
+        let is_preview = form.value("preview") == "on";
+        let file = batches::book_file(&desk, visit.operator.clone(), form.value("lines").as_bytes(), is_preview);
+        Ok(booked_screen(&desk, &visit, &file.await?))
+    };
+    visit.answer(booked.await)
+}
+
+fn booked_screen(desk: &Desk, visit: &Visit, file: &BookedFile) -> Screen {
+    let said = match file.status() {
+        "preview" => words::ONLY_PREVIEW,
+        "booked" => words::BATCHES_BOOKED,
+        _ => words::BATCHES_ASKED,
+    };
+    let heads = [Text(words::REFERENCE), Amount(words::AMOUNT), Amount(words::IN_SUSPENSE)];
+    let mut room = ENTRIES_SHOWN;
+    let body = html! {
+        p.card role="status" { (visit.say(said)) }
+        section.card aria-labelledby="batches" {
+            h2 id="batches" { (visit.say(words::BATCHES)) }
+            (show::scrolled(visit.say(words::BATCHES), show::table(visit.language, &heads, html! {
+                @for ended in &file.preview.batches {
+                    tr {
+                        td { bdi { (ended.batch.reference) } }
+                        td.amount { (visit.money(ended.net.0)) }
+                        td.amount { (visit.money(ended.unexplained_net.0)) }
+                    }
+                }
+            })))
+        }
+        section.card aria-labelledby="entries" {
+            h2 id="entries" { (visit.say(words::ENTRIES)) }
+            @for record in &file.preview.records {
+                (show::entries(&desk.engine, visit.language, &record.entries, &mut room))
+            }
+        }
+        p.actions { a.button href="/console/house" { (visit.say(words::HOUSE)) } }
+    };
+    Screen { section: Section::House, title: visit.say(words::BOOK_BATCHES).to_owned(), body }
+}
+
 /// Fields of the forms of entries and write-offs; their ids begin with `prefix`.
 fn amount_and_reason(visit: &Visit, prefix: &str) -> Markup {
     let amount = format!("{prefix}amount");
@@ -211,7 +278,7 @@ fn wanted(desk: &Desk, visit: &Visit, form: &FormBody) -> Result<String, Problem
         "" => (text("debit").to_owned(), text("credit").to_owned()),
         debtor => {
             let nobody = || Problem::new(Code::NotFound).says(visit.say(words::NO_DEBTOR));
-            let ledger = books::find(desk, debtor).map_err(|_| nobody())?;
+            let ledger = ops_books::find(desk, debtor).map_err(|_| nobody())?;
             debt_accounts(&desk.engine, ledger).ok_or_else(nobody)?
         }
     };

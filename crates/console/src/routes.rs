@@ -33,6 +33,7 @@ pub fn all(console: &Console) -> Router {
         .route("/console/periods", get(periods::list))
         .route("/console/periods/{period}", get(periods::one).post(periods::close))
         .route("/console/house", get(house::show).post(house::ask))
+        .route("/console/house/batches", post(house::book_batches))
         .route("/console/journal", get(books::journal))
         .route("/console/merchants", get(merchants::list).post(keys::open_merchant))
         .route("/console/merchants/new", get(keys::new_merchant))

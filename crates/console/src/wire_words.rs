@@ -284,6 +284,7 @@ pub(crate) fn audited(name: &str) -> Word {
         "tax_ids" => word("CPF e CNPJ de lojistas", "tax ids of merchants"),
         "charge" => word("cobrança", "charge"),
         "rail_item" => word("uma ordem", "an order"),
+        "batch" => word("arquivo do adquirente", "file of the acquirer"),
         _ => OTHER,
     }
 }

@@ -300,6 +300,14 @@ words! {
     ROTATE_WHAT = "O segredo de antes ainda assina ao lado do novo por 24 horas.", "The secret before signs beside the new one for 24 hours.";
     // House ledger.
     ASK_ENTRY = "Pedir um lançamento", "Ask for an entry";
+    BOOK_BATCHES = "Lançar lotes do adquirente", "Book batches of the acquirer";
+    BATCHES_WHAT = "Para um adquirente que só entrega arquivos. Cada lote é lançado uma vez, quando um segundo operador envia as mesmas linhas. Arquivos de mais de 64 KiB vão pela API.", "For an acquirer that gives files only. Each batch is booked once, when a second operator sends the same lines. Files of more than 64 KiB go through the API.";
+    BATCH_LINES = "Conteúdo do arquivo CSV", "Content of the CSV file";
+    ONLY_PREVIEW = "Só mostrar o que seria lançado", "Only show what would be booked";
+    BATCHES_ASKED = "Pedido. Outro operador deve enviar as mesmas linhas.", "Asked for. Another operator has to send the same lines.";
+    BATCHES_BOOKED = "Os lotes estão lançados.", "The batches are booked.";
+    BATCHES = "Lotes", "Batches";
+    IN_SUSPENSE = "Sem cobrança (suspenso)", "Without a charge (suspense)";
     ASK_WRITE_OFF = "Pedir a baixa de uma dívida", "Ask for the write-off of a debt";
     WRITE_OFF = "O déficit de um lojista é perda da plataforma; a dívida de um recebedor é perda do seu lojista.", "The Deficit of a merchant is the platform's loss; the debt of a recipient is its merchant's loss.";
     DEBTOR = "Devedor", "Debtor";

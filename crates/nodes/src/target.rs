@@ -88,6 +88,7 @@ pub const OF_THE_HOUSE: &[&str] = &[
     "/console/find",
     "/console/health",
     "/console/house",
+    "/console/house/batches",
     "/console/journal",
     "/console/merchants",
     "/console/merchants/new",

@@ -46,13 +46,13 @@ pub struct AuditRow {
     pub merchant_id: Option<String>,
     /// To what it was done.
     #[schema(
-        pattern = "^(merchant|api_key|recipient|bank_account|withdrawal|refund|dispute|clock|entry|period|tax_ids|charge|rail_item)$"
+        pattern = "^(merchant|api_key|recipient|bank_account|withdrawal|refund|dispute|clock|entry|period|tax_ids|charge|rail_item|batch)$"
     )]
     pub kind: &'static str,
-    /// Of what it was done to; null for the clock, a month and tax ids.
+    /// Of what it was done to; null for the clock, a month, tax ids and batches.
     #[schema(required, format = "uuid")]
     pub id: Option<String>,
-    /// The reason, where one was given; the month, for `period`.
+    /// The reason, where one was given; the month, for `period`; the first references, for `batch`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "Sem comprovante")]
     pub notes: Option<String>,
@@ -125,6 +125,6 @@ fn subject_id(desk: &Desk, record: &Record, subject: AuditSubject) -> Option<Obj
         AuditSubject::Object(id) => Some(id),
         AuditSubject::Merchant => desk.engine.merchant(group?, |row| row.id),
         AuditSubject::Recipient(number) => recipient_id(&desk.engine, LedgerId::Recipient(group?, number)),
-        AuditSubject::Clock | AuditSubject::Period | AuditSubject::Report => None,
+        AuditSubject::Clock | AuditSubject::Period | AuditSubject::Report | AuditSubject::File => None,
     }
 }

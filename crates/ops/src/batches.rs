@@ -1,21 +1,34 @@
-//! Batches of the acquirer: the list of those that are booked.
+//! Batches of the acquirer: the list of those that are booked; and the booking of a settlement
+//! file, for an acquirer that gives files only, by two operators.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actors::engine::Listed;
+use actors::engine::{FileBatch, FilePreview, FileRefusal, Listed, SettlementFile};
+use actors::rails::SettlementLine;
 use axum::extract::State;
-use axum::response::Response;
-use books::reconcile::acquirer;
-use ledger::merchant::EndedBatch;
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use books::reconcile::acquirer::{self, FileLine};
+use books::reconcile::finding::{FileError, SettledAmount};
+use chrono::NaiveDate;
+use derived::checkpoint::hex;
+use ledger::merchant::{EndedBatch, SentFile};
 use ledger::record::Record;
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 use store::cut::Position;
 use utoipa::ToSchema;
 
+use crate::books::{EntryView, entries_view};
 use crate::desk::Desk;
-use crate::operator::Operator;
-use web::problem::Problem;
-use web::reply::{List, PageQuery, list_of, time};
+use crate::operator::{Decider, Operator};
+use crate::reconciliations::{ReconciliationFile, unreadable};
+use web::body::{FileFormat, InstitutionFile};
+use web::idempotency::{KeyScope, SentKey};
+use web::problem::{Code, Problem, failed};
+use web::reply::{List, PageQuery, list_of, ok, one_of, only, query, time};
 
 /// A batch of the acquirer that is booked whole.
 #[derive(Debug, Serialize, ToSchema)]
@@ -60,10 +73,10 @@ pub async fn list(
     PageQuery { page, .. }: PageQuery,
 ) -> Result<Response, Problem> {
     let Listed { total, items } = desk.engine.batches(page.skip(), page.count())?;
-    list_of(total, page, items.map(|found| Ok(view(found?))))
+    list_of(total, page, items.map(|found| Ok(booked_view(found?))))
 }
 
-fn view((at, record, booked): (Position, Record, EndedBatch)) -> BatchView {
+fn booked_view((at, record, booked): (Position, Record, EndedBatch)) -> BatchView {
     BatchView {
         paid_on: acquirer::day(booked.batch.paid_on).to_string(),
         batch: booked.batch.reference,
@@ -75,4 +88,207 @@ fn view((at, record, booked): (Position, Record, EndedBatch)) -> BatchView {
         sequence: at.sequence.0,
         partition: at.partition.0,
     }
+}
+
+/// Batches of a settlement file at most.
+const BATCHES_MAX: usize = 1_000;
+/// Entries of one answer; all of them are booked.
+const ENTRIES_MAX: usize = 1_000;
+/// Bytes of a Record for each batch of a file, at most.
+const BYTES_PER_BATCH: usize = 512;
+
+/// A settlement file of the acquirer.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = BatchFile)]
+pub struct BatchFileView {
+    /// SHA-256 of its lines, hexadecimal: two files with the same lines are the same, however they
+    /// are written.
+    #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
+    digest: String,
+    /// `preview`: nothing was changed. `waiting_second`: another operator has to send the same
+    /// file. `booked`: its batches are booked.
+    #[schema(pattern = "^(preview|waiting_second|booked)$")]
+    status: &'static str,
+    /// The operator who sent it first; absent from a preview.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "ana")]
+    requested_by: Option<String>,
+    /// The operator who approved it by sending it too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "bia")]
+    approved_by: Option<String>,
+    /// Its batches, in the order of the file; those that were booked before the booking broke off
+    /// are absent.
+    batches: Vec<FileBatchView>,
+    /// The first 1,000 of the entries that it books: one for each merchant of a batch, in the books
+    /// of the platform, and one of the house for the lines that name no captured charge.
+    entries: Vec<EntryView>,
+}
+
+/// A batch of a settlement file.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = FileBatch)]
+pub struct FileBatchView {
+    /// The acquirer's name for it.
+    #[schema(example = "LOTE-20785")]
+    batch: String,
+    /// The day of the payment.
+    #[schema(format = Date, example = "2026-11-27")]
+    paid_on: String,
+    /// How many lines it has.
+    #[schema(example = 3)]
+    lines: u64,
+    /// The sum of its lines, after fees, centavos.
+    #[schema(example = 970_100)]
+    net: i64,
+    /// How many of its lines name a charge that was never captured, or were settled before.
+    #[schema(example = 0)]
+    unexplained_lines: u64,
+    /// The sum of these, after fees, centavos. It goes to `Liabilities:Suspense` of `P-house`.
+    #[schema(example = 0)]
+    unexplained_net: i64,
+}
+
+/// Books a settlement file of the acquirer, with the columns and limits of the CSV file that
+/// `POST /ops/reconciliations` compares. The first operator who sends it asks for it: 202
+/// `waiting_second`, nothing is booked. Another operator who sends a file with the same lines
+/// approves it: its batches are booked, and the answer is 200. Both answers have what is booked;
+/// with `preview=true` nothing is changed. Each batch is booked once: 409 `batch_already_booked`
+/// refuses the whole file. So does a line for a charge without an outcome: 409 `state_conflict`.
+/// When the booking breaks off (503), the same file is sent once more, by any operator.
+#[utoipa::path(post, path = "/ops/batches", operation_id = "book_batches",
+    params(("preview" = Option<bool>, Query, description = "True to see what would be booked: nothing is changed.")),
+    request_body(content((ReconciliationFile = "text/csv", example = "batch,paid_on,charge,kind,id,gross,fee,net\nLOTE-20785,2026-11-27,019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e,installment,1,10000,299,9701\n"))),
+    responses((status = 200, body = BatchFileView), (status = 202, body = BatchFileView), (status = 409)))]
+pub async fn book(
+    State(desk): State<Arc<Desk>>,
+    Decider(operator): Decider,
+    sent_key: SentKey,
+    parts: Parts,
+    file: InstitutionFile,
+) -> Result<Response, Problem> {
+    let pairs = query(&parts)?;
+    // The file itself says whether it was sent before: a key is only checked.
+    sent_key.read(&desk.engine, KeyScope::Operators, None, &file.bytes)?;
+    only(&pairs, &["preview"])?;
+    let is_preview = one_of(&pairs, "preview", &["true", "false"])? == Some("true");
+    if file.format != FileFormat::Csv {
+        return Err(Problem::new(Code::UnsupportedMediaType).message("O arquivo deve ser CSV"));
+    }
+    let sent = book_file(&desk, operator, &file.bytes, is_preview).await?;
+    let status = if sent.status() == WAITING { StatusCode::ACCEPTED } else { StatusCode::OK };
+    Ok((status, ok(BatchFileView::of(&desk, sent))).into_response())
+}
+
+const WAITING: &str = "waiting_second";
+
+/// A settlement file that was sent, or looked at.
+pub struct BookedFile {
+    digest: String,
+    /// Who sent it; none of a preview.
+    sent: Option<SentFile>,
+    /// What it books.
+    pub preview: FilePreview,
+}
+
+impl BookedFile {
+    /// `preview`, `waiting_second` or `booked`.
+    pub fn status(&self) -> &'static str {
+        match &self.sent {
+            None => "preview",
+            Some(SentFile { approved: None, .. }) => WAITING,
+            Some(_) => "booked",
+        }
+    }
+}
+
+/// Books a settlement file, or asks for it; of a preview, neither.
+pub async fn book_file(desk: &Desk, operator: Operator, file: &[u8], is_preview: bool) -> Result<BookedFile, Problem> {
+    let file = read(file)?;
+    let digest = hex(&file.digest);
+    if is_preview {
+        let preview = desk.engine.preview_settlement_file(&file).await.map_err(refused)?;
+        return Ok(BookedFile { digest, sent: None, preview });
+    }
+    let permit = desk.engine.permit(file.batches.len() * BYTES_PER_BATCH)?;
+    let engine = Arc::clone(&desk.engine);
+    // The booking goes on when the caller goes away.
+    let booking = tokio::spawn(async move { engine.book_settlement_file(file, operator.context(permit)).await });
+    let (sent, preview) = booking.await.map_err(failed)?.map_err(refused)?;
+    Ok(BookedFile { digest, sent: Some(sent), preview })
+}
+
+impl BatchFileView {
+    fn of(desk: &Desk, file: BookedFile) -> Self {
+        let status = file.status();
+        let BookedFile { digest, sent, preview } = file;
+        let (requested_by, approved) = sent.map(|sent| (sent.asked_by, sent.approved)).unzip();
+        let entries = preview.records.iter().flat_map(|record| entries_view(desk, record)).take(ENTRIES_MAX);
+        Self {
+            digest,
+            status,
+            requested_by,
+            approved_by: approved.flatten().map(|(_, by)| by),
+            entries: entries.collect(),
+            batches: preview.batches.into_iter().map(FileBatchView::of).collect(),
+        }
+    }
+}
+
+impl FileBatchView {
+    fn of(ended: EndedBatch) -> Self {
+        Self {
+            batch: ended.batch.reference,
+            paid_on: acquirer::day(ended.batch.paid_on).to_string(),
+            lines: ended.lines,
+            net: ended.net.0,
+            unexplained_lines: ended.unexplained_lines,
+            unexplained_net: ended.unexplained_net.0,
+        }
+    }
+}
+
+fn refused(refusal: FileRefusal) -> Problem {
+    let detail = refusal.to_string();
+    match refusal {
+        FileRefusal::BatchBooked(batch) => Problem::new(Code::BatchAlreadyBooked).detail(detail).member("batch", batch),
+        FileRefusal::PendingCharge(charge) => {
+            Problem::new(Code::StateConflict).detail(detail).member("payment_id", charge)
+        }
+        FileRefusal::OtherUnfinished => Problem::new(Code::StateConflict).detail(detail),
+        FileRefusal::SecondOperatorNeeded => Problem::new(Code::SecondOperatorNeeded).detail(detail),
+        FileRefusal::Unavailable(unavailable) => unavailable.into(),
+    }
+}
+
+/// Reads a file whole. Errors: its first wrong line.
+fn read(file: &[u8]) -> Result<SettlementFile, Problem> {
+    let lines = acquirer::read(file).map_err(unreadable)?.lines;
+    let wrong = |line: u64, defect: String| unreadable(FileError { line, defect });
+    let mut digest = Sha256::new();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    let mut batches: Vec<FileBatch> = Vec::new();
+    for FileLine { line, batch, key: (charge, object), settled } in lines {
+        let (kind, id) = acquirer::kind_and_id(object);
+        let (charge_id, day) = (charge.txid(), settled.paid_on);
+        digest.update(format!("{batch},{day},{charge_id},{kind},{id},{},{}\n", settled.gross.0, settled.fee.0));
+        let paid_on = u32::try_from((day - NaiveDate::default()).num_days());
+        let paid_on = paid_on.map_err(|_| wrong(line, "paid_on inválido".to_owned()))?;
+        let place = *places.entry(batch).or_insert_with_key(|reference| {
+            batches.push(FileBatch { reference: reference.clone(), paid_on, lines: Vec::new() });
+            batches.len() - 1
+        });
+        if batches.len() > BATCHES_MAX {
+            return Err(wrong(line, format!("mais de {BATCHES_MAX} lotes")));
+        }
+        if batches[place].paid_on != paid_on {
+            return Err(wrong(line, "paid_on difere do da primeira linha do lote".to_owned()));
+        }
+        let SettledAmount { gross, fee, .. } = settled;
+        batches[place].lines.push(SettlementLine { charge, object, gross, fee });
+    }
+    if batches.is_empty() {
+        return Err(wrong(1, "o arquivo não tem linhas".to_owned()));
+    }
+    Ok(SettlementFile { digest: digest.finalize().into(), batches })
 }

@@ -258,7 +258,7 @@ pub struct SettledView {
 #[derive(ToSchema)]
 #[schema(value_type = String, format = Binary)]
 #[expect(dead_code, reason = "it is there to be described")]
-struct ReconciliationFile(Vec<u8>);
+pub(crate) struct ReconciliationFile(Vec<u8>);
 
 /// Compares a file of another institution with the books, and keeps the result. The format is
 /// declared: `text/csv` or `application/csv` for the acquirer's batches, `application/json` or
@@ -676,7 +676,8 @@ fn with_accounts(problem: Problem, accounts: &[FileAccount]) -> Problem {
     }
 }
 
-fn unreadable(FileError { line, defect }: FileError) -> Problem {
+/// The refusal of a file with a wrong line.
+pub(crate) fn unreadable(FileError { line, defect }: FileError) -> Problem {
     let message = format!("Linha {line}: {defect}");
     let errors = vec![FieldError { field: format!("line {line}"), code: "invalid", message: defect.into() }];
     Problem::new(Code::ValidationFailed).message(message).detail("The file has a wrong line.").errors(errors)

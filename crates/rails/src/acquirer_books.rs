@@ -274,7 +274,8 @@ impl AcquirerBooks {
                 let batches = &turn.known.batches;
                 let mut later = batches.iter().filter(|(day, lines)| u64::from(**day) > after.batch && **lines > 0);
                 let Some((day, lines)) = later.next() else { return Ok(None) };
-                let batch = Batch { number: u64::from(*day), reference: reference(*day), paid_on: *day };
+                let batch =
+                    Batch { number: u64::from(*day), reference: reference(*day), paid_on: *day, of_file: false };
                 let read = files.read_batch(*day, after.lines)?;
                 let is_last = after.lines + read.len() as u64 >= *lines;
                 Ok(Some(SettlementPage { batch, lines: read, is_last }))

@@ -91,6 +91,8 @@ pub enum Code {
     PeriodNotOver,
     /// The same file was compared with the books before.
     AlreadyReconciled,
+    /// A batch of the settlement file is booked.
+    BatchAlreadyBooked,
     /// The bank statement is of another account than earlier ones.
     OtherBankAccount,
     /// The charge is not pending any more.
@@ -229,6 +231,7 @@ impl Code {
             Code::PeriodClosed => row(S::CONFLICT, "Period closed", "O mês está fechado"),
             Code::PeriodNotOver => row(S::CONFLICT, "Period not over", "O mês ainda não terminou"),
             Code::OtherBankAccount => row(S::CONFLICT, "Other bank account", "Extrato de outra conta"),
+            Code::BatchAlreadyBooked => row(S::CONFLICT, "Batch already booked", "O lote já está lançado"),
             Code::AlreadyReconciled => row(S::CONFLICT, "Already reconciled", "Arquivo já conciliado"),
             Code::ChargeNotPending => row(S::CONFLICT, "Charge not pending", "Cobrança não está pendente"),
             Code::IdempotencyKeyInProgress => {

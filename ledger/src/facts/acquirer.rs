@@ -3,8 +3,12 @@
 
 use crate::account::Account;
 use crate::event::{Batch, SettledLine, SettledObject};
-use crate::facts::facets::Facets;
+use crate::facts::facets::{AuditSubject, AuditedFact, Facets};
+use crate::merchant::file_id;
 use crate::money::Centavos;
+
+/// How many references of a file its audit row names.
+const REFERENCES_NAMED: usize = 5;
 
 /// Lines of a merchant's charges in a batch.
 pub(super) fn settled(to: &mut impl Facets, batch: &Batch, lines: &[SettledLine]) {
@@ -37,5 +41,18 @@ pub(super) fn unexplained(to: &mut impl Facets, batch: &Batch, net: Centavos) {
         let mut house = books.house(2);
         house.debit_or_credit(Account::BankSettlement, net).debit_or_credit(Account::Suspense, -net);
         books.post(house);
+    });
+}
+
+/// An operator sent a settlement file; a second one approves it.
+pub(super) fn file_sent(to: &mut impl Facets, digest: &[u8; 32], references: &[String], is_approved: bool) {
+    to.about(file_id(digest));
+    to.objects(|| references.iter().map(|reference| ("batch", reference.clone())).collect());
+    to.audited(|| {
+        let named: Vec<_> = references.iter().take(REFERENCES_NAMED).map(String::as_str).collect();
+        let more = if references.len() > named.len() { ", …" } else { "" };
+        let notes = Some(format!("{}{more}", named.join(", ")));
+        let action = if is_approved { "approve" } else { "request" };
+        AuditedFact { action, kind: "batch", subject: AuditSubject::File, notes }
     });
 }

@@ -97,6 +97,8 @@ pub enum AuditSubject {
     Period,
     /// A report, which has no id.
     Report,
+    /// A settlement file, whose batches the notes name.
+    File,
 }
 
 impl AuditedFact {

@@ -86,6 +86,9 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::Matured { dues, .. } => maturity::matured(to, dues),
         Event::AcquirerSettled { batch, lines } => acquirer::settled(to, batch, lines),
         Event::AcquirerBatchBooked { batch, .. } => to.about(Batch::id_of(&batch.reference)),
+        Event::AcquirerFileSent { digest, references, approval, .. } => {
+            acquirer::file_sent(to, digest, references, approval.is_some());
+        }
         Event::AcquirerUnexplained { batch, net, .. } => acquirer::unexplained(to, batch, *net),
         Event::HouseEntryRequested { id, terms, reason } => house::requested(to, *id, terms, reason),
         Event::HouseEntryApproved { id, terms } => house::approved(to, *id, terms),
@@ -236,6 +239,11 @@ impl Event {
             }
             Self::AcquirerSettled { .. } => ["Lote do adquirente liquidou", "Settled by a batch of the acquirer"],
             Self::AcquirerBatchBooked { .. } => ["Lote do adquirente lançado", "Batch of the acquirer booked"],
+            Self::AcquirerFileSent { approval: None, .. } => [
+                "Arquivo do adquirente enviado, falta outro operador",
+                "File of the acquirer sent, another operator must too",
+            ],
+            Self::AcquirerFileSent { .. } => ["Arquivo do adquirente aprovado", "File of the acquirer approved"],
             Self::AcquirerUnexplained { .. } => {
                 ["Linhas do lote sem cobrança capturada", "Lines of the batch without a captured charge"]
             }

@@ -4,7 +4,8 @@
 use minicbor::{Decode, Encode};
 
 use super::MerchantState;
-use crate::event::{Batch, Event, SettledLine};
+use crate::event::{Batch, Event, FileApproval, SettledLine};
+use crate::id::ObjectId;
 use crate::money::Centavos;
 use crate::record::{Decision, Record};
 
@@ -77,22 +78,59 @@ impl EndedBatch {
     }
 }
 
+/// A settlement file that operators sent: the two Records about it that there can be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SentFile {
+    /// The operator who sent it first.
+    pub asked_by: String,
+    /// The number of its first batch, and the operator who approved it; none before.
+    pub approved: Option<(u64, String)>,
+}
+
+/// The id under which the Records of a settlement file are found. It is no object's: its birth time
+/// is 0.
+pub fn file_id(digest: &[u8; 32]) -> ObjectId {
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    ObjectId::of_text(&hex)
+}
+
+impl SentFile {
+    /// The file after a Record; `None` if no Record so far is about it.
+    pub fn after(before: Option<Self>, of: &[u8; 32], record: &Record) -> Option<Self> {
+        let by = record.operator.clone().unwrap_or_default();
+        let sent = record.events.iter().find_map(|event| match event {
+            Event::AcquirerFileSent { digest, approval, .. } if **digest == *of => Some(approval),
+            _ => None,
+        });
+        match sent {
+            None => before,
+            Some(None) => Some(Self { asked_by: by, approved: None }),
+            Some(Some(approval)) => {
+                let FileApproval { first_number, asked_by } = approval.clone();
+                Some(Self { asked_by, approved: Some((first_number, by)) })
+            }
+        }
+    }
+}
+
 impl MerchantState {
     /// Lines that are booked already are left out, so that a batch can be read again from its
     /// start. Batches, and the lines of a batch, come in order.
     pub(super) fn book_batch(&self, reported: BookBatch) -> Decision {
         let BookBatch { batch, first_line, mut lines } = reported;
-        let booked = match batch.number.cmp(&self.settled.batch) {
+        let settled = if batch.of_file { self.settled_by_files } else { self.settled };
+        let booked = match batch.number.cmp(&settled.batch) {
             std::cmp::Ordering::Less => return Decision::default(),
-            std::cmp::Ordering::Equal => self.settled.lines.saturating_sub(first_line),
+            std::cmp::Ordering::Equal => settled.lines.saturating_sub(first_line),
             std::cmp::Ordering::Greater => 0,
         };
         lines.drain(..usize::try_from(booked).unwrap_or(usize::MAX).min(lines.len()));
         if lines.is_empty() { Decision::default() } else { Decision::of(Event::AcquirerSettled { batch, lines }) }
     }
 
-    pub(super) fn apply_batch(&mut self, batch: u64, lines: usize) {
-        let before = if batch == self.settled.batch { self.settled.lines } else { 0 };
-        self.settled = SettledThrough { batch, lines: before + lines as u64 };
+    pub(super) fn apply_batch(&mut self, batch: &Batch, lines: usize) {
+        let settled = if batch.of_file { &mut self.settled_by_files } else { &mut self.settled };
+        let before = if batch.number == settled.batch { settled.lines } else { 0 };
+        *settled = SettledThrough { batch: batch.number, lines: before + lines as u64 };
     }
 }

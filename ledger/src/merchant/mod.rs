@@ -44,7 +44,7 @@ use rail_waits::WaitingObjects;
 use sub_recipients::Recipients;
 use subscriptions::Subscriptions;
 
-pub use acquirer::{BookBatch, EndedBatch};
+pub use acquirer::{BookBatch, EndedBatch, SentFile, file_id};
 pub use adjustments::{Repayment, RepaymentKind};
 pub use api_keys::{ApiKey, PreviousSecret, SECRET_OVERLAP_MS};
 pub use cashout::{CashoutOutcome, OpenCashout, ReturnedCashout};
@@ -99,6 +99,8 @@ pub struct MerchantState {
     pending: Sums,
     /// How far the acquirer's batches are booked.
     settled: SettledThrough,
+    /// The same, of batches from files of operators.
+    settled_by_files: SettledThrough,
     adjustments: Adjustments,
     /// The write-off of the Deficit that waits for a second operator.
     write_off: Option<OpenWriteOff>,
@@ -332,7 +334,7 @@ impl MerchantState {
                 self.open_charges.remove(*charge);
             }
             Event::Matured { dues, .. } => self.apply_maturity(dues),
-            Event::AcquirerSettled { batch, lines } => self.apply_batch(batch.number, lines.len()),
+            Event::AcquirerSettled { batch, lines } => self.apply_batch(batch, lines.len()),
             Event::PlanCreated { id, plan } => self.plans.create(*id, plan),
             Event::PlanDisabled { id } => self.plans.disable(*id),
             Event::SubscriptionCreated { id, terms, standing } => {
@@ -375,6 +377,7 @@ impl MerchantState {
             | Event::PersonalDataRead { .. }
             | Event::AcquirerBatchBooked { .. }
             | Event::AcquirerUnexplained { .. }
+            | Event::AcquirerFileSent { .. }
             | Event::PeriodCloseRequested { .. }
             | Event::PeriodClosed { .. }
             | Event::HouseEntryRequested { .. }

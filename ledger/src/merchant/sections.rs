@@ -44,14 +44,17 @@ struct MerchantHead {
     settled: Option<SettledThrough>,
     #[n(5)]
     write_off: Option<OpenWriteOff>,
+    #[n(6)]
+    settled_by_files: Option<SettledThrough>,
 }
 
 impl Sectioned for MerchantState {
     fn head(&self) -> Vec<u8> {
-        let Self { id, settings, settled, .. } = *self;
-        let settled = (settled != SettledThrough::default()).then_some(settled);
+        let Self { id, settings, settled, settled_by_files, .. } = *self;
+        let begun = |settled: SettledThrough| (settled != SettledThrough::default()).then_some(settled);
+        let [settled, settled_by_files] = [settled, settled_by_files].map(begun);
         let (profile, accounts, write_off) = (self.profile.clone(), self.ledger.plain(), self.write_off.clone());
-        let head = MerchantHead { id, settings, profile, accounts, settled, write_off };
+        let head = MerchantHead { id, settings, profile, accounts, settled, write_off, settled_by_files };
         minicbor::to_vec(head).expect("writing into memory cannot fail")
     }
 
@@ -86,9 +89,11 @@ impl Sectioned for MerchantState {
     }
 
     fn from_sections<'a>(head: &[u8], sections: impl IntoIterator<Item = (Section, &'a [u8])>) -> Result<Self, Error> {
-        let MerchantHead { id, settings, profile, accounts, settled, write_off } = minicbor::decode(head)?;
-        let (settled, ledger) = (settled.unwrap_or_default(), Ledger::of_plain(accounts));
-        let mut state = Self { id, settings, profile, settled, ledger, write_off, ..Self::default() };
+        let MerchantHead { id, settings, profile, accounts, settled, write_off, settled_by_files } =
+            minicbor::decode(head)?;
+        let [settled, settled_by_files] = [settled, settled_by_files].map(Option::unwrap_or_default);
+        let ledger = Ledger::of_plain(accounts);
+        let mut state = Self { id, settings, profile, settled, settled_by_files, ledger, write_off, ..Self::default() };
         for (section, bytes) in sections {
             match section.kind {
                 API_KEYS => state.keys.read_section(bytes)?,

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use crate::world::bytes;
 use ledger::event::{
     AnticipatedSplit, Batch, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DebtPart, DisputeKind, Due, Event,
-    GiveBack, PaidBack, PayoutBank, ReturnEntry, SellerDraw, SellerPart, SettledLine, SettledObject, Settlement, Span,
-    Split, SplitKey, TakeBack, Terms,
+    FileApproval, GiveBack, PaidBack, PayoutBank, ReturnEntry, SellerDraw, SellerPart, SettledLine, SettledObject,
+    Settlement, Span, Split, SplitKey, TakeBack, Terms,
 };
 use ledger::fees::{Commission, Fees, Options, PaymentMethod, Settings};
 use ledger::house::{HouseAccount, HouseEntryTerms};
@@ -400,6 +400,36 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         (
             "acquirer-batch-booked",
             one(LedgerId::System, Event::AcquirerBatchBooked { batch: batch(), lines: 3, net: Centavos(-1_977) }),
+        ),
+        (
+            "acquirer-settled-by-file",
+            one(merchant, Event::AcquirerSettled { batch: Batch { of_file: true, ..batch() }, lines: settled_lines() }),
+        ),
+        (
+            "acquirer-file-sent",
+            by_operator(one(
+                LedgerId::System,
+                Event::AcquirerFileSent {
+                    digest: [0x44; 32].into(),
+                    references: vec!["LOTE-20484".to_owned()],
+                    lines: 3,
+                    net: Centavos(-1_977),
+                    approval: None,
+                },
+            )),
+        ),
+        (
+            "acquirer-file-approved",
+            by_operator(one(
+                LedgerId::System,
+                Event::AcquirerFileSent {
+                    digest: [0x44; 32].into(),
+                    references: vec!["LOTE-20484".to_owned()],
+                    lines: 3,
+                    net: Centavos(-1_977),
+                    approval: Some(FileApproval { first_number: 7, asked_by: "rui".to_owned() }),
+                },
+            )),
         ),
         (
             "acquirer-unexplained",
@@ -1178,7 +1208,7 @@ fn refund_failed() -> Event {
 }
 
 fn batch() -> Batch {
-    Batch { number: 20_484, reference: "LOTE-20484".to_owned(), paid_on: 20_484 }
+    Batch { number: 20_484, reference: "LOTE-20484".to_owned(), paid_on: 20_484, of_file: false }
 }
 
 fn house_terms() -> HouseEntryTerms {

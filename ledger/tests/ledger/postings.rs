@@ -300,6 +300,7 @@ fn every_event_of_a_merchant_has_its_lesson() {
         missing,
         [
             "AcquirerBatchBooked",
+            "AcquirerFileSent",
             "ClockMoved",
             "MerchantOpened",
             "PayerNotRepaid",

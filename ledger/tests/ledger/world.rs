@@ -531,15 +531,18 @@ impl World {
             }
             ("refuse", [name]) => MerchantCommand::RefuseCard { charge: self.id(name), refusal },
             ("silent", [name]) => MerchantCommand::LeaveUnanswered { charge: self.id(name) },
-            ("batch", [number, lines @ ..]) => MerchantCommand::BookBatch(Box::new(BookBatch {
-                batch: Batch {
-                    number: number.parse().expect("a batch has a number"),
-                    reference: format!("LOTE-{number}"),
-                    paid_on: 20_000,
-                },
-                first_line: 0,
-                lines: lines.iter().filter_map(|line| self.settled(line)).collect(),
-            })),
+            (batch @ ("batch" | "file-batch"), [number, lines @ ..]) => {
+                MerchantCommand::BookBatch(Box::new(BookBatch {
+                    batch: Batch {
+                        number: number.parse().expect("a batch has a number"),
+                        reference: format!("LOTE-{number}"),
+                        paid_on: 20_000,
+                        of_file: batch == "file-batch",
+                    },
+                    first_line: 0,
+                    lines: lines.iter().filter_map(|line| self.settled(line)).collect(),
+                }))
+            }
             ("pay", [name]) => {
                 let charge = self.id(name);
                 let amount = self.merchant.open_charges().get(&charge).map_or(Centavos::ZERO, |open| open.terms.amount);

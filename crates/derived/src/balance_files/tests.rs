@@ -424,7 +424,7 @@ fn due(group: u32, ordinal: u64, kind: u8, at: Timestamp) -> Record {
         6 => {
             let (object, gross) = (SettledObject::Installment(1), Centavos(5_000));
             let line = SettledLine { charge, object, gross, fee: Centavos(14), booked_fee: Centavos(14) };
-            let batch = Batch { number: ordinal, reference: "B1".to_owned(), paid_on: 0 };
+            let batch = Batch { number: ordinal, reference: "B1".to_owned(), paid_on: 0, of_file: false };
             (merchant, Event::AcquirerSettled { batch, lines: vec![line] })
         }
         _ => {

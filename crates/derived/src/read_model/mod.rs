@@ -46,6 +46,7 @@ pub use listings::{
 };
 pub use operator_queue::{WaitingItem, WaitingKind};
 pub use pages::{StoredPage, stored_pages};
+pub use registry::FileBatches;
 pub use rows::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
 pub use subscriptions::{CardRow, SubscriptionRow};
 
@@ -533,6 +534,11 @@ impl ReadModel {
     /// Number of the acquirer's last batch that is booked whole; 0 before the first one.
     pub fn booked_batch(&self) -> u64 {
         self.registry.read().booked_batch
+    }
+
+    /// The acquirer's batches from files of operators.
+    pub fn file_batches(&self) -> FileBatches {
+        self.registry.read().file_batches
     }
 
     /// The months that were closed, in order, each with the Record that closed it.

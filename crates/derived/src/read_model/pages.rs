@@ -18,7 +18,7 @@ use minicbor::{Decode, Encode};
 
 use super::operator_queue::WaitingKind;
 use super::page_id::{PREFIX, PageId};
-use super::registry::Registry;
+use super::registry::{FileBatches, Registry};
 use super::rows::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
 use super::{BalanceTable, Ordinals, ReadModel};
 use crate::dues::{Dues, Hint};
@@ -61,6 +61,9 @@ struct Summary {
     /// The months that were closed, each with the sequence of the Record that closed it.
     #[n(8)]
     closed: Vec<(Month, u64)>,
+    /// The acquirer's batches from files of operators.
+    #[n(9)]
+    file_batches: Option<FileBatches>,
 }
 
 #[derive(Encode, Decode)]
@@ -213,6 +216,7 @@ impl ReadModel {
                 booked_batch,
                 house,
                 closed,
+                file_batches: Some(self.file_batches()),
             };
             (folding.changed.drain().collect::<Vec<_>>(), through, summary)
         };
@@ -321,6 +325,7 @@ impl ReadModel {
         put_ledger(summary.house, &mut registry, &mut books);
         registry.clock_offset_ms = summary.clock_offset_ms;
         registry.booked_batch = summary.booked_batch;
+        registry.file_batches = summary.file_batches.unwrap_or_default();
         let closed = summary.closed.into_iter();
         registry.closed = closed.map(|(month, by)| (month, Sequence(by))).collect();
         ordinals.system = summary.system_ordinal;

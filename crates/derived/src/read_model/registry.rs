@@ -8,6 +8,7 @@ use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{BankReview, PreviousSecret, RecipientStatus};
 use ledger::record::Record;
 use ledger::time::Month;
+use minicbor::{Decode, Encode};
 
 use super::merchants::Merchants;
 use super::operator_queue::WaitingSet;
@@ -15,6 +16,17 @@ use super::page_id;
 use super::rows::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
 use crate::extents::Places;
 use store::Sequence;
+
+/// The acquirer's batches from files of operators, which are numbered from 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct FileBatches {
+    /// Number of the last one that is booked whole; 0 before the first one.
+    #[n(0)]
+    pub booked: u64,
+    /// Number of the last one that was approved.
+    #[n(1)]
+    pub approved: u64,
+}
 
 /// Merchants, keys, and what follows from them.
 #[derive(Default)]
@@ -27,6 +39,8 @@ pub(super) struct Registry {
     pub(super) clock_offset_ms: i64,
     /// Number of the acquirer's last batch that is booked whole; 0 before the first one.
     pub(super) booked_batch: u64,
+    /// The acquirer's batches from files of operators.
+    pub(super) file_batches: FileBatches,
     /// The months that were closed, in order, each with the Record that closed it.
     pub(super) closed: Vec<(Month, Sequence)>,
 }
@@ -42,14 +56,23 @@ impl Registry {
         keys.iter_mut().find(|(known, _)| *known == id).map(|(_, key)| key)
     }
 
-    /// Counts an event of a Record that is about a ledger.
-    pub(super) fn count(&mut self, event: &Event, about: LedgerId, record: &Record, sequence: Sequence) {
+    /// Counts an event about the whole installation.
+    fn count_of_house(&mut self, event: &Event, sequence: Sequence) {
         match event {
             Event::ClockMoved { offset_ms } => self.clock_offset_ms = *offset_ms,
+            Event::AcquirerBatchBooked { batch, .. } if batch.of_file => self.file_batches.booked = batch.number,
             Event::AcquirerBatchBooked { batch, .. } => self.booked_batch = batch.number,
+            Event::AcquirerFileSent { references, approval: Some(approval), .. } => {
+                self.file_batches.approved = approval.first_number - 1 + references.len() as u64;
+            }
             Event::PeriodClosed { month, .. } => self.closed.push((*month, sequence)),
             _ => {}
         }
+    }
+
+    /// Counts an event of a Record that is about a ledger.
+    pub(super) fn count(&mut self, event: &Event, about: LedgerId, record: &Record, sequence: Sequence) {
+        self.count_of_house(event, sequence);
         let Some(group) = record.owner.group() else {
             self.waiting.count(event, about, None, record);
             return;
@@ -189,6 +212,7 @@ pub(super) fn concerns_registry(event: &Event) -> bool {
             | Event::ClockMoved { .. }
             | Event::PersonalDataRead { .. }
             | Event::AcquirerBatchBooked { .. }
+            | Event::AcquirerFileSent { .. }
             | Event::PeriodClosed { .. }
             | Event::WithdrawalRequested { .. }
             | Event::WithdrawalApproved { .. }

@@ -80,7 +80,7 @@ fn read(batch: PageBatch, after: SettlementCursor) -> Result<SettlementPage, Str
     }
     let paid_on = days_since_1970(&paid_on).ok_or("paid_on is no day")?;
     let lines = lines.into_iter().map(line).collect();
-    Ok(SettlementPage { batch: Batch { number, reference, paid_on }, lines, is_last })
+    Ok(SettlementPage { batch: Batch { number, reference, paid_on, of_file: false }, lines, is_last })
 }
 
 fn days_since_1970(text: &str) -> Option<u32> {
