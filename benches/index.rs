@@ -27,8 +27,8 @@ fn main() {
     let records = records.and_then(|at| arguments.get(at + 1)?.replace('_', "").parse().ok()).unwrap_or(1_000_000);
     let folder = tempfile::tempdir().expect("a folder");
     let store = Arc::new(SledStore::open(folder.path(), &SledOptions::default()).expect("a store"));
-    let index =
-        Index::open(Part::take(store, Partition(0)).expect("it is free"), IndexOptions::default()).expect("an index");
+    let index = Index::open(Part::take(store, Partition(0)).expect("it is free"), IndexOptions::default(), None)
+        .expect("an index");
     println!(
         "{:>12} {:>5} {:>11} {:>9} {:>11} {:>11} {:>9}",
         "Records", "runs", "in memory", "RSS", "known id", "no such id", "added in"

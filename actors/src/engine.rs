@@ -27,6 +27,7 @@ mod reads;
 mod refund;
 mod remote_partitions;
 mod schedule;
+mod search;
 mod settlement_file;
 mod shard;
 mod shards;
@@ -90,7 +91,8 @@ pub use cashout::{CashoutOrdered, NewCashout, TransactionLookup};
 pub use derived::balance_files::{
     AnticipatedOn, AnticipatedSums, AsOf, BalanceFiles, BooksAsOf, CarriedFact, SumOfKind, SumsAsOf,
 };
-pub use derived::index::IndexOptions;
+pub use derived::index::{FoundKind, IndexOptions, PlainValue, SearchKey, TXID_PREFIX_MIN};
+pub use derived::personal_index::PersonalValue;
 pub use derived::read_model::{
     ApiKeyRow, ChargeFilter, ChargeStatus, ListedSplit, ListedWebhookEvent, Listing, MerchantRow, RecipientRow,
     SubscriptionRow, WaitingItem, WaitingKind, WebhookRow,
@@ -102,6 +104,7 @@ pub use outcome::CommandContext;
 pub use ownership::PartitionHere;
 pub use pix::{NewPixCharge, PixEnded, PixOpened, PixPayment, PixRegistration};
 pub use reads::{Listed, NewestCharges, Objects, Records, RecordsWith};
+pub use search::{FoundRecords, SoughtValue};
 pub use settlement_file::{FileBatch, FilePreview, FileRefusal, SettlementFile};
 pub use shards::{Hold, Role};
 pub(crate) use side_values::PREFIX as KEPT_PREFIX;

@@ -13,6 +13,7 @@ pub mod index;
 pub mod merged;
 pub mod names;
 pub mod outbox;
+pub mod personal_index;
 pub mod read_model;
 pub mod records;
 pub mod seal;

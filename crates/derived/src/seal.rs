@@ -4,6 +4,8 @@
 //! stored apart from the journal. Dropping the month's key erases the people and leaves the books.
 //!
 //! # Derived keys
+//! From each month's key another one is derived, which makes hashes for search: see
+//! [`crate::personal_index`].
 //! From the master key two keys are derived by HKDF (RFC 5869): one seals secrets, the other makes
 //! fingerprints, which are keyed digests.
 //!
@@ -33,6 +35,7 @@ use store::{Store, StoreError};
 const NONCE_BYTES: usize = 12;
 const TAG_BYTES: usize = 16;
 const PROOF: &[u8] = b"keys/proof";
+const MONTHS: &[u8] = b"keys/month/";
 /// The first byte of sealed bytes: their format.
 const FORMAT: u8 = 1;
 
@@ -89,8 +92,15 @@ pub struct Keyring {
     /// Keyed digest before its first byte, so that the key's schedule is made once.
     mac: Hmac<Sha256>,
     signer: Signer,
-    months: RwLock<HashMap<u16, Option<Arc<Aes256Gcm>>>>,
+    months: RwLock<HashMap<u16, Option<Arc<MonthKey>>>>,
     store: Arc<dyn Store>,
+}
+
+/// The key of a month: what it seals with, and the digest before its first byte that hashes values
+/// for search.
+struct MonthKey {
+    cipher: Aes256Gcm,
+    search: Hmac<Sha256>,
 }
 
 impl Keyring {
@@ -133,7 +143,7 @@ impl Keyring {
             Some(key) => key,
             None => self.make_month_key(month)?,
         };
-        Ok(Sealed { month, bytes: encrypt(&key, &sealed_for.associated_data(version), plain)?, version })
+        Ok(Sealed { month, bytes: encrypt(&key.cipher, &sealed_for.associated_data(version), plain)?, version })
     }
 
     /// Makes the keys of the months of `now` and of a day later, so that sealing does not wait for
@@ -157,7 +167,7 @@ impl Keyring {
     /// else.
     pub fn open_sealed(&self, sealed_for: SealedFor, sealed: &Sealed) -> Option<Vec<u8>> {
         let key = self.month_key(sealed.month).ok().flatten()?;
-        open(&key, &sealed_for.associated_data(sealed.version), &sealed.bytes)
+        open(&key.cipher, &sealed_for.associated_data(sealed.version), &sealed.bytes)
     }
 
     /// Whether personal data opens, was erased or is damaged. Data with an unknown purpose counts
@@ -165,7 +175,7 @@ impl Keyring {
     pub fn inspect(&self, sealed_for: Option<SealedFor>, sealed: &Sealed) -> Result<SealedState, SealError> {
         let Some(key) = self.month_key(sealed.month)? else { return Ok(SealedState::Erased) };
         let opened = sealed_for.map(|sealed_for| sealed_for.associated_data(sealed.version));
-        let opened = opened.and_then(|associated| open(&key, &associated, &sealed.bytes));
+        let opened = opened.and_then(|associated| open(&key.cipher, &associated, &sealed.bytes));
         Ok(if opened.is_some() { SealedState::Opens } else { SealedState::Damaged })
     }
 
@@ -226,6 +236,33 @@ impl Keyring {
         Fingerprint(short)
     }
 
+    /// A keyed hash of a value for search, under the key of a month; `None` if that was dropped.
+    /// `purpose` keeps hashes of different things apart.
+    pub fn blind_hash(&self, month: u16, purpose: &str, value: &[u8]) -> Result<Option<u64>, StoreError> {
+        let key = match self.month_key(month) {
+            Err(SealError::Store(error)) => return Err(error),
+            // A key that does not open seals nothing either.
+            key => key.ok().flatten(),
+        };
+        let Some(key) = key else { return Ok(None) };
+        let mut mac = key.search.clone();
+        mac.update(purpose.as_bytes());
+        mac.update(&[0]);
+        mac.update(value);
+        let digest = mac.finalize().into_bytes();
+        Ok(digest.first_chunk().map(|first| u64::from_be_bytes(*first)))
+    }
+
+    /// The months whose keys are there, in order.
+    pub fn months(&self) -> Result<Vec<u16>, StoreError> {
+        let keys = self.store.commons()?;
+        let months =
+            keys.iter().filter_map(|(key, _)| std::str::from_utf8(key.strip_prefix(MONTHS)?).ok()?.parse().ok());
+        let mut months: Vec<u16> = months.collect();
+        months.sort_unstable();
+        Ok(months)
+    }
+
     /// The key that hides group numbers in ids.
     pub fn id_key(&self) -> IdKey {
         IdKey::new(self.fingerprint("ids", &[]).0)
@@ -238,7 +275,7 @@ impl Keyring {
         mac
     }
 
-    fn month_key(&self, month: u16) -> Result<Option<Arc<Aes256Gcm>>, SealError> {
+    fn month_key(&self, month: u16) -> Result<Option<Arc<MonthKey>>, SealError> {
         if let Some(known) = self.months.read().get(&month) {
             return Ok(known.clone());
         }
@@ -248,15 +285,17 @@ impl Keyring {
 
     /// Makes the key of a month and makes it durable before it is used. Of several that are made at
     /// once, in whichever process, all use the first.
-    fn make_month_key(&self, month: u16) -> Result<Arc<Aes256Gcm>, SealError> {
+    fn make_month_key(&self, month: u16) -> Result<Arc<MonthKey>, SealError> {
         let sealed = self.seal_secret(of_month(month), &random_bytes::<32>()?)?;
         let stands = self.store.insert_common(&month_name(month), &sealed)?;
         self.open_month_key(month, &stands)
     }
 
-    fn open_month_key(&self, month: u16, sealed: &[u8]) -> Result<Arc<Aes256Gcm>, SealError> {
+    fn open_month_key(&self, month: u16, sealed: &[u8]) -> Result<Arc<MonthKey>, SealError> {
         let key = self.open_secret(of_month(month), sealed).and_then(|key| <[u8; 32]>::try_from(key).ok());
-        let key = Arc::new(cipher(&key.ok_or(SealError::WrongMasterKey)?));
+        let key = key.ok_or(SealError::WrongMasterKey)?;
+        let search = keyed(&hkdf(b"centavo", &key, b"search"));
+        let key = Arc::new(MonthKey { cipher: cipher(&key), search });
         self.months.write().insert(month, Some(Arc::clone(&key)));
         Ok(key)
     }
@@ -348,7 +387,7 @@ fn open(key: &Aes256Gcm, associated: &[u8; 32], sealed: &[u8]) -> Option<Vec<u8>
 }
 
 fn month_name(month: u16) -> Vec<u8> {
-    format!("keys/month/{month:05}").into_bytes()
+    [MONTHS, format!("{month:05}").as_bytes()].concat()
 }
 
 /// The months of `now` and of a day later.

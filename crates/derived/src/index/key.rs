@@ -55,6 +55,10 @@ const SUBSCRIPTIONS: u8 = 16;
 const SUBSCRIPTION_CHARGES: u8 = 17;
 const CHANGED: u8 = 18;
 const LATE_SPLITS: u8 = 19;
+/// Values to search by: see [`super::search_key`].
+pub(super) const SEALED: u8 = 20;
+pub(super) const VALUES: u8 = 21;
+pub(super) const TXIDS: u8 = 22;
 
 impl IndexKey {
     /// Sequences of the Records that a ledger's owner decided; the n-th is its Record of ordinal n.
@@ -187,6 +191,7 @@ impl IndexKey {
         match self.kind {
             BALANCES => 4,
             CHANGED => 3,
+            SEALED | VALUES | TXIDS => 2,
             _ => 1,
         }
     }
@@ -195,6 +200,11 @@ impl IndexKey {
     /// filters.
     pub(super) fn is_rare(self) -> bool {
         matches!(self.kind, OBJECT | KEY | SUBSCRIPTION_CHARGES | LATE_SPLITS)
+    }
+
+    /// True for values that were sealed, which do not follow from the Records alone.
+    pub(super) fn is_sealed(self) -> bool {
+        self.kind == SEALED
     }
 
     /// True for keys of Records ([`Record::keys`]).

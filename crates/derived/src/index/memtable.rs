@@ -8,6 +8,7 @@ use ledger::record::Record;
 use super::key::{Balances, IndexKey, occurrences, words_of};
 use super::numbers::Numbers;
 use super::run::{Builder, Cover, zigzag};
+use super::search_key::{FoundKind, SearchKey, plain_values};
 
 /// The lists of a range of Records, in memory.
 #[derive(Debug, Default)]
@@ -22,11 +23,13 @@ impl Recent {
         self.cover.map_or(0, |cover| cover.last - cover.first + 1)
     }
 
-    /// Adds a Record to the lists, and gives its keys ([`Record::keys`]) to `keep`.
+    /// Adds a Record to the lists, with the keys of its personal data, and gives its own keys
+    /// ([`Record::keys`]) to `keep`.
     pub(super) fn count(
         &mut self,
         sequence: u64,
         record: &Record,
+        personal: &[(SearchKey, FoundKind)],
         balances: &mut IdMap<GroupNumber, Balances>,
         mut keep: impl FnMut(IndexKey),
     ) {
@@ -47,6 +50,8 @@ impl Recent {
                 occurrence => self.add_with(key, occurrence),
             }
         });
+        self.occurrences += personal.len();
+        personal.iter().for_each(|(key, found)| self.add_with(key.list, &[sequence, key.word(*found)]));
     }
 
     /// Adds an occurrence of several words at the end of a list.
@@ -71,8 +76,8 @@ impl Recent {
     }
 }
 
-/// Calls `post` for every occurrence of a Record: the key of its list, and its words. Updates the
-/// merchant's balances.
+/// Calls `post` for every occurrence of a Record that follows from it alone: the key of its list,
+/// and its words. Updates the merchant's balances.
 pub(super) fn each_occurrence(
     sequence: u64,
     record: &Record,
@@ -84,6 +89,7 @@ pub(super) fn each_occurrence(
         let [due, amount] = words_of(credit);
         post(IndexKey::changed(ledger), &[sequence, due, amount]);
     }
+    plain_values(record, |key, found| post(key.list, &[sequence, key.word(found)]));
     if let Some(group) = moves_money_of(record) {
         let merchant = LedgerId::Merchant(group);
         let balances = balances.entry(group).or_default();

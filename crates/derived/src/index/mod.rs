@@ -25,6 +25,7 @@ mod memtable;
 mod numbers;
 mod page_cache;
 mod run;
+mod search_key;
 #[cfg(test)]
 mod tests;
 
@@ -42,6 +43,7 @@ use ledger::record::Record;
 use ledger::time::Timestamp;
 use parking_lot::{Condvar, Mutex, ReentrantMutex, RwLock};
 
+use crate::personal_index::PersonalIndex;
 use crate::records::LoadError;
 use store::priority;
 use store::{Part, Sequence, StoreError};
@@ -57,6 +59,7 @@ pub use check::RunCheck;
 pub use key::ChargeList;
 pub use key::{Balances, IndexKey};
 pub use lists::ListedNumber;
+pub use search_key::{FoundKind, PlainValue, SearchKey, TXID_PREFIX_MIN};
 
 /// Sizes of the index's runs.
 #[derive(Clone, Copy, Debug)]
@@ -112,6 +115,7 @@ pub struct Index {
 struct IndexShared {
     store: Part,
     options: IndexOptions,
+    personal: Option<PersonalIndex>,
     state: RwLock<UnwrittenRuns>,
     /// In order, without a gap. Replaced only while `state` is locked for writing: who holds that
     /// lock sees both as of one moment.
@@ -170,9 +174,10 @@ type Places = (Arc<Vec<Arc<Run>>>, [Vec<Source>; 2]);
 
 impl Index {
     /// Opens the runs of a store; writes those that are lost or damaged again from the journal. The
-    /// caller counts the Records after [`Index::indexed_through`] next.
-    pub fn open(store: Part, options: IndexOptions) -> Result<Self, LoadError> {
-        let shared = IndexShared::new(store, options, false);
+    /// caller counts the Records after [`Index::indexed_through`] next. Without `personal`, no
+    /// Record is found by its personal data.
+    pub fn open(store: Part, options: IndexOptions, personal: Option<PersonalIndex>) -> Result<Self, LoadError> {
+        let shared = IndexShared::new(store, options, personal, false);
         shared.take_up()?;
         shared.keys.begin(shared.indexed_through() + 1);
         let start = |name: &str, run: fn(&IndexShared)| {
@@ -186,8 +191,8 @@ impl Index {
 
     /// The index of a partition that another process writes: its runs as they are now. They are
     /// merged there, so it is to be opened again within [`FOLLOWED_MAX`].
-    pub fn following(store: Part, options: IndexOptions) -> Result<Self, LoadError> {
-        let shared = IndexShared::new(store, options, true);
+    pub fn following(store: Part, options: IndexOptions, personal: Option<PersonalIndex>) -> Result<Self, LoadError> {
+        let shared = IndexShared::new(store, options, personal, true);
         shared.find_runs()?;
         shared.keys.begin(shared.indexed_through() + 1);
         Ok(Self { shared, threads: Vec::new() })
@@ -195,7 +200,7 @@ impl Index {
 
     /// The index of a partition that this process does not have: nothing is in it.
     pub fn unread(store: Part, options: IndexOptions) -> Self {
-        Self { shared: IndexShared::new(store, options, true), threads: Vec::new() }
+        Self { shared: IndexShared::new(store, options, None, true), threads: Vec::new() }
     }
 
     /// The Records through this one are in runs.
@@ -217,14 +222,16 @@ impl Index {
         }
         let unknown =
             groups.into_iter().map(|group| Ok((group, before(group)?))).collect::<Result<Vec<_>, LoadError>>()?;
+        let personal = records.iter().map(|(_, record)| self.shared.personal_keys(record));
+        let personal = personal.collect::<Result<Vec<_>, _>>()?;
         let is_full = {
             let mut state = self.shared.state.write();
             let unwritten = self.shared.indexed_through() + 1;
             let UnwrittenRuns { recent, balances, keys, .. } = &mut *state;
             balances.extend(unknown);
-            for (sequence, record) in records {
+            for ((sequence, record), personal) in records.iter().zip(&personal) {
                 let keep = |key| keys.add(&self.shared.keys, key, sequence.0, unwritten);
-                recent.count(sequence.0, record, balances, keep);
+                recent.count(sequence.0, record, personal, balances, keep);
             }
             let is_full = state.recent.records() >= self.shared.options.records_per_run
                 || state.recent.occurrences >= OCCURRENCES_PER_RUN_MAX;
@@ -276,6 +283,15 @@ impl Index {
         let found = self.shared.read(&[key], &[], i64::MIN, range.clone(), |lists| lists.occurrences(range.clone()))?;
         let each = found.chunks_exact(key.width());
         Ok(each.map(|occurrence| (Sequence(occurrence[0]), credit_of([occurrence[1], occurrence[2]]))).collect())
+    }
+
+    /// The sequences of the Records with a value, lowest first, each with what it makes. Very
+    /// rarely a Record of another value is among them.
+    pub fn with_value(&self, value: SearchKey, range: Range<u64>) -> Result<Vec<(Sequence, FoundKind)>, LoadError> {
+        let key = value.list;
+        let found = self.shared.read(&[key], &[], i64::MIN, range.clone(), |lists| lists.occurrences(range.clone()))?;
+        let each = found.chunks_exact(key.width());
+        Ok(each.filter_map(|occurrence| Some((Sequence(occurrence[0]), value.matches(occurrence[1])?))).collect())
     }
 
     /// The sequences of a list, lowest first. Runs without a Record as late as `time` are left out.
@@ -343,11 +359,12 @@ impl Drop for Index {
 }
 
 impl IndexShared {
-    fn new(store: Part, options: IndexOptions, is_reading: bool) -> Arc<Self> {
+    fn new(store: Part, options: IndexOptions, personal: Option<PersonalIndex>, is_reading: bool) -> Arc<Self> {
         let keys_each = options.records_per_run.saturating_mul(options.runs_merged as u64);
         Arc::new(IndexShared {
             store,
             options,
+            personal,
             state: RwLock::default(),
             runs: RwLock::default(),
             keys: KeyFilters::new(keys_each as usize),
@@ -359,6 +376,12 @@ impl IndexShared {
             is_reading,
             merged: Mutex::default(),
         })
+    }
+
+    /// The keys of a Record's personal data.
+    fn personal_keys(&self, record: &Record) -> Result<Vec<(SearchKey, FoundKind)>, LoadError> {
+        let Some(personal) = &self.personal else { return Ok(Vec::new()) };
+        Ok(personal.of_record(record)?)
     }
 
     fn indexed_through(&self) -> u64 {
@@ -527,7 +550,8 @@ impl IndexShared {
                             self.balances_before(group, &[first], first)?.into_iter().map(|before| (group, before)),
                         );
                     }
-                    recent.count(sequence, &record, &mut balances, |_| ());
+                    let personal = self.personal_keys(&record)?;
+                    recent.count(sequence, &record, &personal, &mut balances, |_| ());
                 }
             }
             if recent.records() >= RECORDS_WRITTEN_AGAIN {

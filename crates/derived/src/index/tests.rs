@@ -132,7 +132,7 @@ impl Script {
     }
 
     fn open_index(&self) -> Index {
-        let index = Index::open(self.store.part(), OPTIONS).unwrap();
+        let index = Index::open(self.store.part(), OPTIONS, None).unwrap();
         let sealed = index.indexed_through();
         let tail: Vec<_> = self.records.iter().filter(|(sequence, _)| *sequence > sealed).cloned().collect();
         for block in tail.chunks(7) {
@@ -333,7 +333,7 @@ fn full_ranges_become_runs_and_runs_are_merged() {
 #[test]
 fn the_number_of_runs_grows_as_the_logarithm_of_the_records() {
     let options = IndexOptions { records_per_run: 10, runs_merged: 4 };
-    let index = Index::open(MemoryStore::new().part(), options).unwrap();
+    let index = Index::open(MemoryStore::new().part(), options, None).unwrap();
     for sequence in 1..=10 * 4_u64.pow(5) {
         let record =
             Decision::of(Event::ClockMoved { offset_ms: 1 }).into_record(LedgerId::System, sequence, Timestamp(1));
@@ -398,7 +398,7 @@ fn an_index_ahead_of_its_journal_tells_that_the_journal_is_short() {
             .put_file(&name, &full.store.part().file_part(&name, 0, usize::MAX).unwrap().unwrap())
             .unwrap();
     }
-    let refused = Index::open(short.store.part(), OPTIONS).map(|_| ()).unwrap_err();
+    let refused = Index::open(short.store.part(), OPTIONS, None).map(|_| ()).unwrap_err();
     assert!(refused.to_string().contains("the journal ends before"), "{refused}");
 }
 
@@ -412,7 +412,7 @@ fn a_run_that_says_something_else_than_the_journal_is_found() {
     let mut forged = Recent::default();
     for (sequence, record) in &script.records[first as usize - 1..last as usize] {
         let record = Record { idempotency: None, ..Record::clone(record) };
-        forged.count(sequence.0, &record, &mut IdMap::default(), |_| ());
+        forged.count(sequence.0, &record, &[], &mut IdMap::default(), |_| ());
     }
     script.store.part().put_file(&name, &forged.to_run().unwrap().1).unwrap();
     let part = script.store.part();
@@ -461,7 +461,7 @@ fn a_new_key_is_looked_up_while_a_block_is_counted() {
 fn a_key_is_found_at_every_moment() {
     let steps: Vec<Step> = (0..1_500_u16).map(|n| (false, n as u8, n)).collect();
     let script = script(&steps);
-    let index = Index::open(script.store.part(), OPTIONS).unwrap();
+    let index = Index::open(script.store.part(), OPTIONS, None).unwrap();
     let key = |sequence: u64| Fingerprint((u128::from(sequence) << 64).to_be_bytes());
     let counted = std::sync::atomic::AtomicU64::new(0);
     let last = script.records.len() as u64;

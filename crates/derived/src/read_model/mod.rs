@@ -31,8 +31,9 @@ use parking_lot::{Mutex, RwLock};
 use crate::checkpoint;
 use crate::dues::Dues;
 use crate::extents::{Extents, Places};
-use crate::index::{self, Index, IndexOptions};
+use crate::index::{self, FoundKind, Index, IndexOptions, SearchKey};
 use crate::outbox::OutboxSignal;
+use crate::personal_index::PersonalIndex;
 use crate::records::LoadError;
 use crate::seal::Keyring;
 use store::{Block, Head, Part, Sequence};
@@ -282,14 +283,14 @@ impl ReadModel {
     /// The same once it was read, for the process that writes the partition: see
     /// [`ReadModel::open`].
     pub fn opened(self, progress: impl Fn(u64, u64)) -> Result<Self, LoadError> {
-        let index = Index::open(self.store.clone(), self.options)?;
+        let index = Index::open(self.store.clone(), self.options, Some(self.personal()))?;
         self.read_with(index, progress)
     }
 
     /// The same as of now, for a process that reads what another one writes: see
     /// [`ReadModel::follow`].
     pub fn followed(self) -> Result<Self, LoadError> {
-        let index = Index::following(self.store.clone(), self.options)?;
+        let index = Index::following(self.store.clone(), self.options, Some(self.personal()))?;
         self.read_with(index, |_, _| ())
     }
 
@@ -315,7 +316,7 @@ impl ReadModel {
     /// Takes up the runs of the index that another process has written since, in place of those
     /// that it merged.
     pub fn follow_index(&self) -> Result<(), LoadError> {
-        let index = Index::following(self.store.clone(), self.options)?;
+        let index = Index::following(self.store.clone(), self.options, Some(self.personal()))?;
         // Read after the runs, so that all of these are folded.
         self.follow(self.store.head()?)?;
         let folding = self.folding.lock();
@@ -332,6 +333,17 @@ impl ReadModel {
         *self.index.write() = Arc::new(index);
         drop(folding);
         Ok(())
+    }
+
+    /// The blind index of personal data, under this installation's keys.
+    pub fn personal(&self) -> PersonalIndex {
+        PersonalIndex::new(Arc::clone(&self.keyring), self.fold_name)
+    }
+
+    /// The published Records with a value, lowest first, each with what it makes; see
+    /// [`Index::with_value`].
+    pub fn with_value(&self, value: SearchKey) -> Result<Vec<(Sequence, FoundKind)>, LoadError> {
+        self.index().with_value(value, 0..self.published().0 + 1)
     }
 
     fn index(&self) -> Arc<Index> {

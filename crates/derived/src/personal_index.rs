@@ -1,0 +1,259 @@
+//! Blind index of personal data: which values of a Record are found, and their keyed hashes.
+//!
+//! A hash is an HMAC-SHA-256 under a key that is derived from the key of the month in which the
+//! value was sealed. Where the month's key was dropped, there is no such key any more: its values
+//! are not found, and what the index has of them says nothing. Nothing is opened while somebody
+//! searches; a Record is opened once, when it is added to the index.
+
+use std::sync::Arc;
+
+use ledger::event::Event;
+use ledger::personal::{Address, BankAccount, MerchantProfile, Payer, PixDestination, PixKeyKind, RecipientProfile};
+use ledger::record::Record;
+
+use crate::index::{FoundKind, SearchKey};
+use crate::read_model::FoldName;
+use crate::seal::Keyring;
+use store::StoreError;
+
+/// Words of a name that are found: the first ones.
+pub const NAME_WORDS_MAX: usize = 5;
+/// Words of names that tell nobody apart.
+const PARTICLES: [&str; 6] = ["da", "das", "de", "do", "dos", "e"];
+/// Characters of a word that count.
+const WORD_CHARACTERS_MAX: usize = 32;
+
+/// A personal value, as it is searched for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PersonalValue {
+    /// CPF or CNPJ of a payer, recipient, or PIX key, without punctuation.
+    Document(String),
+    /// E-mail of a payer, recipient, or PIX key.
+    Email(String),
+    /// One word of a name, folded: see [`name_words`].
+    NameWord(String),
+    /// Bank account of a recipient.
+    BankAccount(Box<BankAccount>),
+    /// First phone of a recipient: area code and number.
+    Phone(String),
+    /// Address of a recipient: its CEP, and the house number.
+    Address(String),
+}
+
+impl PersonalValue {
+    /// An address by its CEP and number; `None` without a CEP.
+    pub fn address(address: &Address) -> Option<Self> {
+        let (zip_code, number) = (address.zip_code.trim(), address.number.trim().to_lowercase());
+        (!zip_code.is_empty()).then(|| Self::Address(format!("{zip_code} {number}")))
+    }
+
+    /// The first phone of a registration.
+    pub fn phone(profile: &RecipientProfile) -> Option<Self> {
+        profile.phones.first().map(|phone| Self::Phone(format!("{}{}", phone.ddd, phone.number)))
+    }
+
+    /// A bank account: institution, branch and number, whatever the holder's name.
+    pub fn account(account: &BankAccount) -> Self {
+        Self::BankAccount(Box::new(account.clone()))
+    }
+
+    fn purpose_and_text(&self) -> (&'static str, String) {
+        match self {
+            Self::Document(document) => ("document", document.to_uppercase()),
+            Self::Email(email) => ("email", email.trim().to_lowercase()),
+            Self::NameWord(word) => ("name", word.chars().take(WORD_CHARACTERS_MAX).collect()),
+            Self::BankAccount(account) => {
+                let BankAccount { bank_code, ispb, agencia, conta, conta_dv, .. } = &**account;
+                let parts = [bank_code.as_ref().or(ispb.as_ref()), agencia.as_ref(), Some(conta), conta_dv.as_ref()];
+                ("account", parts.map(|part| part.map_or("", String::as_str)).join(" "))
+            }
+            Self::Phone(phone) => ("phone", phone.clone()),
+            Self::Address(address) => ("address", address.clone()),
+        }
+    }
+}
+
+/// The words of a folded name that are found: its first ones, each once, of two characters or more,
+/// without particles (`da`, `dos`).
+pub fn name_words(folded: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in folded.split(|letter: char| !letter.is_alphanumeric()) {
+        let counts = word.chars().nth(1).is_some() && !PARTICLES.contains(&word);
+        if counts && !words.iter().any(|known| known == word) {
+            words.push(word.to_owned());
+        }
+    }
+    words.truncate(NAME_WORDS_MAX);
+    words
+}
+
+/// Makes the search keys of personal data.
+#[derive(Clone)]
+pub struct PersonalIndex {
+    keyring: Arc<Keyring>,
+    fold_name: FoldName,
+}
+
+impl PersonalIndex {
+    /// The index under the keys of a ring; `fold_name` prepares names for search.
+    pub fn new(keyring: Arc<Keyring>, fold_name: FoldName) -> Self {
+        Self { keyring, fold_name }
+    }
+
+    /// The words of a name, as they are found.
+    pub fn name_words(&self, name: &str) -> Vec<String> {
+        name_words(&(self.fold_name)(name))
+    }
+
+    /// The keys of these values, newest month first: a set for each month whose key is there.
+    pub fn search_keys(&self, values: &[PersonalValue]) -> Result<Vec<Vec<SearchKey>>, StoreError> {
+        let mut sets = Vec::new();
+        for month in self.keyring.months()?.into_iter().rev() {
+            let keys = values.iter().map(|value| self.search_key(month, value));
+            sets.extend(keys.collect::<Result<Option<Vec<_>>, _>>()?);
+        }
+        Ok(sets)
+    }
+
+    /// The key of a value that was sealed in a month; `None` if the month's key was dropped.
+    fn search_key(&self, month: u16, value: &PersonalValue) -> Result<Option<SearchKey>, StoreError> {
+        let (purpose, text) = value.purpose_and_text();
+        let hash = self.keyring.blind_hash(month, purpose, text.as_bytes())?;
+        Ok(hash.map(|hash| SearchKey::sealed(month, hash)))
+    }
+
+    /// The keys of all personal values of a Record. Nothing of a Record whose month's key was
+    /// dropped.
+    pub(crate) fn of_record(&self, record: &Record) -> Result<Vec<(SearchKey, FoundKind)>, StoreError> {
+        let (Some(sealed), Some(found)) = (&record.personal, found_kind(record)) else { return Ok(Vec::new()) };
+        let mut keys = Vec::new();
+        for value in self.values(record, found) {
+            keys.extend(self.search_key(sealed.month, &value)?.map(|key| (key, found)));
+        }
+        Ok(keys)
+    }
+
+    fn values(&self, record: &Record, found: FoundKind) -> Vec<PersonalValue> {
+        let keyring = &self.keyring;
+        let values = match found {
+            FoundKind::Charge | FoundKind::Customer => {
+                keyring.open_personal(record).map(|payer: Payer| self.person(&payer.name, payer.document, payer.email))
+            }
+            FoundKind::Recipient => keyring.open_personal(record).map(|profile: RecipientProfile| {
+                let mut values = self.person(&profile.name, profile.document.clone(), profile.email.clone());
+                values.extend(profile.bank.as_ref().map(PersonalValue::account));
+                values.extend(PersonalValue::phone(&profile));
+                values.extend(profile.address.as_ref().and_then(PersonalValue::address));
+                values
+            }),
+            FoundKind::Merchant => keyring
+                .open_personal(record)
+                .map(|profile: MerchantProfile| self.person(&profile.name, profile.document, None)),
+            FoundKind::Act => None,
+            FoundKind::Cashout => keyring.open_personal(record).map(|to: PixDestination| match to.kind {
+                PixKeyKind::Cpf | PixKeyKind::Cnpj => vec![PersonalValue::Document(to.key)],
+                PixKeyKind::Email => vec![PersonalValue::Email(to.key)],
+                PixKeyKind::Phone | PixKeyKind::Evp => Vec::new(),
+            }),
+        };
+        values.unwrap_or_default()
+    }
+
+    fn person(&self, name: &str, document: String, email: Option<String>) -> Vec<PersonalValue> {
+        let words = self.name_words(name).into_iter().map(PersonalValue::NameWord);
+        let others = [PersonalValue::Document(document)].into_iter().chain(email.map(PersonalValue::Email));
+        words.chain(others).collect()
+    }
+}
+
+/// What a Record with personal data makes that is found by them.
+fn found_kind(record: &Record) -> Option<FoundKind> {
+    record.events.iter().find_map(|event| match event {
+        Event::ChargeOpened { .. } => Some(FoundKind::Charge),
+        Event::SubscriptionCreated { .. } | Event::CardStored { .. } => Some(FoundKind::Customer),
+        Event::RecipientRegistered { .. } | Event::RecipientRegisteredAgain { .. } | Event::RecipientChanged { .. } => {
+            Some(FoundKind::Recipient)
+        }
+        Event::CashoutCreated { .. } => Some(FoundKind::Cashout),
+        Event::MerchantOpened { .. } | Event::MerchantChanged { .. } => Some(FoundKind::Merchant),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use ledger::id::{Fingerprint, ObjectId};
+    use ledger::personal::{Phone, SealedFor};
+    use ledger::record::Decision;
+    use ledger::time::Timestamp;
+    use store::testkit::MemoryStore;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_795_000_000_000);
+
+    #[test]
+    fn words_of_a_name() {
+        for (name, words) in [
+            ("maria das gracas da silva", &["maria", "gracas", "silva"][..]),
+            ("o'neill-souza e souza", &["neill", "souza"]),
+            ("a b c d e f g", &[]),
+            ("um dois tres quatro cinco seis", &["um", "dois", "tres", "quatro", "cinco"]),
+        ] {
+            assert_eq!(name_words(name), words, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_values_of_a_registration_are_found_while_its_month_has_a_key() {
+        let store: Arc<dyn store::Store> = Arc::new(MemoryStore::default());
+        let keyring = Arc::new(Keyring::open([1; 32], Arc::clone(&store)).unwrap());
+        let index = PersonalIndex::new(Arc::clone(&keyring), str::to_lowercase);
+        let document = Fingerprint([3; 16]);
+        let account = BankAccount { conta: "123".to_owned(), ..BankAccount::default() };
+        let address = Address { zip_code: "01001000".to_owned(), number: "7".to_owned(), ..Address::default() };
+        let profile = RecipientProfile {
+            name: "Ana Souza".to_owned(),
+            document: "52998224725".to_owned(),
+            phones: vec![Phone { ddd: "11".to_owned(), number: "912345678".to_owned() }],
+            address: Some(address.clone()),
+            bank: Some(account.clone()),
+            ..RecipientProfile::default()
+        };
+        let (number, id) = (ledger::id::RecipientNumber(1), ObjectId(9));
+        let event = Event::RecipientRegistered { number, id, document };
+        let owner = ledger::id::LedgerId::Merchant(ledger::id::GroupNumber(1));
+        let mut record = Decision::of(event).into_record(owner, 1, NOW);
+        record.personal = Some(keyring.seal_profile(SealedFor::recipient(document), None, NOW, &profile).unwrap());
+        let keys = index.of_record(&record).unwrap();
+        let held_by = |account: &BankAccount| BankAccount { legal_name: Some("Ana".to_owned()), ..account.clone() };
+        let sought = [
+            PersonalValue::NameWord("ana".to_owned()),
+            PersonalValue::NameWord("souza".to_owned()),
+            PersonalValue::Document("52998224725".to_owned()),
+            PersonalValue::account(&held_by(&account)),
+            PersonalValue::phone(&profile).unwrap(),
+            PersonalValue::address(&address).unwrap(),
+        ];
+        let found = |index: &PersonalIndex, value: &PersonalValue| {
+            let keys_sought = index.search_keys(std::slice::from_ref(value)).unwrap();
+            keys_sought.iter().flatten().any(|sought| keys.iter().any(|(key, _)| key == sought))
+        };
+        assert_eq!(keys.len(), sought.len());
+        assert!(sought.iter().all(|value| found(&index, value)));
+        assert!(!found(&index, &PersonalValue::NameWord("52998224725".to_owned())), "kinds are apart");
+        assert!(!found(&index, &PersonalValue::Document("12345678909".to_owned())));
+
+        let other = Arc::new(Keyring::open([2; 32], Arc::new(MemoryStore::default())).unwrap());
+        other.prepare(NOW).unwrap();
+        let other = PersonalIndex::new(other, str::to_lowercase);
+        assert!(sought.iter().all(|value| !found(&other, value)), "another installation has other hashes");
+
+        for (key, _) in store.commons().unwrap().iter().filter(|(key, _)| key.starts_with(b"keys/month/")) {
+            store.remove_common(key).unwrap();
+        }
+        assert!(sought.iter().all(|value| !found(&index, value)), "the key of the month was dropped");
+        let later = PersonalIndex::new(Arc::new(Keyring::open([1; 32], store).unwrap()), str::to_lowercase);
+        assert_eq!(later.of_record(&record).unwrap(), [], "nor is it added again");
+    }
+}
