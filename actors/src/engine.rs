@@ -20,6 +20,7 @@ mod payout_returns;
 mod pix;
 mod pix_intake;
 mod preview;
+mod rail_cases;
 mod rail_line;
 mod rail_queue;
 mod rail_word;

@@ -165,6 +165,12 @@ pub trait CardRail: Send + Sync + 'static {
     /// Accepts a chargeback: the acquirer takes the money from a later batch. Idempotent.
     fn accept_dispute(&self, dispute: Repay) -> Call<'_, RailStamp>;
 
+    /// The cases that changed in a span of time. One that was listed once is listed in each later
+    /// answer about its time. Empty where the rail has no such list: operators open disputes.
+    fn cases(&self, _span: PixSpan) -> Call<'_, RailCases> {
+        Box::pin(ready(Ok(RailCases::default())))
+    }
+
     /// The lines after `after` of the batches that were paid by `now`: lines of one batch; `None`
     /// if there are no more. Batches and their lines never change.
     fn settlements(&self, after: SettlementCursor, now: Timestamp) -> Call<'_, Option<SettlementPage>>;
@@ -177,6 +183,9 @@ pub trait CardRail: Send + Sync + 'static {
 
 /// How often an acquirer is asked for batches that does not say when it pays, milliseconds.
 const ASK_FOR_BATCHES_EVERY_MS: i64 = 15 * 60 * 1000;
+
+/// How often the cases of a rail are read.
+pub const CASES_EVERY: Duration = Duration::from_secs(60);
 
 /// How far an acquirer's batches were read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -249,6 +258,68 @@ pub enum RepayAnswer {
         /// Why, in its words.
         reason: String,
     },
+}
+
+/// Case of a payer's bank, a chargeback or special return (MED), as the rail has it. Processes hand
+/// it to each other.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct RailCase {
+    /// The rail's id of the case.
+    #[n(0)]
+    pub id: String,
+    /// The charge that it is about.
+    #[n(1)]
+    pub charge: ObjectId,
+    /// How much is wanted back, centavos.
+    #[n(2)]
+    pub amount: Centavos,
+    /// Why, as the payer's bank says.
+    #[n(3)]
+    pub reason: String,
+    /// Until when it has to be answered, where the rail says so.
+    #[n(4)]
+    pub due_at: Option<Timestamp>,
+    /// What became of it.
+    #[n(5)]
+    pub stage: CaseStage,
+    /// True where the rail names a debit alone, and not the case that it ends: the id is that of
+    /// the debit.
+    #[n(6)]
+    pub is_debit_alone: bool,
+}
+
+/// What became of a case at the rail.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum CaseStage {
+    /// Nothing is decided.
+    #[n(0)]
+    Open,
+    /// The rail has taken the money: its id of that, and when.
+    #[n(1)]
+    Debited(#[n(0)] RailStamp),
+    /// The payer's bank gets nothing.
+    #[n(2)]
+    Released,
+}
+
+/// A page of cases.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RailCases {
+    /// In the rail's order.
+    pub cases: Vec<RailCase>,
+    /// True when another page follows.
+    pub has_more: bool,
+}
+
+/// Our answer to a case.
+#[derive(Clone, Debug)]
+pub struct CaseAnswer {
+    /// The rail's id of the case.
+    pub id: String,
+    /// True when the payer's bank is to have the money.
+    pub accepts: bool,
+    /// Why, in the operator's words.
+    pub reason: Option<String>,
 }
 
 /// The PIX institution's answer when a code is cancelled.
@@ -348,6 +419,22 @@ pub trait PixRail: Send + Sync + 'static {
 
     /// Gives money back to the payer. It may be ordered again, and answers the same.
     fn repay(&self, call: Repay) -> Call<'_, RepayAnswer>;
+
+    /// The cases that changed in a span of time. One that was listed once is listed in each later
+    /// answer about its time. Empty where the rail has no such list: operators open disputes.
+    fn cases(&self, _span: PixSpan) -> Call<'_, RailCases> {
+        Box::pin(ready(Ok(RailCases::default())))
+    }
+
+    /// How often its cases are to be read.
+    fn cases_every(&self) -> Duration {
+        CASES_EVERY
+    }
+
+    /// Answers an open case. Asked again until it is answered; then not again.
+    fn answer_case(&self, _answer: CaseAnswer) -> Call<'_, ()> {
+        Box::pin(ready(Ok(())))
+    }
 
     /// Accepts a special return (MED): the institution takes the money from our account, once,
     /// however often it is called.

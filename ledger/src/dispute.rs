@@ -1,6 +1,6 @@
 //! Dispute: the read model of one charge that a payer's bank wants back, and of the decision on it.
 
-use crate::event::{DisputeKind, Event};
+use crate::event::{DisputeCase, DisputeKind, Event};
 use crate::id::{LedgerId, ObjectId};
 use crate::money::Centavos;
 use crate::object::Object;
@@ -54,6 +54,10 @@ pub struct Dispute {
     pub exceeds: Option<Centavos>,
     /// Why, as the payer's bank says: a sealed [`crate::personal::FreeText`].
     pub reason: Option<Sealed>,
+    /// The rail's case; none of a dispute that an operator opened.
+    pub case: Option<DisputeCase>,
+    /// Why it was released, in the operator's words.
+    pub notes: Option<String>,
     /// Its status.
     pub decision: DisputeDecision,
 }
@@ -61,7 +65,7 @@ pub struct Dispute {
 impl Object for Dispute {
     fn made_by(record: &Record) -> Option<Self> {
         record.events.iter().find_map(|event| match event {
-            Event::DisputeOpened { id, charge, kind, amount, exceeds, .. } => Some(Self {
+            Event::DisputeOpened { id, charge, kind, amount, exceeds, case, .. } => Some(Self {
                 id: *id,
                 charge: *charge,
                 merchant: record.owner,
@@ -69,6 +73,8 @@ impl Object for Dispute {
                 amount: *amount,
                 exceeds: *exceeds,
                 reason: record.personal.clone(),
+                case: case.clone(),
+                notes: None,
                 decision: DisputeDecision::Open,
             }),
             _ => None,
@@ -86,7 +92,11 @@ impl Object for Dispute {
                 Event::DisputeAccepted { id, amount, .. } if *id == self.id => {
                     self.decision = DisputeDecision::Accepted { at, amount: *amount };
                 }
-                Event::DisputeReleased { id, .. } if *id == self.id => self.decision = DisputeDecision::Released { at },
+                // The release of a rest comes before the acceptance in its Record.
+                Event::DisputeReleased { id, notes, .. } if *id == self.id => {
+                    self.decision = DisputeDecision::Released { at };
+                    self.notes.clone_from(notes);
+                }
                 _ => {}
             }
         }

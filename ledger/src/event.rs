@@ -276,6 +276,20 @@ pub enum DisputeKind {
     Med,
 }
 
+/// Case of a payer's bank, as the rail has it.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct DisputeCase {
+    /// The rail's id of the case.
+    #[n(0)]
+    pub id: String,
+    /// Until when the rail has to be answered.
+    #[n(1)]
+    pub due_at: Option<Timestamp>,
+    /// Keyed digest of rail and case, which opens one dispute for ever.
+    #[n(2)]
+    pub key: Fingerprint,
+}
+
 /// A batch of the acquirer: one payment to the platform, or one debit.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Batch {
@@ -982,6 +996,9 @@ pub enum Event {
         /// The part that passes what was left of the charge, centavos; `None` if nothing does.
         #[n(7)]
         exceeds: Option<Centavos>,
+        /// The rail's case; none of a dispute that an operator opened.
+        #[n(8)]
+        case: Option<DisputeCase>,
     },
     /// Merchant: a dispute was accepted; the seller bears it. The acquirer or, for PIX, the
     /// institution takes the money itself: no repayment is ordered.
@@ -1025,6 +1042,9 @@ pub enum Event {
         /// The part that the same Record accepts, centavos; `None` if all is released.
         #[n(6)]
         accepted: Option<Centavos>,
+        /// Why, in the operator's words: a rail that has the case gets them.
+        #[n(7)]
+        notes: Option<String>,
     },
     /// Merchant: a payer paid what nobody asks for: a code that had ended or was paid before, or
     /// another amount than its charge's. The money is the payer's.

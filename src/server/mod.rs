@@ -793,7 +793,9 @@ async fn keep_schedule(
 async fn keep_taking_in(engine: Arc<Engine>) {
     let run = || {
         let engine = Arc::clone(&engine);
-        JoinSet::from_iter([async move { tokio::join!(engine.run_pix_intake(), engine.run_payout_returns()) }])
+        JoinSet::from_iter([async move {
+            tokio::join!(engine.run_pix_intake(), engine.run_payout_returns(), engine.run_rail_cases())
+        }])
     };
     while run().join_next().await.is_some_and(|ended| ended.is_err()) {
         tracing::error!("the intake of PIX payments failed, and begins again");

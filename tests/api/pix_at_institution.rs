@@ -208,3 +208,73 @@ async fn an_institution_that_is_away_loses_nothing() {
     assert_eq!(booked(&world).await, [8_000, 0, 0]);
     world.check_books().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn special_returns_and_infractions_are_disputes() {
+    let player = Player::start("efi").await;
+    let world = live(tempfile::tempdir().unwrap(), &player).await;
+    let (names, [returned, contested, given]) = {
+        let merchant = world.merchant().await;
+        let mut paid = Vec::new();
+        for _ in 0..3 {
+            let txid = created(&merchant, "80.00").await;
+            paid.push((player.pay(Some(&txid), "80.00"), txid));
+        }
+        until(&world, "the payments are booked", async || booked(&world).await == [24_000, 0, 0]).await;
+        (merchant.names, <[_; 3]>::try_from(paid).unwrap())
+    };
+    player.dispute(&returned.0, "MED_FRAUDE", "80.00", "DEVOLVIDO");
+    let deadline = chrono::Utc::now() + chrono::Duration::days(7);
+    let infraction = |id: &str, payment: &str, valor: Value, deadline: chrono::DateTime<chrono::Utc>| {
+        json!({
+            "idInfracao": id, "endToEndId": payment, "valor": valor, "razao": "Golpe", "status": "EM_ANALISE",
+            "dadosAnalise": {"prazoFinalizacao": deadline.to_rfc3339_opts(chrono::SecondsFormat::Millis, true)},
+        })
+    };
+    player.records().infractions = vec![
+        infraction("inf-1", &contested.0, json!("30.00"), deadline),
+        infraction("inf-2", &given.0, json!("80.00"), deadline),
+        // Over, and with an amount that may be centavos.
+        infraction("inf-3", &given.0, json!("80.00"), chrono::Utc::now() - chrono::Duration::days(1)),
+        infraction("inf-4", &given.0, json!(80), deadline),
+    ];
+    let world = live(world.stopped().await, &player).await;
+    let dispute = async |merchant: &Merchant<'_>, txid: &str, status: &str| {
+        let disputes = merchant.get("/api/disputes").await.expect(200);
+        items(&disputes).iter().find(|one| one["payment_id"] == *txid && one["status"] == *status).cloned()
+    };
+    {
+        let merchant = Merchant { world: &world, names: names.clone() };
+        let open = async |txid: &str, status: &str| dispute(&merchant, txid, status).await.is_some();
+        until(&world, "it is accepted", async || open(&returned.1, "accepted").await).await;
+        until(&world, "both are open", async || open(&contested.1, "open").await && open(&given.1, "open").await).await;
+        let found = dispute(&merchant, &contested.1, "open").await.unwrap();
+        assert_eq!(
+            [&found["case_id"], &found["amount"], &found["kind"]],
+            [&json!("inf-1"), &json!(3_000), &json!("med")]
+        );
+        assert_eq!(text(&found["due_at"])[..10], deadline.to_rfc3339()[..10]);
+        assert_eq!(items(&merchant.get("/api/disputes").await.expect(200)).len(), 3);
+        let release = format!("/ops/disputes/{}/release", text(&found["id"]));
+        world.ops_post(&release, &json!({"reason": "Entrega comprovada"})).await.expect(200);
+        let accept = dispute(&merchant, &given.1, "open").await.unwrap();
+        world.ops_post(&format!("/ops/disputes/{}/accept", text(&accept["id"])), &json!({})).await.expect(200);
+        assert_eq!(player.records().defenses, []);
+    }
+    // The answers are sent by the next look, once.
+    let world = live(world.stopped().await, &player).await;
+    until(&world, "both are answered", async || player.records().defenses.len() == 2).await;
+    let answered: std::collections::BTreeMap<_, _> = player.records().defenses.iter().cloned().collect();
+    assert_eq!(answered["inf-1"], json!({"analise": "rejeitado", "justificativa": "Entrega comprovada"}));
+    assert_eq!(answered["inf-2"]["analise"], "aceito");
+    // The institution takes the money of the accepted one.
+    player.dispute(&given.0, "MED_OPERACIONAL", "80.00", "DEVOLVIDO");
+    let world = live(world.stopped().await, &player).await;
+    until(&world, "the cases are read again", async || player.requests("GET", "/v2/gn/infracoes").len() >= 3).await;
+    let merchant = Merchant { world: &world, names };
+    assert_eq!(items(&merchant.get("/api/disputes").await.expect(200)).len(), 3);
+    assert_eq!(player.requests("POST", "/defesa").len(), 2);
+    assert_eq!(player.records().violations, Vec::<String>::new());
+    assert_eq!(booked(&world).await, [24_000 - 8_000 - 8_000, 0, 0]);
+    world.check_books().await;
+}

@@ -58,3 +58,71 @@ async fn cards_pix_and_transfers_go_through_a_bridge() {
     assert_eq!(player.records().violations, [""; 0]);
     world.check_books().await;
 }
+
+/// The first dispute of a charge, once there is one with this status.
+async fn dispute(merchant: &Merchant<'_>, charge: &str, status: &str) -> serde_json::Value {
+    let found = async || {
+        let disputes = merchant.get("/api/disputes").await.expect(200);
+        items(&disputes).iter().find(|one| one["payment_id"] == *charge && one["status"] == *status).cloned()
+    };
+    until("the dispute is as the rail says", async || found().await.is_some()).await;
+    found().await.expect("it was there")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cases_of_a_bridge_open_and_end_disputes() {
+    let (player, folder) = (RailPlayer::start("same").await, tempfile::tempdir().unwrap());
+    let rails = rails(folder.path(), &player);
+    let world = World::live_on(folder, |settings| settings.rails.clone_from(&rails)).await;
+    let (names, [lost, won, unseen], pix_paid) = {
+        let merchant = world.merchant().await;
+        let charged = async || text(&merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201)["txid"]);
+        let cards = [charged().await, charged().await, charged().await];
+        let pix_paid = text(&merchant.post("/api/pix", &pix("80.00")).await.expect(201)["txid"]);
+        player.pay(Some(&pix_paid), 8_000);
+        let charge = format!("/api/charges/{pix_paid}");
+        until("the payment is booked", async || merchant.get(&charge).await.expect(200)["status"] == "CONCLUIDA").await;
+        (merchant.names, cards, pix_paid)
+    };
+    player.dispute("CB-1", &lost, 10_000, "open");
+    player.dispute("CB-2", &won, 4_000, "open");
+    player.dispute("CB-3", &unseen, 10_000, "debited");
+    player.dispute("MED-1", &pix_paid, 8_000, "open");
+    player.dispute("CB-4", "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e", 8_000, "open");
+    // The next start reads the cases.
+    let world = World::live_on(world.stopped().await, |settings| settings.rails.clone_from(&rails)).await;
+    {
+        let merchant = Merchant { world: &world, names: names.clone() };
+        let opened = dispute(&merchant, &lost, "open").await;
+        assert_eq!(
+            [&opened["case_id"], &opened["kind"], &opened["amount"]],
+            [&json!("CB-1"), &json!("chargeback"), &json!(10_000)]
+        );
+        assert_eq!(opened["reason"], "Compra não reconhecida");
+        assert!(text(&opened["due_at"]).ends_with('Z'), "{opened}");
+        dispute(&merchant, &won, "open").await;
+        assert_eq!(dispute(&merchant, &unseen, "accepted").await["case_id"], "CB-3");
+        assert_eq!(dispute(&merchant, &pix_paid, "open").await["kind"], "med");
+        let queue = world.ops_get("/ops/queue?kind=dispute").await.expect(200);
+        assert_eq!(items(&queue).len(), 3, "{queue}");
+        assert!(items(&queue).iter().all(|item| item["case_id"].is_string() && item["due_at"].is_string()), "{queue}");
+    }
+    player.dispute("CB-1", &lost, 10_000, "debited");
+    player.dispute("CB-2", &won, 4_000, "released");
+    player.dispute("MED-1", &pix_paid, 5_000, "debited");
+    let world = World::live_on(world.stopped().await, |settings| settings.rails.clone_from(&rails)).await;
+    let merchant = Merchant { world: &world, names: names.clone() };
+    dispute(&merchant, &lost, "accepted").await;
+    dispute(&merchant, &won, "released").await;
+    assert_eq!(dispute(&merchant, &pix_paid, "accepted").await["accepted_amount"], 5_000);
+    let before = world.cut().await;
+    let folder = world.stopped().await;
+    let looks = || player.stage().requests.iter().filter(|seen| seen.parameter("kind") == Some("dispute")).count();
+    let looked = looks();
+    let world = World::live_on(folder, |settings| settings.rails.clone_from(&rails)).await;
+    until("the cases are read again", async || looks() >= looked + 2).await;
+    assert_eq!(world.cut().await, before, "what was booked changes nothing");
+    assert_eq!(player.records().violations, [""; 0]);
+    assert_eq!(player.count("PUT", "/repayments/"), 0, "the rail took the money itself");
+    world.check_books().await;
+}

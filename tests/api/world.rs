@@ -73,6 +73,7 @@ pub(crate) struct Merchant<'w> {
 }
 
 /// What a merchant is known by, also after a restart.
+#[derive(Clone)]
 pub(crate) struct Names {
     pub(crate) id: String,
     pub(crate) key_id: String,

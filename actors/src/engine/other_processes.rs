@@ -8,7 +8,7 @@ use ledger::merchant::BookBatch;
 use ledger::time::{Month, Timestamp};
 
 use super::Unavailable;
-use crate::rails::{PixReceipt, ReturnedPayout};
+use crate::rails::{PixReceipt, RailCase, ReturnedPayout};
 use store::Partition;
 
 /// An answer of another process.
@@ -31,6 +31,10 @@ pub trait Others: Send + Sync {
     /// Has the owner of a transfer book that its money came back; see
     /// [`Engine::take_back`](super::Engine::take_back).
     fn take_back(&self, group: GroupNumber, transfer: ReturnedPayout) -> AskedElsewhere<'_>;
+
+    /// Has a merchant book a case of one of its charges; see
+    /// [`Engine::book_case`](super::Engine::book_case).
+    fn book_case(&self, group: GroupNumber, case: RailCase) -> AskedElsewhere<'_>;
 
     /// Moves the sandbox clock of every other process forward; see
     /// [`Engine::step_clock`](super::Engine::step_clock).

@@ -6,6 +6,7 @@
 //! POST /peers/batches/{group}                    a merchant books lines of a batch (CBOR)
 //! POST /peers/pix/{charge}                       a merchant books a PIX payment (CBOR)
 //! POST /peers/payout-returns                     the owner of a transfer books its return (CBOR)
+//! POST /peers/cases                              a merchant books a case of a payer's bank (CBOR)
 //! POST /peers/clock/{milliseconds}               the sandbox clock is moved forward
 //! ```
 //!
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use actors::engine::{AskedElsewhere, Engine, Others, Unavailable};
-use actors::rails::{PixReceipt, ReturnedPayout};
+use actors::rails::{PixReceipt, RailCase, ReturnedPayout};
 use axum::Router;
 use axum::body::{Bytes, to_bytes};
 use axum::extract::{Path, State};
@@ -164,6 +165,13 @@ impl Others for OthersOverHttp {
         })
     }
 
+    fn book_case(&self, group: GroupNumber, case: RailCase) -> AskedElsewhere<'_> {
+        Box::pin(async move {
+            let partition = self.owners()?.partition_of(group);
+            self.ask_owner(partition, "/peers/cases".to_owned(), in_bytes(&case)).await
+        })
+    }
+
     fn step_clock(&self, target: Timestamp) -> AskedElsewhere<'_> {
         Box::pin(async move {
             for (address, partition) in self.each()? {
@@ -185,6 +193,7 @@ pub fn routes(engine: Arc<Engine>) -> Router {
         .route("/peers/batches/{group}", post(book_lines))
         .route("/peers/pix/{charge}", post(book_pix))
         .route("/peers/payout-returns", post(take_back))
+        .route("/peers/cases", post(book_case))
         .route("/peers/clock/{milliseconds}", post(step_clock))
         .with_state(engine)
 }
@@ -219,6 +228,14 @@ async fn take_back(State(engine): State<Arc<Engine>>, body: Bytes) -> StatusCode
         return StatusCode::MISDIRECTED_REQUEST;
     }
     answered(engine.take_back(transfer).await)
+}
+
+async fn book_case(State(engine): State<Arc<Engine>>, body: Bytes) -> StatusCode {
+    let Ok(case) = minicbor::decode::<RailCase>(&body) else { return StatusCode::BAD_REQUEST };
+    if !engine.serves(engine.ids().group(case.charge)) {
+        return StatusCode::MISDIRECTED_REQUEST;
+    }
+    answered(engine.book_case(case).await)
 }
 
 async fn step_clock(State(engine): State<Arc<Engine>>, Path(milliseconds): Path<i64>) -> StatusCode {

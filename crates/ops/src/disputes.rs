@@ -16,7 +16,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::desk::Desk;
-use crate::item_version::{Approval, IfMatch, on_version};
+use crate::item_version::{IfMatch, on_version};
 use crate::operator::{Decider, Operator};
 use crate::refunds::decide;
 use web::caller::PathId;
@@ -53,6 +53,22 @@ pub struct AcceptanceRequest<'a> {
     #[serde(default)]
     #[schema(value_type = Option<i64>, minimum = 1, maximum = 1000000000000_i64)]
     amount: Raw<'a>,
+    /// The `version` of the item that was seen in the queue; `If-Match` may have it instead.
+    /// Without it, the item is decided on as it is now.
+    #[serde(default)]
+    #[schema(value_type = Option<u32>)]
+    version: Raw<'a>,
+}
+
+/// A release, which needs no field.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
+#[schema(as = Release, example = json!({"reason": "Entrega comprovada", "version": 1}))]
+pub struct ReleaseRequest<'a> {
+    /// Why, at most 500 characters. The rail that has the case gets it with the defense.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 500)]
+    reason: Raw<'a>,
     /// The `version` of the item that was seen in the queue; `If-Match` may have it instead.
     /// Without it, the item is decided on as it is now.
     #[serde(default)]
@@ -98,7 +114,7 @@ pub(super) fn opening(
 ) -> Result<MerchantCommand, Problem> {
     let id = desk.engine.new_id(group)?;
     let reason = desk.engine.keyring().seal_value(SealedFor::reason(id), desk.engine.now(), &reason)?;
-    Ok(MerchantCommand::OpenDispute(Box::new(OpenDispute { facts, id, kind, amount, reason })))
+    Ok(MerchantCommand::OpenDispute(Box::new(OpenDispute { facts, id, kind, amount, reason, case: None })))
 }
 
 /// The kind of a dispute by its name.
@@ -147,7 +163,7 @@ pub async fn accept(
 
 /// Releases a dispute: the seller has its money again.
 #[utoipa::path(post, path = "/ops/disputes/{id}/release", operation_id = "release_dispute",
-    params(("id" = String, Path)), request_body = Option<Approval>,
+    params(("id" = String, Path)), request_body = Option<ReleaseRequest>,
     responses((status = 200, body = DisputeView)))]
 pub async fn release(
     State(desk): State<Arc<Desk>>,
@@ -156,9 +172,16 @@ pub async fn release(
     if_match: IfMatch,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    let seen = if_match.or_in(&Approval::read(sent.bytes())?)?;
-    let command =
-        |id, facts: ChargeFacts| on_version(seen, id, MerchantCommand::ReleaseDispute { id, facts: Box::new(facts) });
+    let wire: ReleaseRequest<'_> = parse_exact(or_empty(sent.bytes()))?;
+    let seen = if_match.or(wire.version)?;
+    let mut check = Checker::new();
+    let notes = check.optional(wire.reason, |check, raw| check.prose("reason", raw, 1..=500));
+    check.finish()?;
+    let notes = notes.map(|notes| notes.into_owned());
+    let command = |id, facts: ChargeFacts| {
+        let facts = Box::new(facts);
+        on_version(seen, id, MerchantCommand::ReleaseDispute { id, facts, notes: notes.clone() })
+    };
     conclude(&desk, operator, &id, &sent, command).await
 }
 

@@ -185,6 +185,7 @@ pub async fn steps(desk: &Desk, item: &WaitingItem, verdict: Verdict) -> Result<
         }
         (WaitingKind::Dispute { charge, .. }, Verdict::Reject) => MerchantCommand::ReleaseDispute {
             id,
+            notes: None,
             facts: Box::new(paid_charge(&desk.engine, desk.disputes, group, *charge)?),
         },
     };

@@ -86,6 +86,14 @@ pub struct QueueItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub exceeds_charge: Option<bool>,
+    /// The rail's id of the case; disputes that a rail opened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "MED-2026-118")]
+    pub case_id: Option<String>,
+    /// Until when the rail has to be answered; disputes that a rail opened, where it says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "date-time")]
+    pub due_at: Option<String>,
     /// The recipient; withdrawals, their transfers and returns, write-offs of its debt.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = "uuid")]
@@ -271,6 +279,8 @@ fn plain_view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
         disputes: Vec::new(),
         note: None,
         exceeds_charge: None,
+        case_id: None,
+        due_at: None,
         recipient_id: recipient_id(&desk.engine, item.ledger).map(|id| id.uuid().to_string()),
         name: None,
         document: None,
@@ -336,7 +346,9 @@ pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
                 Some("Há disputa aberta desta cobrança: a devolução espera por ela")
             };
         }
-        WaitingKind::Dispute { charge, amount, exceeds } => {
+        WaitingKind::Dispute { charge, amount, exceeds, case } => {
+            view.case_id = case.as_ref().map(|case| case.id.clone());
+            view.due_at = case.as_ref().and_then(|case| case.due_at).map(time);
             view.amount = Some(amount.0);
             view.payment_id = Some(charge.txid());
             view.exceeds_charge = Some(exceeds.is_some());

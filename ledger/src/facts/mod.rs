@@ -155,14 +155,15 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::PayerRepaid { id, charge, method, amount, is_unordered } => {
             refund::repaid(to, [*id, *charge], *method, *amount, *is_unordered);
         }
-        Event::DisputeOpened { id, charge, amount, drawn, seller_due, .. } => {
+        Event::DisputeOpened { id, charge, amount, drawn, seller_due, case, .. } => {
+            case.iter().for_each(|case| to.uses_up(case.key));
             dispute::opened(to, *id, *charge, *amount, drawn, *seller_due);
         }
         Event::DisputeAccepted { id, charge, method, amount } => {
             dispute::accepted(to, *id, *charge, *method, *amount);
         }
         Event::AcceptanceConfirmed { id, charge } => refund::about(to, *id, *charge),
-        Event::DisputeReleased { id, charge, amount, to_pending, seller_due, to_available, accepted } => {
+        Event::DisputeReleased { id, charge, amount, to_pending, seller_due, to_available, accepted, .. } => {
             dispute::released(
                 to,
                 dispute::ReleasedMoney {

@@ -279,6 +279,8 @@ pub enum MerchantCommand {
         id: ObjectId,
         /// Its charge.
         facts: Box<ChargeFacts>,
+        /// Why, in the operator's words, where they say so.
+        notes: Option<String>,
     },
     /// Write off the merchant's Deficit, by two operators.
     WriteOff(WriteOffCommand),

@@ -5,7 +5,7 @@
 use super::MerchantState;
 use super::adjustments::{Open, Repayment};
 use super::refund::{ChargeFacts, drawn, is_pending};
-use crate::event::{DisputeKind, Event, SellerDraw};
+use crate::event::{DisputeCase, DisputeKind, Event, SellerDraw};
 use crate::id::ObjectId;
 use crate::money::Centavos;
 use crate::personal::Sealed;
@@ -26,6 +26,8 @@ pub struct OpenDispute {
     pub amount: Centavos,
     /// Why, sealed.
     pub reason: Sealed,
+    /// The rail's case; none where an operator opens it.
+    pub case: Option<DisputeCase>,
 }
 
 impl MerchantState {
@@ -33,11 +35,12 @@ impl MerchantState {
     /// the rest of the charge is marked, for the operator to contest it. Disputes sum to at most
     /// what was charged: beyond that, one was reported twice.
     pub(super) fn open_dispute(&self, reported: OpenDispute, now: Timestamp) -> Result<Decision, Rejection> {
-        let OpenDispute { id, facts, kind, amount, reason } = reported;
+        let OpenDispute { id, facts, kind, amount, reason, case } = reported;
         if facts.terms.method.is_card() != (kind == DisputeKind::Chargeback) {
             return Err(Rejection::DisputeKindUnfit);
         }
-        if now > facts.disputable_until() {
+        // A rail says what is, however late.
+        if case.is_none() && now > facts.disputable_until() {
             return Err(Rejection::DisputeTooLate);
         }
         let adjusted = self.adjusted(facts.charge);
@@ -55,6 +58,7 @@ impl MerchantState {
             seller_due: facts.seller_due,
             window_ends: facts.window_ends(),
             exceeds,
+            case,
         };
         Ok(Decision { events: vec![opened], personal: Some(reason) })
     }
@@ -79,7 +83,7 @@ impl MerchantState {
         if amount == *held {
             return Ok(Decision::of(accepted));
         }
-        let mut events = self.released((id, facts), drawn, amount, now);
+        let mut events = self.released((id, facts), drawn, (amount, None), now);
         events.insert(1, accepted);
         Ok(Decision { events, personal: None })
     }
@@ -88,12 +92,13 @@ impl MerchantState {
         &self,
         id: ObjectId,
         facts: &ChargeFacts,
+        notes: Option<String>,
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
         let Some(Open::Dispute { drawn, .. }) = self.open_of(id, facts) else {
             return Err(Rejection::DisputeAlreadyDecided);
         };
-        Ok(Decision { events: self.released((id, facts), drawn, Centavos::ZERO, now), personal: None })
+        Ok(Decision { events: self.released((id, facts), drawn, (Centavos::ZERO, notes), now), personal: None })
     }
 
     /// The release of the held amount, less the accepted part. The accounts gave that part first.
@@ -103,7 +108,7 @@ impl MerchantState {
         &self,
         (id, facts): (ObjectId, &ChargeFacts),
         held: &SellerDraw,
-        accepted: Centavos,
+        (accepted, notes): (Centavos, Option<String>),
         now: Timestamp,
     ) -> Vec<Event> {
         let amount = held.total() - accepted;
@@ -118,6 +123,7 @@ impl MerchantState {
             seller_due: facts.seller_due,
             to_available,
             accepted: Some(accepted).filter(|accepted| accepted.is_positive()),
+            notes,
         }];
         events.extend(self.recovery(to_available));
         events

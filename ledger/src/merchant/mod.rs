@@ -182,7 +182,7 @@ impl MerchantState {
             Command::OpenDispute(reported) => self.open_dispute(*reported, now),
             Command::BookBatch(batch) => Ok(self.book_batch(*batch)),
             Command::AcceptDispute { id, amount, facts } => self.accept_dispute(id, amount, &facts, now),
-            Command::ReleaseDispute { id, facts } => self.release_dispute(id, &facts, now),
+            Command::ReleaseDispute { id, facts, notes } => self.release_dispute(id, &facts, notes, now),
             Command::WriteOff(command) => self.write_off_deficit(command),
         }
     }

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use crate::world::bytes;
 use ledger::event::{
-    AnticipatedSplit, Batch, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DebtPart, DisputeKind, Due, Event,
-    FileApproval, GiveBack, PaidBack, PayoutBank, ReturnEntry, SellerDraw, SellerPart, SettledLine, SettledObject,
-    Settlement, Span, Split, SplitKey, TakeBack, Terms,
+    AnticipatedSplit, Batch, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DebtPart, DisputeCase, DisputeKind,
+    Due, Event, FileApproval, GiveBack, PaidBack, PayoutBank, ReturnEntry, SellerDraw, SellerPart, SettledLine,
+    SettledObject, Settlement, Span, Split, SplitKey, TakeBack, Terms,
 };
 use ledger::fees::{Commission, Fees, Options, PaymentMethod, Settings};
 use ledger::house::{HouseAccount, HouseEntryTerms};
@@ -954,8 +954,30 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                     seller_due: None,
                     window_ends: Timestamp(1_775_044_830_500),
                     exceeds: None,
+                    case: None,
                 },
             ))),
+        ),
+        (
+            "dispute-opened-by-a-rail",
+            with_person(one(
+                merchant,
+                Event::DisputeOpened {
+                    id: id(6),
+                    charge: id(3),
+                    kind: DisputeKind::Med,
+                    amount: Centavos(3_000),
+                    drawn: drawn_of(0, 2_000, 1_000),
+                    seller_due: None,
+                    window_ends: Timestamp(1_775_044_830_500),
+                    exceeds: None,
+                    case: Some(DisputeCase {
+                        id: "MED-2026-118".to_owned(),
+                        due_at: Some(Timestamp(1_767_873_630_500)),
+                        key: Fingerprint([0x55; 16]),
+                    }),
+                },
+            )),
         ),
         (
             "dispute-opened-beyond-the-charge",
@@ -970,6 +992,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                     seller_due: None,
                     window_ends: Timestamp(1_775_044_830_500),
                     exceeds: Some(Centavos(1_000)),
+                    case: None,
                 },
             ))),
         ),
@@ -998,6 +1021,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                             seller_due: Some(Minute(29_497_680)),
                             to_available: Centavos(1_500),
                             accepted: None,
+                            notes: None,
                         },
                         Event::DeficitRecovered { amount: Centavos(5) },
                     ],
@@ -1019,6 +1043,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                             seller_due: Some(Minute(29_497_680)),
                             to_available: Centavos(0),
                             accepted: Some(Centavos(2_000)),
+                            notes: None,
                         },
                         Event::DisputeAccepted {
                             id: id(6),

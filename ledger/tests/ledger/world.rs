@@ -650,7 +650,7 @@ impl World {
                     _ => DisputeKind::Med,
                 };
                 let (amount, reason) = (centavos(amount), sealed("reason"));
-                let order = OpenDispute { id: self.name(name), facts, kind, amount, reason };
+                let order = OpenDispute { id: self.name(name), facts, kind, amount, reason, case: None };
                 MerchantCommand::OpenDispute(Box::new(order))
             }),
             ("accept", [name, charge, amount @ ..]) => self.facts(charge).map(|facts| MerchantCommand::AcceptDispute {
@@ -658,9 +658,11 @@ impl World {
                 amount: amount.first().map(|amount| centavos(amount)),
                 facts: Box::new(facts),
             }),
-            ("release", [name, charge]) => self
-                .facts(charge)
-                .map(|facts| MerchantCommand::ReleaseDispute { id: self.id(name), facts: Box::new(facts) }),
+            ("release", [name, charge]) => self.facts(charge).map(|facts| MerchantCommand::ReleaseDispute {
+                id: self.id(name),
+                facts: Box::new(facts),
+                notes: None,
+            }),
             ("pay-late", [charge, amount]) => Some(MerchantCommand::ReceiveUnorderedPix(Box::new(UnorderedPix {
                 charge: self.id(charge),
                 id: self.name("late"),

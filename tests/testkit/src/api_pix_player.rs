@@ -156,6 +156,10 @@ pub struct Records {
     pub payments: Vec<PlayedPayment>,
     /// Transfers out, of the dialect that has them.
     pub payouts: PlayedPayouts,
+    /// Infractions, as they are answered, of the dialect that has them.
+    pub infractions: Vec<Value>,
+    /// Answers to infractions, by the id of the infraction.
+    pub defenses: Vec<(String, Value)>,
     /// Callback addresses by key.
     pub webhooks: BTreeMap<String, String>,
     /// A charge or return that is ordered again is refused, not answered the same.
@@ -210,6 +214,8 @@ impl Player {
             charges: BTreeMap::new(),
             payments: Vec::new(),
             payouts: PlayedPayouts::default(),
+            infractions: Vec::new(),
+            defenses: Vec::new(),
             webhooks: BTreeMap::new(),
             refuses_repeats: false,
             return_status: "DEVOLVIDO",
@@ -410,6 +416,11 @@ fn route(rules: Rules, records: &mut Records, request: &Request) -> Outcome {
         return list_payments(records, request);
     }
     if rules.dialect == "efi"
+        && let Some(rest) = request.path.strip_prefix("/v2/gn/infracoes")
+    {
+        return infraction(records, request, rest);
+    }
+    if rules.dialect == "efi"
         && let Some(outcome) = efi_player::route(&mut records.payouts, request)
     {
         return outcome;
@@ -421,6 +432,29 @@ fn route(rules: Rules, records: &mut Records, request: &Request) -> Outcome {
         ("GET", [payment, "devolucao", id]) => get_return(records, payment, id),
         // A gateway's page, not the institution's document.
         _ => Ok(Reply { status: 404, media_type: "text/html", body: "<h1>Not Found</h1>".to_owned() }),
+    }
+}
+
+/// The list of infractions, or an answer to one, which is taken once.
+fn infraction(records: &mut Records, request: &Request, rest: &str) -> Outcome {
+    let id = rest.strip_prefix('/').and_then(|rest| rest.strip_suffix("/defesa"));
+    match (request.method.as_str(), id) {
+        ("GET", None) if request.parameter("inicio").is_some() && request.parameter("fim").is_some() => {
+            Ok(Reply::json(200, &json!({ "infracoes": records.infractions })))
+        }
+        ("POST", Some(id)) => {
+            let body = request.json();
+            let is_sound = has_only(&body, &["analise", "justificativa"])
+                && ["aceito", "rejeitado"].contains(&body["analise"].as_str().unwrap_or_default())
+                && is_text(&body["justificativa"], 500);
+            let is_known = records.infractions.iter().any(|known| known["idInfracao"] == id);
+            if !is_sound || !is_known || records.defenses.iter().any(|(known, _)| known == id) {
+                return refuse(400, "RequisicaoInvalida", "no answer to an infraction");
+            }
+            records.defenses.push((id.to_owned(), body));
+            Ok(Reply::json(201, &json!({})))
+        }
+        _ => refuse(400, "RequisicaoInvalida", "no list of infractions"),
     }
 }
 

@@ -78,6 +78,8 @@ pub struct RailRecords {
     /// The path of each order that moved money, once for each time.
     pub carried_out: Vec<String>,
     pub payments: Vec<PlayedPayment>,
+    /// Cases of payers' banks, as they are answered.
+    pub cases: Vec<Value>,
     /// Batches of the acquirer, as they are answered, without `is_last`.
     pub batches: Vec<Value>,
     /// Entries of a page at most.
@@ -112,11 +114,12 @@ impl RailPlayer {
         let records = RailRecords {
             capabilities: json!({
                 "test": true, "serves": ["card", "pix", "payout"], "repeats": repeats, "remembers_s": 86_400,
-                "horizon_s": 600, "closes": true, "answers_within_ms": 15_000,
+                "horizon_s": 600, "closes": true, "answers_within_ms": 15_000, "disputes": true,
             }),
             objects: BTreeMap::new(),
             carried_out: Vec::new(),
             payments: Vec::new(),
+            cases: Vec::new(),
             batches: Vec::new(),
             page_items: 1_000,
             status: "done",
@@ -174,6 +177,20 @@ impl RailPlayer {
             object.status = "paid";
         }
         end_to_end_id
+    }
+
+    /// A payer's bank wants money of a charge back, or what became of that.
+    pub fn dispute(&self, case: &str, charge: &str, amount: i64, status: &str) {
+        let mut records = self.records();
+        records.cases.retain(|known| known["case"] != case);
+        let mut found = json!({
+            "case": case, "charge": charge, "amount": amount, "reason": "Compra não reconhecida",
+            "due_at": instant(Utc::now() + chrono::Duration::days(7)), "status": status, "at": instant(Utc::now()),
+        });
+        if status == "debited" {
+            found["reference"] = json!(format!("debit-{case}"));
+        }
+        records.cases.push(found);
     }
 
     /// A batch pays a line for each of these charges, given with its amount.
@@ -383,14 +400,19 @@ fn returned(object: &PlayedObject) -> Value {
     json!({ "reference": format!("back-{}", object.reference), "at": instant(object.at), "reason": "account closed" })
 }
 
+fn case_at(case: &Value) -> DateTime<Utc> {
+    case["at"].as_str().and_then(|at| at.parse().ok()).expect("a case has its time")
+}
+
 fn changes(records: &mut RailRecords, request: &Request) -> Reply {
-    let kind = request.parameter("kind").filter(|kind| matches!(*kind, "payment" | "returned_payout"));
+    let kind = request.parameter("kind").filter(|kind| matches!(*kind, "payment" | "returned_payout" | "dispute"));
     let at = |name: &str| DateTime::parse_from_rfc3339(request.parameter(name)?).ok();
     let page = request.parameter("page").and_then(|page| page.parse::<usize>().ok());
     let (Some(kind), Some(from), Some(until), Some(page)) = (kind, at("from"), at("until"), page) else {
         return invalid(records, request, "a list of changes without kind, from, until and page");
     };
     let all: Vec<(DateTime<Utc>, Value)> = match kind {
+        "dispute" => records.cases.iter().map(|case| (case_at(case), case.clone())).collect(),
         "payment" => records.payments.iter().map(|payment| (payment.at, payment_text(payment))).collect(),
         _ => records.objects.iter().filter_map(|(path, object)| returned_text(path, object)).collect(),
     };

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use ledger::event::{Event, ReturnEntry};
+use ledger::event::{DisputeCase, Event, ReturnEntry};
 use ledger::id::{LedgerId, ObjectId};
 use ledger::money::Centavos;
 use ledger::personal::Sealed;
@@ -64,6 +64,9 @@ pub enum WaitingKind {
         /// The part that passes what was left of the charge.
         #[n(2)]
         exceeds: Option<Centavos>,
+        /// The rail's case.
+        #[n(3)]
+        case: Option<DisputeCase>,
     },
     /// Money is on its way out, and the institution has not said yet what became of it.
     #[n(4)]
@@ -173,9 +176,10 @@ impl WaitingSet {
             (Event::PayerNotRepaid { id, charge, amount, .. }, _) => {
                 self.put(about, *id, WaitingKind::Rail { charge: *charge, amount: *amount });
             }
-            (Event::DisputeOpened { id, charge, amount, exceeds, .. }, _) => {
-                self.put(about, *id, WaitingKind::Dispute { charge: *charge, amount: *amount, exceeds: *exceeds });
-                self.note_dispute(about, *id, *charge, true);
+            (Event::DisputeOpened { id, charge, amount, exceeds, case, .. }, _) => {
+                let (charge, amount, exceeds, case) = (*charge, *amount, *exceeds, case.clone());
+                self.put(about, *id, WaitingKind::Dispute { charge, amount, exceeds, case });
+                self.note_dispute(about, *id, charge, true);
             }
             (Event::DisputeAccepted { id, charge, .. } | Event::DisputeReleased { id, charge, .. }, _) => {
                 self.remove(about, *id);

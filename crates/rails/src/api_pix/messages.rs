@@ -59,6 +59,13 @@ pub(super) struct ReturnsOfPayment {
     pub(super) devolucoes: Option<Vec<Return>>,
 }
 
+/// A payment with its returns, as a list has it.
+#[derive(Deserialize)]
+pub(super) struct ReturnedPayment {
+    pub(super) txid: Option<String>,
+    pub(super) devolucoes: Option<Vec<Return>>,
+}
+
 /// Money of a payment that goes back.
 #[derive(Deserialize)]
 pub(super) struct Return {

@@ -12,6 +12,7 @@
 mod calls;
 mod charges;
 mod dialects;
+mod infractions;
 mod messages;
 mod receipts;
 mod returns;
@@ -19,7 +20,12 @@ mod settings;
 mod token;
 mod words;
 
-use actors::rails::{Call, OpenPix, PixFate, PixOpening, PixRail, PixReceipts, PixSpan, RailError, Repay, RepayAnswer};
+use std::time::Duration;
+
+use actors::rails::{
+    CASES_EVERY, Call, CaseAnswer, OpenPix, PixFate, PixOpening, PixRail, PixReceipts, PixSpan, RailCases, RailError,
+    Repay, RepayAnswer,
+};
 use form_urlencoded::byte_serialize;
 use hyper::Method;
 use ledger::id::ObjectId;
@@ -32,6 +38,9 @@ pub(crate) use calls::{Calls, Lookup};
 pub use dialects::{Dialect, Login};
 pub(crate) use receipts::page;
 pub use settings::{ApiPixPaths, ApiPixSettings};
+
+/// How often the special returns of an institution are read that lists no infractions.
+const DEBITS_EVERY: Duration = Duration::from_secs(60 * 60);
 
 /// An institution that speaks API Pix.
 pub struct ApiPix {
@@ -103,6 +112,31 @@ impl PixRail for ApiPix {
 
     fn repay(&self, call: Repay) -> Call<'_, RepayAnswer> {
         Box::pin(async move { returns::repay(&self.calls, &call).await })
+    }
+
+    /// The special returns that it made; of Efí its open infractions too.
+    fn cases(&self, span: PixSpan) -> Call<'_, RailCases> {
+        Box::pin(async move {
+            let mut cases = returns::debits(&self.calls, span).await?;
+            if self.settings.dialect == Dialect::Efi && span.page == 0 {
+                cases.cases.extend(infractions::open(&self.calls, span).await?);
+            }
+            Ok(cases)
+        })
+    }
+
+    /// Their list of payments is long, and special returns are rare.
+    fn cases_every(&self) -> Duration {
+        if self.settings.dialect == Dialect::Efi { CASES_EVERY } else { DEBITS_EVERY }
+    }
+
+    fn answer_case(&self, answer: CaseAnswer) -> Call<'_, ()> {
+        Box::pin(async move {
+            match self.settings.dialect {
+                Dialect::Efi => infractions::answer(&self.calls, &answer).await,
+                _ => Ok(()),
+            }
+        })
     }
 
     fn accept_dispute(&self, dispute: Repay) -> Call<'_, RailStamp> {

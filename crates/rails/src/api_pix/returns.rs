@@ -1,15 +1,19 @@
 //! Returns (`devolucao`): ours, and those that the payer's institution asked for (MED).
 
-use actors::rails::{RailError, Repay, RepayAnswer};
+use actors::rails::{CaseStage, PixSpan, RailCase, RailCases, RailError, Repay, RepayAnswer};
 use hyper::Method;
+use ledger::id::ObjectId;
 use ledger::record::RailStamp;
+use ledger::time::Timestamp;
 use serde_json::json;
+use serde_json::value::RawValue;
 
 use crate::client::Answer;
 use crate::client::values::{amount, amount_text, is_message_id, shortened};
 
 use super::calls::{Calls, Lookup};
-use super::messages::{Return, ReturnsOfPayment, reason};
+use super::messages::{Return, ReturnedPayment, ReturnsOfPayment, reason};
+use super::receipts::page;
 use super::words::{RETURN_REFUSALS, ReturnStatus, is_of_dispute, return_status};
 
 /// How often an order is sent in one call.
@@ -83,6 +87,43 @@ pub(super) async fn accept_dispute(calls: &Calls, dispute: &Repay) -> Result<Rai
         Some(Err(defect)) => unknown(defect),
         None => Err(RailError::NoAnswer),
     }
+}
+
+/// How long after its payment the payer's institution can have money back, milliseconds: 90 days.
+const DISPUTED_WITHIN_MS: i64 = 90 * 24 * 60 * 60 * 1000;
+
+/// The special returns (MED) that the institution made in a span, each as a debit. Payments are
+/// listed by their own time, so the list begins 90 days earlier.
+pub(super) async fn debits(calls: &Calls, span: PixSpan) -> Result<RailCases, RailError> {
+    let paid = PixSpan { from: span.from.plus_ms(-DISPUTED_WITHIN_MS), ..span };
+    let filters = [("devolucaoPresente", true.to_string())];
+    let read = |text: &RawValue| {
+        serde_json::from_str::<ReturnedPayment>(text.get()).map_err(|_| "a field is absent or wrong".to_owned())
+    };
+    let (payments, has_more) = page(calls, &calls.institution.pix, &filters, paid, read).await?;
+    let mut cases: Vec<_> = payments.iter().flat_map(|payment| debits_of(calls, payment)).collect();
+    cases.retain(|(at, _)| (span.from..=span.until).contains(at));
+    Ok(RailCases { cases: cases.into_iter().map(|(_, case)| case).collect(), has_more })
+}
+
+/// The special returns of a payment of a charge of ours, each with its time.
+fn debits_of(calls: &Calls, payment: &ReturnedPayment) -> Vec<(Timestamp, RailCase)> {
+    let Some(charge) = payment.txid.as_deref().and_then(ObjectId::parse) else { return Vec::new() };
+    let returns = payment.devolucoes.iter().flatten();
+    let made = returns.filter(|of| {
+        of.natureza.as_deref().is_some_and(is_of_dispute) && return_status(&of.status) == Some(ReturnStatus::Done)
+    });
+    let read = |of: &Return| {
+        let stamp = stamp(of)?;
+        let amount = amount(&of.valor).filter(|amount| amount.is_positive()).ok_or("valor is no amount")?;
+        let reason = of.motivo.as_deref().or(of.natureza.as_deref()).unwrap_or_default();
+        let reason = shortened(reason, REASON_LEN_MAX);
+        let (id, at) = (stamp.id.clone(), stamp.at);
+        let stage = CaseStage::Debited(stamp);
+        Ok::<_, &str>((at, RailCase { id, charge, amount, reason, due_at: None, stage, is_debit_alone: true }))
+    };
+    let logged = |of: &Return| read(of).inspect_err(|defect| calls.complain(&calls.institution.pix, defect)).ok();
+    made.filter_map(logged).collect()
 }
 
 fn payment_path(calls: &Calls, call: &Repay) -> Result<String, RailError> {

@@ -30,6 +30,9 @@ pub(super) struct Capabilities {
     pub(super) closes: bool,
     /// How long an answer may take, milliseconds.
     pub(super) answers_within_ms: u64,
+    /// Whether the changes have the cases of payers' banks; false in a bridge that does not say.
+    #[serde(default)]
+    pub(super) disputes: bool,
 }
 
 impl Capabilities {

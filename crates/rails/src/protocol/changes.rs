@@ -1,17 +1,19 @@
 //! List of what happened without an order: payments that were received, transfers whose money came
-//! back.
+//! back, cases of payers' banks.
 
-use actors::rails::{PixReceipts, PixSpan, RailError, ReturnedPayout, ReturnedPayouts};
+use actors::rails::{CaseStage, PixReceipts, PixSpan, RailCase, RailCases, RailError, ReturnedPayout, ReturnedPayouts};
 use ledger::event::PayoutBank;
 use ledger::id::ObjectId;
+use ledger::money::Centavos;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use wire::timestamp::with_milliseconds;
 
 use super::calls::BridgeCalls;
-use super::messages::{Centavo, PixPayment, Returned};
+use super::messages::{Centavo, PixPayment, REASON_LEN_MAX, REFERENCE_LEN_MAX, Returned, stamp};
 use super::pix::receipt;
 use super::settings::RailKind;
+use crate::client::values::{instant, shortened};
 
 const PATH: &str = "/changes";
 
@@ -45,6 +47,56 @@ pub(super) async fn returned(calls: &BridgeCalls, span: PixSpan, to: PayoutBank)
     };
     let (transfers, has_more) = page(calls, (RailKind::Payout, "returned_payout"), span, read).await?;
     Ok(ReturnedPayouts { transfers, has_more })
+}
+
+#[derive(Deserialize)]
+struct CaseOfBank {
+    case: String,
+    charge: String,
+    amount: Centavo,
+    reason: Option<String>,
+    due_at: Option<String>,
+    status: String,
+    reference: Option<String>,
+    at: String,
+}
+
+/// A page of the cases that changed in a span; none where the bridge has no such list.
+pub(super) async fn cases(calls: &BridgeCalls, rail: RailKind, span: PixSpan) -> Result<RailCases, RailError> {
+    if !calls.serving(rail).await?.disputes {
+        return Ok(RailCases::default());
+    }
+    let (cases, has_more) = page(calls, (rail, "dispute"), span, read_case).await?;
+    Ok(RailCases { cases, has_more })
+}
+
+fn read_case(change: CaseOfBank) -> Result<RailCase, &'static str> {
+    let is_id =
+        (1..=REFERENCE_LEN_MAX).contains(&change.case.len()) && change.case.bytes().all(|byte| byte.is_ascii_graphic());
+    if !is_id {
+        return Err("case has not 1 to 64 visible ASCII characters");
+    }
+    let amount = Centavos::from(change.amount);
+    if !amount.is_positive() {
+        return Err("amount is not above 0");
+    }
+    let due_at = change.due_at.as_deref().map(|text| instant(text).ok_or("due_at is no instant with a zone"));
+    let stage = match change.status.as_str() {
+        "open" => CaseStage::Open,
+        "debited" => CaseStage::Debited(stamp(change.reference.as_deref(), Some(&change.at))?),
+        "released" => CaseStage::Released,
+        _ => return Err("status is a word that is not known"),
+    };
+    let reason = shortened(change.reason.as_deref().unwrap_or_default(), REASON_LEN_MAX);
+    Ok(RailCase {
+        id: change.case,
+        charge: ObjectId::parse(&change.charge).ok_or("charge has not 32 hexadecimal digits of ours")?,
+        amount,
+        reason,
+        due_at: due_at.transpose()?,
+        stage,
+        is_debit_alone: false,
+    })
 }
 
 /// A page of one kind. One entry that cannot be read makes the whole page no answer: it may be

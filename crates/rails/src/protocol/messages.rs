@@ -13,9 +13,9 @@ use crate::client::values::{instant, is_message_id, shortened};
 /// Bytes for which a body has room from the start, so that a card in it is in one place.
 const BODY_ROOM: usize = 4 * 1024;
 /// Characters of an id that the bridge gives.
-const REFERENCE_LEN_MAX: usize = 64;
+pub(super) const REFERENCE_LEN_MAX: usize = 64;
 /// Characters of a reason.
-const REASON_LEN_MAX: usize = 300;
+pub(super) const REASON_LEN_MAX: usize = 300;
 
 /// A body; a card in it is overwritten after use.
 pub(super) fn body(message: &impl Serialize) -> Bytes {
@@ -92,7 +92,7 @@ impl Returned {
     }
 }
 
-fn stamp(reference: Option<&str>, at: Option<&str>) -> Result<RailStamp, &'static str> {
+pub(super) fn stamp(reference: Option<&str>, at: Option<&str>) -> Result<RailStamp, &'static str> {
     let is_sound =
         |text: &&str| (1..=REFERENCE_LEN_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
     let id = reference.filter(is_sound).ok_or("reference has not 1 to 64 visible ASCII characters")?;

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use actors::rails::{
     Call, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, OpenPix, PayoutAnswer, PayoutRail,
-    PixFate, PixOpening, PixRail, PixReceipts, PixSpan, Repay, RepayAnswer, ReturnedPayouts, SendPayout,
+    PixFate, PixOpening, PixRail, PixReceipts, PixSpan, RailCases, Repay, RepayAnswer, ReturnedPayouts, SendPayout,
     SettlementCursor, SettlementPage,
 };
 use ledger::event::PayoutBank;
@@ -108,6 +108,10 @@ impl CardRail for Protocol {
         Box::pin(async move { repayments::repay(&self.calls, RailKind::Card, &call).await })
     }
 
+    fn cases(&self, span: PixSpan) -> Call<'_, RailCases> {
+        Box::pin(changes::cases(&self.calls, RailKind::Card, span))
+    }
+
     fn accept_dispute(&self, dispute: Repay) -> Call<'_, RailStamp> {
         Box::pin(async move { repayments::accept_dispute(&self.calls, RailKind::Card, &dispute).await })
     }
@@ -141,6 +145,10 @@ impl PixRail for Protocol {
 
     fn repay(&self, call: Repay) -> Call<'_, RepayAnswer> {
         Box::pin(async move { repayments::repay(&self.calls, RailKind::Pix, &call).await })
+    }
+
+    fn cases(&self, span: PixSpan) -> Call<'_, RailCases> {
+        Box::pin(changes::cases(&self.calls, RailKind::Pix, span))
     }
 
     fn accept_dispute(&self, dispute: Repay) -> Call<'_, RailStamp> {

@@ -40,6 +40,14 @@ pub struct DisputeView {
     /// Why, as the payer's bank says; null when the personal data was erased.
     #[schema(required, example = "Compra não reconhecida")]
     reason: Option<String>,
+    /// The rail's id of the case; absent from a dispute that an operator opened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "MED-2026-118")]
+    case_id: Option<String>,
+    /// Until when the rail has to be answered, where it says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "date-time")]
+    due_at: Option<String>,
     /// When it was opened.
     created_at: String,
     /// When it was accepted or released.
@@ -72,6 +80,8 @@ impl DisputeView {
                 DisputeDecision::Released { .. } => "released",
             },
             reason: reason.map(|FreeText { text }| text),
+            case_id: dispute.case.as_ref().map(|case| case.id.clone()),
+            due_at: dispute.case.as_ref().and_then(|case| case.due_at).map(time),
             created_at: time(dispute.id.created_at()),
             decided_at: dispute.decision.at().map(time),
         }

@@ -4,6 +4,7 @@ use actors::rails::{PixSpan, SettlementCursor};
 use ledger::event::PayoutBank;
 
 use super::super::calls::now;
+use super::super::settings::RailKind;
 use super::super::{changes, settlements};
 use super::{Check, Defect, Rule, broken, not_tested};
 
@@ -26,6 +27,14 @@ impl Check<'_> {
             let to = PayoutBank::Pix;
             let list = async || Ok(changes::returned(self.calls, span, to).await.map_err(unreadable)?.transfers);
             entries += twice("returned transfers", list).await?;
+        }
+        if self.capabilities.disputes {
+            for (kind, rail) in [("card", RailKind::Card), ("pix", RailKind::Pix)] {
+                if self.serves(kind) {
+                    let list = async || Ok(changes::cases(self.calls, rail, span).await.map_err(unreadable)?.cases);
+                    entries += twice("disputes", list).await?;
+                }
+            }
         }
         if entries == 0 { not_tested("its lists are empty") } else { Ok(()) }
     }

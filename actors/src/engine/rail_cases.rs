@@ -1,0 +1,309 @@
+//! Intake of cases: chargebacks and special returns (MED) that a rail reports. Each opens one
+//! dispute for ever under the rail's id; the rail's debit ends it as accepted, its release as
+//! released. What operators have decided is answered to the rail while the case is open there.
+//!
+//! A case that was booked changes nothing when it is read again, so a look reads more than what is
+//! new.
+
+use std::time::Duration;
+
+use derived::records::{LoadError, may_wait};
+use futures_util::future::join_all;
+use ledger::charge::Charge;
+use ledger::dispute::{Dispute, DisputeDecision};
+use ledger::event::{DisputeCase, DisputeKind, Event};
+use ledger::id::{GroupNumber, ObjectId};
+use ledger::merchant::{ChargeFacts, MerchantCommand, OpenDispute};
+use ledger::object::Object;
+use ledger::personal::{FreeText, SealedFor};
+use ledger::rail_name::RailName;
+use ledger::record::RailStamp;
+use ledger::time::Timestamp;
+use tokio::time::sleep;
+
+use super::outcome::CommandContext;
+use super::pix_intake::IntakeError;
+use super::{Engine, INSIDE_BYTES, Unavailable};
+use crate::rails::{CASES_EVERY, CaseAnswer, CaseStage, PixSpan, RailCase};
+use crate::resident::Outcome;
+
+/// How long a rail may take for a page, or for an answer.
+const PAGE_MAX: Duration = Duration::from_secs(30);
+/// How far back a look reads before the end of the one before, milliseconds.
+const OVERLAP_MS: i64 = 86_400_000;
+/// How far back the very first look reads, milliseconds.
+const FIRST_LOOK_MS: i64 = 30 * 86_400_000;
+/// Beginning of the names under which the store keeps how far cases were read, milliseconds.
+const READ: &str = "cases-read/";
+/// Beginning of the names under which the store notes an answered case, by rail and id.
+const ANSWERED: &str = "case-answered/";
+
+/// Whose cases are read.
+#[derive(Clone, Copy)]
+enum CaseRail<'a> {
+    Card(&'a RailName),
+    Pix(&'a RailName),
+}
+
+impl CaseRail<'_> {
+    fn name(&self) -> &RailName {
+        let (Self::Card(name) | Self::Pix(name)) = self;
+        name
+    }
+
+    fn is_card(&self) -> bool {
+        matches!(self, Self::Card(_))
+    }
+}
+
+impl Engine {
+    /// Reads the cases of all named acquirers and PIX institutions. Runs until it is dropped.
+    pub async fn run_rail_cases(&self) {
+        let cards = self.rails.card.named_ones().map(|(name, _)| CaseRail::Card(name));
+        let all = cards.chain(self.rails.pix.named_ones().map(|(name, _)| CaseRail::Pix(name)));
+        join_all(all.map(|rail| async move {
+            loop {
+                if self.serves_house()
+                    && self.has_all()
+                    && !self.admission.is_closed()
+                    && let Err(error) = self.look_for_cases(rail).await
+                {
+                    tracing::warn!(rail = %rail.name(), %error, "the cases of a rail can't be read now");
+                }
+                sleep(self.cases_every(rail)).await;
+            }
+        }))
+        .await;
+    }
+
+    fn cases_every(&self, of: CaseRail<'_>) -> Duration {
+        match of {
+            CaseRail::Card(_) => CASES_EVERY,
+            CaseRail::Pix(name) => self.rails.pix.get(Some(name)).map_or(CASES_EVERY, |rail| rail.cases_every()),
+        }
+    }
+
+    /// Reads the cases of a rail once, and books what is new.
+    async fn look_for_cases(&self, of: CaseRail<'_>) -> Result<(), IntakeError> {
+        let (now, kind) = (self.now(), if of.is_card() { "card" } else { "pix" });
+        self.catch_up().await.map_err(Unavailable::from)?;
+        let kept_name = format!("{READ}{kind}/{}", of.name());
+        let stored = self.side_value(&kept_name).map_err(Unavailable::from)?.and_then(|bytes| bytes.try_into().ok());
+        let from = stored
+            .map_or(now.plus_ms(-FIRST_LOOK_MS), |stored| Timestamp(i64::from_be_bytes(stored)).plus_ms(-OVERLAP_MS));
+        for page in 0.. {
+            let span = PixSpan { from, until: now, page };
+            let found = match of {
+                CaseRail::Card(name) => self.card_rail(Some(name))?.call(PAGE_MAX, |rail| rail.cases(span)).await?,
+                CaseRail::Pix(name) => self.pix_rail(Some(name))?.call(PAGE_MAX, |rail| rail.cases(span)).await?,
+            };
+            for case in found.cases {
+                self.take_case(of, case).await?;
+            }
+            if !found.has_more {
+                break;
+            }
+        }
+        Ok(self.keep(&kept_name, &now.0.to_be_bytes()).map_err(Unavailable::from)?)
+    }
+
+    /// Books a case of a charge of this rail, and answers it where it is decided here.
+    async fn take_case(&self, of: CaseRail<'_>, case: RailCase) -> Result<(), IntakeError> {
+        let charge: Option<Charge> = self.object(case.charge).map_err(Unavailable::from)?;
+        let Some(charge) = charge.filter(|charge| charge.rail.as_ref() == Some(of.name())) else {
+            tracing::warn!(rail = %of.name(), case = case.id, amount = %case.amount, "a case names no charge of its rail");
+            return Ok(());
+        };
+        // A bridge may be the acquirer and the PIX institution under one name.
+        if charge.terms.method.is_card() != of.is_card() {
+            return Ok(());
+        }
+        self.book_case(case.clone()).await?;
+        match (of, &case.stage) {
+            (CaseRail::Pix(name), CaseStage::Open) => self.answer_case(name, &case).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Answers an open case whose dispute is decided, once.
+    async fn answer_case(&self, name: &RailName, case: &RailCase) -> Result<(), IntakeError> {
+        let dispute = self.disputes_of(case.charge)?.into_iter().find(|dispute| is_of(dispute, &case.id));
+        let decided = dispute.filter(|dispute| dispute.decision != DisputeDecision::Open);
+        let noted = format!("{ANSWERED}{name}/{}", ObjectId::of_text(&case.id).uuid().simple());
+        let Some(dispute) = decided else { return Ok(()) };
+        if self.side_value(&noted).map_err(Unavailable::from)?.is_some_and(|id| id == case.id.as_bytes()) {
+            return Ok(());
+        }
+        let accepts = matches!(dispute.decision, DisputeDecision::Accepted { .. });
+        let answer = CaseAnswer { id: case.id.clone(), accepts, reason: dispute.notes };
+        self.pix_rail(Some(name))?.call(PAGE_MAX, |rail| rail.answer_case(answer)).await?;
+        Ok(self.keep(&noted, case.id.as_bytes()).map_err(Unavailable::from)?)
+    }
+
+    /// Has a merchant book a case of one of its charges, wherever the merchant is. What is booked
+    /// changes nothing.
+    pub async fn book_case(&self, case: RailCase) -> Result<(), Unavailable> {
+        let group = self.ids().group(case.charge);
+        if !self.serves(group) {
+            return self.others_than(self.extents.partition_of(group))?.book_case(group, case).await;
+        }
+        let shard = self.serving_shard(group)?;
+        let _one_at_a_time = shard.house.lock().await;
+        let Some(facts) = self.charge_facts(case.charge)? else {
+            tracing::error!(
+                case = case.id,
+                charge = case.charge.txid(),
+                "a rail has a case of a charge that is not paid"
+            );
+            return Ok(());
+        };
+        let disputes = self.disputes_of(case.charge)?;
+        let own = disputes.iter().find(|dispute| is_of(dispute, &case.id)).cloned();
+        match (&case.stage, own) {
+            (CaseStage::Open, Some(_)) | (CaseStage::Released, None) => Ok(()),
+            (CaseStage::Open, None) => self.open_case(group, &facts, &case).await.map(drop),
+            (CaseStage::Released, Some(dispute)) => self.release_case(group, facts, &dispute).await,
+            (CaseStage::Debited(stamp), own) => {
+                let debits = self.confirmed_debits(case.charge)?;
+                if debits.iter().any(|(_, debit)| debit.as_ref() == Some(&stamp.id)) {
+                    return Ok(());
+                }
+                // An operator may have opened it before the rail reported it.
+                let is_like = |dispute: &&Dispute| {
+                    let is_confirmed = debits.iter().any(|(id, _)| *id == dispute.id);
+                    (case.is_debit_alone || dispute.case.is_none()) && !is_confirmed && may_be_debited(dispute, &case)
+                };
+                let known = own.or_else(|| disputes.iter().find(is_like).cloned());
+                let dispute = match known {
+                    Some(dispute) => Some(dispute),
+                    None => self.open_case(group, &facts, &case).await?,
+                };
+                match dispute {
+                    Some(dispute) => self.debit_case(group, facts, (&dispute, &case), stamp.clone()).await,
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Opens the dispute of a case; `None` if it cannot be, which the log says.
+    async fn open_case(
+        &self,
+        group: GroupNumber,
+        facts: &ChargeFacts,
+        case: &RailCase,
+    ) -> Result<Option<Dispute>, Unavailable> {
+        let (id, now) = (self.new_id(group)?, self.now());
+        let key = self.keyring.fingerprint("rail-case", &[&case.charge.0.to_be_bytes(), case.id.as_bytes()]);
+        let is_card = facts.terms.method.is_card();
+        let opened = OpenDispute {
+            id,
+            facts: facts.clone(),
+            kind: if is_card { DisputeKind::Chargeback } else { DisputeKind::Med },
+            amount: case.amount,
+            reason: self.keyring.seal_value(SealedFor::reason(id), now, &FreeText { text: case.reason.clone() })?,
+            case: Some(DisputeCase { id: case.id.clone(), due_at: case.due_at, key }),
+        };
+        let permit = self.admission.take(INSIDE_BYTES).await;
+        let command = MerchantCommand::OpenDispute(Box::new(opened));
+        match self.command_once(group, key, command, CommandContext::from(permit)).await? {
+            Outcome::Recorded(record) => Ok(Dispute::made_by(&record)),
+            Outcome::Refused(rejection) => {
+                tracing::error!(
+                    ?rejection,
+                    case = case.id,
+                    charge = case.charge.txid(),
+                    "a case of a rail is not booked"
+                );
+                Ok(None)
+            }
+            Outcome::Unchanged => Ok(None),
+            Outcome::KeyTaken => Err(Unavailable::OutcomeUnknown),
+        }
+    }
+
+    async fn release_case(&self, group: GroupNumber, facts: ChargeFacts, dispute: &Dispute) -> Result<(), Unavailable> {
+        if dispute.decision != DisputeDecision::Open {
+            return Ok(());
+        }
+        let permit = self.admission.take(INSIDE_BYTES).await;
+        let command = MerchantCommand::ReleaseDispute { id: dispute.id, facts: Box::new(facts), notes: None };
+        self.command(group, command, permit).await.map(drop)
+    }
+
+    /// The rail has taken the money: the dispute is accepted, and that is confirmed.
+    async fn debit_case(
+        &self,
+        group: GroupNumber,
+        facts: ChargeFacts,
+        (dispute, case): (&Dispute, &RailCase),
+        stamp: RailStamp,
+    ) -> Result<(), Unavailable> {
+        let id = dispute.id;
+        match dispute.decision {
+            DisputeDecision::Released { .. } => {
+                tracing::error!(case = case.id, dispute = %id.uuid(), amount = %case.amount, "a rail took the money of a dispute that was released");
+                return Ok(());
+            }
+            DisputeDecision::Accepted { .. } => {}
+            DisputeDecision::Open => {
+                let amount = Some(case.amount).filter(|amount| *amount < dispute.amount);
+                let permit = self.admission.take(INSIDE_BYTES).await;
+                let command = MerchantCommand::AcceptDispute { id, amount, facts: Box::new(facts) };
+                if let Outcome::Refused(rejection) = self.command(group, command, permit).await? {
+                    tracing::error!(?rejection, case = case.id, "the debit of a case is not booked");
+                    return Ok(());
+                }
+            }
+        }
+        let permit = self.admission.take(INSIDE_BYTES).await;
+        let context = CommandContext::of_rail(Some(stamp), permit);
+        self.command(group, MerchantCommand::ConfirmRepayment { id }, context).await.map(drop)
+    }
+
+    /// The accepted disputes of a charge that a rail has confirmed, each with the rail's id of the
+    /// debit.
+    fn confirmed_debits(&self, charge: ObjectId) -> Result<Vec<(ObjectId, Option<String>)>, Unavailable> {
+        let mut debits = Vec::new();
+        may_wait(|| {
+            for found in self.history(charge)? {
+                let (_, record) = found?;
+                let confirmed = record.events.iter().filter_map(|event| match event {
+                    Event::AcceptanceConfirmed { id, .. } => Some(*id),
+                    _ => None,
+                });
+                debits.extend(confirmed.map(|id| (id, record.rail.as_ref().map(|rail| rail.id.clone()))));
+            }
+            Ok::<_, LoadError>(())
+        })?;
+        Ok(debits)
+    }
+
+    /// The disputes of a charge, as they stand.
+    fn disputes_of(&self, charge: ObjectId) -> Result<Vec<Dispute>, Unavailable> {
+        let mut disputes: Vec<Dispute> = Vec::new();
+        may_wait(|| {
+            for found in self.history(charge)? {
+                let (_, record) = found?;
+                disputes.iter_mut().for_each(|dispute| dispute.follow(&record));
+                disputes.extend(Dispute::made_by(&record).filter(|dispute| dispute.charge == charge));
+            }
+            Ok::<_, LoadError>(())
+        })?;
+        Ok(disputes)
+    }
+}
+
+/// Whether a dispute is that of a rail's case.
+fn is_of(dispute: &Dispute, case: &str) -> bool {
+    dispute.case.as_ref().is_some_and(|own| own.id == case)
+}
+
+/// Whether a debit may be that of a dispute without a case.
+fn may_be_debited(dispute: &Dispute, case: &RailCase) -> bool {
+    match dispute.decision {
+        DisputeDecision::Open => dispute.amount >= case.amount,
+        DisputeDecision::Accepted { amount, .. } => amount == case.amount,
+        DisputeDecision::Released { .. } => false,
+    }
+}
