@@ -242,6 +242,9 @@ pub struct Repay {
     pub payment: String,
     /// How much, centavos.
     pub amount: Centavos,
+    /// How much of the payment was given back by decisions before this one, centavos: the same
+    /// however often it is ordered.
+    pub before: Centavos,
     /// True when it may have been ordered before.
     pub is_repeat: bool,
 }

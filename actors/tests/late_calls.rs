@@ -76,7 +76,7 @@ impl Acquirer {
 
 /// What the acquirer says of a capture.
 fn stamp() -> RailStamp {
-    RailStamp { id: "000000000017".to_owned(), at: Timestamp(1_000) }
+    RailStamp::new("000000000017".to_owned(), Timestamp(1_000))
 }
 
 impl CardRail for Acquirer {

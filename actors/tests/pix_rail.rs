@@ -133,12 +133,12 @@ impl PixRail for Institution {
                 book.under_way -= 1;
                 return RepayAnswer::UnderWay;
             }
-            RepayAnswer::Repaid(RailStamp { id: format!("D{}", call.id.txid()), at: call.decided_at })
+            RepayAnswer::Repaid(RailStamp::new(format!("D{}", call.id.txid()), call.decided_at))
         })
     }
 
     fn accept_dispute(&self, _: Repay) -> Call<'_, RailStamp> {
-        self.answer(|_| RailStamp { id: "D".to_owned(), at: Timestamp(0) })
+        self.answer(|_| RailStamp::new("D".to_owned(), Timestamp(0)))
     }
 }
 
@@ -339,7 +339,7 @@ async fn a_listed_payment_is_booked_once() {
     }
     let paid = &records(&engine, charges[0])[2];
     let payment = institution.0.lock().payments[0].clone();
-    assert_eq!(paid.rail, Some(RailStamp { id: payment.end_to_end_id, at: payment.paid_at }));
+    assert_eq!(paid.rail, Some(RailStamp::new(payment.end_to_end_id, payment.paid_at)));
     intake.abort();
     verify(&[store.part()], Some(engine.keyring()), &mut |_| {}).unwrap();
     engine.stop().await;

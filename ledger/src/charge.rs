@@ -7,7 +7,7 @@ use crate::money::Centavos;
 use crate::object::Object;
 use crate::personal::Sealed;
 use crate::rail_name::RailName;
-use crate::record::Record;
+use crate::record::{RailStamp, Record};
 use crate::time::Timestamp;
 
 /// Status of a charge.
@@ -72,6 +72,8 @@ pub struct Charge {
     pub was_paid_late: bool,
     /// The institution of a PIX charge; none in a sandbox, and for cards.
     pub rail: Option<RailName>,
+    /// The acquirer's word on its capture; none for PIX.
+    pub capture: Option<RailStamp>,
     /// The copy-and-paste payload of a PIX charge that an institution has registered.
     pub code: Option<String>,
 }
@@ -91,6 +93,7 @@ impl Object for Charge {
                 refunded: Centavos::ZERO,
                 was_paid_late: false,
                 rail: rail.clone(),
+                capture: None,
                 code: None,
             }),
             _ => None,
@@ -106,8 +109,9 @@ impl Object for Charge {
             match event {
                 Event::RefundApproved { charge, amount, .. } if *charge == self.id => self.refunded += *amount,
                 Event::RefundFailed { charge, amount, .. } if *charge == self.id => self.refunded -= *amount,
-                Event::CardCaptured { charge, brand: Some(brand), .. } if *charge == self.id => {
-                    self.card.iter_mut().for_each(|card| card.brand = *brand);
+                Event::CardCaptured { charge, brand, .. } if *charge == self.id => {
+                    self.card.iter_mut().zip(*brand).for_each(|(card, brand)| card.brand = brand);
+                    self.capture.clone_from(&record.rail);
                 }
                 Event::LatePixReceived { charge, .. } if *charge == self.id => self.was_paid_late = true,
                 Event::PixRegistered { charge, code } if *charge == self.id => self.code = Some(code.clone()),

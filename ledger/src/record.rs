@@ -124,6 +124,19 @@ pub struct RailStamp {
     /// When it happened there. The Record is booked later, when we hear of it.
     #[n(1)]
     pub at: Timestamp,
+    /// Of a capture, the issuer's authorization code, where the acquirer gives it.
+    #[n(2)]
+    pub authorization: Option<String>,
+    /// Of a capture, its number at the acquirer (NSU), where that is not the id.
+    #[n(3)]
+    pub nsu: Option<String>,
+}
+
+impl RailStamp {
+    /// An act of which nothing else is said.
+    pub fn new(id: String, at: Timestamp) -> Self {
+        Self { id, at, authorization: None, nsu: None }
+    }
 }
 
 /// The requester of a command, whom its Record names.

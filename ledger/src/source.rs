@@ -23,7 +23,7 @@ impl Source {
     pub const UNNAMED: &'static str = "other";
 
     /// Names of all objects, in the order of the columns of an export.
-    pub const OBJECTS: [&'static str; 13] = [
+    pub const OBJECTS: [&'static str; 15] = [
         "txid",
         "end_to_end_id",
         "refund",
@@ -37,13 +37,19 @@ impl Source {
         "capture",
         "house_entry",
         "reference",
+        "authorization",
+        "nsu",
     ];
 
     fn of(event: &Event, place: usize, rail: Option<&RailStamp>) -> Self {
         let mut named = NameCollector::default();
         facts::say(event, &mut named);
         let mut objects = named.objects;
-        objects.extend(rail.zip(named.act).map(|(rail, name)| (name, rail.id.clone())));
+        if let Some((rail, name)) = rail.zip(named.act) {
+            objects.push((name, rail.id.clone()));
+            let more = [("authorization", &rail.authorization), ("nsu", &rail.nsu)];
+            objects.extend(more.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))));
+        }
         Self { event: event.name(), objects, place }
     }
 }

@@ -329,11 +329,11 @@ impl PixRail for Institution {
     }
 
     fn accept_dispute(&self, _dispute: Repay) -> Call<'_, RailStamp> {
-        Box::pin(std::future::ready(Ok(RailStamp { id: "r-1".to_owned(), at: ledger::time::Timestamp(1_000) })))
+        Box::pin(std::future::ready(Ok(RailStamp::new("r-1".to_owned(), ledger::time::Timestamp(1_000)))))
     }
 
     fn repay(&self, _order: Repay) -> Call<'_, RepayAnswer> {
-        let stamp = RailStamp { id: "r-1".to_owned(), at: ledger::time::Timestamp(1_000) };
+        let stamp = RailStamp::new("r-1".to_owned(), ledger::time::Timestamp(1_000));
         Box::pin(ready(Ok(RepayAnswer::Repaid(stamp))))
     }
 }

@@ -32,6 +32,14 @@ async fn cards_pix_and_transfers_go_through_a_bridge() {
     let paid = merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201);
     let txid = text(&paid["txid"]);
     assert_eq!(paid["status"], "CONCLUIDA");
+    let shown = merchant.get(&format!("/api/charges/{txid}")).await.expect(200);
+    assert_eq!([&shown["authorization"], &shown["nsu"]], ["A1B2C3", "000000000017"]);
+    let exported = world.ops_get("/ops/export?format=jsonl").await.text;
+    let captured = exported.lines().find(|line| line.contains("card_captured")).expect("a capture");
+    assert!(
+        captured.contains("\"authorization\":\"A1B2C3\"") && captured.contains("\"nsu\":\"000000000017\""),
+        "{captured}"
+    );
     merchant.post("/api/card", &card(10_000, DECLINED)).await.refused(402, "card_declined");
     assert_eq!(player.count("PUT", "/cards/"), 2, "an order each");
 
@@ -41,6 +49,11 @@ async fn cards_pix_and_transfers_go_through_a_bridge() {
     let order = format!("/repayments/{}", text(&refund["id"]).replace('-', ""));
     assert_eq!(player.carried_out(&order), 1);
     assert_eq!(player.records().objects[&order].body["amount"], 2_500);
+    let refund = merchant.post("/api/refunds", &json!({"payment_id": txid, "amount": 1_000})).await.expect(201);
+    world.ops_post(&format!("/ops/refunds/{}/approve", text(&refund["id"])), &json!({})).await.expect(200);
+    let second = format!("/repayments/{}", text(&refund["id"]).replace('-', ""));
+    let before = [&order, &second].map(|order| player.records().objects[order].body["before"].as_i64());
+    assert_eq!(before, [Some(0), Some(2_500)], "what was given back before");
 
     let opened = merchant.post("/api/pix", &pix("80.00")).await.expect(201);
     let charge = format!("/api/charges/{}", text(&opened["txid"]));

@@ -404,7 +404,7 @@ impl PixRail for Institution {
     }
 
     fn accept_dispute(&self, _dispute: Repay) -> Call<'_, RailStamp> {
-        Box::pin(std::future::ready(Ok(RailStamp { id: "r-1".to_owned(), at: Timestamp(1_000) })))
+        Box::pin(std::future::ready(Ok(RailStamp::new("r-1".to_owned(), Timestamp(1_000)))))
     }
 
     fn repay(&self, call: Repay) -> Call<'_, RepayAnswer> {
@@ -412,7 +412,7 @@ impl PixRail for Institution {
         if *self.silent.lock().unwrap() {
             Box::pin(ready(Err(RailError::NoAnswer)))
         } else {
-            let stamp = RailStamp { id: "r-1".to_owned(), at: Timestamp(1_000) };
+            let stamp = RailStamp::new("r-1".to_owned(), Timestamp(1_000));
             Box::pin(ready(Ok(RepayAnswer::Repaid(stamp))))
         }
     }
@@ -454,7 +454,7 @@ impl PixRail for Abyss {
     }
 
     fn accept_dispute(&self, _dispute: Repay) -> Call<'_, RailStamp> {
-        Box::pin(std::future::ready(Ok(RailStamp { id: "r-1".to_owned(), at: Timestamp(1_000) })))
+        Box::pin(std::future::ready(Ok(RailStamp::new("r-1".to_owned(), Timestamp(1_000)))))
     }
 
     fn repay(&self, _order: Repay) -> Call<'_, RepayAnswer> {

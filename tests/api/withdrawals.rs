@@ -526,7 +526,7 @@ async fn in_the_sandbox_a_transfer_to_account_99991_comes_back_a_day_after_it_wa
 /// Answers `Err` once all that was laid ready is used up, so a question that is not expected shows.
 #[tokio::test]
 async fn an_institution_is_asked_five_times_whether_a_transfer_came_back() {
-    let stamp = RailStamp { id: "r-1".to_owned(), at: Timestamp(2_000) };
+    let stamp = RailStamp::new("r-1".to_owned(), Timestamp(2_000));
     let returned = PayoutAnswer::Returned { reason: "conta inexistente".to_owned(), stamp, to: PayoutBank::Settlement };
     let institution = Institution::of(&[taken(), taken()], &[]);
     let world = World::with_payouts(institution.clone()).await;

@@ -109,6 +109,7 @@ async fn every_message_is_as_the_document_has_it() {
             charge,
             payment: payment.clone(),
             amount: Centavos(2_550),
+            before: Centavos::ZERO,
             is_repeat: true,
         };
         for again in [1, 1, 2] {

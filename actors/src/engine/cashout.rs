@@ -270,7 +270,7 @@ impl Engine {
 fn found(answer: Result<PayoutAnswer, RailError>, failure: CashoutFailure) -> CashoutInquiry {
     match answer {
         Ok(PayoutAnswer::Processed { transfer_id, end_to_end_id, at, from }) => {
-            let stamp = RailStamp { id: transfer_id.clone(), at };
+            let stamp = RailStamp::new(transfer_id.clone(), at);
             CashoutInquiry::Ended(CashoutOutcome::Processed { transfer_id, end_to_end_id, bank: from }, Some(stamp))
         }
         Ok(PayoutAnswer::Failed { .. } | PayoutAnswer::Returned { .. }) => {

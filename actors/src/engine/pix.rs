@@ -224,7 +224,7 @@ impl Engine {
     ) -> Result<Outcome<PixPayment>, Unavailable> {
         let PixReceipt { end_to_end_id, amount, paid_at, .. } = payment;
         let CommandContext { key, requester, permit } = context;
-        let stamp = RailStamp { id: end_to_end_id.clone(), at: paid_at };
+        let stamp = RailStamp::new(end_to_end_id.clone(), paid_at);
         let requester = requester.or(Some(Requester::Rail(stamp)));
         let of_payment = |key| CommandContext { key, requester: requester.clone(), permit: Arc::clone(&permit) };
         let command = MerchantCommand::ConfirmPix { charge, amount, end_to_end_id: end_to_end_id.clone() };

@@ -219,7 +219,7 @@ impl Engine {
             Event::HouseEntryRequested { id, terms: terms.clone(), reason },
             Event::HouseEntryApproved { id, terms },
         ];
-        let stamp = RailStamp { id: end_to_end_id, at: paid_at };
+        let stamp = RailStamp::new(end_to_end_id, paid_at);
         let context = CommandContext::of_rail(Some(stamp), permit);
         self.record_of_house(|| Decision { events, personal: None }, context).await.map(drop)
     }

@@ -11,6 +11,7 @@ use futures_util::future::join_all;
 use ledger::event::Event;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::{FailRefund, MerchantCommand, Repayment, RepaymentKind};
+use ledger::money::Centavos;
 use ledger::rail_name::RailName;
 
 use super::inquiry_times::Inquiry;
@@ -29,6 +30,16 @@ const REPAY_ANSWER_MAX: Duration = Duration::from_millis(1_500);
 enum Turn {
     First,
     Again,
+}
+
+/// A payment of which money goes back.
+struct GivenPayment {
+    /// The rail's id of it.
+    payment: String,
+    /// The name of its institution; none in a sandbox.
+    rail: Option<RailName>,
+    /// How much of it was given back by earlier decisions, centavos.
+    before: Centavos,
 }
 
 impl Engine {
@@ -84,7 +95,7 @@ impl Engine {
         permit: Arc<Permit>,
     ) -> bool {
         let Repayment { charge, method, amount, kind, since, .. } = *repayment;
-        let (payment, rail) = match self.payment_of(id, charge) {
+        let GivenPayment { payment, rail, before } = match self.payment_of(id, charge) {
             Ok(Some(payment)) => payment,
             Ok(None) => return false,
             Err(error) => {
@@ -96,7 +107,7 @@ impl Engine {
             Turn::First => (false, REPAY_ANSWER_MAX),
             Turn::Again => (true, RAIL_ANSWER_MAX),
         };
-        let call = Repay { id, decided_at: since, charge, payment, amount, is_repeat };
+        let call = Repay { id, decided_at: since, charge, payment, amount, before, is_repeat };
         let is_sent = kind != RepaymentKind::Taken;
         let answer = if method.is_card() {
             let Ok(line) = self.card_rail(rail.as_ref()) else { return false };
@@ -130,15 +141,25 @@ impl Engine {
         }
     }
 
-    /// The rail's id of the payment that a repayment gives back, and the name of its institution;
-    /// `None` if the charge has no payment.
-    fn payment_of(&self, id: ObjectId, charge: ObjectId) -> Result<Option<(String, Option<RailName>)>, LoadError> {
+    /// The payment that a repayment gives back; `None` if the charge has none.
+    fn payment_of(&self, id: ObjectId, charge: ObjectId) -> Result<Option<GivenPayment>, LoadError> {
         let (mut payment, mut unordered, mut rail) = (None, None, None);
+        let (mut before, mut is_decided) = (Centavos::ZERO, false);
         may_wait(|| {
             for found in self.history(charge)? {
                 let (_, record) = found?;
                 for event in &record.events {
+                    is_decided |= matches!(event, Event::RefundApproved { id: of, .. } | Event::DisputeAccepted { id: of, .. } if *of == id);
                     match event {
+                        Event::RefundApproved { charge: of, amount, .. }
+                        | Event::DisputeAccepted { charge: of, amount, .. }
+                            if *of == charge && !is_decided =>
+                        {
+                            before += *amount;
+                        }
+                        Event::RefundFailed { charge: of, amount, .. } if *of == charge && !is_decided => {
+                            before -= *amount;
+                        }
                         Event::ChargeOpened { charge: of, rail: name, .. } if *of == charge => rail.clone_from(name),
                         Event::PixPaid { charge: of, end_to_end_id, .. } if *of == charge => {
                             payment = Some(end_to_end_id.clone());
@@ -159,7 +180,9 @@ impl Engine {
                     }
                 }
             }
-            Ok(unordered.or(payment).map(|payment| (payment, rail)))
+            // A payment that nobody asked for goes back whole.
+            let before = if unordered.is_some() { Centavos::ZERO } else { before };
+            Ok(unordered.or(payment).map(|payment| GivenPayment { payment, rail, before }))
         })
     }
 

@@ -178,7 +178,7 @@ impl Engine {
 fn settled(answer: Option<PayoutAnswer>) -> Option<(TransferOutcome, Option<RailStamp>)> {
     Some(match answer? {
         PayoutAnswer::Taken { transfer_id, at, from } | PayoutAnswer::Processed { transfer_id, at, from, .. } => {
-            let stamp = RailStamp { id: transfer_id.clone(), at };
+            let stamp = RailStamp::new(transfer_id.clone(), at);
             (TransferOutcome::Taken { transfer_id, bank: from }, Some(stamp))
         }
         PayoutAnswer::NotTaken => (TransferOutcome::Refused { notes: NOT_TAKEN.to_owned() }, None),

@@ -73,7 +73,7 @@ impl SandboxAcquirer {
         let Repay { id, decided_at, charge, amount, .. } = *call;
         ask(&self.books, NAME, move |books, patience| {
             books.take_back(patience, TakeBack { id, charge, amount, is_dispute }, decided_at)?;
-            Ok(RailStamp { id: nsu(id), at: decided_at })
+            Ok(RailStamp::new(nsu(id), decided_at))
         })
     }
 }
@@ -89,7 +89,7 @@ fn capture_of(charge: ObjectId, amount: Centavos, method: PaymentMethod, install
 
 /// The answer for a captured charge: it is captured when it is asked for.
 fn captured_for(charge: ObjectId, acquirer_mdr: Centavos, brand: Option<CardBrand>) -> CardAnswer {
-    CardAnswer::Captured { acquirer_mdr, brand, stamp: RailStamp { id: nsu(charge), at: charge.created_at() } }
+    CardAnswer::Captured { acquirer_mdr, brand, stamp: RailStamp::new(nsu(charge), charge.created_at()) }
 }
 
 /// The scheme of a card whose prefix is another's: 4000000000000093 is a card of Elo. Of others it

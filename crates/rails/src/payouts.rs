@@ -200,7 +200,7 @@ impl PayoutBooks {
             Ok(())
         })?;
         let reason = "O banco devolveu a transferência: conta inexistente".to_owned();
-        let stamp = RailStamp { id: format!("{}-R", transfer_id(call.id)), at: now };
+        let stamp = RailStamp::new(format!("{}-R", transfer_id(call.id)), now);
         Ok(PayoutAnswer::Returned { reason, stamp, to })
     }
 
@@ -224,7 +224,7 @@ impl PayoutBooks {
             if !self.bank(to).has(patience, days, &reference)? {
                 self.bank(to).book(patience, days[1], RETURNED, &reference, amount)?;
             }
-            let stamp = RailStamp { id: format!("{}-R", transfer_id(id)), at };
+            let stamp = RailStamp::new(format!("{}-R", transfer_id(id)), at);
             transfers.push(ReturnedPayout { id, amount, reason: KEY_GONE.to_owned(), stamp, to });
         }
         Ok(ReturnedPayouts { transfers, has_more: false })

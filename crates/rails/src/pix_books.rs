@@ -325,7 +325,7 @@ impl SandboxPix {
     fn send_back(&self, call: Repay, is_dispute: bool) -> Call<'_, RailStamp> {
         ask(&self.0, NAME, move |books, patience| {
             books.send_back(patience, &call, is_dispute)?;
-            Ok(RailStamp { id: return_id(call.id, call.decided_at.0), at: call.decided_at })
+            Ok(RailStamp::new(return_id(call.id, call.decided_at.0), call.decided_at))
         })
     }
 }

@@ -326,6 +326,7 @@ mod tests {
             charge: id(0, 2 * number + 1),
             payment: String::new(),
             amount: Centavos(100),
+            before: Centavos::ZERO,
             is_repeat: true,
         };
         let ordered = |rails: &Rails, runtime: &Runtime, number| {

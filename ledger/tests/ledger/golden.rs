@@ -351,9 +351,20 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         ),
         ("card-captured", requested(one(merchant, captured(card_terms(), raised(&card_terms()))))),
         (
+            "card-captured-with-its-authorization",
+            Record {
+                rail: Some(RailStamp {
+                    authorization: Some("A1B2C3".to_owned()),
+                    nsu: Some("000000000018".to_owned()),
+                    ..RailStamp::new("cap-17".to_owned(), Timestamp(1_767_268_830_499))
+                }),
+                ..one(merchant, captured(card_terms(), raised(&card_terms())))
+            },
+        ),
+        (
             "card-captured-at-the-acquirer",
             Record {
-                rail: Some(RailStamp { id: "000000000017".to_owned(), at: Timestamp(1_767_268_830_499) }),
+                rail: Some(RailStamp::new("000000000017".to_owned(), Timestamp(1_767_268_830_499))),
                 ..one(merchant, captured(card_terms(), raised(&card_terms())))
             },
         ),

@@ -43,7 +43,7 @@ fn every_entry_has_the_name_of_its_fact() {
 fn the_institutions_id_of_an_act_is_among_the_objects_where_the_fact_has_none() {
     let mut found = BTreeSet::new();
     for (_, mut record) in samples() {
-        record.rail = Some(RailStamp { id: "act".to_owned(), at: record.effective_at });
+        record.rail = Some(RailStamp::new("act".to_owned(), record.effective_at));
         for source in source::of_entries(&record) {
             found.extend(source.objects.iter().filter(|(_, id)| id == "act").map(|(name, _)| (source.event, *name)));
         }

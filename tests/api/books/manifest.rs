@@ -44,7 +44,7 @@ async fn a_manifest_says_what_the_files_hold() {
         let out = world.folder().join(format.name());
         run(&world.folder(), &out, whole(format), Some(&world)).await.unwrap();
         let manifest = read(&out, &whole(format));
-        assert_eq!((&manifest["schema"], &manifest["request"]["format"]), (&3.into(), &format.name().into()));
+        assert_eq!((&manifest["schema"], &manifest["request"]["format"]), (&4.into(), &format.name().into()));
         assert_eq!(manifest["debits"], manifest["credits"]);
         assert!(manifest["previous"].is_null());
         let mut sums = 0;

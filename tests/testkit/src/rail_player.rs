@@ -350,6 +350,7 @@ fn shown(records: &RailRecords, list: &str, id: &str, status: u16) -> Reply {
         body["amount"] = if as_text { json!(format!("{}.{:02}", amount / 100, amount % 100)) } else { json!(amount) };
         if list == "cards" {
             (body["fee"], body["brand"]) = (json!(fee(amount)), json!("visa"));
+            (body["authorization"], body["nsu"]) = (json!("A1B2C3"), json!("000000000017"));
         }
     }
     if !known.reference.is_empty() {
@@ -492,7 +493,7 @@ fn defect_of_order(list: &str, id: &str, body: &Value) -> Option<&'static str> {
             (!is_sound).then_some("a transfer")
         }
         _ => {
-            let is_sound = has_only(body, &["amount", "kind", "charge", "payment"])
+            let is_sound = has_only(body, &["amount", "kind", "charge", "payment", "before"])
                 && matches!(body["kind"].as_str(), Some("refund" | "dispute"))
                 && body["charge"].as_str().is_some_and(is_id)
                 && is_text(&body["payment"]);

@@ -7,7 +7,7 @@ use chrono::NaiveDate;
 use ledger::source::Source;
 
 /// Version of the columns, for readers of the files.
-pub const SCHEMA: u32 = 3;
+pub const SCHEMA: u32 = 4;
 
 /// RowKind of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +86,8 @@ pub(super) const COLUMNS: [RowColumn; WIDTH] = [
     optional(Source::OBJECTS[10], "Captura (NSU)", RowKind::Text),
     optional(Source::OBJECTS[11], "Lançamento da casa", RowKind::Text),
     optional(Source::OBJECTS[12], "Referência", RowKind::Text),
+    optional(Source::OBJECTS[13], "Autorização", RowKind::Text),
+    optional(Source::OBJECTS[14], "NSU", RowKind::Text),
     optional("operator", "Operador", RowKind::Text),
     column("partition", "Partição", RowKind::Number),
 ];

@@ -168,5 +168,5 @@ fn outcome(calls: &Calls, path: &str, found: &Return, call: &Repay) -> Result<Re
 fn stamp(made: &Return) -> Result<RailStamp, &'static str> {
     let id = made.return_id.clone().filter(|id| is_message_id(id)).ok_or("rtrId has not 32 letters and digits")?;
     let at = made.horario.as_ref().and_then(|times| times.at()).ok_or("horario has no instant with a zone")?;
-    Ok(RailStamp { id, at })
+    Ok(RailStamp::new(id, at))
 }

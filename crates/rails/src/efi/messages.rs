@@ -252,7 +252,7 @@ fn returned(transfer: &Transfer, sent: Centavos) -> Result<Option<(String, RailS
     match last {
         Some(_) if sum > sent => Err("more came back than was sent".to_owned()),
         Some((at, id, piece)) if sum == sent => {
-            Ok(Some((reason_of(piece.motivo.as_deref(), RETURNED), RailStamp { id: id.to_owned(), at })))
+            Ok(Some((reason_of(piece.motivo.as_deref(), RETURNED), RailStamp::new(id.to_owned(), at))))
         }
         _ => Ok(None),
     }

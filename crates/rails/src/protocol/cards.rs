@@ -99,7 +99,7 @@ pub(super) fn captured(object: &Object, amount: Centavos) -> Result<CardAnswer, 
     let fee = object.fee.map(Centavos::from).filter(|fee| (0..=amount.0).contains(&fee.0));
     let acquirer_mdr = fee.ok_or("fee is not between 0 and the amount")?;
     let brand = object.brand.as_deref().map(brand);
-    Ok(CardAnswer::Captured { acquirer_mdr, brand, stamp: object.stamp()? })
+    Ok(CardAnswer::Captured { acquirer_mdr, brand, stamp: object.capture()? })
 }
 
 /// A scheme of another name is one that has none here.

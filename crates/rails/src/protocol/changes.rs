@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use wire::timestamp::with_milliseconds;
 
 use super::calls::BridgeCalls;
-use super::messages::{Centavo, PixPayment, REASON_LEN_MAX, REFERENCE_LEN_MAX, Returned, stamp};
+use super::messages::{Centavo, PixPayment, REASON_LEN_MAX, Returned, is_reference, stamp};
 use super::pix::receipt;
 use super::settings::RailKind;
 use crate::client::values::{instant, shortened};
@@ -71,9 +71,7 @@ pub(super) async fn cases(calls: &BridgeCalls, rail: RailKind, span: PixSpan) ->
 }
 
 fn read_case(change: CaseOfBank) -> Result<RailCase, &'static str> {
-    let is_id =
-        (1..=REFERENCE_LEN_MAX).contains(&change.case.len()) && change.case.bytes().all(|byte| byte.is_ascii_graphic());
-    if !is_id {
+    if !is_reference(&change.case) {
         return Err("case has not 1 to 64 visible ASCII characters");
     }
     let amount = Centavos::from(change.amount);

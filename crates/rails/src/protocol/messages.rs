@@ -13,7 +13,7 @@ use crate::client::values::{instant, is_message_id, shortened};
 /// Bytes for which a body has room from the start, so that a card in it is in one place.
 const BODY_ROOM: usize = 4 * 1024;
 /// Characters of an id that the bridge gives.
-pub(super) const REFERENCE_LEN_MAX: usize = 64;
+const REFERENCE_LEN_MAX: usize = 64;
 /// Characters of a reason.
 pub(super) const REASON_LEN_MAX: usize = 300;
 
@@ -37,6 +37,9 @@ pub(super) struct Object {
     pub(super) reference: Option<String>,
     at: Option<String>,
     pub(super) end_to_end_id: Option<String>,
+    /// The issuer's authorization code of a card charge, and its number at the acquirer.
+    pub(super) authorization: Option<String>,
+    pub(super) nsu: Option<String>,
     /// The BR Code of a PIX charge.
     pub(super) code: Option<String>,
     pub(super) payment: Option<PixPayment>,
@@ -58,6 +61,16 @@ impl Object {
     /// The bridge's own id of what it did, and when.
     pub(super) fn stamp(&self) -> Result<RailStamp, &'static str> {
         stamp(self.reference.as_deref(), self.at.as_deref())
+    }
+
+    /// The same of a capture, with what a fiscal document needs.
+    pub(super) fn capture(&self) -> Result<RailStamp, &'static str> {
+        let sound = |text: &Option<String>| match text {
+            Some(text) if !is_reference(text) => Err("authorization or nsu has not 1 to 64 visible ASCII characters"),
+            text => Ok(text.clone()),
+        };
+        let (authorization, nsu) = (sound(&self.authorization)?, sound(&self.nsu)?);
+        Ok(RailStamp { authorization, nsu, ..self.stamp()? })
     }
 
     pub(super) fn has_amount(&self, amount: Centavos) -> bool {
@@ -92,12 +105,15 @@ impl Returned {
     }
 }
 
+/// Whether a text has 1 to 64 visible ASCII characters.
+pub(super) fn is_reference(text: &str) -> bool {
+    (1..=REFERENCE_LEN_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
 pub(super) fn stamp(reference: Option<&str>, at: Option<&str>) -> Result<RailStamp, &'static str> {
-    let is_sound =
-        |text: &&str| (1..=REFERENCE_LEN_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
-    let id = reference.filter(is_sound).ok_or("reference has not 1 to 64 visible ASCII characters")?;
+    let id = reference.filter(|text| is_reference(text)).ok_or("reference has not 1 to 64 visible ASCII characters")?;
     let at = at.and_then(instant).ok_or("at is no instant with a zone")?;
-    Ok(RailStamp { id: id.to_owned(), at })
+    Ok(RailStamp::new(id.to_owned(), at))
 }
 
 /// The PIX end-to-end id of an object that has one.

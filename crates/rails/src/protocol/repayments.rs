@@ -17,6 +17,7 @@ struct NewRepayment<'a> {
     charge: String,
     payment: &'a str,
     amount: i64,
+    before: i64,
 }
 
 /// Orders a repayment. Where a repeat may be carried out twice, one that may have been ordered
@@ -48,7 +49,8 @@ async fn ordered(
 ) -> Result<RepayAnswer, RailError> {
     let of = calls.serving(kind).await?;
     let id = call.id.txid();
-    let message = NewRepayment { kind: why, charge: call.charge.txid(), payment: &call.payment, amount: call.amount.0 };
+    let (charge, payment, amount, before) = (call.charge.txid(), &call.payment, call.amount.0, call.before.0);
+    let message = NewRepayment { kind: why, charge, payment, amount, before };
     let may_repeat = of.may_repeat(call.decided_at, now());
     let outcome = match call.is_repeat && !may_repeat {
         true => calls.find(LIST, &id).await?,

@@ -112,6 +112,7 @@ fn repay(number: u64, payment: &str) -> Repay {
         charge: id(number),
         payment: payment.to_owned(),
         amount: Centavos(1_050),
+        before: Centavos::ZERO,
         is_repeat: true,
     }
 }

@@ -150,6 +150,7 @@ fn repay(number: u64, charge: ObjectId, payment: &str) -> Repay {
         charge,
         payment: payment.to_owned(),
         amount: Centavos(1_050),
+        before: Centavos::ZERO,
         is_repeat: false,
     }
 }

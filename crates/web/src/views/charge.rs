@@ -109,6 +109,8 @@ impl ChargeView {
             expires_at: charge.expires_at.map(time),
             paid_at,
             end_to_end_id,
+            authorization: charge.capture.as_ref().and_then(|capture| capture.authorization.clone()),
+            nsu: charge.capture.as_ref().and_then(|capture| capture.nsu.clone()),
             created_at: time(id.created_at()),
             refunded_amount: charge.refunded.0,
             payer: PayerView { name: payer.name, document: mask::document(&payer.document) },
@@ -193,6 +195,14 @@ pub struct ChargeView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "E00000000202607011200abcdef01234")]
     pub end_to_end_id: Option<String>,
+    /// The issuer's authorization code; captured cards, where the acquirer gives it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "123456")]
+    pub authorization: Option<String>,
+    /// The number of the capture at the acquirer (NSU); captured cards, where it gives it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "000000000017")]
+    pub nsu: Option<String>,
     /// When it was created.
     pub created_at: String,
     /// Refunded so far, centavos.
