@@ -104,7 +104,7 @@ pub use other_processes::{AskedElsewhere, Others};
 pub use outcome::CommandContext;
 pub use ownership::PartitionHere;
 pub use pix::{NewPixCharge, PixEnded, PixOpened, PixPayment, PixRegistration};
-pub use reads::{Listed, NewestCharges, Objects, Records, RecordsWith};
+pub use reads::{ChargeQuery, Listed, NewestCharges, Objects, Records, RecordsWith};
 pub use search::{FoundRecords, SoughtValue};
 pub use settlement_file::{FileBatch, FilePreview, FileRefusal, SettlementFile};
 pub use shards::{Hold, Role};

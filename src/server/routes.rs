@@ -31,7 +31,7 @@ use ops::{
     api_keys, audit, backup, batches, blocks, books, charges as all_charges, checkpoint, clock, cluster,
     disputes as disputes_review, entries, export, exports, health, made_up, merchants, other_nodes, periods, preview,
     queue, rail_items, recipients as all_recipients, reconciliations, records, refunds as refunds_review,
-    reports as made_reports, sandbox, sub_recipients as review, webhooks, withdrawals as outflow,
+    reports as made_reports, sandbox, search, sub_recipients as review, webhooks, withdrawals as outflow,
 };
 use web::guards::rate_limit::Policy;
 use web::openapi::{self, Listener};
@@ -193,6 +193,7 @@ fn for_operators(in_sandbox: bool) -> OperatorRoutes {
         .routes(routes!(all_charges::list))
         .routes(routes!(all_charges::get))
         .routes(routes!(all_recipients::get))
+        .routes(routes!(search::get))
         .route_layer(from_fn(on_waiting_thread));
     let sandbox = OperatorRoutes::new()
         .routes(routes!(sandbox::advance_clock))

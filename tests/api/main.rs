@@ -58,6 +58,7 @@ mod rate_limits;
 mod reconciliations;
 mod refunds;
 mod registration;
+mod search;
 mod second_node;
 mod sequence;
 mod statement;

@@ -13,9 +13,11 @@ use ledger::audit::{self, AuditedFact};
 use ledger::cashout::Cashout;
 use ledger::charge::Charge;
 use ledger::dispute::Dispute;
-use ledger::event::{Batch, Event};
+use ledger::event::{Batch, Event, Split, Terms};
+use ledger::fees::PaymentMethod;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{ChargeFacts, EndedBatch};
+use ledger::money::Centavos;
 use ledger::object::Object;
 use ledger::recipient::SplitHistory;
 use ledger::record::Record;
@@ -30,8 +32,8 @@ use super::shard::Shard;
 use super::{Engine, Unavailable};
 use derived::merged::{BookedRecord, newest_first, read_back};
 use derived::read_model::{
-    ApiKeyRow, CardRow, ChargeFilter, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent, Listing,
-    MerchantRow, RecipientRow, SubscriptionRow, WaitingItem, WaitingKind,
+    ApiKeyRow, CardRow, ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent,
+    Listing, MerchantRow, RecipientRow, SubscriptionRow, WaitingItem, WaitingKind,
 };
 use derived::records::{LoadError, booked_records, may_wait};
 use store::cut::{Cut, Position};
@@ -40,8 +42,57 @@ use store::{Block, Sequence};
 /// Sequences looked up at a time in a list that is read as a whole.
 const LOOKED_UP_AT_ONCE: usize = 100;
 
+/// How long after its creation a charge may be booked, milliseconds.
+const BOOKED_LATER_MAX_MS: i64 = 60_000;
+
 /// Records that one look for the newest charges reads at most.
 const LOOKED_BACK_MAX: usize = 2_000;
+
+/// Which charges of all merchants are looked for: those that meet all that is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChargeQuery {
+    /// Their merchant's group.
+    pub group: Option<GroupNumber>,
+    /// A recipient of a split.
+    pub recipient: Option<LedgerId>,
+    /// Their status, as they stand.
+    pub status: Option<ChargeStatus>,
+    /// How they are paid.
+    pub method: Option<PaymentMethod>,
+    /// Created at this time or later; the time of creation is the one in the id.
+    pub from: Option<Timestamp>,
+    /// Created before this time.
+    pub to: Option<Timestamp>,
+    /// This amount or more, centavos.
+    pub amount_from: Option<Centavos>,
+    /// This amount or less, centavos.
+    pub amount_to: Option<Centavos>,
+}
+
+impl ChargeQuery {
+    /// The one merchant whose charges can meet it.
+    fn owner(&self) -> Option<GroupNumber> {
+        self.group.or(self.recipient.and_then(LedgerId::group))
+    }
+
+    /// Whether a charge meets all but the status.
+    fn meets(&self, owner: LedgerId, charge: ObjectId, terms: &Terms) -> bool {
+        let at = charge.created_at();
+        let has_split = |recipient: LedgerId| {
+            let is_its = |split: &Split| {
+                owner.group().map(|group| LedgerId::Recipient(group, split.recipient)) == Some(recipient)
+            };
+            terms.splits.iter().any(is_its)
+        };
+        self.group.is_none_or(|group| owner.group() == Some(group))
+            && self.method.is_none_or(|method| terms.method == method)
+            && self.from.is_none_or(|from| at >= from)
+            && self.to.is_none_or(|to| at < to)
+            && self.amount_from.is_none_or(|least| terms.amount >= least)
+            && self.amount_to.is_none_or(|most| terms.amount <= most)
+            && self.recipient.is_none_or(has_split)
+    }
+}
 
 /// The newest charges of all merchants.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,6 +164,9 @@ impl<T> Iterator for RecordsWith<T> {
 
 /// A Record of the audit trail, and what it says there.
 type AuditedRecord = Result<(Position, Record, AuditedFact), Unavailable>;
+
+/// Records with their places, each read when it is asked for.
+type BookedRecords<'a> = Box<dyn Iterator<Item = Result<BookedRecord, LoadError>> + 'a>;
 
 /// What a Record says that brought it into a list.
 type Reading<T> = fn(&Record) -> Option<T>;
@@ -375,25 +429,71 @@ impl Engine {
         Ok((found, rest))
     }
 
-    /// Up to `most` charges of all merchants that Records through a cut opened, newest first. The
-    /// journal is read back from there, 2,000 Records at most, since no list has the charges of
-    /// all merchants.
-    pub fn newest_charges(&self, through: &Cut, most: usize) -> Result<NewestCharges, LoadError> {
+    /// Up to `most` charges that meet a query and that Records through a cut opened, newest first.
+    /// The journal is read back from there, 2,000 Records at most, since no list has the charges of
+    /// all merchants; of one merchant, only the Records that it decided are read.
+    pub fn newest_charges(&self, through: &Cut, wanted: &ChargeQuery, most: usize) -> Result<NewestCharges, LoadError> {
         let mut rest = through.up_to(&self.published());
+        if let Some(to) = wanted.to {
+            rest = rest.up_to(&self.last_booked_before(to.plus_ms(BOOKED_LATER_MAX_MS))?);
+        }
         let mut found = Vec::new();
-        for record in read_back(self.parts(), rest.clone()).take(LOOKED_BACK_MAX) {
-            let (_, (at, record)) = record?;
+        let (records, mut is_end) = self.looked_back(wanted.owner(), &mut rest)?;
+        for record in records {
+            let (booked_at, (at, record)) = record?;
+            if wanted.from.is_some_and(|from| booked_at < from) {
+                is_end = true;
+                break;
+            }
             rest.reach(at.before());
             let opened = record.events.iter().find_map(|event| match event {
-                Event::ChargeOpened { charge, .. } => Some(*charge),
+                Event::ChargeOpened { charge, terms, .. } => Some((*charge, terms)),
                 _ => None,
             });
-            found.extend(opened.map(|charge| (at, charge)));
+            if let Some((charge, terms)) = opened
+                && wanted.meets(record.owner, charge, terms)
+                && self.has_status(charge, wanted.status)?
+            {
+                found.push((at, charge));
+            }
             if found.len() >= most {
+                is_end = false;
                 break;
             }
         }
+        let rest = if is_end { rest.begin() } else { rest };
         Ok(NewestCharges { found, rest })
+    }
+
+    /// The Records through a cut, newest first, 2,000 at most: all of them, or those that one
+    /// merchant decided; and whether there are no others of that merchant. Of one merchant, only
+    /// its partition is left of the cut.
+    fn looked_back(&self, owner: Option<GroupNumber>, rest: &mut Cut) -> Result<(BookedRecords<'_>, bool), LoadError> {
+        let Some(group) = owner else {
+            return Ok((Box::new(read_back(self.parts(), rest.clone()).take(LOOKED_BACK_MAX)), false));
+        };
+        let shard = self.shard(group);
+        let last = Position { partition: shard.part().partition(), sequence: rest.of(shard.part().partition()) };
+        *rest = rest.begin().with(last);
+        let own = shard.read_model().own_back(LedgerId::Merchant(group), last.sequence, LOOKED_BACK_MAX)?;
+        let is_all = own.len() < LOOKED_BACK_MAX;
+        let mut own = own.into_iter();
+        let chunks = iter::from_fn(move || {
+            let next: Vec<_> = own.by_ref().take(LOOKED_UP_AT_ONCE).collect();
+            (!next.is_empty()).then(|| booked_records(shard.part(), &next))
+        });
+        let placed = move |(sequence, at, record)| (at, (Position { sequence, ..last }, record));
+        let records = chunks.flat_map(move |chunk| match chunk {
+            Ok(records) => records.into_iter().map(|found| Ok(placed(found))).collect::<Vec<_>>(),
+            Err(error) => vec![Err(error)],
+        });
+        Ok((Box::new(records), is_all))
+    }
+
+    fn has_status(&self, charge: ObjectId, status: Option<ChargeStatus>) -> Result<bool, LoadError> {
+        let Some(status) = status else { return Ok(true) };
+        let charge = self.object::<Charge>(charge)?;
+        Ok(charge.is_some_and(|charge| ChargeStatus::of(&charge.outcome) == status))
     }
 
     /// The newest Record of an owner with this idempotency key, if the key has not expired.

@@ -44,9 +44,13 @@ pub struct FoundRecords {
 type Sequences = BTreeMap<FoundKind, Vec<Sequence>>;
 
 impl Engine {
-    /// The published Records with a value, by what they make, and the newest `most` of each kind.
-    /// Nothing sealed is opened. Very rarely a Record of another value is among them.
-    pub fn search(&self, value: &SoughtValue, most: usize) -> Result<BTreeMap<FoundKind, FoundRecords>, LoadError> {
+    /// The published Records with a value, by what they make, and the newest of each kind: `most`
+    /// of it. Nothing sealed is opened. Very rarely a Record of another value is among them.
+    pub fn search(
+        &self,
+        value: &SoughtValue,
+        most: impl Fn(FoundKind) -> usize,
+    ) -> Result<BTreeMap<FoundKind, FoundRecords>, LoadError> {
         may_wait(|| {
             let keys = self.keys_of(value)?;
             let mut found: BTreeMap<FoundKind, FoundRecords> = BTreeMap::new();
@@ -57,7 +61,7 @@ impl Engine {
                     let of_kind = found.entry(kind).or_default();
                     of_kind.total += sequences.len();
                     of_kind.is_more |= is_more;
-                    let last: Vec<_> = sequences.into_iter().rev().take(most).collect();
+                    let last: Vec<_> = sequences.into_iter().rev().take(most(kind)).collect();
                     let records = booked_records(shard.part(), &last)?.into_iter();
                     let placed = records.map(|(sequence, at, record)| (at, shard.position(sequence), record));
                     newest.entry(kind).or_default().extend(placed);
@@ -65,7 +69,7 @@ impl Engine {
             }
             for (kind, mut records) in newest {
                 records.sort_by_key(|(at, position, _)| std::cmp::Reverse((*at, *position)));
-                records.truncate(most);
+                records.truncate(most(kind));
                 let records = records.into_iter().map(|(_, position, record)| (position, record));
                 found.entry(kind).or_default().newest = records.collect();
             }
@@ -78,7 +82,7 @@ impl Engine {
     pub fn recipients_sharing(&self, value: &PersonalValue) -> Result<Vec<ObjectId>, LoadError> {
         // A recipient whose registration changed often has several Records.
         const RECORDS_EACH: usize = 5;
-        let mut found = self.search(&SoughtValue::Personal(vec![value.clone()]), SHARING_MAX * RECORDS_EACH)?;
+        let mut found = self.search(&SoughtValue::Personal(vec![value.clone()]), |_| SHARING_MAX * RECORDS_EACH)?;
         let mut ids = Vec::new();
         for (_, record) in found.remove(&FoundKind::Recipient).unwrap_or_default().newest {
             ids.extend(self.recipient_of(&record).filter(|id| !ids.contains(id)));

@@ -1,124 +1,164 @@
-//! The find box: a txid, any id, the name of a ledger or the number of a Record leads straight to
-//! its page. An id carries its group, so nothing is searched for.
+//! The find box: what people have in hand leads to the page of what it stands for, or to the list
+//! of all that it may stand for.
 
 use std::sync::Arc;
 
-use actors::engine::Unavailable;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Redirect, Response};
-use ledger::cashout::Cashout;
-use ledger::charge::Charge;
-use ledger::dispute::Dispute;
-use ledger::id::{LedgerId, ObjectId};
-use ledger::refund::Refund;
-use ledger::withdrawal::Withdrawal;
-use wire::cut_text::{named_record, record_name};
+use ledger::id::ObjectId;
+use maud::{Markup, html};
 
-use crate::page::Visit;
-use crate::words;
+use crate::page::{Screen, Section, Visit};
+use crate::scope::Scope;
+use crate::show;
+use crate::show::Head::{Amount, Text};
+use crate::words::{self, Word, word};
 use ops::desk::Desk;
-use ops::{books, merchants, queue};
+use ops::found_item::FoundItem;
+use ops::queue;
+use ops::search::{FoundGroup, ItemKind, SearchResult, requested_text, search};
 use web::problem::{Code, Problem};
-use web::reply::{query, single};
-use web::views::house_entry::OperatorEntry;
-use web::views::ledger::ledger_name;
-use web::views::recipient::{find_recipient, recipient_id};
-use webhooks::event::OutboxEvent;
+use web::reply::query;
 
-/// Leads to the page of what is named.
+/// Leads to the page of what is found, or lists it.
 pub(crate) async fn find(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
-    let found = query(&parts).and_then(|pairs| {
-        let name = single(&pairs, "q")?.unwrap_or_default().trim().to_owned();
-        Ok((name, Problem::new(Code::NotFound).says(visit.say(words::FOUND_NOTHING))))
-    });
-    let found = match found {
-        Ok((name, nothing)) => place(&desk, &name).await.and_then(|found| found.ok_or(nothing)),
+    let nothing = || Problem::new(Code::NotFound).says(visit.say(words::FOUND_NOTHING));
+    let text = query(&parts).and_then(|pairs| requested_text(&pairs).map_err(|_| nothing()));
+    let found = match text {
+        Ok(text) => search(&desk, &text).await.map(|found| (text, seen(found, visit.scope))),
         Err(problem) => Err(problem),
     };
     match found {
-        Ok(path) => Redirect::to(&path).into_response(),
         Err(problem) => visit.answer(Err(problem)),
+        Ok((_, SearchResult { groups })) if groups.is_empty() => visit.answer(Err(nothing())),
+        Ok((text, found)) => match only_page(&desk, &found) {
+            Some(path) => Redirect::to(&path).into_response(),
+            None => visit.answer(Ok(screen(&desk, &visit, &text, &found))),
+        },
     }
 }
 
-/// The path of the page of what a name stands for; `None` if it stands for nothing.
-async fn place(desk: &Desk, name: &str) -> Result<Option<String>, Problem> {
-    match place_of_found(desk, name)? {
-        None => place_of_plan(desk, name).await,
-        found => Ok(found),
+/// What of it the scope of the visit has.
+fn seen(mut found: SearchResult, scope: Scope) -> SearchResult {
+    if let Scope::Merchant(_, id) = scope {
+        let own = id.uuid().to_string();
+        for group in &mut found.groups {
+            group.items.retain(|item| item.merchant_id.as_ref() == Some(&own));
+            group.total = group.items.len();
+        }
+        found.groups.retain(|group| !group.items.is_empty());
+    }
+    found
+}
+
+/// The page of the only thing that was found.
+fn only_page(desk: &Desk, found: &SearchResult) -> Option<String> {
+    let [FoundGroup { kind, more: false, items, .. }] = found.groups.as_slice() else { return None };
+    let [item] = items.as_slice() else { return None };
+    Some(page_of(desk, *kind, item))
+}
+
+/// The page on which a thing is shown.
+fn page_of(desk: &Desk, kind: ItemKind, item: &FoundItem) -> String {
+    let part = |part: &Option<String>| part.clone().unwrap_or_default();
+    let waits = || ObjectId::parse(&item.id).is_some_and(|id| queue::waiting(desk, id).is_some());
+    let place = match kind {
+        ItemKind::Charges => format!("charges/{}", item.id),
+        ItemKind::Merchants => format!("merchants/{}", item.id),
+        ItemKind::Recipients => format!("recipients/{}", item.id),
+        ItemKind::Refunds | ItemKind::Disputes => format!("charges/{}", part(&item.charge)),
+        ItemKind::Withdrawals | ItemKind::Entries if waits() => format!("queue/{}", item.id),
+        ItemKind::Withdrawals => format!("recipients/{}", part(&item.recipient_id)),
+        ItemKind::ApiKeys if item.status != Some("revoked") => format!("keys/{}", item.id),
+        ItemKind::ApiKeys | ItemKind::Plans => format!("merchants/{}", part(&item.merchant_id)),
+        ItemKind::WebhookEvents => format!("webhooks/{}", item.id),
+        ItemKind::Records => format!("records/{}", item.id),
+        ItemKind::Ledgers => format!("ledgers/{}", item.id),
+        ItemKind::Entries | ItemKind::Cashouts | ItemKind::Subscriptions | ItemKind::Cards => {
+            format!("records/{}", part(&item.record))
+        }
+    };
+    format!("/console/{place}")
+}
+
+fn screen(desk: &Desk, visit: &Visit, text: &str, found: &SearchResult) -> Screen {
+    let body = html! { @for group in &found.groups { (section(desk, visit, group)) } };
+    Screen { section: Section::Found, title: format!("{}: {text}", visit.say(words::FIND)), body }
+}
+
+fn section(desk: &Desk, visit: &Visit, group: &FoundGroup) -> Markup {
+    let heading = visit.say(heading(group.kind));
+    let heads = [Text(words::NAME), Text(words::WHEN), Text(words::STATUS), Amount(words::AMOUNT), Text(words::ID)];
+    let id = group.kind.name();
+    html! {
+        section.card aria-labelledby=(id) {
+            h2 id=(id) { (heading) " (" (show::count(visit.language, group.total as u64)) @if group.more { "+" } ")" }
+            (show::scrolled(heading, show::table(visit.language, &heads, html! {
+                @for item in &group.items { (row(desk, visit, group.kind, item)) }
+            })))
+            @if group.more || group.total > group.items.len() { p.dim { (visit.say(words::FOUND_NEWEST)) } }
+        }
     }
 }
 
-/// The page of the merchant whose plan has this id. A plan has no Records of its own to lead to.
-async fn place_of_plan(desk: &Desk, name: &str) -> Result<Option<String>, Problem> {
-    let Some(id) = ObjectId::parse(name) else { return Ok(None) };
-    let group = desk.engine.ids().group(id);
-    let Some(merchant) = desk.engine.merchant(group, |row| row.id) else { return Ok(None) };
-    let found = desk.engine.read_merchant(group, move |books, _| books.plan(id).is_some()).await;
-    // One of a merchant of another process may be a plan of that merchant.
-    let is_plan = if let Err(Unavailable::Elsewhere(_)) = found { true } else { found? };
-    Ok(is_plan.then(|| format!("/console/merchants/{}", merchant.uuid())))
+fn row(desk: &Desk, visit: &Visit, kind: ItemKind, item: &FoundItem) -> Markup {
+    let path = page_of(desk, kind, item);
+    let name = item.name.as_deref().unwrap_or(&item.id);
+    html! {
+        tr {
+            td {
+                a href=(path) { bdi { (name) } }
+                @if let Some(document) = &item.document { " " span.dim { (document) } }
+            }
+            td { @if let Some(at) = &item.created_at { (show::text_moment(visit.language, at)) } }
+            td { @if let Some(status) = item.status { (visit.say(status_word(kind, status))) } }
+            td.amount { @if let Some(amount) = item.amount { (visit.money(amount)) } }
+            td { code { (item.id) } }
+        }
+    }
 }
 
-/// The charge of a split's id, which is the charge's txid with the place of the split behind it.
-fn charge_of_split(desk: &Desk, name: &str) -> Result<Option<Charge>, Problem> {
-    let Some((txid, place)) = name.split_once('-').filter(|(txid, _)| txid.len() == 32) else { return Ok(None) };
-    let (Some(id), Ok(place)) = (ObjectId::parse(txid), place.parse::<usize>()) else { return Ok(None) };
-    let charge = desk.engine.object::<Charge>(id)?;
-    Ok(charge.filter(|charge| place < charge.terms.splits.len()))
+fn heading(kind: ItemKind) -> Word {
+    match kind {
+        ItemKind::Charges => words::CHARGES,
+        ItemKind::Merchants => words::MERCHANTS,
+        ItemKind::Recipients => words::RECIPIENTS,
+        ItemKind::Refunds => words::REFUNDS,
+        ItemKind::Disputes => words::DISPUTES,
+        ItemKind::Withdrawals => words::WITHDRAWALS,
+        ItemKind::Cashouts => words::CASHOUTS,
+        ItemKind::Subscriptions => word("Assinaturas", "Subscriptions"),
+        ItemKind::Cards => word("Cartões guardados", "Stored cards"),
+        ItemKind::Plans => word("Planos", "Plans"),
+        ItemKind::ApiKeys => words::KEYS,
+        ItemKind::Entries => word("Lançamentos", "Entries"),
+        ItemKind::WebhookEvents => word("Eventos", "Events"),
+        ItemKind::Records => words::RECORDS,
+        ItemKind::Ledgers => word("Razões", "Ledgers"),
+    }
 }
 
-fn place_of_found(desk: &Desk, name: &str) -> Result<Option<String>, Problem> {
-    if let Some(at) = named_record(name.trim_start_matches('#')) {
-        return Ok(desk.engine.has_record(at).then(|| format!("/console/records/{}", record_name(at))));
+/// The status of a thing in words. Each kind has names of its own for where it stands.
+fn status_word(kind: ItemKind, status: &str) -> Word {
+    match (kind, status) {
+        (ItemKind::Charges, "CONCLUIDA") => words::STATUS_PAID,
+        (ItemKind::Charges, "RECUSADA") => words::STATUS_REFUSED,
+        (ItemKind::Charges, "cancelled") => words::STATUS_CANCELLED,
+        (_, "pending") => word("pendente", "pending"),
+        (_, "draft") => word("rascunho", "draft"),
+        (_, "active") => word("ativo", "active"),
+        (_, "past_due") => word("em atraso", "past due"),
+        (_, "paused") => word("pausada", "paused"),
+        (_, "completed") => word("completa", "completed"),
+        (_, "cancelled") => word("cancelada", "cancelled"),
+        (_, "approved") => word("aprovado", "approved"),
+        (_, "rejected") => word("recusado", "rejected"),
+        (_, "failed") => word("falhou", "failed"),
+        (_, "revoked") => words::REVOKED,
+        (_, "in_processing") => word("em processamento", "in processing"),
+        (_, "processed") => word("processado", "processed"),
+        (_, "returned") => word("devolvido", "returned"),
+        _ => word("—", "—"),
     }
-    if let Ok(ledger) = books::find(desk, name) {
-        return Ok(Some(format!("/console/ledgers/{}", ledger_name(&desk.engine, ledger))));
-    }
-    if let Some(charge) = charge_of_split(desk, name)? {
-        return Ok(Some(format!("/console/charges/{}", charge.id.txid())));
-    }
-    let Some(id) = ObjectId::parse(name) else { return Ok(None) };
-    if merchants::find(desk, name).is_ok() {
-        return Ok(Some(format!("/console/merchants/{}", id.uuid())));
-    }
-    if find_recipient(&desk.engine, id).is_some() {
-        return Ok(Some(format!("/console/recipients/{}", id.uuid())));
-    }
-    let engine = &desk.engine;
-    if engine.object::<Charge>(id)?.is_some() {
-        return Ok(Some(format!("/console/charges/{}", id.txid())));
-    }
-    let charge = engine.object::<Refund>(id)?.map(|refund| refund.charge);
-    let charge = charge.or(engine.object::<Dispute>(id)?.map(|dispute| dispute.charge));
-    if let Some(charge) = charge {
-        return Ok(Some(format!("/console/charges/{}", charge.txid())));
-    }
-    if let Some(withdrawal) = engine.object::<Withdrawal>(id)? {
-        let recipient = recipient_id(engine, withdrawal.recipient).unwrap_or_default();
-        let waits = queue::waiting(desk, id).is_some();
-        let place = if waits { format!("queue/{}", id.uuid()) } else { format!("recipients/{}", recipient.uuid()) };
-        return Ok(Some(format!("/console/{place}")));
-    }
-    if let Some(key) = engine.api_key(id) {
-        let merchant = engine.merchant(key.group, |row| row.id).unwrap_or_default();
-        let place = if key.revoked { format!("merchants/{}", merchant.uuid()) } else { format!("keys/{}", id.uuid()) };
-        return Ok(Some(format!("/console/{place}")));
-    }
-    let is_entry = OperatorEntry::find(engine, id)?.is_some();
-    if is_entry && queue::waiting(desk, id).is_some() {
-        return Ok(Some(format!("/console/queue/{}", id.uuid())));
-    }
-    let group = engine.ids().group(id);
-    if OutboxEvent::find(engine, group, id)?.is_some() {
-        return Ok(Some(format!("/console/webhooks/{}", id.uuid())));
-    }
-    let merchant = LedgerId::Merchant(group);
-    let is_known = engine.object::<Cashout>(id)?.is_some()
-        || is_entry
-        || engine.subscription(merchant, id)?.is_some()
-        || engine.stored_card(merchant, id)?.is_some();
-    let first = is_known.then(|| engine.history(id)).transpose()?.and_then(|mut records| records.next());
-    Ok(first.transpose()?.map(|(at, _)| format!("/console/records/{}", record_name(at))))
 }

@@ -9,6 +9,7 @@ use maud::{Markup, html};
 use web::language::Language;
 use web::problem::Problem;
 use web::reply::single;
+use wire::reais;
 
 /// A hidden idempotency key. Without randomness there is none, and the form is sent without.
 pub(crate) fn hidden_key() -> Markup {
@@ -16,37 +17,10 @@ pub(crate) fn hidden_key() -> Markup {
     html! { input type="hidden" name="key" value=(key); }
 }
 
-/// An amount as people write it, `1.234,56`, `1,234.56`, `12,50` or `7`, in centavos; `None` if it
-/// is written in any other way.
-///
-/// There are two decimals or none. Two digits behind the last point or comma are the decimals in
-/// both languages, and the other sign may part thousands. Without decimals, only the language's own
-/// sign parts thousands, so that `1.234` is no amount in English.
+/// An amount as people write it, in centavos: see [`reais::centavos`]. Without decimals, only the
+/// language's own sign parts thousands, so that `1.234` is no amount in English.
 pub(crate) fn centavos(language: Language, text: &str) -> Option<i64> {
-    let text = text.trim();
-    let text = text.strip_prefix("R$").unwrap_or(text).trim_start();
-    let (whole, part, parts_thousands) = match text.rfind([',', '.']) {
-        Some(at) if text.len() - at == 3 => {
-            (&text[..at], &text[at + 1..], if text[at..].starts_with(',') { '.' } else { ',' })
-        }
-        _ => (text, "00", if language == Language::Portuguese { '.' } else { ',' }),
-    };
-    let reais: i64 = in_thousands(whole, parts_thousands)?.parse().ok()?;
-    let part: i64 = Some(part).filter(|part| is_digits(part))?.parse().ok()?;
-    reais.checked_mul(100)?.checked_add(part)
-}
-
-/// The digits of a whole number, which has no sign between them or one before each three.
-fn in_thousands(text: &str, sign: char) -> Option<String> {
-    let groups: Vec<_> = text.split(sign).collect();
-    let [first, others @ ..] = groups.as_slice() else { return None };
-    let is_first = others.is_empty() || (first.len() <= 3 && !first.starts_with('0'));
-    let is_right = is_first && others.iter().all(|group| group.len() == 3);
-    (is_right && groups.iter().all(|group| is_digits(group))).then(|| groups.concat())
-}
-
-fn is_digits(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+    reais::centavos(text, if language == Language::Portuguese { '.' } else { ',' })
 }
 
 /// The value of a parameter; `None` if it is absent or, as a form sends it, empty.

@@ -282,7 +282,7 @@ fn charges_screen(desk: &Arc<Desk>, visit: &Visit, id: &str, parts: &Parts) -> R
     let owner = show::owner_name(&desk.engine, visit.language, LedgerId::Merchant(group));
     let heads = [Text(words::TXID), Text(words::WHEN), Text(words::METHOD), Text(words::STATUS), Amount(words::AMOUNT)];
     let body = html! {
-        (charge_filters(visit, &given)?)
+        (charge_filters(visit, &given, html! {})?)
         section.card aria-label=(visit.say(words::CHARGES)) {
             @if !rows.is_empty() {
                 (show::scrolled(visit.say(words::CHARGES), show::table(visit.language, &heads, html! {
@@ -304,7 +304,8 @@ fn charges_screen(desk: &Arc<Desk>, visit: &Visit, id: &str, parts: &Parts) -> R
     Ok(Screen { section: Section::Merchants, title, body })
 }
 
-fn charge_filters(visit: &Visit, given: &[(String, String)]) -> Result<Markup, Problem> {
+/// The form that says which charges a list shows; `others` are fields of one list alone.
+pub(crate) fn charge_filters(visit: &Visit, given: &[(String, String)], others: Markup) -> Result<Markup, Problem> {
     let (status, method) = (optional(given, "status")?, optional(given, "payment_method")?);
     let (from, to) = (optional(given, "from")?, optional(given, "to")?);
     Ok(html! {
@@ -329,6 +330,7 @@ fn charge_filters(visit: &Visit, given: &[(String, String)]) -> Result<Markup, P
             }
             div { label for="from" { (visit.say(words::FROM)) } input id="from" type="date" name="from" value=[from]; }
             div { label for="to" { (visit.say(words::TO)) } input id="to" type="date" name="to" value=[to]; }
+            (others)
             button type="submit" { (visit.say(words::SHOW)) }
         }
     })

@@ -1,4 +1,4 @@
-//! The newest charges of all merchants.
+//! The newest charges of all merchants, by what a filter asks for.
 
 use std::sync::Arc;
 
@@ -11,12 +11,15 @@ use ledger::id::LedgerId;
 use maud::{Markup, html};
 use wire::cut_text::cut_name;
 
+use crate::form::{centavos, optional};
+use crate::merchants::charge_filters;
 use crate::page::{Screen, Section, Visit};
 use crate::scope::Scope;
 use crate::show;
 use crate::show::Head::{Amount, Text};
 use crate::wire_words;
 use crate::words;
+use ops::charges::{FILTERS, charge_query};
 use ops::desk::Desk;
 use web::cut::requested_before;
 use web::problem::Problem;
@@ -35,16 +38,18 @@ pub(crate) async fn charges(State(desk): State<Arc<Desk>>, visit: Visit, parts: 
 }
 
 fn screen(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
-    let pairs = query(parts)?;
-    let is_later = pairs.iter().any(|(name, _)| name == "before");
-    let through = requested_before(&pairs, &desk.engine.published())?;
-    let NewestCharges { found, rest } = desk.engine.newest_charges(&through, A_PAGE)?;
-    let go_on_before = (!rest.is_empty()).then(|| cut_name(&rest.next()));
+    let given: Vec<_> = query(parts)?.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+    let is_later = given.iter().any(|(name, _)| name == "before");
+    let through = requested_before(&given, &desk.engine.published())?;
+    let wanted = charge_query(desk, &in_centavos(visit, &given))?;
+    let NewestCharges { found, rest } = desk.engine.newest_charges(&through, &wanted, A_PAGE)?;
+    let go_on_before = (!rest.is_empty()).then(|| go_on(&given, &cut_name(&rest.next())));
     let mut charges = Vec::new();
     for (_, id) in found {
         charges.push(desk.engine.known_object::<Charge>(id)?);
     }
     let body = html! {
+        (charge_filters(visit, &given, amounts(visit, &given)?)?)
         section.card aria-label=(visit.say(words::CHARGES)) {
             @if charges.is_empty() {
                 p.dim { (visit.say(if go_on_before.is_some() { words::NO_CHARGE_HERE } else { words::NOTHING })) }
@@ -55,12 +60,45 @@ fn screen(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> 
                 @if is_later { a href="/console/charges" { "← " (visit.say(words::NEWEST)) } }
                 " "
                 @if let Some(before) = go_on_before {
-                    a href={"/console/charges?before=" (before)} rel="next" { (visit.say(words::OLDER)) " →" }
+                    a href={"/console/charges?" (before)} rel="next" { (visit.say(words::OLDER)) " →" }
                 }
             }
         }
     };
     Ok(Screen { section: Section::Charges, title: visit.say(words::CHARGES).to_owned(), body })
+}
+
+/// The query of the next, older charges: the same filters from another place on.
+fn go_on(given: &[(String, String)], before: &str) -> String {
+    let filters = given.iter().filter(|(name, _)| FILTERS.contains(&name.as_str()));
+    let pairs = filters.map(|(name, value)| (name.as_str(), value.as_str())).chain([("before", before)]);
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
+}
+
+/// The parameters with amounts in centavos, which people wrote in reais. One that is no amount is
+/// refused later.
+fn in_centavos(visit: &Visit, given: &[(String, String)]) -> Vec<(String, String)> {
+    let read = |(name, value): &(String, String)| {
+        let amount = name.starts_with("amount_").then(|| centavos(visit.language, value));
+        let value = match amount {
+            None => value.clone(),
+            Some(amount) => amount.map_or("-".to_owned(), |amount| amount.to_string()),
+        };
+        (name.clone(), value)
+    };
+    given.iter().map(read).collect()
+}
+
+/// The fields of the filter that only this list has.
+fn amounts(visit: &Visit, given: &[(String, String)]) -> Result<Markup, Problem> {
+    let (least, most) = (optional(given, "amount_from")?, optional(given, "amount_to")?);
+    let recipient = optional(given, "recipient_id")?;
+    Ok(html! {
+        @for (name, label, value) in [("amount_from", words::LEAST, least), ("amount_to", words::MOST, most)] {
+            div { label for=(name) { (visit.say(label)) } input id=(name) name=(name) inputmode="decimal" maxlength="20" value=[value]; }
+        }
+        @if let Some(recipient) = recipient { input type="hidden" name="recipient_id" value=(recipient); }
+    })
 }
 
 fn table(desk: &Desk, visit: &Visit, charges: &[Charge]) -> Markup {

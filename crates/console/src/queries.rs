@@ -15,7 +15,10 @@ const PAGED: [&str; 2] = ["page", "per_page"];
 const QUERIES: &[(&str, &[&str])] = &[
     ("/console", &[]),
     ("/console/find", &["q"]),
-    ("/console/charges", &["before"]),
+    (
+        "/console/charges",
+        &["before", "status", "payment_method", "recipient_id", "from", "to", "amount_from", "amount_to"],
+    ),
     ("/console/charges/{txid}", &["records", "splits"]),
     ("/console/charges/{txid}/dispute", &["amount", "kind"]),
     ("/console/records/{sequence}", &["postings"]),

@@ -44,7 +44,8 @@ words! {
     SKIP = "Ir para o conteúdo", "Skip to the content";
     SECTIONS = "Seções", "Sections";
     FIND = "Buscar", "Find";
-    FIND_WHAT = "txid, id, razão (M-…, R-…, P-…) ou número de Record", "txid, id, ledger (M-…, R-…, P-…) or Record number";
+    FIND_WHAT = "txid, CPF, nome, e-mail, valor, data, NSU, final do cartão ou id", "txid, CPF, name, e-mail, amount, day, NSU, last digits of a card or id";
+    FOUND_NEWEST = "Só os mais recentes.", "Only the newest.";
     SIGN_OUT = "Sair", "Sign out";
     SANDBOX_BANNER = "Sandbox: dinheiro de mentira.", "Sandbox: the money is fake.";
     CLOCK = "Relógio", "Clock";
@@ -372,6 +373,8 @@ words! {
     LAST_BACKUP_THROUGH = "Último backup, até o", "Last backup, through";
     SHED = "Requisições recusadas por carga", "Requests shed";
     // Exports and sandbox.
+    LEAST = "Valor de (R$)", "Amount from (R$)";
+    MOST = "Valor até (R$)", "Amount to (R$)";
     NO_CHARGE_HERE = "Nenhuma cobrança aberta nos 2.000 Records lidos; as mais antigas vêm antes.", "No charge was opened in the 2,000 Records that were read; older ones come before.";
     OF_ALL_LEDGERS = "Vazio: todas as razões (jsonl ou csv).", "Empty: all ledgers (jsonl or csv).";
     OTHER_FORMATS = "O formato de programas contábeis (journal-entries) precisa de um mapa de contas: POST /ops/exports com map.", "The format of bookkeeping programs (journal-entries) needs a map of accounts: POST /ops/exports with map.";
@@ -398,7 +401,7 @@ words! {
     CARD_SILENT = "o adquirente não responde", "the acquirer does not answer";
     // Problems.
     PROBLEM = "Não foi possível", "That was not possible";
-    FOUND_NOTHING = "Não há nada com este nome.", "There is nothing by this name.";
+    FOUND_NOTHING = "Nada foi encontrado.", "Nothing was found.";
     NOT_SURE = "A caixa que diz que há certeza não está marcada.", "The box that says so is not ticked.";
     FORM_OF_NO_SESSION = "O formulário não tem o token desta sessão.", "The form has no token of this session.";
     FORM_OF_ANOTHER_SITE = "O formulário não veio de uma página deste console (Origin).", "The form was not sent by a page of this console (Origin).";

@@ -131,6 +131,7 @@ pub const OF_THE_HOUSE: &[&str] = &[
     "/ops/reports/{name}",
     "/ops/sandbox/clock",
     "/ops/sandbox/data",
+    "/ops/search",
     "/ops/trial-balance",
     "/ops/webhooks",
 ];

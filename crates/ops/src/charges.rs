@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use actors::engine::Engine;
+use actors::engine::{ChargeFilter, ChargeQuery, Engine};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::charge::Charge;
 use ledger::id::ObjectId;
+use ledger::money::{AMOUNT_MAX, Centavos};
 use ledger::object;
 use ledger::record::Record;
 use serde::Serialize;
@@ -15,12 +16,14 @@ use store::cut::Position;
 use utoipa::ToSchema;
 
 use crate::desk::Desk;
+use crate::merchants;
 use crate::operator::Operator;
 use web::caller::PathId;
 use web::cut::{NextBefore, next_before, requested_before};
 use web::problem::{Code, Problem};
-use web::reply::{items_of, number, ok, only, query};
-use web::views::charge::ChargeView;
+use web::reply::{items_of, number, ok, only, query, single};
+use web::views::charge::{ChargeView, charge_filter};
+use web::views::recipient::find_recipient;
 
 /// Charges of an answer, when it is not said how many.
 const CHARGES_A_PAGE: u64 = 20;
@@ -77,18 +80,28 @@ pub struct ChargeWithRecords {
     charge: ChargeView,
 }
 
-/// The newest charges of all merchants. The journal is read back from its end, or from `before`:
-/// 2,000 Records at most, so an answer may have fewer charges than were asked for.
+/// The newest charges of all merchants that meet all that is given. The journal is read back from
+/// its end, or from `before`: 2,000 Records at most, so an answer may have fewer charges than were
+/// asked for. Of one merchant, or the merchant of a recipient, only its own Records are read.
 #[utoipa::path(get, path = "/ops/charges", operation_id = "list_newest_charges",
-    params(("before" = Option<String>, Query, description = "Only charges that Records before this one opened, of each partition; `next_before` of the answer before.", example = "1000"),
+    params(("status" = Option<String>, Query, pattern = "^(CONCLUIDA|pending|RECUSADA|cancelled)$", description = "`pending`, `CONCLUIDA`, `RECUSADA` or `cancelled`"),
+        ("payment_method" = Option<String>, Query, pattern = "^(pix|credit_card|debit_card)$", description = "`pix`, `credit_card` or `debit_card`"),
+        ("merchant_id" = Option<String>, Query, description = "Only charges of this merchant"),
+        ("recipient_id" = Option<String>, Query, description = "Only charges with a split of this recipient"),
+        ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
+        ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),
+        ("amount_from" = Option<u64>, Query, description = "This amount or more, centavos"),
+        ("amount_to" = Option<u64>, Query, description = "This amount or less, centavos"),
+        ("before" = Option<String>, Query, description = "Only charges that Records before this one opened, of each partition; `next_before` of the answer before.", example = "1000"),
         ("per_page" = Option<u64>, Query)),
-    responses((status = 200, body = NewestChargePage)))]
+    responses((status = 200, body = NewestChargePage), (status = 404)))]
 pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
     let pairs = query(&parts)?;
-    only(&pairs, &["before", "per_page"])?;
+    only(&pairs, &[FILTERS, &["before", "per_page"]].concat())?;
+    let wanted = charge_query(&desk, &pairs)?;
     let through = requested_before(&pairs, &desk.engine.published())?;
     let count = number(&pairs, "per_page", 1..=100)?.unwrap_or(CHARGES_A_PAGE);
-    let newest = desk.engine.newest_charges(&through, usize::try_from(count).unwrap_or(usize::MAX))?;
+    let newest = desk.engine.newest_charges(&through, &wanted, usize::try_from(count).unwrap_or(usize::MAX))?;
     let view = move |(Position { partition, sequence }, id): (Position, ObjectId)| {
         let charge: Charge = desk.engine.known_object(id)?;
         let (merchant_id, charge) = (merchant_of(&desk.engine, id)?, ChargeView::of(&desk.engine, &charge)?);
@@ -96,6 +109,28 @@ pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> R
     };
     let next_before = next_before(&newest.rest);
     items_of(newest.found.into_iter().map(view), &GoOn { next_before })
+}
+
+/// Parameters that say which charges are listed.
+pub const FILTERS: &[&str] =
+    &["status", "payment_method", "merchant_id", "recipient_id", "from", "to", "amount_from", "amount_to"];
+
+/// Which charges a query asks for.
+pub fn charge_query(desk: &Desk, pairs: &[(String, String)]) -> Result<ChargeQuery, Problem> {
+    let ChargeFilter { status, method, from, to } = charge_filter(pairs)?;
+    let not_found = || Problem::new(Code::NotFound);
+    let group = single(pairs, "merchant_id")?.map(|id| merchants::find(desk, id)).transpose()?;
+    let recipient = single(pairs, "recipient_id")?.map(|id| {
+        let found = ObjectId::parse(id).and_then(|id| find_recipient(&desk.engine, id));
+        found.map(|(ledger, _)| ledger).ok_or_else(not_found)
+    });
+    let recipient = recipient.transpose()?;
+    let amount = |name| {
+        let amount = number(pairs, name, 0..=AMOUNT_MAX.0.unsigned_abs())?;
+        Ok::<_, Problem>(amount.map(|amount| Centavos(amount.cast_signed())))
+    };
+    let (amount_from, amount_to) = (amount("amount_from")?, amount("amount_to")?);
+    Ok(ChargeQuery { group, recipient, status, method, from, to, amount_from, amount_to })
 }
 
 /// A charge of any merchant.

@@ -465,7 +465,7 @@ fn view(desk: &Desk, group: GroupNumber) -> Result<MerchantView, Problem> {
 }
 
 /// A profile; an empty one when the personal data was erased.
-fn profile(desk: &Desk, group: GroupNumber, sealed: Option<&Sealed>) -> MerchantProfile {
+pub fn profile(desk: &Desk, group: GroupNumber, sealed: Option<&Sealed>) -> MerchantProfile {
     let open = |sealed| desk.engine.keyring().open_value(SealedFor::merchant(group), sealed);
     sealed.and_then(open).unwrap_or_default()
 }

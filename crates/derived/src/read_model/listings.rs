@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use ledger::charge::ChargeOutcome;
 use ledger::event::{Event, SplitKey};
 use ledger::fees::PaymentMethod;
 use ledger::fees::SPLIT_SETTLEMENT_DAYS;
@@ -39,6 +40,18 @@ pub enum ChargeStatus {
     Refused,
     /// The PIX code expired or was cancelled.
     Cancelled,
+}
+
+impl ChargeStatus {
+    /// The status of an outcome.
+    pub fn of(outcome: &ChargeOutcome) -> Self {
+        match outcome {
+            ChargeOutcome::Pending | ChargeOutcome::Unanswered => Self::Pending,
+            ChargeOutcome::Paid { .. } => Self::Paid,
+            ChargeOutcome::Refused(_) => Self::Refused,
+            ChargeOutcome::Cancelled => Self::Cancelled,
+        }
+    }
 }
 
 /// Which of a merchant's charges are listed: those that meet all that is given.
@@ -346,6 +359,13 @@ impl ReadModel {
     ) -> Result<(u64, Vec<Sequence>), LoadError> {
         let (total, listed) = self.index().page(&[IndexKey::withdrawals(recipient)], &[], 0..before.0, skip, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
+    }
+
+    /// The Records that an owner decided, of those through a sequence: the newest ones, newest
+    /// first.
+    pub fn own_back(&self, owner: LedgerId, through: Sequence, most: usize) -> Result<Vec<Sequence>, LoadError> {
+        let (_, listed) = self.index().page(&[IndexKey::own(owner)], &[], 0..through.0 + 1, 0, most)?;
+        Ok(listed.into_iter().map(|listed| Sequence(listed.number)).collect())
     }
 
     /// A page of a merchant's charges, `skip` from the newest: the number of charges that meet the

@@ -1,0 +1,387 @@
+//! Search over all merchants, by what people have in hand: an id or the beginning of a txid, a
+//! reference of an institution, a document, a name, an e-mail, an amount, a day, the end of a card
+//! number.
+//!
+//! A text may be several of these: what is found by each is in one answer. Values that are sealed
+//! are found by keyed hashes; only the items that an answer shows are opened.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use actors::engine::{
+    ChargeQuery, Engine, FoundKind, FoundRecords, NewestCharges, PersonalValue, PlainValue, SearchKey, SoughtValue,
+    Unavailable,
+};
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use ledger::charge::Charge;
+use ledger::id::ObjectId;
+use ledger::money::{AMOUNT_MAX, Centavos};
+use ledger::object::{self, Object};
+use ledger::record::Record;
+use ledger::tax_id;
+use ledger::time::Timestamp;
+use serde::Serialize;
+use utoipa::ToSchema;
+use wire::cut_text::{named_record, record_name};
+use wire::reais;
+use wire::timestamp::PeriodLimit;
+
+use crate::books;
+use crate::desk::Desk;
+use crate::found_item::{FoundItem, charge_item, item_of};
+use crate::operator::Operator;
+use web::json::Checker;
+use web::problem::Problem;
+use web::reply::{ok, only, query, single};
+use web::views::ledger::ledger_name;
+
+/// Items of a kind that an answer shows.
+const SHOWN_MAX: usize = 20;
+/// Records that are read for the items of a kind whose items may have several Records.
+const READ_MAX: usize = 200;
+/// Characters of the text, at most.
+const TEXT_MAX: usize = 200;
+
+/// What is found. The order is that of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ItemKind {
+    /// Charges of all merchants.
+    Charges,
+    /// Merchants of the platform.
+    Merchants,
+    /// Recipients of splits.
+    Recipients,
+    /// Refunds of charges.
+    Refunds,
+    /// Disputes of charges.
+    Disputes,
+    /// Withdrawals of recipients.
+    Withdrawals,
+    /// Cashouts of merchants.
+    Cashouts,
+    /// Subscriptions to plans.
+    Subscriptions,
+    /// Stored cards.
+    Cards,
+    /// Plans of merchants.
+    Plans,
+    /// API keys.
+    ApiKeys,
+    /// Entries that operators asked for.
+    Entries,
+    /// Webhook events.
+    WebhookEvents,
+    /// Records of the journal.
+    Records,
+    /// Ledgers by their names.
+    Ledgers,
+}
+
+impl ItemKind {
+    /// Its name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Charges => "charges",
+            Self::Merchants => "merchants",
+            Self::Recipients => "recipients",
+            Self::Refunds => "refunds",
+            Self::Disputes => "disputes",
+            Self::Withdrawals => "withdrawals",
+            Self::Cashouts => "cashouts",
+            Self::Subscriptions => "subscriptions",
+            Self::Cards => "cards",
+            Self::Plans => "plans",
+            Self::ApiKeys => "api_keys",
+            Self::Entries => "entries",
+            Self::WebhookEvents => "webhook_events",
+            Self::Records => "records",
+            Self::Ledgers => "ledgers",
+        }
+    }
+}
+
+/// What a search found.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SearchResult {
+    /// What was found, by kind. Kinds of which nothing was found are left out.
+    pub groups: Vec<FoundGroup>,
+}
+
+/// What was found of one kind.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct FoundGroup {
+    /// `charges`, `merchants`, `recipients`, `refunds`, `disputes`, `withdrawals`, `cashouts`,
+    /// `subscriptions`, `cards`, `plans`, `api_keys`, `entries`, `webhook_events`, `records` or
+    /// `ledgers`.
+    #[schema(value_type = String, example = "charges")]
+    #[serde(serialize_with = "kind_name")]
+    pub kind: ItemKind,
+    /// How many were found.
+    pub total: usize,
+    /// True when there are more than `total`: where it would take too long, they are not counted.
+    pub more: bool,
+    /// The newest of them, 20 at most.
+    pub items: Vec<FoundItem>,
+}
+
+fn kind_name<S: serde::Serializer>(kind: &ItemKind, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(kind.name())
+}
+
+/// Finds by what people have in hand: a txid or its first 8 characters, any other id, an end-to-end
+/// id or another id of an institution (NSU), CPF or CNPJ, words of a name, an e-mail, an amount, a
+/// day, the last four digits of a card. The newest 20 of each kind are shown.
+#[utoipa::path(get, path = "/ops/search", operation_id = "search",
+    params(("q" = String, Query, min_length = 1, max_length = 200, description = "What is looked for.", example = "R$ 82,53")),
+    responses((status = 200, body = SearchResult)))]
+pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+    let pairs = query(&parts)?;
+    only(&pairs, &["q"])?;
+    let text = requested_text(&pairs)?;
+    Ok(ok(search(&desk, &text).await?))
+}
+
+/// The text that is looked for, without blanks around it.
+pub fn requested_text(pairs: &[(String, String)]) -> Result<String, Problem> {
+    let text = single(pairs, "q")?.unwrap_or_default().trim().to_owned();
+    let mut check = Checker::new();
+    let is_right = (1..=TEXT_MAX).contains(&text.chars().count());
+    let message = format!("q deve ter de 1 a {TEXT_MAX} caracteres");
+    let text = if is_right { Some(text) } else { check.refuse("q", "wrong_length", message) };
+    check.finish_with(text)
+}
+
+/// What a text leads to.
+pub async fn search(desk: &Desk, text: &str) -> Result<SearchResult, Problem> {
+    let mut groups = Groups::default();
+    if let Some((kind, item)) = named(desk, text).await? {
+        groups.add(kind, item);
+        return Ok(groups.into_result());
+    }
+    // A number alone may be an amount too.
+    if let Some(at) = named_record(text).filter(|at| desk.engine.has_record(*at)) {
+        groups.add(ItemKind::Records, FoundItem { id: record_name(at), ..FoundItem::default() });
+    }
+    if let Some((digits, key)) = txid_prefix(text) {
+        for (kind, mut found) in desk.engine.search(&SoughtValue::Plain(key), read_of)? {
+            let read = found.newest.len();
+            found.newest.retain(|(_, record)| opened(record).is_some_and(|id| id.txid().starts_with(&digits)));
+            found.total -= read - found.newest.len();
+            groups.take(desk, kind, found)?;
+        }
+    }
+    for value in meanings(&desk.engine, text) {
+        for (kind, found) in desk.engine.search(&value, read_of)? {
+            groups.take(desk, kind, found)?;
+        }
+    }
+    if let Some(PeriodLimit { begin, end }) = day(text) {
+        groups.take_day(desk, Timestamp(begin), Timestamp(end))?;
+    }
+    Ok(groups.into_result())
+}
+
+fn read_of(kind: FoundKind) -> usize {
+    if kind == FoundKind::Charge { SHOWN_MAX } else { READ_MAX }
+}
+
+/// What an id or another exact name stands for.
+async fn named(desk: &Desk, name: &str) -> Result<Option<(ItemKind, FoundItem)>, Problem> {
+    if let Some(at) = name.strip_prefix('#').and_then(named_record) {
+        let item = FoundItem { id: record_name(at), ..FoundItem::default() };
+        return Ok(desk.engine.has_record(at).then_some((ItemKind::Records, item)));
+    }
+    if let Ok(ledger) = books::find(desk, name) {
+        let id = ledger_name(&desk.engine, ledger);
+        return Ok(Some((ItemKind::Ledgers, FoundItem { id, ..FoundItem::default() })));
+    }
+    if let Some(charge) = charge_of_split(desk, name)? {
+        return Ok(Some((ItemKind::Charges, charge_item(desk, &charge)?)));
+    }
+    let Some(id) = ObjectId::parse(name) else { return Ok(None) };
+    match item_of(desk, id)? {
+        None => plan(desk, id).await,
+        found => Ok(found),
+    }
+}
+
+/// The merchant whose plan has this id. A plan has no Records of its own to lead to.
+async fn plan(desk: &Desk, id: ObjectId) -> Result<Option<(ItemKind, FoundItem)>, Problem> {
+    let group = desk.engine.ids().group(id);
+    if desk.engine.merchant(group, |_| ()).is_none() {
+        return Ok(None);
+    }
+    let found = desk.engine.read_merchant(group, move |books, _| books.plan(id).is_some()).await;
+    // One of a merchant of another process may be a plan of that merchant.
+    let is_plan = if let Err(Unavailable::Elsewhere(_)) = found { true } else { found? };
+    Ok(is_plan.then(|| (ItemKind::Plans, FoundItem::of(desk, id))))
+}
+
+/// The charge of a split's id, which is the charge's txid with the place of the split behind it.
+fn charge_of_split(desk: &Desk, name: &str) -> Result<Option<Charge>, Problem> {
+    let Some((txid, place)) = name.split_once('-').filter(|(txid, _)| txid.len() == 32) else { return Ok(None) };
+    let (Some(id), Ok(place)) = (ObjectId::parse(txid), place.parse::<usize>()) else { return Ok(None) };
+    let charge = desk.engine.object::<Charge>(id)?;
+    Ok(charge.filter(|charge| place < charge.terms.splits.len()))
+}
+
+/// The begin of a txid, in small letters without hyphens; the index has 14 digits of it.
+fn txid_prefix(text: &str) -> Option<(String, SearchKey)> {
+    let digits = text.replace('-', "").to_ascii_lowercase();
+    let key = SearchKey::txid_prefix(&digits).filter(|_| digits.len() <= 32)?;
+    Some((digits, key))
+}
+
+/// The charge that a Record opens.
+fn opened(record: &Record) -> Option<ObjectId> {
+    Charge::made_by(record).map(|charge| charge.id)
+}
+
+/// What a text may be, beside an id, the begin of a txid and a day.
+fn meanings(engine: &Engine, text: &str) -> Vec<SoughtValue> {
+    let plain = |value| SoughtValue::Plain(SearchKey::plain(value));
+    let personal = |value| SoughtValue::Personal(vec![value]);
+    let mut meanings = Vec::new();
+    meanings.extend(amount(text).map(|amount| plain(PlainValue::Amount(amount))));
+    meanings.extend(last_four(text).map(|digits| plain(PlainValue::LastFour(digits))));
+    let document = tax_id::normalize(text);
+    if tax_id::kind(&document).is_some() {
+        meanings.push(personal(PersonalValue::Document(document)));
+    }
+    if text.contains('@') {
+        meanings.push(personal(PersonalValue::Email(text.to_owned())));
+        return meanings;
+    }
+    if !text.contains(char::is_whitespace) {
+        meanings.push(plain(PlainValue::Reference(text)));
+    }
+    let words = if text.contains(char::is_alphabetic) { engine.name_words(text) } else { Vec::new() };
+    if !words.is_empty() {
+        meanings.push(SoughtValue::Personal(words));
+    }
+    meanings
+}
+
+/// An amount as people write it: `R$ 1.082,53`, `1082.53`, `1082`.
+fn amount(text: &str) -> Option<Centavos> {
+    let amount = ['.', ','].into_iter().find_map(|mark| reais::centavos(text, mark))?;
+    (1..=AMOUNT_MAX.0).contains(&amount).then_some(Centavos(amount))
+}
+
+/// The last four digits of a card: `1111`, `**** 1111`.
+fn last_four(text: &str) -> Option<u16> {
+    let digits = text.trim_start_matches(['*', '•', ' ']);
+    (digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| digits.parse().ok())?
+}
+
+/// A day in Sao Paulo: `2026-11-28`, `28/11/2026`.
+fn day(text: &str) -> Option<PeriodLimit> {
+    let turned = || {
+        let mut parts = text.split('/');
+        let [day, month, year] = [parts.next()?, parts.next()?, parts.next().filter(|year| year.len() == 4)?];
+        Some(format!("{year}-{month:0>2}-{day:0>2}"))
+    };
+    let text = if text.contains('/') { turned()? } else { text.to_owned() };
+    PeriodLimit::parse(&text).filter(|limit| limit.begin < limit.end)
+}
+
+/// What was found so far.
+#[derive(Default)]
+struct Groups(BTreeMap<ItemKind, FoundGroup>);
+
+impl Groups {
+    fn group(&mut self, kind: ItemKind) -> &mut FoundGroup {
+        let empty = FoundGroup { kind, total: 0, more: false, items: Vec::new() };
+        self.0.entry(kind).or_insert(empty)
+    }
+
+    /// Adds an item, once.
+    fn add(&mut self, kind: ItemKind, item: FoundItem) {
+        let group = self.group(kind);
+        if group.items.iter().all(|known| known.id != item.id) {
+            group.total += 1;
+            group.items.push(item);
+        }
+    }
+
+    /// Adds what Records make that have a value.
+    fn take(&mut self, desk: &Desk, kind: FoundKind, found: FoundRecords) -> Result<(), Problem> {
+        let FoundRecords { total, is_more, newest } = found;
+        let read = newest.len();
+        for (_, record) in &newest {
+            for id in ids_of(&desk.engine, kind, record) {
+                let found = match kind {
+                    // What a search by a value of charges finds are charges.
+                    FoundKind::Charge => {
+                        let charge = desk.engine.object::<Charge>(id)?;
+                        charge
+                            .map(|charge| charge_item(desk, &charge))
+                            .transpose()?
+                            .map(|item| (ItemKind::Charges, item))
+                    }
+                    _ => item_of(desk, id)?,
+                };
+                found.into_iter().for_each(|(kind, item)| self.add(kind, item));
+            }
+        }
+        if let Some(kind) = (total > read || is_more).then(|| kind_of(kind)) {
+            let group = self.group(kind);
+            if kind == ItemKind::Charges {
+                group.total += total - read;
+            }
+            group.more |= is_more || kind != ItemKind::Charges;
+        }
+        Ok(())
+    }
+
+    /// Adds the newest charges of a day.
+    fn take_day(&mut self, desk: &Desk, from: Timestamp, to: Timestamp) -> Result<(), Problem> {
+        let of_day = ChargeQuery { from: Some(from), to: Some(to), ..ChargeQuery::default() };
+        let NewestCharges { found, rest } = desk.engine.newest_charges(&desk.engine.published(), &of_day, SHOWN_MAX)?;
+        for (_, id) in found {
+            let charge: Charge = desk.engine.known_object(id)?;
+            self.add(ItemKind::Charges, charge_item(desk, &charge)?);
+        }
+        if !rest.is_empty() {
+            self.group(ItemKind::Charges).more = true;
+        }
+        Ok(())
+    }
+
+    fn into_result(self) -> SearchResult {
+        let mut groups: Vec<_> = self.0.into_values().filter(|group| group.total > 0).collect();
+        for group in &mut groups {
+            // Times are of one form, so their texts are in their order.
+            group.items.sort_by(|one, other| other.created_at.cmp(&one.created_at));
+            group.items.truncate(SHOWN_MAX);
+        }
+        SearchResult { groups }
+    }
+}
+
+fn kind_of(kind: FoundKind) -> ItemKind {
+    match kind {
+        FoundKind::Charge | FoundKind::Act => ItemKind::Charges,
+        FoundKind::Customer => ItemKind::Subscriptions,
+        FoundKind::Recipient => ItemKind::Recipients,
+        FoundKind::Cashout => ItemKind::Cashouts,
+        FoundKind::Merchant => ItemKind::Merchants,
+    }
+}
+
+/// The objects that a Record with a value is about.
+fn ids_of(engine: &Engine, kind: FoundKind, record: &Record) -> Vec<ObjectId> {
+    match kind {
+        FoundKind::Recipient => engine.recipient_of(record).into_iter().collect(),
+        FoundKind::Merchant => {
+            record.owner.group().and_then(|group| engine.merchant_id(group).ok()).into_iter().collect()
+        }
+        _ => {
+            let mut ids = Vec::new();
+            record.events.iter().for_each(|event| object::each_in(event, |id| ids.push(id)));
+            ids
+        }
+    }
+}

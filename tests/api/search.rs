@@ -1,0 +1,231 @@
+//! Search over all merchants: what people have in hand, prefixes, months without a key; and the
+//! filters of the list of all charges.
+
+use serde_json::{Value, json};
+use store::{SledOptions, SledStore, Store};
+
+use crate::console::Browser;
+use crate::world::*;
+
+/// What a search finds: kind, ids, and how many.
+async fn found(world: &World, text_sought: &str) -> Vec<(String, Vec<String>, u64)> {
+    let query: String = form_urlencoded::byte_serialize(text_sought.as_bytes()).collect();
+    let answer = world.ops_get(&format!("/ops/search?q={query}")).await.expect(200);
+    let groups = answer["groups"].as_array().unwrap().iter();
+    let ids = |group: &Value| items(group).iter().map(|item| text(&item["id"])).collect();
+    groups.map(|group| (text(&group["kind"]), ids(group), group["total"].as_u64().unwrap())).collect()
+}
+
+/// The ids of one kind that a search finds.
+async fn ids(world: &World, kind: &str, text_sought: &str) -> Vec<String> {
+    let groups = found(world, text_sought).await;
+    groups.into_iter().find(|(known, ..)| known == kind).map(|(_, ids, _)| ids).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_charge_is_found_by_what_people_have_in_hand() {
+    let world = World::sandbox().await;
+    let (one, other) = (world.merchant().await, world.open(json!({"name": "Padaria Pão", "document": cnpj(90)})).await);
+    let charge = text(&one.post("/api/card", &card(8_253, APPROVED)).await.expect(201)["txid"]);
+    let pix = text(&other.paid_pix(&pix("1082.53")).await["txid"]);
+    let end_to_end = text(&world.ops_get(&format!("/ops/charges/{pix}")).await.expect(200)["end_to_end_id"]);
+    let card = world.ops_get(&format!("/ops/charges/{charge}")).await.expect(200)["card"].clone();
+    let day = text(&world.ops_get(&format!("/ops/charges/{pix}")).await.expect(200)["created_at"]);
+    let day = wire::timestamp::day_of(day.parse::<chrono::DateTime<chrono::Utc>>().unwrap().timestamp_millis());
+    for (sought, of_card, of_pix) in [
+        (charge.clone(), true, false),
+        (charge.to_uppercase(), true, false),
+        (charge[..31].to_owned(), true, false),
+        (pix[..20].to_uppercase(), false, true),
+        ("R$ 82,53".to_owned(), true, false),
+        ("82.53".to_owned(), true, false),
+        ("1.082,53".to_owned(), false, true),
+        ("R$ 1082,53".to_owned(), false, true),
+        (text(&card["last4"]), true, false),
+        (format!("**** {}", text(&card["last4"])), true, false),
+        (end_to_end.clone(), false, true),
+        (end_to_end.to_lowercase(), false, true),
+        ("12345678909".to_owned(), true, true),
+        ("123.456.789-09".to_owned(), true, true),
+        ("JOAO@example.com".to_owned(), true, false),
+        ("avila".to_owned(), true, false),
+        ("Ávila joão".to_owned(), true, false),
+        ("dores MARIA".to_owned(), false, true),
+        (day.format("%d/%m/%Y").to_string(), true, true),
+        (day.to_string(), true, true),
+    ] {
+        let ids = ids(&world, "charges", &sought).await;
+        assert_eq!((ids.contains(&charge), ids.contains(&pix)), (of_card, of_pix), "{sought}");
+    }
+    for nothing in [
+        "82,54",
+        "joão dores",
+        "avil",
+        "joao@example.org",
+        "98765432100",
+        "1999-01-01",
+        "9998",
+        "E000",
+        "x",
+        "-",
+        "zz",
+        "019b8c4e5f5d",
+        "ffffffff",
+    ] {
+        assert_eq!(found(&world, nothing).await, [], "{nothing}");
+    }
+    let changed = if charge.ends_with('0') { "1" } else { "0" };
+    assert_eq!(ids(&world, "charges", &format!("{}{changed}", &charge[..31])).await, [""; 0]);
+    for wrong in ["", "?q=", "?q=%20", "?x=1&q=a", "?q=a&q=b"] {
+        world.ops_get(&format!("/ops/search{wrong}")).await.refused(400, "validation_failed");
+    }
+    world.ops_get(&format!("/ops/search?q={}", "x".repeat(201))).await.refused(400, "validation_failed");
+}
+
+#[tokio::test]
+async fn what_is_found_has_its_name_and_its_document_masked() {
+    let world = World::sandbox().await;
+    let merchant = world.open(json!({"name": "Padaria São João", "document": cnpj(90), "split_enabled": true})).await;
+    let recipient = merchant.recipient("João Araújo", 1).await;
+    merchant.post("/api/card", &card(8_253, APPROVED)).await.expect(201);
+    let groups = found(&world, "joao").await;
+    let kinds: Vec<_> = groups.iter().map(|(kind, _, total)| (kind.as_str(), *total)).collect();
+    assert_eq!(kinds, [("charges", 1), ("merchants", 1), ("recipients", 1)]);
+    assert_eq!((&groups[1].1, &groups[2].1), (&vec![merchant.id.clone()], &vec![recipient.clone()]));
+    let answer = world.ops_get("/ops/search?q=joao").await.expect(200);
+    let charge = &items(&answer["groups"][0])[0];
+    assert_eq!((&charge["name"], &charge["document"]), (&json!("João Ávila"), &json!("***.456.789-**")));
+    assert_eq!((&charge["amount"], &charge["merchant_id"]), (&json!(8_253), &json!(merchant.id)));
+    assert!(!answer.to_string().contains("12345678909"));
+    assert_eq!(ids(&world, "merchants", &cnpj(90)).await, [merchant.id.clone()]);
+    assert_eq!(ids(&world, "recipients", &recipient).await, [recipient.clone()]);
+    let value = actors::engine::PersonalValue::Address("01001000 x".to_owned());
+    assert_eq!(world.engine().recipients_sharing(&value).unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_page_of_a_search_has_twenty_and_says_how_many_there_are() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let mut txids = Vec::new();
+    for _ in 0..23 {
+        txids.insert(0, text(&merchant.post("/api/pix", &pix("7.77")).await.expect(201)["txid"]));
+    }
+    for sought in ["7,77", "maria das dores"] {
+        let groups = found(&world, sought).await;
+        assert_eq!(groups, [("charges".to_owned(), txids[..20].to_vec(), 23)], "{sought}");
+    }
+}
+
+/// The index is written again without the values of a month whose key was dropped, and finds none.
+#[tokio::test]
+async fn a_month_without_a_key_is_not_found() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let old = text(&merchant.post("/api/card", &card(8_253, APPROVED)).await.expect(201)["txid"]);
+    world.advance(40 * 86_400).await;
+    let new = text(&merchant.post("/api/card", &card(8_253, APPROVED)).await.expect(201)["txid"]);
+    assert_eq!(ids(&world, "charges", "avila").await, [new.clone(), old.clone()]);
+    let folder = world.stopped().await;
+    {
+        let store = SledStore::open_existing(folder.path(), &SledOptions::default()).unwrap();
+        let months = store.commons().unwrap().into_iter().map(|(key, _)| key);
+        let mut months: Vec<_> = months.filter(|key| key.starts_with(b"keys/month/")).collect();
+        months.sort();
+        months.pop();
+        months.iter().for_each(|key| store.remove_common(key).unwrap());
+    }
+    let world = World::on(folder).await;
+    for sought in ["avila", "12345678909", "joao@example.com"] {
+        assert_eq!(ids(&world, "charges", sought).await, [new.clone()], "{sought}");
+    }
+    assert_eq!(ids(&world, "charges", "82,53").await, [new.clone(), old.clone()], "an amount is not personal");
+}
+
+#[tokio::test]
+async fn the_list_of_all_charges_has_filters() {
+    let world = World::sandbox().await;
+    let one = world.merchant().await;
+    let other = world.open(json!({"name": "Padaria", "document": cnpj(90)})).await;
+    let recipient = one.recipient("Ana", 1).await;
+    let split = with_splits(card(10_000, APPROVED), &[(&recipient, 3_000)]);
+    let split = text(&one.post("/api/card", &split).await.expect(201)["txid"]);
+    let refused = text(&one.post("/api/card", &card(500, REFUSED)).await.body["txid"]);
+    let open = text(&other.post("/api/pix", &pix("20.00")).await.expect(201)["txid"]);
+    let today = world.ops_get(&format!("/ops/charges/{open}")).await.expect(200)["created_at"].clone();
+    world.advance(3 * 86_400).await;
+    let later = text(&other.post("/api/pix", &pix("30.00")).await.expect(201)["txid"]);
+    let now = text(&today);
+    let (one, other) = (&one.id, &other.id);
+    for (query, expected) in [
+        ("status=CONCLUIDA".to_owned(), vec![&split]),
+        ("status=RECUSADA".to_owned(), vec![&refused]),
+        ("status=pending".to_owned(), vec![&later]),
+        ("payment_method=pix".to_owned(), vec![&later, &open]),
+        (format!("merchant_id={one}"), vec![&refused, &split]),
+        (format!("merchant_id={other}&payment_method=credit_card"), vec![]),
+        (format!("recipient_id={recipient}"), vec![&split]),
+        (format!("recipient_id={recipient}&merchant_id={other}"), vec![]),
+        ("amount_from=2000&amount_to=3000".to_owned(), vec![&later, &open]),
+        ("amount_from=2001".to_owned(), vec![&later, &split]),
+        ("amount_to=500".to_owned(), vec![&refused]),
+        (format!("to={now}"), vec![&refused, &split]),
+        (format!("from={now}"), vec![&later, &open]),
+        (format!("from={}&to={}", &now[..10], &now[..10]), vec![&open, &refused, &split]),
+    ] {
+        let (mut all, mut before) = (Vec::new(), String::new());
+        loop {
+            let page = world.ops_get(&format!("/ops/charges?per_page=2&{query}{before}")).await.expect(200);
+            all.extend(items(&page).iter().map(|charge| text(&charge["txid"])));
+            let Some(next) = page.get("next_before") else { break };
+            before = format!("&before={}", next.as_u64().map_or_else(|| text(next), |next| next.to_string()));
+        }
+        assert_eq!(all.iter().collect::<Vec<_>>(), expected, "{query}");
+    }
+    for wrong in ["status=x", "payment_method=x", "amount_from=x", "from=x", "to=2026-13-01", "flag=1", "amount_to=-1"]
+    {
+        world.ops_get(&format!("/ops/charges?{wrong}")).await.refused(400, "validation_failed");
+    }
+    for unknown in ["merchant_id", "recipient_id"] {
+        let path = format!("/ops/charges?{unknown}=019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e");
+        world.ops_get(&path).await.refused(404, "not_found");
+    }
+}
+
+#[tokio::test]
+async fn the_console_leads_to_one_hit_and_lists_several() {
+    let world = World::sandbox().await;
+    let merchant = world.open(json!({"name": "Padaria São João", "document": cnpj(90)})).await;
+    let charge = text(&merchant.post("/api/card", &card(8_253, APPROVED)).await.expect(201)["txid"]);
+    let browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    for sought in ["82,53", "joao%20avila", &charge[..31], "12345678909"] {
+        let found = browser.get(&format!("/console/find?q={sought}")).await;
+        assert_eq!(found.header("location"), format!("/console/charges/{charge}"), "{sought}");
+    }
+    let list = browser.page("/console/find?q=joao").await;
+    list.has(&["Charges (1)", "Merchants (1)", "João Ávila", "Padaria São João", &charge, "R$82.53"]);
+    assert!(!list.html.contains("12345678909"));
+    let scoped = browser.get(&format!("/console/find?q=joao&merchant_id={}", merchant.id)).await;
+    scoped.has(&["Padaria São João"]);
+}
+
+#[tokio::test]
+async fn the_page_of_all_charges_has_filters_in_its_address() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let charge = text(&merchant.post("/api/card", &card(8_253, APPROVED)).await.expect(201)["txid"]);
+    for _ in 0..51 {
+        merchant.post("/api/pix", &pix("7.77")).await.expect(201);
+    }
+    let browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    let page = browser.page("/console/charges?status=&payment_method=credit_card&amount_from=82.53&amount_to=").await;
+    page.has(&[&charge, "value=\"82.53\"", "<option value=\"credit_card\" selected"]);
+    assert_eq!(page.html.matches("R$7.77").count(), 0);
+    let older = browser.page("/console/charges?payment_method=pix&amount_to=7.77").await;
+    older.has(&["payment_method=pix&amp;amount_to=7.77&amp;before="]);
+    let file = browser.get("/console/charges?payment_method=credit_card&csv=1").await;
+    assert!(file.html.contains(&charge) && !file.html.contains("7.77"), "{}", file.html);
+    for wrong in ["amount_from=x", "status=x", "flag=1"] {
+        assert_eq!(browser.get(&format!("/console/charges?{wrong}")).await.status, 400, "{wrong}");
+    }
+}
