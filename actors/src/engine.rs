@@ -96,7 +96,7 @@ pub use derived::index::{FoundKind, IndexOptions, PlainValue, SearchKey, TXID_PR
 pub use derived::personal_index::PersonalValue;
 pub use derived::read_model::{
     ApiKeyRow, ChargeFilter, ChargeStatus, ListedSplit, ListedWebhookEvent, Listing, MerchantRow, RecipientRow,
-    SubscriptionRow, WaitingItem, WaitingKind, WebhookRow,
+    SubscriptionRow, WaitingItem, WaitingKind, WaitingPage, WebhookRow,
 };
 pub use doubt::SecondOperatorNeeded;
 pub use opening::{OpenError, check_store};

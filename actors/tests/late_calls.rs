@@ -371,7 +371,7 @@ async fn two_operators_end_a_charge_that_holds_up_the_batches() {
             desk.is_mute = true;
         }
         advance(&engine, 4_000).await;
-        let waits = || engine.queue(|item| matches!(item.what, WaitingKind::Rail { .. }), 10).1;
+        let waits = || engine.queue(|item| matches!(item.what, WaitingKind::Rail { .. }), |_| (), 10).items;
         assert_eq!(waits().iter().map(|item| item.id).collect::<Vec<_>>(), [charge]);
         assert_eq!((at_bank(&engine, group).await, suspense(&engine).await), (0, [0, 0]));
         for operator in ["ana", "bia"] {

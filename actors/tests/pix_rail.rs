@@ -398,7 +398,7 @@ async fn money_that_cannot_go_back_stays_owed_and_is_an_operators() {
     institution.pays(Some(&paid.txid()), 8_000, 1, now);
     institution.pays(Some(&paid.txid()), 8_000, 2, now);
     let intake = take_in(&engine);
-    let waits = || engine.queue(|item| matches!(item.what, WaitingKind::Rail { .. }), 10).1;
+    let waits = || engine.queue(|item| matches!(item.what, WaitingKind::Rail { .. }), |_| (), 10).items;
     until(&engine, "it is an operator's", async || waits().len() == 1).await;
     let item = waits().remove(0);
     assert_eq!(item.what, WaitingKind::Rail { charge: paid, amount: Centavos(8_000) });

@@ -406,6 +406,12 @@ pub enum Event {
         /// The settings from here on.
         #[n(0)]
         settings: Settings,
+        /// The settings before.
+        #[n(1)]
+        before: Option<Settings>,
+        /// Why, where the operator said so.
+        #[n(2)]
+        reason: Option<String>,
     },
     /// Merchant: an API key was made.
     #[n(2)]
@@ -1497,6 +1503,23 @@ pub enum Event {
         /// The approval; none of a file that waits for another operator.
         #[n(4)]
         approval: Option<FileApproval>,
+    },
+    /// Merchant: an operator read the registration of a recipient in the clear.
+    #[n(90)]
+    RegistrationRead {
+        /// The recipient's number in the group.
+        #[n(0)]
+        number: RecipientNumber,
+    },
+    /// Merchant or recipient: an operator is the first of two to approve a refund or withdrawal.
+    #[n(91)]
+    ApprovalAsked {
+        /// The id of the refund or withdrawal.
+        #[n(0)]
+        id: ObjectId,
+        /// True of a refund, false of a withdrawal.
+        #[n(1)]
+        is_refund: bool,
     },
     /// System: an operator read the tax ids of merchants, in a report.
     #[n(80)]

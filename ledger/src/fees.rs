@@ -125,6 +125,16 @@ pub struct Settings {
     /// all.
     #[n(5)]
     pub other_requests_per_minute: Option<NonZeroU32>,
+    /// Suspended: it takes no new charges and pays nothing out. What is open goes on.
+    #[cbor(n(6), skip_if = "is_false")]
+    pub suspended: bool,
+    /// Nothing is paid out to it or to its recipients.
+    #[cbor(n(7), skip_if = "is_false")]
+    pub payouts_held: bool,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 impl Settings {

@@ -47,6 +47,12 @@ pub enum Rejection {
     /// No such charge, or no longer pending.
     #[error("the charge is not pending")]
     ChargeNotPending,
+    /// Operators suspended the merchant: it takes no new charges and pays nothing out.
+    #[error("the merchant is suspended")]
+    MerchantSuspended,
+    /// Operators hold the payouts of the merchant and its recipients.
+    #[error("payouts of the merchant are held")]
+    PayoutsHeld,
     /// The account is not enabled for cashout (interface 5.3).
     #[error("the account is not enabled for cashout")]
     CashoutNotEnabled,

@@ -106,7 +106,7 @@ struct CheckedCard {
 
 /// Charges a card.
 #[utoipa::path(post, path = "/api/card", operation_id = "charge_card", request_body = CardRequest,
-    responses((status = 201, body = CardResponse), (status = 402)))]
+    responses((status = 201, body = CardResponse), (status = 402), (status = 403)))]
 pub async fn charge(State(app): State<Arc<App>>, caller: Caller, sent: KeyedCharge) -> Result<Response, Problem> {
     let wire: CardRequest<'_> = parse(sent.bytes())?;
     let secret = sent.has_key().then(|| security_code(wire.credit_card, wire.card)).flatten();

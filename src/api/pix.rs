@@ -125,7 +125,7 @@ struct CheckedPix {
 
 /// Creates a PIX charge, or looks a charge up.
 #[utoipa::path(post, path = "/api/pix", operation_id = "create_or_look_up_pix", request_body = PixRequest,
-    responses((status = 201, body = PixResponse, description = "The charge."),
+    responses((status = 201, body = PixResponse, description = "The charge."), (status = 403),
         (status = 200, body = StatusResponse, description = "Where the charge of `txid` stands."),
         (status = 404), (status = 409), (status = 502)))]
 pub async fn create_or_look_up(

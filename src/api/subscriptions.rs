@@ -69,7 +69,7 @@ struct CheckedSubscription {
 /// are none; the schedule makes it.
 #[utoipa::path(post, path = "/api/recurrency/subscriptions", operation_id = "create_subscription",
     request_body = SubscriptionRequest,
-    responses((status = 201, body = SubscriptionView), (status = 404)))]
+    responses((status = 201, body = SubscriptionView), (status = 403), (status = 404)))]
 pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) -> Result<Response, Problem> {
     let wire: SubscriptionRequest<'_> = parse(sent.bytes())?;
     let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;

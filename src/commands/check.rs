@@ -106,17 +106,18 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
         ("tls_key", key(settings.tls.as_ref())),
         ("ops_tls_cert", certificate(settings.ops_tls.as_ref())),
         ("ops_tls_key", key(settings.ops_tls.as_ref())),
-        ("peer_listen", settings.peers.as_ref().map_or_else(|| "none".to_owned(), |peers| peers.listen.to_string())),
+        ("peer_listen", or_none(settings.peers.as_ref().map(|peers| peers.listen))),
         ("rails", rails(settings)),
-        ("rails_listen", settings.bells.as_ref().map_or_else(|| "none".to_owned(), |bells| bells.listen.to_string())),
+        ("rails_listen", or_none(settings.bells.as_ref().map(|bells| bells.listen))),
         ("sandbox", switch(settings.sandbox)),
         ("sandbox_dir", settings.sandbox_dir.clone().unwrap_or_else(|| data.join("sandbox")).display().to_string()),
         ("webhook_allow", if networks.is_empty() { "none".to_owned() } else { networks.join(",") }),
         ("rate_limit", switch(settings.rate_limits.is_some())),
+        ("payout_second_operator_above", or_none(settings.second_operator_above.map(|limit| limit.0))),
         ("chargeback_days", settings.disputes.chargeback_days.to_string()),
         ("med_days", settings.disputes.med_days.to_string()),
-        ("card_rate_limit", settings.rate_limits.map_or_else(|| "none".to_owned(), |limits| limits.card.to_string())),
-        ("other_rate_limit", settings.rate_limits.map_or_else(|| "none".to_owned(), |limits| limits.other.to_string())),
+        ("card_rate_limit", or_none(settings.rate_limits.map(|limits| limits.card))),
+        ("other_rate_limit", or_none(settings.rate_limits.map(|limits| limits.other))),
         (
             "checkpoints_to",
             settings.checkpoints.as_ref().map_or_else(|| "off".to_owned(), |found| place(&found.to, &data)),
@@ -153,6 +154,11 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
         rows.push(("postgres_allow", if allowed.is_empty() { "none".to_owned() } else { allowed.join(",") }));
     }
     rows
+}
+
+/// A value, or `none`.
+fn or_none(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "none".to_owned(), |value| value.to_string())
 }
 
 /// The settings of the listener on which institutions ring.

@@ -481,6 +481,7 @@ fn states(
         sandbox: settings.sandbox,
         rate_limits: app.rate_limits.clone(),
         disputes: settings.disputes,
+        second_operator_above: settings.second_operator_above,
         last_uses: Arc::clone(&app.last_uses),
         wrong_credentials,
         opening: tokio::sync::Mutex::default(),

@@ -29,9 +29,10 @@ use nodes::work_requests;
 use ops::desk::Desk;
 use ops::{
     api_keys, audit, backup, batches, blocks, books, charges as all_charges, checkpoint, clock, cluster,
-    disputes as disputes_review, entries, export, exports, health, made_up, merchants, other_nodes, periods, preview,
-    queue, rail_items, recipients as all_recipients, reconciliations, records, refunds as refunds_review,
-    reports as made_reports, sandbox, search, sub_recipients as review, webhooks, withdrawals as outflow,
+    disputes as disputes_review, entries, export, exports, health, item_details, made_up, merchant_holds, merchants,
+    other_nodes, periods, preview, queue, rail_items, recipients as all_recipients, reconciliations, records,
+    refunds as refunds_review, reports as made_reports, sandbox, search, sub_recipients as review, webhooks,
+    withdrawals as outflow,
 };
 use web::guards::rate_limit::Policy;
 use web::openapi::{self, Listener};
@@ -152,11 +153,16 @@ fn for_operators(in_sandbox: bool) -> OperatorRoutes {
     let merchants = OperatorRoutes::new()
         .routes(routes!(merchants::create, merchants::list))
         .routes(routes!(merchants::get, merchants::change))
+        .routes(routes!(merchant_holds::suspend))
+        .routes(routes!(merchant_holds::resume))
+        .routes(routes!(merchant_holds::hold_payouts))
+        .routes(routes!(merchant_holds::release_payouts))
         .routes(routes!(api_keys::create, api_keys::list))
         .routes(routes!(api_keys::revoke, api_keys::change))
         .routes(routes!(api_keys::rotate_secret));
     let decisions = OperatorRoutes::new()
         .routes(routes!(queue::get))
+        .routes(routes!(item_details::get))
         .routes(routes!(preview::preview))
         .routes(routes!(preview::preview_dispute))
         .routes(routes!(audit::list))
@@ -194,7 +200,8 @@ fn for_operators(in_sandbox: bool) -> OperatorRoutes {
         .routes(routes!(all_charges::get))
         .routes(routes!(all_recipients::get))
         .routes(routes!(search::get))
-        .route_layer(from_fn(on_waiting_thread));
+        .route_layer(from_fn(on_waiting_thread))
+        .routes(routes!(all_recipients::reveal));
     let sandbox = OperatorRoutes::new()
         .routes(routes!(sandbox::advance_clock))
         .routes(routes!(sandbox::pay_pix))

@@ -174,8 +174,8 @@ pub struct ServeArgs {
     /// A file of what CENTAVO_OPS_TOKEN would hold. SIGHUP makes the server read it again.
     #[arg(long, env = "CENTAVO_OPS_TOKEN_FILE", value_name = "FILE")]
     pub ops_token_file: Option<PathBuf>,
-    /// What each named operator may do: read, decide or admin, with +tax-ids for tax ids in
-    /// reports; a token without a name is an admin's.
+    /// What each named operator may do: read, decide or admin, with +tax-ids for tax ids in reports
+    /// and +reveal for registrations unmasked; a token without a name is an admin's.
     #[arg(long, env = "CENTAVO_OPS_ROLES", value_name = "NAME=ROLE,NAME=ROLE")]
     pub ops_roles: Option<String>,
     /// The master key.
@@ -266,6 +266,10 @@ pub struct ServeArgs {
     /// Days after its payment in which a PIX charge can be disputed [default: 90].
     #[arg(long, env = "CENTAVO_MED_DAYS", value_name = "DAYS")]
     pub med_days: Option<NonZeroU16>,
+    /// Amount in centavos above which a refund or a withdrawal takes the approval of two operators
+    /// [default: one is enough].
+    #[arg(long, env = "CENTAVO_PAYOUT_SECOND_OPERATOR_ABOVE", value_name = "CENTAVOS")]
+    pub payout_second_operator_above: Option<u32>,
     /// How log lines look [default: text].
     #[arg(long, env = "CENTAVO_LOG_FORMAT")]
     pub log_format: Option<LogFormat>,

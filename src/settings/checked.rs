@@ -13,6 +13,7 @@ use books::reports::{ReportFormat, ReportRequest, WrongReport};
 use chrono::NaiveDate;
 use ipnet::IpNet;
 use ledger::merchant::DisputeWindows;
+use ledger::money::Centavos;
 use store::SledOptions;
 use store::cut::Cut;
 
@@ -63,6 +64,8 @@ pub struct Settings {
     pub rate_limits: Option<RateLimitSettings>,
     /// How long after its payment a charge can be disputed.
     pub disputes: DisputeWindows,
+    /// Amount above which a refund or withdrawal takes two operators; `None` if one is enough.
+    pub second_operator_above: Option<Centavos>,
     /// Where checkpoints are sent, and how often; `None` if they are not.
     pub checkpoints: Option<CheckpointSchedule>,
     /// Format of the log.
@@ -252,6 +255,7 @@ impl ServeArgs {
             webhook_allow: networks(self.webhook_allow.as_deref().unwrap_or_default())?,
             rate_limits,
             disputes: dispute_windows([self.chargeback_days, self.med_days]),
+            second_operator_above: self.payout_second_operator_above.map(|limit| Centavos(limit.into())),
             checkpoints: checkpoint_schedule(self.checkpoints_to, self.checkpoints_every, &data)?,
             data,
             log_format: self.log_format.unwrap_or(LogFormat::Text),

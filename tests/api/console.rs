@@ -253,6 +253,9 @@ async fn a_form_that_is_not_ours_is_refused() {
     assert_eq!(browser.post_as(Some(&own), "/console/sign-out", &[("form_token", &token)]).await.status, 303);
 }
 
+/// What an operator who decides does to a merchant.
+const HOLDS: [&str; 4] = ["/suspend", "/resume", "/hold-payouts", "/release-payouts"];
+
 /// Every route that changes something refuses an operator who may only read, and every route of
 /// merchants, keys and the clock one who may decide.
 #[tokio::test]
@@ -270,8 +273,11 @@ async fn roles_are_for_all_routes_of_operators() {
             world.send(method.clone(), &path, &headers, "{}").await
         };
         let of_admins = ["merchants", "api-keys", "sandbox", "backup"].iter().any(|part| path.contains(part));
+        let of_admins = of_admins && !HOLDS.iter().any(|end| path.ends_with(end));
         let is_read = method == Method::GET && !path.ends_with("/backup");
+        let needs_right = path.ends_with("/reveal");
         for (token, may) in [(EVA, is_read), (RUI, is_read || !of_admins), (ANA, true)] {
+            let may = may && !needs_right;
             let answer = answer(token).await;
             assert_eq!(answer.status != 403, may, "{token}: {method} {path}: {}", answer.text);
             count += 1;
@@ -423,8 +429,11 @@ pub(crate) fn entries_below(html: &str, id: &str) -> Vec<String> {
     let section =
         html.split(&format!("aria-labelledby=\"{id}\"")).nth(1).unwrap_or_else(|| panic!("no {id} in {html}"));
     let section = section.split("</section>").next().unwrap();
-    let rows =
-        section.split("<tbody>").skip(1).flat_map(|body| body.split("</tbody>").next().unwrap().split("<tr>").skip(1));
+    let tables = section.split("<table class=\"entry\">").skip(1);
+    let tables = tables.map(|table| table.split("</table>").next().unwrap());
+    let rows = tables
+        .flat_map(|table| table.split("<tbody>").skip(1))
+        .flat_map(|body| body.split("</tbody>").next().unwrap().split("<tr>").skip(1));
     rows.map(|row| {
         let mut text = String::new();
         let mut is_tag = false;
@@ -494,7 +503,9 @@ async fn the_preview_is_what_is_booked() {
         );
         assert_eq!(expected.is_empty(), (kind, decision) == ("refund", "reject"), "{kind} {decision}");
         world.ops_get(&format!("/ops/queue/{id}/preview?decision={decision}")).await.refused(404, "not_found");
-        assert_eq!(browser.get(&format!("/console/queue/{id}")).await.status, 404, "it waits no more");
+        let decided = browser.page(&format!("/console/queue/{id}")).await;
+        decided.has(&["This does not wait any more", "operator"]);
+        assert!(!decided.html.contains("name=\"decision\""), "it waits no more");
         let audit = world.ops_get("/ops/audit?per_page=1").await.expect(200);
         assert_eq!(
             (&audit["items"][0]["operator"], &audit["items"][0]["id"]),

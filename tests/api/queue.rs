@@ -7,7 +7,7 @@ use crate::world::*;
 
 async fn queue(world: &World, query: &str) -> Value {
     let queue = world.ops_get(&format!("/ops/queue{query}")).await.expect(200);
-    has_exactly(&queue, &["items", "total"]);
+    has_exactly(&queue, &["items", "total", "amount"]);
     assert!(items(&queue).is_sorted_by_key(|item| time(&item["created_at"])), "oldest first: {queue}");
     queue
 }
@@ -20,7 +20,7 @@ fn ids(queue: &Value) -> Vec<String> {
 async fn recipients_wait_until_they_are_decided_on() {
     let world = World::sandbox().await;
     let (merchant, other) = (world.merchant().await, world.merchant().await);
-    assert_eq!(queue(&world, "").await, json!({"items": [], "total": 0}));
+    assert_eq!(queue(&world, "").await, json!({"items": [], "total": 0, "amount": 0}));
     let ana = merchant.draft("Ana", 1).await;
     world.advance(1).await;
     let sol = text(&other.post("/api/sub-recipients", &corporation("Sol", &cnpj(2))).await.expect(201)["id"]);
@@ -33,7 +33,7 @@ async fn recipients_wait_until_they_are_decided_on() {
     let item = &items(&all)[1];
     let company = cnpj(2);
     let expected = json!({
-        "kind": "recipient", "id": sol, "version": 1, "merchant_id": other.id, "created_at": item["created_at"], "status": "pending",
+        "kind": "recipient", "id": sol, "version": 1, "merchant_id": other.id, "merchant_name": item["merchant_name"], "created_at": item["created_at"], "status": "pending",
         "name": "Sol", "document": format!("**.{}.{}/{}-**", &company[2..5], &company[5..8], &company[8..12]),
         "review": "registration", "destination": item["destination"],
     });

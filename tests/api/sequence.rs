@@ -42,7 +42,13 @@ async fn every_command_names_its_record_and_a_replay_the_first_one() {
         let headers =
             [("authorization", credential.as_str()), ("content-type", "application/json"), ("idempotency-key", "k")];
         // So that there is something to change.
-        if path.ends_with("/resume") {
+        if operation.is_of_operators() {
+            for (end, begin) in [("/resume", "/suspend"), ("/release-payouts", "/hold-payouts")] {
+                if path.ends_with(end) {
+                    world.ops_post(&path.replace(end, begin), &json!({"reason": "x"})).await.expect(200);
+                }
+            }
+        } else if path.ends_with("/resume") {
             owner.post(&path.replace("/resume", "/pause"), &json!({})).await.expect(200);
         }
         if method == Method::PATCH && path.starts_with("/ops/api-keys/") {
@@ -60,7 +66,8 @@ async fn every_command_names_its_record_and_a_replay_the_first_one() {
         let is_made_up = path == "/ops/sandbox/data";
         assert!(recorded.len() == 1 || is_made_up, "{method} {path}: {recorded:?}");
         assert_eq!(named(&answer), Some(recorded[0]), "{method} {path}");
-        if method == Method::POST {
+        // Each look at a registration is a Record of its own.
+        if method == Method::POST && !path.ends_with("/reveal") {
             let again = world.send(method.clone(), &path, &headers, body).await;
             assert_eq!(again.header("idempotent-replayed"), Some("true"), "{path}: {}", again.text);
             assert_eq!(named(&again), named(&answer), "{path}");

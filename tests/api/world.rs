@@ -678,7 +678,7 @@ fn settings_in(folder: &Path, data: &Path, sandbox: bool) -> Settings {
         ops_listen: any_port,
         data: Some(data.to_owned()),
         ops_token: Some(format!("operator:{OPS_TOKEN},second:{SECOND_OPS_TOKEN}").into()),
-        ops_roles: Some("operator=admin,second=admin".to_owned()),
+        ops_roles: Some("operator=admin+reveal,second=admin".to_owned()),
         sandbox: Some(sandbox),
         rate_limit: Some(false),
         webhook_allow: Some("127.0.0.0/8".to_owned()),

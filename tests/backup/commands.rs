@@ -151,6 +151,7 @@ async fn change(data: &Path, changes: u64) {
     let commands = (1..=changes).map(|number| MerchantCommand::Change {
         settings: Settings { split_enabled: number % 2 == 0, ..Settings::default() },
         profile: Some(sealed(number)),
+        reason: None,
     });
     for command in std::iter::once(opened).chain(commands) {
         let permit = engine.permit(1_024).unwrap();

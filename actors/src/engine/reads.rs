@@ -33,7 +33,7 @@ use super::{Engine, Unavailable};
 use derived::merged::{BookedRecord, newest_first, read_back};
 use derived::read_model::{
     ApiKeyRow, CardRow, ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent,
-    Listing, MerchantRow, RecipientRow, SubscriptionRow, WaitingItem, WaitingKind,
+    Listing, MerchantRow, RecipientRow, SubscriptionRow, WaitingItem, WaitingKind, WaitingPage,
 };
 use derived::records::{LoadError, booked_records, may_wait};
 use store::cut::{Cut, Position};
@@ -263,20 +263,30 @@ impl Engine {
         self.shard(group).read_model().live_keys(group)
     }
 
-    /// How many of the things that wait for an operator are wanted, and the oldest `most` of those.
-    pub fn queue(&self, is_wanted: impl Fn(&WaitingItem) -> bool, most: usize) -> (usize, Vec<WaitingItem>) {
-        let (mut wanted, mut oldest) = (0, Vec::new());
+    /// The first `most` of those things that wait for an operator and are wanted, by rank and then
+    /// by age.
+    pub fn queue<R: Ord>(
+        &self,
+        is_wanted: impl Fn(&WaitingItem) -> bool,
+        rank: impl Fn(&WaitingItem) -> R,
+        most: usize,
+    ) -> WaitingPage {
+        let mut page = WaitingPage::default();
         for shard in self.shards.all() {
-            let (count, items) = shard.read_model().waiting(&is_wanted, most);
-            wanted += count;
-            oldest.extend(items);
-            let unknown = self.left_unknown(&shard).into_iter().filter(|item| is_wanted(item));
-            oldest.extend(unknown.inspect(|_| wanted += 1));
+            page.merge(shard.read_model().waiting(&is_wanted, &rank, most), &rank, most);
+            let unknown: Vec<_> = self.left_unknown(&shard).into_iter().filter(&is_wanted).collect();
+            let amounts = unknown.iter().filter_map(WaitingItem::amount);
+            let (total, amount) = (unknown.len(), amounts.map(|amount| i128::from(amount.0)).sum());
+            page.merge(WaitingPage { items: unknown, total, amount }, &rank, most);
         }
-        // An id begins with the time of its making.
-        oldest.sort_by_key(|item| item.id);
-        oldest.truncate(most);
-        (wanted, oldest)
+        page
+    }
+
+    /// The thing of an id that waits for an operator.
+    pub fn waiting_item(&self, id: ObjectId) -> Option<WaitingItem> {
+        let shard = self.shard_with(id);
+        let unknown = || self.left_unknown(&shard).into_iter().find(|item| item.id == id);
+        shard.read_model().waiting_item(id).or_else(unknown)
     }
 
     /// The charges and repayments of a partition that rails have left unknown for an hour.
@@ -344,6 +354,25 @@ impl Engine {
     pub fn history(&self, id: ObjectId) -> Result<Records, LoadError> {
         let shard = self.shard_with(id);
         Ok(records_of(&shard, may_wait(|| shard.read_model().about(id))?))
+    }
+
+    /// The operator who was the first of two to approve a refund or withdrawal; `None` if nobody
+    /// was.
+    pub fn first_approval(&self, id: ObjectId) -> Result<Option<String>, LoadError> {
+        let is_asked = |event: &Event| matches!(event, Event::ApprovalAsked { id: of, .. } if *of == id);
+        for found in self.history(id)? {
+            let (_, record) = found?;
+            if record.events.iter().any(is_asked) {
+                return Ok(record.operator);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The Records about the registration and bank account of a recipient, oldest first.
+    pub fn registration(&self, recipient: LedgerId, since: Timestamp) -> Result<Records, LoadError> {
+        let shard = self.shard_of(recipient);
+        Ok(records_of(&shard, may_wait(|| shard.read_model().registration(recipient, since))?))
     }
 
     /// A charge, cashout, refund, dispute or withdrawal as it stands; `None` if there is none of

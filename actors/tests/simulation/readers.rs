@@ -97,12 +97,7 @@ impl Readers {
         let expected = ExpectedView::of(audit);
         let latest_ms = audit.records().map(|(_, record)| record.effective_at.0).max().unwrap_or_default();
         let waiting: Vec<_> = expected.waiting.values().cloned().collect();
-        same(
-            "what waits for",
-            &"operators",
-            &self.read_model.waiting(|_| true, usize::MAX),
-            &(waiting.len(), waiting),
-        )?;
+        same("what waits for", &"operators", &self.read_model.waiting(|_| true, |_| (), usize::MAX).items, &waiting)?;
         let by_operators = |of: Option<GroupNumber>| -> Vec<_> {
             let rows = expected.by_operators.iter().rev();
             rows.filter(|(group, _)| of.is_none() || of == *group).map(|(_, sequence)| *sequence).collect()

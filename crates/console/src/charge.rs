@@ -35,7 +35,9 @@ use web::caller::PathId;
 use web::problem::Problem;
 use web::reply::query;
 use web::views::charge::{CardView, payer};
+use web::views::dispute::dispute_status;
 use web::views::recipient::recipient_id;
+use web::views::refund::refund_status;
 
 /// Records of the charge on a page.
 const RECORDS_A_PAGE: u64 = 20;
@@ -206,9 +208,11 @@ fn decisions(desk: &Desk, visit: &Visit, records: &[(Position, Record)]) -> Resu
     }
     let rows = refunds
         .iter()
-        .map(|refund| (words::REFUND, refund.id, refund.amount, wire_words::refund_status(&refund.decision)))
+        .map(|refund| {
+            (words::REFUND, refund.id, refund.amount, wire_words::refund_status(refund_status(&refund.decision)))
+        })
         .chain(disputes.iter().map(|dispute| {
-            (words::DISPUTE, dispute.id, dispute.amount, wire_words::dispute_status(&dispute.decision))
+            (words::DISPUTE, dispute.id, dispute.amount, wire_words::dispute_status(dispute_status(&dispute.decision)))
         }));
     let rows: Vec<_> = rows.collect();
     let heading = format!("{} · {}", visit.say(words::REFUNDS), visit.say(words::DISPUTES));
@@ -220,7 +224,7 @@ fn decisions(desk: &Desk, visit: &Visit, records: &[(Position, Record)]) -> Resu
                 (show::scrolled(&heading, show::table(visit.language, &heads, html! {
                     @for (kind, id, amount, status) in rows {
                         tr {
-                            td { (visit.say(kind)) " " code { (id.uuid()) } }
+                            td { a href={"/console/queue/" (id.uuid())} { (visit.say(kind)) } " " code { (id.uuid()) } }
                             td { (show::short_moment(visit.language, id.created_at())) }
                             td { (visit.say(status)) }
                             td.amount { (visit.money(amount.0)) }

@@ -24,7 +24,7 @@ use ops::books as ops_books;
 use ops::desk::Desk;
 use ops::entries;
 use ops::operator::Decider;
-use ops::queue::kind_name;
+use ops::queue::QueueFilter;
 use web::body::FormBody;
 use web::credential::Role;
 use web::keyed::KeyedBody;
@@ -72,7 +72,8 @@ async fn screen(desk: &Desk, visit: &Visit) -> Result<Screen, Problem> {
 }
 
 fn waiting(desk: &Desk, visit: &Visit) -> Result<Markup, Problem> {
-    let (_, items) = desk.engine.queue(|item| kind_name(item) == "entry", WAITING_MAX);
+    let entries = QueueFilter { kind: Some("entry"), ..QueueFilter::default() };
+    let items = entries.page(desk, WAITING_MAX).items;
     let mut entries = Vec::new();
     for item in items {
         let entry = OperatorEntry::find(&desk.engine, item.id)?;

@@ -17,6 +17,7 @@ use wire::mask;
 
 use crate::books::balance_table;
 use crate::form::optional;
+use crate::holds;
 use crate::keys::{key_form, revoke_form};
 use crate::page::{Screen, Section, Visit};
 use crate::paging::{self, pager, pager_named, part, part_named};
@@ -33,6 +34,7 @@ use web::credential::Role;
 use web::problem::{Code, Problem};
 use web::reply::query;
 use web::views::charge::charge_filter;
+use web::views::ledger::merchant_profile;
 use web::views::recipient::{open, status_name};
 
 /// Rows on a page.
@@ -77,7 +79,7 @@ fn list_screen(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<Screen, Prob
             @if !rows.is_empty() {
                 (show::scrolled(visit.say(words::MERCHANTS), show::table(visit.language, &heads, html! {
                     @for (group, id, created_at) in rows {
-                        @let profile = show::merchant_profile(&desk.engine, LedgerId::Merchant(group));
+                        @let profile = merchant_profile(&desk.engine, group);
                         tr {
                             td { a href={"/console/merchants/" (id.uuid())} { bdi { (named(&profile.name)) } } }
                             td { (mask::document(&profile.document)) }
@@ -109,7 +111,7 @@ async fn one_screen(desk: &Desk, visit: &Visit, id: &str, parts: &Parts) -> Resu
     visit.sees(Some(group))?;
     let ledger = LedgerId::Merchant(group);
     let row = desk.engine.merchant(group, Clone::clone).ok_or_else(|| Problem::new(Code::NotFound))?;
-    let profile = show::merchant_profile(&desk.engine, ledger);
+    let profile = merchant_profile(&desk.engine, group);
     let accounts = desk.engine.accounts(ledger).await?;
     // The names of these accounts name no other ledger.
     let accounts = accounts.iter().filter(|(account, _)| is_of_the_platform(**account));
@@ -117,6 +119,7 @@ async fn one_screen(desk: &Desk, visit: &Visit, id: &str, parts: &Parts) -> Resu
     let id = row.id.uuid();
     let body = html! {
         section.card aria-label=(visit.say(words::MERCHANT)) {
+            p { (holds::badges(visit, &row.settings)) }
             (show::facts(vec![
                 (visit.say(words::ID), html! { code { (id) } }),
                 (visit.say(words::DOCUMENT), html! { (mask::document(&profile.document)) }),
@@ -138,6 +141,7 @@ async fn one_screen(desk: &Desk, visit: &Visit, id: &str, parts: &Parts) -> Resu
             h2 id="balances" { (visit.say(words::CLAIMS)) }
             (balance_table(visit, accounts))
         }
+        (holds::forms(visit, &id.to_string(), &row.settings))
         (fees(visit, &row.settings.fees))
         (options(visit, &row))
         (recipients(desk, visit, &row, parts)?)

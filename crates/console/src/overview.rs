@@ -17,6 +17,7 @@ use crate::words::{self, Word};
 use ops::desk::Desk;
 use ops::health::readiness;
 use ops::queue;
+use ops::queue_item::kind_name;
 use web::language::Language;
 
 /// The overview. That of one merchant is the merchant's page.
@@ -103,7 +104,7 @@ fn figures(desk: &Desk, language: Language) -> Markup {
         (heading, if is_credit { -net } else { net })
     });
     let now = desk.engine.now();
-    let counts = desk.engine.queue_counts(|item| queue::is_shown(item, now).then(|| queue::kind_name(item)));
+    let counts = desk.engine.queue_counts(|item| queue::is_shown(item, now).then(|| kind_name(item)));
     let total: usize = counts.values().sum();
     let waiting = queue::KINDS.map(|kind| (kind, counts.get(kind).copied().unwrap_or_default()));
     let readiness = readiness(desk);

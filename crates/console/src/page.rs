@@ -25,7 +25,7 @@ use crate::wire_words;
 use crate::words::{self, Word};
 use ops::desk::Desk;
 use ops::operator::Operator;
-use ops::queue::is_shown;
+use ops::queue::QueueFilter;
 use web::credential::Role;
 use web::language::Language;
 use web::problem::{Code, Problem};
@@ -178,8 +178,8 @@ async fn waiting(desk: &Desk, scope: Scope) -> Option<usize> {
     if !desk.engine.has_all() || desk.engine.catch_up().await.is_err() {
         return None;
     }
-    let now = desk.engine.now();
-    Some(desk.engine.queue(|item| is_shown(item, now) && scope.has(item.ledger.group()), 0).0)
+    let filter = QueueFilter { group: scope.group(), ..QueueFilter::default() };
+    Some(filter.page(desk, 0).total)
 }
 
 /// The place of the table that an address asks for as CSV.

@@ -1,8 +1,8 @@
-//! The queue: what waits for a decision, one item with the entries that a decision would book, and
-//! the decision.
+//! The queue: what waits for a decision, and the decision.
 
 use std::sync::Arc;
 
+use actors::engine::WaitingPage;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -10,7 +10,7 @@ use ledger::id::ObjectId;
 use maud::{Markup, html};
 use serde_json::json;
 
-use crate::form::optional;
+use crate::form::centavos;
 use crate::page::{Screen, Section, Visit};
 use crate::paging::{self, pager_named, part};
 use crate::sent_form::PostedForm;
@@ -22,8 +22,9 @@ use ops::desk::Desk;
 use ops::merchants;
 use ops::operator::Decider;
 use ops::other_nodes::{self, Decision};
-use ops::preview::{self, Follows, Steps, Verdict};
-use ops::queue::{KINDS, QueueItem, is_shown, kind_name, view, waiting};
+use ops::preview::{Follows, Verdict};
+use ops::queue::{KINDS, QueueFilter, waiting};
+use ops::queue_item::{QueueItem, is_decided_on, view};
 use ops::rail_items;
 use web::caller::PathId;
 use web::credential::Role;
@@ -34,8 +35,6 @@ use web::session::FormOutcome;
 
 /// Items of the list on a page.
 const ITEMS_A_PAGE: u64 = 50;
-/// Postings of one decision that are shown.
-const POSTINGS_MAX: usize = 60;
 
 /// List of the items that wait, oldest first.
 pub(crate) async fn list(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
@@ -44,30 +43,15 @@ pub(crate) async fn list(State(desk): State<Arc<Desk>>, visit: Visit, parts: Par
 
 fn list_screen(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
     let pairs = query(parts)?;
-    let kind = optional(&pairs, "kind")?.filter(|kind| KINDS.contains(kind));
-    let is_wanted = |item: &_| {
-        is_shown(item, visit.now)
-            && kind.is_none_or(|kind| kind == kind_name(item))
-            && visit.scope.has(item.ledger.group())
-    };
+    let filter = QueueFilter { by_deadline: true, ..QueueFilter::read(desk, &in_centavos(visit, &pairs))? };
     let page = part(&pairs, ITEMS_A_PAGE)?;
-    let through = page.skip().saturating_add(page.per_page);
-    let (total, items) = desk.engine.queue(is_wanted, usize::try_from(through).unwrap_or(usize::MAX));
+    let through = usize::try_from(page.skip().saturating_add(page.per_page)).unwrap_or(usize::MAX);
+    let WaitingPage { items, total, amount } = filter.page(desk, through);
     let items = paging::items(&items, page).iter().map(|item| view(desk, item)).collect::<Result<Vec<_>, _>>()?;
     let body = html! {
-        form.filters {
-            (visit.scope.field())
-            div {
-                label for="kind" { (visit.say(words::KIND)) }
-                select id="kind" name="kind" {
-                    option value="" { (visit.say(words::ALL_KINDS)) }
-                    @for known in KINDS { option value=(known) selected[kind == Some(known)] { (visit.say(kind_word(known))) } }
-                }
-            }
-            button type="submit" { (visit.say(words::SHOW)) }
-        }
+        (filters(visit, &filter, &pairs))
         section.card aria-label=(visit.say(words::QUEUE)) {
-            p { (total) " " (visit.say(words::WAITING_COUNT)) }
+            p { (total) " " (visit.say(words::WAITING_COUNT)) ", " (visit.say(words::SUM_OF_THESE)) " " (visit.money(amount)) }
             @if !items.is_empty() {
                 form action="/console/queue/many" {
                     (show::scrolled(visit.say(words::QUEUE), table(desk, visit, &items)))
@@ -85,10 +69,56 @@ fn list_screen(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<Screen, Prob
     Ok(Screen { section: Section::Queue, title: visit.say(words::QUEUE).to_owned(), body })
 }
 
+/// The parameters as the route of `/ops` takes them: without the empty ones of a form, and amounts
+/// in centavos, which people write in reais.
+fn in_centavos(visit: &Visit, pairs: &[(String, String)]) -> Vec<(String, String)> {
+    let sent = pairs.iter().filter(|(_, value)| !value.is_empty());
+    let sent = sent.map(|(name, value)| match name.as_str() {
+        "amount_from" | "amount_to" => {
+            let amount = centavos(visit.language, value).map(|amount| amount.to_string());
+            (name.clone(), amount.unwrap_or_else(|| value.clone()))
+        }
+        _ => (name.clone(), value.clone()),
+    });
+    sent.collect()
+}
+
+fn filters(visit: &Visit, filter: &QueueFilter, pairs: &[(String, String)]) -> Markup {
+    let sent = |name: &str| pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+    let amounts = [("amount_from", words::AMOUNT_FROM), ("amount_to", words::AMOUNT_TO)];
+    let days = [("from", words::DAY_FROM), ("to", words::DAY_TO)];
+    html! {
+        form.filters {
+            (visit.scope.field())
+            div {
+                label for="kind" { (visit.say(words::KIND)) }
+                select id="kind" name="kind" {
+                    option value="" { (visit.say(words::ALL_KINDS)) }
+                    @for known in KINDS { option value=(known) selected[filter.kind == Some(known)] { (visit.say(kind_word(known))) } }
+                }
+            }
+            @for (name, word) in amounts {
+                div {
+                    label for=(name) { (visit.say(word)) }
+                    input id=(name) name=(name) value=[sent(name)] size="8" inputmode="decimal" autocomplete="off";
+                }
+            }
+            @for (name, word) in days {
+                div {
+                    label for=(name) { (visit.say(word)) }
+                    input id=(name) type="date" name=(name) value=[sent(name)];
+                }
+            }
+            button type="submit" { (visit.say(words::SHOW)) }
+        }
+    }
+}
+
 fn table(desk: &Desk, visit: &Visit, items: &[QueueItem]) -> Markup {
     let choose = visit.may(Role::Decide).then_some(Text(words::CHOOSE));
-    let [kind, when, merchant, name] = [words::KIND, words::WHEN, words::MERCHANT, words::NAME].map(Text);
-    let heads: Vec<_> = choose.into_iter().chain([kind, when, merchant, name, Amount(words::AMOUNT)]).collect();
+    let [kind, when, merchant, name, flags] =
+        [words::KIND, words::WHEN, words::MERCHANT, words::NAME, words::FLAGS].map(Text);
+    let heads: Vec<_> = choose.into_iter().chain([kind, when, merchant, name, flags, Amount(words::AMOUNT)]).collect();
     let rows = html! {
         @for item in items {
             tr {
@@ -99,15 +129,33 @@ fn table(desk: &Desk, visit: &Visit, items: &[QueueItem]) -> Markup {
                         }
                     }
                 }
-                td { a href={"/console/queue/" (item.id)} { (visit.say(item_word(item))) } }
+                td { a href=(page_of(item)) { (visit.say(item_word(item))) } }
                 td { (show::text_moment(visit.language, &item.created_at)) }
                 td { (merchant_link(desk, visit, item.merchant_id.as_deref())) }
                 td { (of_what(visit, item)) }
+                td { (flag_list(visit, item)) }
                 td.amount { @if let Some(amount) = item.amount { (visit.money(amount)) } }
             }
         }
     };
     show::table(visit.language, &heads, rows)
+}
+
+/// The page on which an item is decided.
+fn page_of(item: &QueueItem) -> String {
+    match item.kind {
+        "period" => format!("/console/periods/{}", item.id),
+        _ => format!("/console/queue/{}", item.id),
+    }
+}
+
+/// The flags of an item, and whether it waits for a second operator.
+pub(crate) fn flag_list(visit: &Visit, item: &QueueItem) -> Markup {
+    let is_second = item.status == "waiting_second";
+    html! {
+        @if is_second { span.badge.open { (visit.say(wire_words::waiting_status(item.status))) } " " }
+        @for flag in &item.flags { span.badge.bad { (visit.say(wire_words::flag(flag))) } " " }
+    }
 }
 
 /// A link to a merchant by its name; nothing for the house.
@@ -119,37 +167,8 @@ pub(crate) fn merchant_link(desk: &Desk, visit: &Visit, id: Option<&str>) -> Mar
 }
 
 /// Whether an item is approved or rejected. An outcome that a rail left unknown is settled instead.
-fn is_approved(item: &QueueItem) -> bool {
-    !matches!(item.kind, "payout" | "rail")
-}
-
-/// The form for an outcome that a rail left unknown: two operators say it, one after the other.
-fn settlement(visit: &Visit, item: &QueueItem) -> Markup {
-    let is_own = item.requested_by.as_deref() == Some(visit.operator.name.as_str());
-    html! {
-        section.card aria-labelledby="settle" {
-            h2 id="settle" { (visit.say(words::SETTLE_BY_WORD)) }
-            p { (visit.say(words::SETTLE_WHAT)) }
-            @if is_own { p.warning { (visit.say(words::SECOND_OPERATOR)) } }
-            @if visit.may(Role::Decide) && !is_own {
-                form method="post" action={"/console/queue/" (item.id) "/settle"} {
-                    (visit.form_fields())
-                    label for="outcome" { (visit.say(words::WHAT_BECAME)) }
-                    select id="outcome" name="outcome" required {
-                        option value="" {}
-                        @for (name, word) in [("happened", words::HAPPENED), ("did_not_happen", words::DID_NOT_HAPPEN)] {
-                            option value=(name) selected[item.outcome == Some(name)] { (visit.say(word)) }
-                        }
-                    }
-                    label for="reference" { (visit.say(words::REFERENCE)) }
-                    input id="reference" name="reference" required maxlength="100" autocomplete="off" value=[&item.reference];
-                    label for="reason" { (visit.say(words::NOTES)) }
-                    textarea id="reason" name="reason" rows="2" maxlength="500" required {}
-                    p.actions { button.primary type="submit" { (visit.say(words::SETTLE_BY_WORD)) } }
-                }
-            }
-        }
-    }
+pub(crate) fn is_approved(item: &QueueItem) -> bool {
+    !matches!(item.kind, "payout" | "rail" | "period")
 }
 
 /// Takes an operator's word, as the route of `/ops` does.
@@ -173,6 +192,10 @@ pub(crate) async fn settle(
 fn of_what(visit: &Visit, item: &QueueItem) -> Markup {
     html! {
         bdi { (item.name.as_deref().unwrap_or_default()) }
+        @if item.kind == "period" { (item.id) }
+        @if item.debit.is_none() && let Some(reason) = &item.reason {
+            bdi { (reason) }
+        }
         @if let (Some(debit), Some(credit)) = (&item.debit, &item.credit) {
             (show::breakable(debit)) " → " (show::breakable(credit)) br;
             bdi { (item.reason.as_deref().unwrap_or_default()) } " · "
@@ -204,126 +227,8 @@ pub(crate) fn kind_word(kind: &str) -> Word {
         "dispute" => words::DISPUTE,
         "entry" => words::OPERATOR_ENTRY,
         "rail" => words::RAIL_ITEM,
+        "period" => words::MONTH_CLOSING,
         _ => words::PAYOUT,
-    }
-}
-
-/// One item: what it is, and both decisions with their entries.
-pub(crate) async fn item(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId) -> Response {
-    visit.answer(item_screen(&desk, &visit, &id).await)
-}
-
-async fn item_screen(desk: &Desk, visit: &Visit, id: &str) -> Result<Screen, Problem> {
-    let found = ObjectId::parse(id).and_then(|id| waiting(desk, id));
-    let found = found.ok_or_else(|| Problem::new(Code::NotFound).says(visit.say(words::WAITS_NO_MORE)))?;
-    visit.sees(found.ledger.group())?;
-    let item = view(desk, &found)?;
-    let mut decisions = Vec::new();
-    if is_approved(&item) {
-        for verdict in [Verdict::Approve, Verdict::Reject] {
-            decisions.push((verdict, preview::steps(desk, &found, verdict).await));
-        }
-    }
-    let title = match item.amount {
-        Some(amount) => format!("{} · {}", visit.say(item_word(&item)), visit.money(amount)),
-        None => visit.say(item_word(&item)).to_owned(),
-    };
-    let body = html! {
-        section.card aria-label=(visit.say(words::WHAT)) { (facts(desk, visit, &item)) }
-        @if !is_approved(&item) { (settlement(visit, &item)) }
-        @for (verdict, steps) in &decisions { (decision(desk, visit, &item, *verdict, steps)) }
-    };
-    Ok(Screen { section: Section::Queue, title, body })
-}
-
-fn facts(desk: &Desk, visit: &Visit, item: &QueueItem) -> Markup {
-    let mut pairs = vec![
-        (visit.say(words::ID), html! { code { (item.id) } }),
-        (visit.say(words::MERCHANT), merchant_link(desk, visit, item.merchant_id.as_deref())),
-        (visit.say(words::WHEN), show::text_moment(visit.language, &item.created_at)),
-        (visit.say(words::STATUS), html! { (visit.say(wire_words::waiting_status(item.status))) }),
-    ];
-    if let Some(by) = &item.requested_by {
-        pairs.push((visit.say(words::ASKED_BY), html! { bdi { (by) } }));
-    }
-    let accounts = [(words::DEBIT, &item.debit), (words::CREDIT, &item.credit)];
-    for (word, account) in accounts {
-        pairs.extend(account.as_ref().map(|account| (visit.say(word), show::breakable(account))));
-    }
-    for (word, said) in [(words::NOTES, &item.reason), (words::REFERENCE, &item.reference)] {
-        pairs.extend(said.as_ref().map(|said| (visit.say(word), html! { bdi { (said) } })));
-    }
-    pairs.extend(item.withdrawal.as_ref().map(|id| (visit.say(words::WITHDRAWAL), html! { code { (id) } })));
-    pairs.extend(item.effective_date.as_ref().map(|day| (visit.say(words::TOOK_EFFECT), html! { (day) })));
-    if let Some(name) = &item.name {
-        pairs.push((visit.say(words::NAME), html! { bdi { (name) } }));
-    }
-    if let Some(document) = &item.document {
-        pairs.push((visit.say(words::DOCUMENT), html! { (document) }));
-    }
-    if let Some(review) = item.review {
-        let review = if review == "registration" { words::REVIEW_REGISTRATION } else { words::REVIEW_ACCOUNT };
-        pairs.push((visit.say(words::REVIEW), html! { (visit.say(review)) }));
-    }
-    if let Some(txid) = &item.payment_id {
-        pairs.push((visit.say(words::CHARGE), html! { a href={"/console/charges/" (txid)} { code { (txid) } } }));
-    }
-    pairs.extend(
-        item.approvable_until
-            .as_ref()
-            .map(|until| (visit.say(words::APPROVABLE_UNTIL), show::text_moment(visit.language, until))),
-    );
-    if !item.disputes.is_empty() {
-        pairs.push((visit.say(words::DISPUTE), html! { (visit.say(words::REFUND_WAITS)) }));
-    }
-    if item.exceeds_charge == Some(true) {
-        pairs.push((visit.say(words::NOTES), html! { (visit.say(words::EXCEEDS_CHARGE)) }));
-    }
-    if let Some(recipient) = &item.recipient_id {
-        let link = html! { a href={"/console/recipients/" (recipient)} { code { (recipient) } } };
-        pairs.push((visit.say(words::RECIPIENT), link));
-    }
-    if let Some(account) = &item.destination {
-        pairs.push((visit.say(words::DESTINATION), show::bank_account(account)));
-    }
-    show::facts(pairs)
-}
-
-type PreviewResult = Result<Steps, Problem>;
-
-fn decision(desk: &Desk, visit: &Visit, item: &QueueItem, verdict: Verdict, steps: &PreviewResult) -> Markup {
-    let (name, wants_notes) = (verdict.name(), verdict == Verdict::Reject && item.kind != "dispute");
-    let heading = visit.say(verdict_word(item.kind, verdict));
-    let mut room = POSTINGS_MAX;
-    let is_own = item.requested_by.as_deref() == Some(visit.operator.name.as_str());
-    let needs_another = verdict == Verdict::Approve && is_own;
-    html! {
-        section.card aria-labelledby=(name) {
-            h2 id=(name) { (heading) }
-            @match steps {
-                Err(problem) => p.warning { (show::problem(visit.language, problem)) },
-                Ok(steps) => {
-                    @for (follows, record) in steps {
-                        h3 { (visit.say(follows_word(*follows))) }
-                        (show::entries(&desk.engine, visit.language, &record.entries, &mut room))
-                    }
-                    @if needs_another { p.warning { (visit.say(words::SECOND_OPERATOR)) } }
-                    @if visit.may(Role::Decide) && !needs_another {
-                        form method="post" action={"/console/queue/" (item.id)} {
-                            (visit.form_fields())
-                            input type="hidden" name="kind" value=(item.kind);
-                            input type="hidden" name="version" value=(item.version);
-                            input type="hidden" name="decision" value=(name);
-                            @if wants_notes {
-                                label for={"notes-" (name)} { (visit.say(words::NOTES)) }
-                                textarea id={"notes-" (name)} name="notes" rows="2" maxlength="500" required {}
-                            }
-                            p.actions { button.primary[verdict == Verdict::Approve] type="submit" { (heading) } }
-                        }
-                    }
-                }
-            }
-        }
     }
 }
 
@@ -362,7 +267,11 @@ pub(crate) async fn decide(
         Code::ItemChanged => problem.says(visit.say(words::ITEM_CHANGED)),
         _ => problem,
     });
-    visit.done(decided, "/console/queue", FormOutcome::Decided)
+    let waits = ObjectId::parse(&id).and_then(|id| waiting(&desk, id));
+    match waits.filter(is_decided_on) {
+        Some(_) => visit.done(decided, &format!("/console/queue/{id}"), FormOutcome::ApprovedFirst),
+        None => visit.done(decided, "/console/queue", FormOutcome::Decided),
+    }
 }
 
 /// A decision that an operator takes, as a form has it.

@@ -15,6 +15,7 @@ use crate::anticipations;
 use crate::page::{Screen, Section, Visit};
 use crate::paging::{pager, pager_named, part, part_named};
 use crate::queue::merchant_link;
+use crate::registration;
 use crate::show;
 use crate::show::Head::{Amount, Text};
 use crate::wire_words;
@@ -70,6 +71,7 @@ async fn screen(desk: &Arc<Desk>, visit: &Visit, id: &str, parts: &Parts) -> Res
             (show::facts(pairs))
             p.actions { a.button href={"/console/ledgers/R-" (id.uuid())} { (visit.say(words::LEDGER)) } }
         }
+        (registration::form(desk, visit, &id.uuid().to_string()))
         (money_of(visit, &RecipientBalance::of(&accounts)))
         section.card aria-labelledby="statement" {
             h2 id="statement" { (visit.say(words::STATEMENT)) }

@@ -14,8 +14,9 @@ use axum::routing::{get, post};
 use crate::Console;
 use crate::refused_form::show_again;
 use crate::{
-    assets, audit, books, charge, dispute, endpoint, exports, find, health, house, keys, many, merchants, newest,
-    overview, page, periods, queue, recipients, sandbox, settings, sign_in, trial_balance, webhooks,
+    assets, audit, books, charge, dispute, endpoint, exports, find, health, holds, house, item, keys, many, merchants,
+    newest, overview, page, periods, queue, recipients, registration, sandbox, settings, sign_in, trial_balance,
+    webhooks,
 };
 use web::reading::on_waiting_thread;
 
@@ -45,12 +46,14 @@ pub fn all(console: &Console) -> Router {
         .route("/console/keys/{id}/redeliver", post(endpoint::send_all_again))
         .route("/console/keys/{id}/revoke", post(keys::revoke))
         .route("/console/merchants/{id}", get(merchants::one))
+        .route("/console/merchants/{id}/holds", post(holds::change))
         .route("/console/merchants/{id}/charges", get(merchants::charges))
         .route("/console/merchants/{id}/events", get(webhooks::events))
         .route("/console/recipients/{id}", get(recipients::show))
+        .route("/console/recipients/{id}/reveal", post(registration::reveal))
         .route("/console/queue", get(queue::list))
         .route("/console/queue/many", get(many::confirm).post(many::decide))
-        .route("/console/queue/{id}", get(queue::item).post(queue::decide))
+        .route("/console/queue/{id}", get(item::show).post(queue::decide))
         .route("/console/queue/{id}/settle", post(queue::settle))
         .route("/console/webhooks", get(webhooks::list))
         .route("/console/webhooks/{id}", get(webhooks::event))

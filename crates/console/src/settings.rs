@@ -6,7 +6,6 @@ use std::sync::Arc;
 use actors::engine::MerchantRow;
 use axum::extract::State;
 use axum::response::Response;
-use ledger::id::LedgerId;
 use ledger::money::Rate;
 use maud::{Markup, html};
 use serde_json::{Value, json};
@@ -16,7 +15,6 @@ use crate::keys::admin;
 use crate::merchants::{MDR_BASES, SPLIT_GUARDS};
 use crate::page::{Screen, Section, Visit};
 use crate::sent_form::PostedForm;
-use crate::show;
 use crate::words::{self, Word};
 use ops::desk::Desk;
 use ops::merchants;
@@ -26,6 +24,7 @@ use web::credential::Role;
 use web::idempotency::SentKey;
 use web::problem::{Code, Problem};
 use web::session::FormOutcome;
+use web::views::ledger::merchant_profile;
 
 /// Rates in percent: the name of the field and where the JSON has it.
 const RATES: [(&str, &[&str]); 8] = [
@@ -51,7 +50,7 @@ fn screen(desk: &Desk, visit: &Visit, id: &str) -> Result<Screen, Problem> {
     let group = merchants::find(desk, id)?;
     visit.sees(Some(group))?;
     let row = desk.engine.merchant(group, Clone::clone).ok_or_else(|| Problem::new(Code::NotFound))?;
-    let profile = show::merchant_profile(&desk.engine, LedgerId::Merchant(group));
+    let profile = merchant_profile(&desk.engine, group);
     let body = html! {
         form.card method="post" action={"/console/merchants/" (id) "/change"} {
             (visit.form_fields())

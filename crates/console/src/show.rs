@@ -6,7 +6,6 @@ use actors::engine::Engine;
 use ledger::account::Account;
 use ledger::entry::{Balance, Entry, Posting, Side};
 use ledger::id::{LedgerId, ObjectId};
-use ledger::personal::{MerchantProfile, SealedFor};
 use ledger::time::Timestamp;
 use maud::{Markup, html};
 use wire::timestamp::{PeriodLimit, local};
@@ -15,8 +14,7 @@ use crate::words::{self, Word};
 use web::language::Language;
 use web::problem::Problem;
 use web::reply::time;
-use web::views::ledger::ledger_name;
-use web::views::recipient::{find_recipient, open, recipient_id};
+use web::views::ledger::{ledger_name, owner_name as named_owner};
 use web::views::withdrawal::DestinationView;
 
 /// An amount of centavos: `R$ 1.234,56`, or `R$1,234.56` in English.
@@ -89,25 +87,12 @@ fn clock(language: Language, at: Timestamp) -> String {
 
 /// The name of the owner of a ledger, as people know it.
 pub(crate) fn owner_name(engine: &Engine, language: Language, ledger: LedgerId) -> String {
-    let named = |name: String| if name.is_empty() { "—".to_owned() } else { name };
-    match ledger {
-        LedgerId::Merchant(_) => named(merchant_profile(engine, ledger).name),
-        LedgerId::Recipient(..) => {
-            let found = recipient_id(engine, ledger).and_then(|id| find_recipient(engine, id));
-            named(found.map(|(_, row)| open(engine, &row, row.profiles.current()).name).unwrap_or_default())
-        }
-        LedgerId::Platform(_) => words::PLATFORM.text(language).to_owned(),
-        LedgerId::System => words::THE_SERVICE.text(language).to_owned(),
-    }
-}
-
-/// The profile of the merchant whose group a ledger belongs to; empty when it was erased.
-pub(crate) fn merchant_profile(engine: &Engine, ledger: LedgerId) -> MerchantProfile {
-    let found = ledger.group().and_then(|group| {
-        let sealed = engine.merchant(group, |row| row.profiles.current().cloned()).flatten()?;
-        engine.keyring().open_value(SealedFor::merchant(group), &sealed)
-    });
-    found.unwrap_or_default()
+    let unnamed = match ledger {
+        LedgerId::Merchant(_) | LedgerId::Recipient(..) => "—",
+        LedgerId::Platform(_) => words::PLATFORM.text(language),
+        LedgerId::System => words::THE_SERVICE.text(language),
+    };
+    named_owner(engine, ledger).unwrap_or_else(|| unnamed.to_owned())
 }
 
 /// The id of the merchant whose group a ledger belongs to.

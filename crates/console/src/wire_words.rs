@@ -5,10 +5,8 @@
 //! only texts are held against the description of the interface by a test.
 
 use ledger::charge::ChargeOutcome;
-use ledger::dispute::DisputeDecision;
 use ledger::event::CardRefusal;
 use ledger::fees::PaymentMethod;
-use ledger::refund::RefundDecision;
 use ledger::webhook_events::WebhookEventKind;
 use strum::VariantArray;
 
@@ -18,6 +16,22 @@ use web::views::statement::SplitRecord;
 
 /// The word for a name that has none: what a test fails by.
 pub(crate) const OTHER: Word = word("outro", "other");
+
+/// Flag of an item of the queue.
+pub(crate) fn flag(name: &str) -> Word {
+    match name {
+        "expires_soon" => word("vence em até 7 dias", "expires within 7 days"),
+        "expired" => word("o prazo passou", "its time has passed"),
+        "disputed" => word("há disputa aberta", "a dispute is open"),
+        "exceeds_charge" => word("passa do que restava da cobrança", "passes what was left of the charge"),
+        "rejected_before" => word("já foi recusado antes", "was rejected before"),
+        "foreign_account" => word("conta de outro titular", "account of another holder"),
+        "first_to_account" => word("primeiro saque para esta conta", "first withdrawal to this account"),
+        "account_replaced" => word("outra conta foi cadastrada depois", "another account was registered since"),
+        "returned_before" => word("um saque já voltou", "a withdrawal came back before"),
+        _ => OTHER,
+    }
+}
 
 /// Where a charge stands, in both languages.
 pub(crate) fn charge_status(outcome: &ChargeOutcome) -> Word {
@@ -49,6 +63,12 @@ pub(crate) fn method(method: PaymentMethod) -> Word {
         PaymentMethod::CreditCard => word("cartão de crédito", "credit card"),
         PaymentMethod::DebitCard => word("cartão de débito", "debit card"),
     }
+}
+
+/// A means of payment by its name in the interface.
+pub(crate) fn method_named(name: &str) -> Word {
+    let methods = [PaymentMethod::Pix, PaymentMethod::CreditCard, PaymentMethod::DebitCard];
+    methods.into_iter().find(|method| method.name() == name).map_or(OTHER, method)
 }
 
 /// The scheme of a card, by its name in the interface.
@@ -146,21 +166,23 @@ pub(crate) fn file_kind(name: &str) -> Word {
 }
 
 /// What was decided about a refund.
-pub(crate) fn refund_status(decision: &RefundDecision) -> Word {
-    match decision {
-        RefundDecision::Pending => word("pendente", "pending"),
-        RefundDecision::Approved => word("aprovada", "approved"),
-        RefundDecision::Rejected { .. } => word("recusada", "rejected"),
-        RefundDecision::Failed { .. } => word("não realizada", "failed"),
+pub(crate) fn refund_status(name: &str) -> Word {
+    match name {
+        "pending" => word("pendente", "pending"),
+        "approved" => word("aprovada", "approved"),
+        "rejected" => word("recusada", "rejected"),
+        "failed" => word("não realizada", "failed"),
+        _ => OTHER,
     }
 }
 
 /// What was decided about a dispute.
-pub(crate) fn dispute_status(decision: &DisputeDecision) -> Word {
-    match decision {
-        DisputeDecision::Open => word("aberta", "open"),
-        DisputeDecision::Accepted { .. } => word("aceita", "accepted"),
-        DisputeDecision::Released { .. } => word("liberada", "released"),
+pub(crate) fn dispute_status(name: &str) -> Word {
+    match name {
+        "open" => word("aberta", "open"),
+        "accepted" => word("aceita", "accepted"),
+        "released" => word("liberada", "released"),
+        _ => OTHER,
     }
 }
 

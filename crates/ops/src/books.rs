@@ -462,7 +462,7 @@ fn posting_row(desk: &Desk, ledger: LedgerId, posting: &Posting) -> PostingRow {
     }
 }
 
-fn account_name(desk: &Desk, ledger: LedgerId, account: Account) -> String {
+pub(super) fn account_name(desk: &Desk, ledger: LedgerId, account: Account) -> String {
     account.name(ledger.group().unwrap_or_default(), |ledger| ledger_name(&desk.engine, ledger))
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use actors::engine::Engine;
 use books::export::jobs::ExportJobs;
 use ledger::merchant::DisputeWindows;
+use ledger::money::Centavos;
 use nodes::node::Node;
 use nodes::work_requests::OthersOverHttp;
 use parking_lot::RwLock;
@@ -36,6 +37,9 @@ pub struct Desk {
     pub rate_limits: Option<Arc<RateLimits>>,
     /// Days after a payment in which its charge can be disputed.
     pub disputes: DisputeWindows,
+    /// Amount above which a refund or withdrawal takes two operators, centavos; `None` if one is
+    /// enough.
+    pub second_operator_above: Option<Centavos>,
     /// Last use of each API key.
     pub last_uses: Arc<LastUses>,
     /// Wrong credentials, for throttling.

@@ -13,7 +13,8 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::desk::Desk;
-use crate::queue::{is_decided_on, version_of, view, waiting};
+use crate::queue::waiting;
+use crate::queue_item::{is_decided_on, version_of, view};
 use web::json::{Checker, Raw, or_empty, parse_exact};
 use web::problem::{Code, FieldError, Problem, failed};
 

@@ -28,6 +28,7 @@ use web::json::{Checker, Raw, parse_exact, present};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::{List, Page, PageQuery, created, ok, time};
+use web::views::ledger::merchant_profile;
 
 /// A merchant, as sent. On PATCH, what is absent stays as it is.
 #[derive(Deserialize, ToSchema)]
@@ -165,6 +166,12 @@ pub struct MerchantView {
     split_enabled: bool,
     /// May cash out.
     cashout_enabled: bool,
+    /// True while operators have suspended it: new charges and cashouts are 403
+    /// `merchant_suspended`; what is open goes on.
+    suspended: bool,
+    /// True while operators hold its payouts: cashouts and withdrawals are not paid (403
+    /// `payouts_held`).
+    payouts_held: bool,
     /// Rates and fixed fees of the account.
     fees: FeesBody,
     /// Options of the account.
@@ -271,6 +278,8 @@ impl MerchantView {
             city: Some(profile.city).filter(|city| !city.is_empty()),
             split_enabled: settings.split_enabled,
             cashout_enabled: settings.cashout_enabled,
+            suspended: settings.suspended,
+            payouts_held: settings.payouts_held,
             fees: FeesBody::of(&settings.fees),
             options: OptionsBody::of(&settings.options),
             rate_limits: OwnRateLimits {
@@ -440,7 +449,7 @@ pub async fn change_once(
             )?),
             false => None,
         };
-        let command = MerchantCommand::Change { settings, profile };
+        let command = MerchantCommand::Change { settings, profile, reason: None };
         decided(desk.engine.command(group, command, operator.context(admitted)).await?)
     };
     let changed = key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await?;
@@ -455,11 +464,11 @@ pub fn find(desk: &Desk, id: &str) -> Result<GroupNumber, Problem> {
     if known == Some(true) { Ok(group) } else { Err(Problem::new(Code::NotFound)) }
 }
 
-fn row(desk: &Desk, group: GroupNumber) -> Result<MerchantRow, Problem> {
+pub(super) fn row(desk: &Desk, group: GroupNumber) -> Result<MerchantRow, Problem> {
     desk.engine.merchant(group, Clone::clone).ok_or_else(|| Problem::new(Code::NotFound))
 }
 
-fn view(desk: &Desk, group: GroupNumber) -> Result<MerchantView, Problem> {
+pub(super) fn view(desk: &Desk, group: GroupNumber) -> Result<MerchantView, Problem> {
     let row = row(desk, group)?;
     Ok(MerchantView::new(desk, &row, &row.settings, profile(desk, group, row.profiles.current())))
 }
@@ -472,8 +481,7 @@ pub fn profile(desk: &Desk, group: GroupNumber, sealed: Option<&Sealed>) -> Merc
 
 /// The tax id of a group's merchant; empty when the personal data was erased.
 pub fn tax_id(desk: &Desk, group: GroupNumber) -> String {
-    let sealed = desk.engine.merchant(group, |row| row.profiles.current().cloned()).flatten();
-    profile(desk, group, sealed.as_ref()).document
+    merchant_profile(&desk.engine, group).document
 }
 
 fn check_new(wire: &MerchantRequest<'_>) -> Result<(Settings, MerchantProfile), Problem> {
@@ -552,6 +560,7 @@ fn read_settings(check: &mut Checker, wire: &MerchantRequest<'_>, standing: Sett
         options: options?,
         card_requests_per_minute: card,
         other_requests_per_minute: other,
+        ..standing
     })
 }
 

@@ -21,7 +21,7 @@ use wire::timestamp::{begin_of, day_of};
 
 use crate::desk::Desk;
 use crate::operator::{Decider, Operator};
-use crate::queue::kind_name;
+use crate::queue_item::kind_name;
 use crate::reconciliations::KeptResult;
 use crate::uncompared::uncompared;
 use web::caller::PathId;
@@ -261,7 +261,7 @@ fn open_items(
         let name = "charge".to_owned();
         open.push(OpenItem { kind: "unanswered", name, balance: None, count: Some(unanswered) });
     }
-    let waiting = engine.queue_counts(|item| (item.id.created_at() < end).then(|| kind_name(item)));
+    let waiting = engine.queue_counts(|item| (item.since() < end).then(|| kind_name(item)));
     let mut counted: Vec<_> =
         waiting.into_iter().map(|(name, count)| ("waiting", name.to_owned(), count as u64)).collect();
     let last_over = day_of(begin_of(day_of(engine.now().0)) - 1);

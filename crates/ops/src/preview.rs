@@ -1,14 +1,17 @@
 //! Preview of a decision on something that waits: the entries that it would book, from the same
 //! command and the same `decide` as the decision. Nothing is stored.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actors::engine::{WaitingItem, WaitingKind};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
+use ledger::account::Account;
 use ledger::asked_entry::{EntryCommand, Ruling};
-use ledger::event::PayoutBank;
+use ledger::entry::Balance;
+use ledger::event::{Event, PayoutBank};
 use ledger::house::HouseCommand;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
@@ -21,17 +24,20 @@ use ledger::write_off::WriteOffCommand;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::books::{EntryView, entries_view};
+use crate::books::{EntryView, account_name, entries_view};
 use crate::desk::Desk;
 use crate::disputes::{kind_named, opening};
+use crate::merchant_holds::refuse_held_payout;
 use crate::operator::Operator;
-use crate::queue::{kind_name, version_of, waiting};
+use crate::queue::waiting;
+use crate::queue_item::{kind_name, version_of};
 use web::caller::PathId;
 use web::json::Checker;
 use web::problem::{Code, Problem};
 use web::reply::{number, ok, only, query, single};
 use web::views::charge::paid_charge;
 use web::views::house_entry::OperatorEntry;
+use web::views::ledger::{ledger_name, owner_name};
 
 /// What a decision would book.
 #[derive(Debug, Serialize, ToSchema)]
@@ -47,6 +53,68 @@ pub struct DecisionPreview {
     version: u32,
     /// What is booked, in order. One step, or two when money leaves afterwards.
     steps: Vec<PreviewStep>,
+    /// The balances of the merchant and of recipients that all steps change.
+    balances: Vec<ChangedBalance>,
+    /// The commission that goes back to the merchant, centavos; refunds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 150)]
+    commission_returned: Option<i64>,
+}
+
+/// Balance of an account before and after a decision, debits minus credits, centavos.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ChangedBalance {
+    /// `M-…` or `R-…`.
+    #[schema(example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
+    ledger: String,
+    /// The name of the merchant or recipient; empty when it was erased.
+    #[schema(example = "Padaria Sol")]
+    pub owner: String,
+    /// The account's full name.
+    #[schema(example = "Assets:Platform:Available")]
+    pub account: String,
+    /// Balance as it is now.
+    #[schema(value_type = i64, example = 8_850)]
+    pub before: i128,
+    /// Balance after the decision.
+    #[schema(value_type = i64, example = 5_850)]
+    pub after: i128,
+}
+
+/// The balances of merchants' and recipients' assets and liabilities that Records change.
+pub fn changed_balances(desk: &Desk, steps: &Steps) -> Vec<ChangedBalance> {
+    let mut changes: BTreeMap<(LedgerId, Account), Balance> = BTreeMap::new();
+    for entry in steps.iter().flat_map(|(_, record)| &record.entries) {
+        let is_of_owner = matches!(entry.ledger(), LedgerId::Merchant(_) | LedgerId::Recipient(..));
+        for posting in entry.postings().iter().filter(|_| is_of_owner) {
+            changes.entry((entry.ledger(), posting.account)).or_default().post(posting);
+        }
+    }
+    let is_balance = |account: Account| {
+        let name = account.kind_name();
+        name.starts_with("Assets:") || name.starts_with("Liabilities:")
+    };
+    let changes = changes.into_iter().filter(|((_, account), _)| is_balance(*account));
+    let row = |((ledger, account), change): ((LedgerId, Account), Balance)| {
+        let before = desk.engine.published_accounts(ledger).get(&account).copied().unwrap_or_default().net();
+        ChangedBalance {
+            ledger: ledger_name(&desk.engine, ledger),
+            owner: owner_name(&desk.engine, ledger).unwrap_or_default(),
+            account: account_name(desk, ledger, account),
+            before,
+            after: before + change.net(),
+        }
+    };
+    changes.map(row).collect()
+}
+
+/// The commission that a refund gives back, centavos; `None` of Records that approve none.
+pub fn commission_returned(steps: &Steps) -> Option<i64> {
+    let mut events = steps.iter().flat_map(|(_, record)| &record.events);
+    events.find_map(|event| match event {
+        Event::RefundApproved { commission, .. } => Some(commission.total().0),
+        _ => None,
+    })
 }
 
 /// What opening a dispute would book.
@@ -110,7 +178,7 @@ pub enum Follows {
 /// The entries that a decision on something that waits would book. Nothing is changed.
 #[utoipa::path(get, path = "/ops/queue/{id}/preview", operation_id = "preview_decision",
     params(("id" = String, Path), ("decision" = Option<String>, Query, pattern = "^(approve|reject)$", description = "`approve` when absent. Of a dispute, `approve` accepts it and `reject` releases it.")),
-    responses((status = 200, body = DecisionPreview), (status = 409), (status = 422)))]
+    responses((status = 200, body = DecisionPreview), (status = 403), (status = 409), (status = 422)))]
 pub async fn preview(
     State(desk): State<Arc<Desk>>,
     _: Operator,
@@ -123,12 +191,19 @@ pub async fn preview(
     let verdict = single(&pairs, "decision")?.map_or(Some(Verdict::Approve), Verdict::named);
     let verdict = verdict.or_else(|| check.refuse("decision", "unknown", "decision deve ser approve ou reject"));
     let verdict = check.finish_with(verdict)?;
-    let steps = steps(&desk, &item, verdict).await?.into_iter().map(|(follows, record)| PreviewStep {
-        when: if follows == Follows::Decision { "decision" } else { "transfer" },
-        entries: entries_view(&desk, &record),
-    });
-    let (kind, decision, version) = (kind_name(&item), verdict.name(), version_of(&desk, &item)?);
-    Ok(ok(DecisionPreview { kind, decision, version, steps: steps.collect() }))
+    let records = steps(&desk, &item, verdict).await?;
+    let step = |(follows, record): &(Follows, Record)| PreviewStep {
+        when: if *follows == Follows::Decision { "decision" } else { "transfer" },
+        entries: entries_view(&desk, record),
+    };
+    Ok(ok(DecisionPreview {
+        kind: kind_name(&item),
+        decision: verdict.name(),
+        version: version_of(&desk, &item)?,
+        steps: records.iter().map(step).collect(),
+        balances: changed_balances(&desk, &records),
+        commission_returned: commission_returned(&records),
+    }))
 }
 
 /// The entries that opening a dispute of a charge would book. Nothing is changed.
@@ -159,7 +234,12 @@ pub type Steps = Vec<(Follows, Record)>;
 /// The Records that a decision would write. A transfer that waits for its institution is decided by
 /// nobody: 409.
 pub async fn steps(desk: &Desk, item: &WaitingItem, verdict: Verdict) -> Result<Steps, Problem> {
-    let Some(group) = item.ledger.group() else { return of_entry(desk, item, verdict).await };
+    let Some(group) = item.ledger.group() else {
+        return match item.what {
+            WaitingKind::Period { .. } => Err(Problem::new(Code::NotFound)),
+            _ => of_entry(desk, item, verdict).await,
+        };
+    };
     let (id, notes) = (item.id, String::new());
     let command = match (&item.what, verdict) {
         (WaitingKind::Withdrawal { amount, .. }, _) => return of_withdrawal(desk, item, *amount, verdict).await,
@@ -168,6 +248,7 @@ pub async fn steps(desk: &Desk, item: &WaitingItem, verdict: Verdict) -> Result<
             let detail = "Its rail has not answered; operators settle it (POST /ops/rail-items/{id}/settle).";
             return Err(Problem::new(Code::StateConflict).detail(detail));
         }
+        (WaitingKind::Period { .. }, _) => return Err(Problem::new(Code::NotFound)),
         (WaitingKind::Recipient | WaitingKind::BankAccount, Verdict::Approve) => {
             MerchantCommand::ApproveRecipient { id }
         }
@@ -243,6 +324,7 @@ async fn of_withdrawal(desk: &Desk, item: &WaitingItem, amount: Centavos, verdic
     let id = item.id;
     let commands = match verdict {
         Verdict::Approve => {
+            refuse_held_payout(desk, desk.engine.ids().group(id))?;
             let bank = desk.engine.pays_withdrawal_from(amount).unwrap_or(PayoutBank::Settlement);
             let outcome = TransferOutcome::Taken { transfer_id: String::new(), bank };
             vec![

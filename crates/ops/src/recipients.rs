@@ -1,20 +1,26 @@
-//! One recipient of any merchant.
+//! One recipient of any merchant, and its registration unmasked.
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
-use ledger::id::ObjectId;
+use ledger::id::{LedgerId, ObjectId};
+use ledger::merchant::MerchantCommand;
+use ledger::personal::RecipientProfile;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::desk::Desk;
 use crate::operator::Operator;
+use web::body::JsonBody;
 use web::caller::PathId;
+use web::idempotency::{KeyScope, KeyedResult, SentKey, decided};
+use web::json::parse_unread_exact;
 use web::problem::{Code, Problem};
 use web::reply::{ok, only, query};
-use web::views::recipient::{RecipientView, find_recipient, view_with};
+use web::views::recipient::{RecipientView, find_recipient, open, view_with};
+use web::views::registration::Registration;
 
 /// A recipient, and whose it is.
 #[derive(Debug, Serialize, ToSchema)]
@@ -44,4 +50,42 @@ pub async fn get(
     let merchant = desk.engine.merchant_id(desk.engine.ids().group(id))?;
     let recipient = view_with(&desk.engine, &row, &accounts);
     Ok(ok(RecipientOfMerchant { merchant_id: merchant.uuid().to_string(), recipient }))
+}
+
+/// The registration of a recipient, with documents and bank account unmasked. It needs the right
+/// `reveal`, which no role includes (403 `role_not_allowed`), and stands in the audit trail before
+/// it is answered.
+#[utoipa::path(post, path = "/ops/recipients/{id}/reveal", operation_id = "reveal_recipient", params(("id" = String, Path)),
+    responses((status = 200, body = Registration), (status = 404)))]
+pub async fn reveal(
+    State(desk): State<Arc<Desk>>,
+    operator: Operator,
+    PathId(id): PathId,
+    JsonBody { bytes, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    parse_unread_exact(&bytes)?;
+    let shown = revealed(&desk, &operator, &id).await?;
+    shown.answer(|profile| Ok(ok(Registration::of(profile, str::to_owned))))
+}
+
+/// The registration of a recipient; a Record says first that this operator reads it. A key repeats
+/// nothing: each look is a Record of its own.
+pub async fn revealed(desk: &Desk, operator: &Operator, id: &str) -> Result<KeyedResult<RecipientProfile>, Problem> {
+    if !desk.ops_tokens.read().reveals(&operator.name) {
+        let detail = format!("This needs the right reveal, which {} does not have.", operator.name);
+        return Err(Problem::new(Code::RoleNotAllowed).detail(detail));
+    }
+    let not_found = || Problem::new(Code::NotFound);
+    let id = ObjectId::parse(id).ok_or_else(not_found)?;
+    let (_, row) = find_recipient(&desk.engine, id).ok_or_else(not_found)?;
+    let group = desk.engine.ids().group(id);
+    let key = SentKey::none();
+    let key = key.read(&desk.engine, KeyScope::Operators, Some(&id.txid()), b"")?;
+    let profile = || open(&desk.engine, &row, row.profiles.current());
+    let execute = |admitted| async move {
+        let command = MerchantCommand::NoteRegistrationRead { id };
+        decided(desk.engine.command(group, command, operator.context(admitted)).await?)
+    };
+    let noted = key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await?;
+    Ok(noted.map(|()| profile()))
 }

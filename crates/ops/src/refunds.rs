@@ -11,6 +11,7 @@ use ledger::refund::Refund;
 use crate::desk::Desk;
 use crate::item_version::{Approval, IfMatch, on_version, with_item};
 use crate::operator::{Decider, Operator};
+use crate::second_operator::{answer, is_first};
 use crate::sub_recipients::Notes;
 use web::caller::PathId;
 use web::idempotency::{Key, KeyScope, KeyedResult, decided};
@@ -21,10 +22,11 @@ use web::reply::ok;
 use web::views::charge::paid_charge;
 use web::views::refund::RefundView;
 
-/// Approves a refund: the money moves at once, and goes back to the payer.
+/// Approves a refund: the money moves at once, and goes back to the payer. Above the limit of two
+/// operators the first approval is 202 and moves nothing; another operator's is the decision.
 #[utoipa::path(post, path = "/ops/refunds/{id}/approve", operation_id = "approve_refund", params(("id" = String, Path)),
     request_body = Option<Approval>,
-    responses((status = 200, body = RefundView)))]
+    responses((status = 200, body = RefundView), (status = 202, body = RefundView)))]
 pub async fn approve(
     State(desk): State<Arc<Desk>>,
     Decider(operator): Decider,
@@ -33,15 +35,19 @@ pub async fn approve(
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
     let seen = if_match.or_in(&Approval::read(sent.bytes())?)?;
-    let Refund { id, charge, .. } = named(&desk, &id)?;
+    let Refund { id, charge, amount, .. } = named(&desk, &id)?;
     let group = desk.engine.ids().group(id);
     let command = || {
+        if is_first(&desk, &operator, id, amount)? {
+            return Ok(on_version(seen, id, MerchantCommand::AskApproval { id }));
+        }
         let facts = Box::new(paid_charge(&desk.engine, desk.disputes, group, charge)?);
         Ok(on_version(seen, id, MerchantCommand::ApproveRefund { id, facts }))
     };
     let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id.txid()))?;
     let decided = decide(&desk, &operator, id, key, command).await?;
-    decided.answer(|()| Ok(ok(RefundView::of(&desk.engine, &named(&desk, &id.txid())?))))
+    let approved = decided.answer(|()| Ok(ok(RefundView::of(&desk.engine, &named(&desk, &id.txid())?))))?;
+    Ok(answer(&desk, id, approved))
 }
 
 /// Rejects a refund.

@@ -10,7 +10,9 @@ use ledger::withdrawal::Withdrawal;
 
 use crate::desk::Desk;
 use crate::item_version::{Approval, IfMatch, unchanged};
+use crate::merchant_holds::refuse_held_payout;
 use crate::operator::{Decider, Operator};
+use crate::second_operator::{answer, is_first};
 use crate::sub_recipients::Notes;
 use web::caller::PathId;
 use web::idempotency::{KeyScope, decided};
@@ -21,10 +23,11 @@ use web::reply::ok;
 use web::views::withdrawal::ReviewedWithdrawal;
 
 /// Approves a pending withdrawal and sends its money. It reads `pending` until the institution has
-/// taken that.
+/// taken that. Above the limit of two operators the first approval is 202 and sends nothing;
+/// another operator's is the decision. 403 `payouts_held` while the merchant's payouts are held.
 #[utoipa::path(post, path = "/ops/withdrawals/{id}/approve", operation_id = "approve_withdrawal",
     params(("id" = String, Path)), request_body = Option<Approval>,
-    responses((status = 200, body = ReviewedWithdrawal)))]
+    responses((status = 200, body = ReviewedWithdrawal), (status = 202, body = ReviewedWithdrawal)))]
 pub async fn approve(
     State(desk): State<Arc<Desk>>,
     Decider(operator): Decider,
@@ -66,10 +69,17 @@ async fn decide(
     let withdrawal: Withdrawal = find()?;
     let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id.txid()))?;
     let (withdrawal, reason) = (&withdrawal, &reason);
+    if reason.is_none() {
+        refuse_held_payout(desk, desk.engine.ids().group(id))?;
+    }
     let execute = |admitted| async move {
         unchanged(desk, id, seen)?;
         let (recipient, context) = (withdrawal.recipient, operator.context(admitted));
         let Some(notes) = reason else {
+            if is_first(desk, operator, id, withdrawal.amount)? {
+                let command = RecipientCommand::AskApproval { id };
+                return decided(desk.engine.command_recipient(recipient, command, context).await?);
+            }
             let transfer = (id, withdrawal.amount, withdrawal.destination.clone());
             return decided(desk.engine.approve_withdrawal(recipient, transfer, context).await?);
         };
@@ -77,5 +87,6 @@ async fn decide(
         decided(desk.engine.command_recipient(recipient, command, context).await?)
     };
     let decided = key.run(withdrawal.recipient, |_| Ok(()), execute).await?;
-    decided.answer(|()| Ok(ok(ReviewedWithdrawal::of(&desk.engine, &find()?))))
+    let answered = decided.answer(|()| Ok(ok(ReviewedWithdrawal::of(&desk.engine, &find()?))))?;
+    Ok(if reason.is_none() { answer(desk, id, answered) } else { answered })
 }

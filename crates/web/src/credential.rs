@@ -63,7 +63,7 @@ pub enum OpsTokensError {
     Unknown(String),
     /// The roles can't be read.
     #[error(
-        "CENTAVO_OPS_ROLES must be name=role,name=role, each name once; a role is read, decide or admin, with +tax-ids for tax ids in reports"
+        "CENTAVO_OPS_ROLES must be name=role,name=role, each name once; a role is read, decide or admin, with +tax-ids for tax ids in reports and +reveal for registrations unmasked"
     )]
     Roles,
 }
@@ -102,17 +102,36 @@ pub struct Rights {
     pub role: Role,
     /// Whether the operator may read tax ids of merchants in reports. No role includes it.
     pub reads_tax_ids: bool,
+    /// Whether the operator may read registrations of recipients unmasked. No role includes it.
+    pub reveals: bool,
 }
 
 impl Rights {
-    /// As the settings name them: `read`, `decide+tax-ids`.
+    /// As the settings name them: `read`, `decide+tax-ids+reveal`.
     pub fn name(self) -> String {
-        format!("{}{}", self.role.name(), if self.reads_tax_ids { TAX_IDS_RIGHT } else { "" })
+        let right = |name: &str, has_it: bool| if has_it { format!("+{name}") } else { String::new() };
+        format!("{}{}{}", self.role.name(), right("tax-ids", self.reads_tax_ids), right("reveal", self.reveals))
+    }
+
+    /// The rights of a name; `None` if it has an unknown role or right, or a right twice.
+    fn named(name: &str) -> Option<Self> {
+        let mut parts = name.trim().split('+');
+        let role = parts.next()?;
+        let role = [Role::Read, Role::Decide, Role::Admin].into_iter().find(|known| known.name() == role)?;
+        let mut rights = Self { role, ..Self::default() };
+        for right in parts {
+            let has_it = match right {
+                "tax-ids" => &mut rights.reads_tax_ids,
+                "reveal" => &mut rights.reveals,
+                _ => return None,
+            };
+            if std::mem::replace(has_it, true) {
+                return None;
+            }
+        }
+        Some(rights)
     }
 }
-
-/// What a role in the settings ends in when it has the right.
-const TAX_IDS_RIGHT: &str = "+tax-ids";
 
 impl OpsRoles {
     /// Each name with its rights, in the order of the text.
@@ -128,15 +147,12 @@ impl FromStr for OpsRoles {
         let mut roles: Vec<(String, Rights)> = Vec::new();
         for item in text.split(',').map(str::trim) {
             let (name, role) = item.split_once('=').ok_or(OpsTokensError::Roles)?;
-            let role = role.trim();
-            let (role, reads_tax_ids) = role.strip_suffix(TAX_IDS_RIGHT).map_or((role, false), |role| (role, true));
-            let known = [Role::Read, Role::Decide, Role::Admin].into_iter();
-            let role = known.into_iter().find(|known| known.name() == role).ok_or(OpsTokensError::Roles)?;
+            let rights = Rights::named(role).ok_or(OpsTokensError::Roles)?;
             let name = visible(name.trim()).ok_or(OpsTokensError::Roles)?;
             if roles.iter().any(|(known, _)| known == name) {
                 return Err(OpsTokensError::Roles);
             }
-            roles.push((name.to_owned(), Rights { role, reads_tax_ids }));
+            roles.push((name.to_owned(), rights));
         }
         Ok(Self(roles))
     }
@@ -210,9 +226,16 @@ impl OpsTokens {
 
     /// Whether the operator of this name may read tax ids of merchants in reports.
     pub fn reads_tax_ids(&self, name: &str) -> bool {
-        self.0
-            .iter()
-            .any(|operator| operator.name == name && operator.rights.is_some_and(|rights| rights.reads_tax_ids))
+        self.rights_of(name).any(|rights| rights.reads_tax_ids)
+    }
+
+    /// Whether the operator of this name may read registrations of recipients unmasked.
+    pub fn reveals(&self, name: &str) -> bool {
+        self.rights_of(name).any(|rights| rights.reveals)
+    }
+
+    fn rights_of(&self, name: &str) -> impl Iterator<Item = Rights> {
+        self.0.iter().filter(move |operator| operator.name == name).filter_map(|operator| operator.rights)
     }
 
     /// The names of the operators, in the order of the text.

@@ -55,6 +55,14 @@ pub enum KeyedResult<T> {
 }
 
 impl<T> KeyedResult<T> {
+    /// The same with another outcome.
+    pub fn map<U>(self, of: impl FnOnce(T) -> U) -> KeyedResult<U> {
+        match self {
+            Self::Executed(outcome, at) => KeyedResult::Executed(of(outcome), at),
+            Self::Replayed(outcome, at) => KeyedResult::Replayed(of(outcome), at),
+        }
+    }
+
     /// What came of the request.
     pub fn outcome(&self) -> &T {
         match self {

@@ -53,6 +53,10 @@ pub enum Code {
     CardDeclined,
     /// The account is not enabled for cashout.
     CashoutNotEnabled,
+    /// Operators suspended the merchant.
+    MerchantSuspended,
+    /// Operators hold the payouts of the merchant and its recipients.
+    PayoutsHeld,
     /// The operator's role is too small for this.
     RoleNotAllowed,
     /// A form of the console that no page of this session sent.
@@ -206,6 +210,8 @@ impl Code {
             Code::Unauthorized => row(S::UNAUTHORIZED, "Unauthorized", "Credencial ausente ou inválida"),
             Code::CardDeclined => row(S::PAYMENT_REQUIRED, "Card declined", "Transação recusada"),
             Code::CashoutNotEnabled => row(S::FORBIDDEN, "Cashout not enabled", "Conta sem acesso a cashout"),
+            Code::MerchantSuspended => row(S::FORBIDDEN, "Merchant suspended", "Conta suspensa"),
+            Code::PayoutsHeld => row(S::FORBIDDEN, "Payouts are held", "Saídas de dinheiro retidas"),
             Code::RoleNotAllowed => row(S::FORBIDDEN, "Role not allowed", "Seu papel não permite esta operação"),
             Code::FormRefused => row(S::FORBIDDEN, "Form refused", "Formulário recusado"),
             Code::NotFound => row(S::NOT_FOUND, "Not found", "Recurso não encontrado"),

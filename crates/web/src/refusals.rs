@@ -64,14 +64,15 @@ fn of_reference(entry: ObjectId) -> Problem {
     Problem::new(Code::ReferenceRepeated).errors(vec![error]).member("entry_id", entry.uuid().to_string())
 }
 
+/// The amount is wrong.
+fn of_amount(code: Code, message: String) -> Problem {
+    let error = FieldError { field: "amount".to_owned(), code: code.row().code, message: message.clone().into() };
+    Problem::new(code).message(message).errors(vec![error])
+}
+
 impl From<Rejection> for Problem {
     fn from(rejection: Rejection) -> Self {
         let detail = rejection.to_string();
-        let of_amount = |code: Code, message: String| {
-            let error =
-                FieldError { field: "amount".to_owned(), code: code.row().code, message: message.clone().into() };
-            Problem::new(code).message(message).errors(vec![error])
-        };
         let problem = match rejection {
             Rejection::SplitNotEnabled => Problem::new(Code::SplitNotEnabled),
             Rejection::SplitRecipientNotFound { index } => of_split(Code::RecipientNotFound, index),
@@ -102,6 +103,8 @@ impl From<Rejection> for Problem {
             Rejection::AnticipationAfterDue { index } => of_anticipated(Code::AnticipationAfterDue, index),
             Rejection::AnticipationFeeDiffers { fee } => of_fee(fee),
             Rejection::ChargeNotPending => Problem::new(Code::ChargeNotPending),
+            Rejection::MerchantSuspended => Problem::new(Code::MerchantSuspended),
+            Rejection::PayoutsHeld => Problem::new(Code::PayoutsHeld),
             Rejection::CashoutNotEnabled => Problem::new(Code::CashoutNotEnabled),
             Rejection::CashoutBelowMinimum { minimum } => {
                 let message = format!("Valor abaixo do mínimo de {minimum} centavos");

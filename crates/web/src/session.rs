@@ -58,6 +58,8 @@ const ADDRESSES_MAX: usize = 10_000;
 pub enum FormOutcome {
     /// A decision was taken.
     Decided,
+    /// The first of two operators approved.
+    ApprovedFirst,
     /// A merchant was changed.
     MerchantChanged,
     /// An entry of the house ledger was asked for.

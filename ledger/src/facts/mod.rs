@@ -42,10 +42,10 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
             to.personal(SealedFor::merchant);
             to.audited(|| AuditedFact::of("create", "merchant", *id));
         }
-        Event::MerchantChanged { .. } => {
+        Event::MerchantChanged { reason, .. } => {
             to.personal(SealedFor::merchant);
             let (action, kind, subject) = ("change", "merchant", AuditSubject::Merchant);
-            to.audited(|| AuditedFact { action, kind, subject, notes: None });
+            to.audited(|| AuditedFact { action, kind, subject, notes: reason.clone() });
         }
         Event::ApiKeyCreated { id, .. } => to.audited(|| AuditedFact::of("create", "api_key", *id)),
         Event::ApiKeyRevoked { id } => to.audited(|| AuditedFact::of("revoke", "api_key", *id)),
@@ -57,6 +57,12 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::PersonalDataRead { what } => {
             let (action, kind, subject) = ("read", "tax_ids", AuditSubject::Report);
             to.audited(|| AuditedFact { action, kind, subject, notes: Some(what.clone()) });
+        }
+        Event::RegistrationRead { number } => recipient::registration_read(to, *number),
+        Event::ApprovalAsked { id, is_refund } => {
+            to.about(*id);
+            let kind = if *is_refund { "refund" } else { "withdrawal" };
+            to.audited(|| AuditedFact::of("request", kind, *id));
         }
         Event::RecipientApproved { number } => recipient::approved(to, *number),
         Event::RecipientRejected { number, notes } => recipient::rejected(to, *number, notes),
@@ -290,6 +296,10 @@ impl Event {
             Self::BankAccountApproved { .. } => ["Conta bancária aprovada", "Bank account approved"],
             Self::BankAccountRejected { .. } => ["Conta bancária recusada", "Bank account rejected"],
             Self::ClockMoved { .. } => ["Relógio do sandbox adiantado", "Sandbox clock moved"],
+            Self::RegistrationRead { .. } => ["Cadastro lido sem máscara", "Registration read unmasked"],
+            Self::ApprovalAsked { .. } => {
+                ["Aprovada por um operador, falta outro", "Approved by one operator, another one must too"]
+            }
             Self::PersonalDataRead { .. } => ["Documentos de lojistas lidos", "Tax ids of merchants read"],
             Self::PlanCreated { .. } => ["Plano criado", "Plan created"],
             Self::PlanDisabled { .. } => ["Plano desativado", "Plan disabled"],

@@ -36,6 +36,11 @@ pub(super) fn bank_account_rejected(to: &mut impl Facets, number: RecipientNumbe
     audited(to, "reject", "bank_account", number, Some(notes));
 }
 
+/// An operator read the registration in the clear.
+pub(super) fn registration_read(to: &mut impl Facets, number: RecipientNumber) {
+    audited(to, "read", "recipient", number, None);
+}
+
 fn emit(to: &mut impl Facets, kind: WebhookEventKind, number: RecipientNumber) {
     to.webhook_events(|outbox| outbox.emit(kind, WebhookObject::Recipient(number)));
 }

@@ -139,6 +139,12 @@ impl MerchantState {
 
     /// The fee of a cashout that may be created now.
     fn cashout_fee(&self, amount: Centavos) -> Result<Centavos, Rejection> {
+        if self.settings.suspended {
+            return Err(Rejection::MerchantSuspended);
+        }
+        if self.settings.payouts_held {
+            return Err(Rejection::PayoutsHeld);
+        }
         if !self.settings.cashout_enabled {
             return Err(Rejection::CashoutNotEnabled);
         }

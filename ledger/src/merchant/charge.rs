@@ -99,6 +99,9 @@ impl MerchantState {
         requests: &[SplitRequest],
         ids: &IdKey,
     ) -> Result<Terms, Rejection> {
+        if self.settings.suspended {
+            return Err(Rejection::MerchantSuspended);
+        }
         if !requests.is_empty() && !self.settings.split_enabled {
             return Err(Rejection::SplitNotEnabled);
         }

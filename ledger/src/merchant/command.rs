@@ -47,6 +47,18 @@ pub enum MerchantCommand {
         settings: Settings,
         /// The new profile.
         profile: Option<Sealed>,
+        /// Why, if the operator says so.
+        reason: Option<String>,
+    },
+    /// Note that an operator reads the registration of a recipient in the clear.
+    NoteRegistrationRead {
+        /// The recipient.
+        id: ObjectId,
+    },
+    /// Approve a refund as the first of two operators.
+    AskApproval {
+        /// The refund.
+        id: ObjectId,
     },
     /// Make an API key.
     CreateApiKey {

@@ -122,7 +122,9 @@ impl MerchantState {
         }
         match command {
             Command::Open { id, settings, profile } => self.open(id, settings, profile),
-            Command::Change { settings, profile } => Ok(Self::change(settings, profile)),
+            Command::Change { settings, profile, reason } => Ok(self.change(settings, profile, reason)),
+            Command::NoteRegistrationRead { id } => self.note_registration_read(id, ids),
+            Command::AskApproval { id } => self.ask_refund_approval(id),
             Command::CreateApiKey { id, digest, webhook_url, webhook_secret } => {
                 Ok(Self::create_api_key(id, digest, webhook_url, webhook_secret))
             }
@@ -303,7 +305,7 @@ impl MerchantState {
     fn apply(&mut self, event: &Event, record: &Record) {
         match event {
             Event::MerchantOpened { id, settings } => self.apply_opening(*id, *settings, record),
-            Event::MerchantChanged { settings } => self.apply_change(*settings, record),
+            Event::MerchantChanged { settings, .. } => self.apply_change(*settings, record),
             Event::ApiKeyCreated { id, digest, webhook_url, webhook_secret } => {
                 self.keys.create(*id, *digest, webhook_url.as_deref(), webhook_secret);
             }
@@ -375,6 +377,8 @@ impl MerchantState {
             | Event::CashoutReturned { .. }
             | Event::ClockMoved { .. }
             | Event::PersonalDataRead { .. }
+            | Event::RegistrationRead { .. }
+            | Event::ApprovalAsked { .. }
             | Event::AcquirerBatchBooked { .. }
             | Event::AcquirerUnexplained { .. }
             | Event::AcquirerFileSent { .. }

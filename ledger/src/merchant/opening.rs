@@ -36,8 +36,9 @@ impl MerchantState {
         Ok(Decision { events: vec![Event::MerchantOpened { id, settings }], personal: Some(profile) })
     }
 
-    pub(super) fn change(settings: Settings, profile: Option<Sealed>) -> Decision {
-        Decision { events: vec![Event::MerchantChanged { settings }], personal: profile }
+    pub(super) fn change(&self, settings: Settings, profile: Option<Sealed>, reason: Option<String>) -> Decision {
+        let changed = Event::MerchantChanged { settings, before: Some(self.settings), reason };
+        Decision { events: vec![changed], personal: profile }
     }
 
     pub(super) fn apply_opening(&mut self, id: ObjectId, settings: Settings, record: &Record) {

@@ -236,6 +236,13 @@ impl MerchantState {
         Ok(Decision { events, personal: None })
     }
 
+    pub(super) fn ask_refund_approval(&self, id: ObjectId) -> Result<Decision, Rejection> {
+        match self.adjustments.open(id) {
+            Some(Open::Refund { .. }) => Ok(Decision::of(Event::ApprovalAsked { id, is_refund: true })),
+            _ => Err(Rejection::RefundAlreadyDecided),
+        }
+    }
+
     pub(super) fn reject_refund(&self, id: ObjectId, notes: String) -> Result<Decision, Rejection> {
         let Some(Open::Refund { charge, amount, .. }) = self.adjustments.open(id) else {
             return Err(Rejection::RefundAlreadyDecided);

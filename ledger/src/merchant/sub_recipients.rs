@@ -161,6 +161,11 @@ impl MerchantState {
         }))
     }
 
+    pub(super) fn note_registration_read(&self, id: ObjectId, ids: &IdKey) -> Result<Decision, Rejection> {
+        let (number, _) = self.find_recipient(id, ids).ok_or(Rejection::RecipientNotFound)?;
+        Ok(Decision::of(Event::RegistrationRead { number }))
+    }
+
     /// The version of the profile of a recipient that waits for a decision.
     pub(super) fn undecided_version(&self, id: ObjectId, ids: &IdKey) -> Option<u32> {
         self.undecided_recipient(id, ids).ok()?;

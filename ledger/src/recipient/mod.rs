@@ -74,6 +74,11 @@ pub enum RecipientCommand {
         /// The institution that sends it; none in a sandbox.
         rail: Option<RailName>,
     },
+    /// An administrator approves the pending withdrawal as the first of two.
+    AskApproval {
+        /// Id of the withdrawal.
+        id: ObjectId,
+    },
     /// An administrator rejects the pending withdrawal.
     RejectWithdrawal {
         /// Id of the withdrawal.
@@ -249,6 +254,10 @@ impl RecipientState {
             RecipientCommand::ApproveWithdrawal { id, rail } => {
                 self.undecided(id)?;
                 Ok(Decision::of(Event::WithdrawalApproved { id, rail }))
+            }
+            RecipientCommand::AskApproval { id } => {
+                self.undecided(id)?;
+                Ok(Decision::of(Event::ApprovalAsked { id, is_refund: false }))
             }
             RecipientCommand::RejectWithdrawal { id, notes } => Ok(self.rejected(self.undecided(id)?, notes)),
             RecipientCommand::TryWithdrawal { id } => self.try_withdrawal(id),

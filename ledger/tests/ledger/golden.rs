@@ -286,7 +286,26 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             "merchant-opened",
             with_person(by_operator(one(merchant, Event::MerchantOpened { id: id(1), settings: settings_changed() }))),
         ),
-        ("merchant-changed", by_operator(one(merchant, Event::MerchantChanged { settings: Settings::default() }))),
+        (
+            "merchant-changed",
+            by_operator(one(
+                merchant,
+                Event::MerchantChanged { settings: Settings::default(), before: None, reason: None },
+            )),
+        ),
+        (
+            "merchant-suspended",
+            by_operator(one(
+                merchant,
+                Event::MerchantChanged {
+                    settings: Settings { suspended: true, payouts_held: true, ..Settings::default() },
+                    before: Some(Settings::default()),
+                    reason: Some("fraude".to_owned()),
+                },
+            )),
+        ),
+        ("registration-read", by_operator(one(merchant, Event::RegistrationRead { number }))),
+        ("approval-asked", by_operator(one(merchant, Event::ApprovalAsked { id: id(5), is_refund: true }))),
         (
             "api-key-created",
             one(

@@ -301,6 +301,7 @@ fn every_event_of_a_merchant_has_its_lesson() {
         [
             "AcquirerBatchBooked",
             "AcquirerFileSent",
+            "ApprovalAsked",
             "ClockMoved",
             "MerchantOpened",
             "PayerNotRepaid",
@@ -308,7 +309,8 @@ fn every_event_of_a_merchant_has_its_lesson() {
             "PixRegistered",
             "RailTried",
             "RailWordAsked",
-            "RailWordGiven"
+            "RailWordGiven",
+            "RegistrationRead"
         ],
         "these are no merchant's, or open every other lesson"
     );

@@ -455,9 +455,11 @@ impl World {
             }
             ("set", [key, value]) => {
                 self.settings = changed(self.settings, key, value);
-                MerchantCommand::Change { settings: self.settings, profile: None }
+                MerchantCommand::Change { settings: self.settings, profile: None, reason: None }
             }
-            ("profile", [text]) => MerchantCommand::Change { settings: self.settings, profile: Some(sealed(text)) },
+            ("profile", [text]) => {
+                MerchantCommand::Change { settings: self.settings, profile: Some(sealed(text)), reason: None }
+            }
             ("make-key", [name]) => MerchantCommand::CreateApiKey {
                 id: self.name(name),
                 digest: [7; 32],

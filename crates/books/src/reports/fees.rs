@@ -80,7 +80,7 @@ impl Fees {
     /// Follows settings and pending charges: a charge has the rates of its opening.
     fn follow(&mut self, group: GroupNumber, event: &Event, before: Option<&OpeningBooks>) -> io::Result<()> {
         match event {
-            Event::MerchantOpened { settings, .. } | Event::MerchantChanged { settings } => {
+            Event::MerchantOpened { settings, .. } | Event::MerchantChanged { settings, .. } => {
                 self.settings.insert(group, *settings);
             }
             Event::ChargeOpened { charge, .. } => {

@@ -344,7 +344,7 @@ impl Changes {
             }
             let Some(group) = record.owner.group() else { continue };
             match event {
-                Event::MerchantOpened { settings, .. } | Event::MerchantChanged { settings } => {
+                Event::MerchantOpened { settings, .. } | Event::MerchantChanged { settings, .. } => {
                     for (part, numbers) in (0..).zip(SettingsPart::rows(settings)) {
                         self.put(RowKey::settings(group, sequence, part), numbers);
                     }

@@ -279,7 +279,7 @@ fn carried(group: u32, ordinal: u64, kind: u8, at: Timestamp) -> Record {
     };
     let (owner, event) = match kind {
         _ if ordinal == 1 => (owner, Event::MerchantOpened { id: ObjectId(u128::MAX - u128::from(group)), settings }),
-        0 => (owner, Event::MerchantChanged { settings }),
+        0 => (owner, Event::MerchantChanged { settings, before: None, reason: None }),
         1 => (
             owner,
             Event::RecipientRegistered {
@@ -316,7 +316,7 @@ fn expected(store: &Part, through: u64) -> Carried {
                 ids.insert(merchant, *id);
                 settings.insert((group, sequence), (Sequence(sequence), *of));
             }
-            Event::MerchantChanged { settings: of } => {
+            Event::MerchantChanged { settings: of, .. } => {
                 settings.insert((group, sequence), (Sequence(sequence), *of));
             }
             Event::RecipientRegistered { number, id, .. } => {

@@ -59,6 +59,7 @@ const LATE_SPLITS: u8 = 19;
 pub(super) const SEALED: u8 = 20;
 pub(super) const VALUES: u8 = 21;
 pub(super) const TXIDS: u8 = 22;
+const REGISTRATION: u8 = 31;
 
 impl IndexKey {
     /// Sequences of the Records that a ledger's owner decided; the n-th is its Record of ordinal n.
@@ -130,6 +131,11 @@ impl IndexKey {
         Self::of_ledger(WITHDRAWALS, recipient)
     }
 
+    /// Sequences of the Records about a recipient's registration and bank account.
+    pub fn registration(recipient: LedgerId) -> Self {
+        Self::of_ledger(REGISTRATION, recipient)
+    }
+
     /// Sequences of the Records that end the acquirer's batches.
     pub fn batches() -> Self {
         Self::of_ledger(BATCHES, LedgerId::System)
@@ -199,7 +205,7 @@ impl IndexKey {
     /// True for keys that few Records have, which are looked up in every run and stand in the Bloom
     /// filters.
     pub(super) fn is_rare(self) -> bool {
-        matches!(self.kind, OBJECT | KEY | SUBSCRIPTION_CHARGES | LATE_SPLITS)
+        matches!(self.kind, OBJECT | KEY | SUBSCRIPTION_CHARGES | LATE_SPLITS | REGISTRATION)
     }
 
     /// True for values that were sealed, which do not follow from the Records alone.
@@ -313,6 +319,9 @@ pub(super) fn occurrences(sequence: u64, record: &Record, mut post: impl FnMut(I
             Event::SubscriptionBilled { id, .. } => post(IndexKey::subscription_charges(*id), sequence),
             _ => {}
         }
+        if let Some(number) = registered(event) {
+            post(IndexKey::registration(LedgerId::Recipient(group, number)), sequence);
+        }
         let (list, ordinal, method) = match event {
             Event::ChargeOpened { terms, .. } => (ChargeList::Opened, record.ordinal, terms.method),
             Event::CardCaptured { terms, opened, .. } | Event::PixPaid { terms, opened, .. } => {
@@ -338,6 +347,22 @@ pub(super) fn occurrences(sequence: u64, record: &Record, mut post: impl FnMut(I
             }
             _ => {}
         }
+    }
+}
+
+/// The recipient whose registration or bank account an event is about.
+fn registered(event: &Event) -> Option<RecipientNumber> {
+    match event {
+        Event::RecipientRegistered { number, .. }
+        | Event::RecipientRegisteredAgain { number, .. }
+        | Event::RecipientChanged { number, .. }
+        | Event::RecipientSubmitted { number }
+        | Event::RecipientApproved { number }
+        | Event::RecipientRejected { number, .. }
+        | Event::BankAccountChanged { number, .. }
+        | Event::BankAccountApproved { number }
+        | Event::BankAccountRejected { number, .. } => Some(*number),
+        _ => None,
     }
 }
 

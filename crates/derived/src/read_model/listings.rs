@@ -227,6 +227,11 @@ impl ReadModel {
         self.index().since(IndexKey::object(id), id.created_at())
     }
 
+    /// The Records about the registration and bank account of a recipient, oldest first.
+    pub fn registration(&self, recipient: LedgerId, since: Timestamp) -> Result<Vec<Sequence>, LoadError> {
+        self.index().since(IndexKey::registration(recipient), since)
+    }
+
     /// The Records that make a ledger's state, in order: its own from `own`, and those of others
     /// that change it from `foreign`. A foreign Record that is no more than a credit comes with
     /// that credit.

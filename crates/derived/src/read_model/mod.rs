@@ -45,7 +45,7 @@ pub use crate::index::FOLLOWED_MAX;
 pub use listings::{
     ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent, Listing,
 };
-pub use operator_queue::{WaitingItem, WaitingKind};
+pub use operator_queue::{WaitingItem, WaitingKind, WaitingPage};
 pub use pages::{StoredPage, stored_pages};
 pub use registry::FileBatches;
 pub use rows::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
@@ -516,16 +516,20 @@ impl ReadModel {
         self.registry.read().drafts.iter().take(most).copied().collect()
     }
 
-    /// How many of the things that wait for an operator are wanted, and the oldest `most` of those.
-    pub fn waiting(&self, is_wanted: impl Fn(&WaitingItem) -> bool, most: usize) -> (usize, Vec<WaitingItem>) {
-        let registry = self.registry.read();
-        let mut oldest = Vec::new();
-        let wanted = registry.waiting.iter().filter(is_wanted).inspect(|item| {
-            if oldest.len() < most {
-                oldest.push(item.clone());
-            }
-        });
-        (wanted.count(), oldest)
+    /// The first `most` of those things that wait for an operator and are wanted, by rank and then
+    /// by age.
+    pub fn waiting<R: Ord>(
+        &self,
+        is_wanted: impl Fn(&WaitingItem) -> bool,
+        rank: impl Fn(&WaitingItem) -> R,
+        most: usize,
+    ) -> WaitingPage {
+        self.registry.read().waiting.page(is_wanted, rank, most)
+    }
+
+    /// The thing of an id that waits for an operator.
+    pub fn waiting_item(&self, id: ObjectId) -> Option<WaitingItem> {
+        self.registry.read().waiting.find(id)
     }
 
     /// How many of the things that wait for an operator are of each kind; none for what does not

@@ -4,14 +4,15 @@
 //! `concerns_registry`. It needs nothing else here: an item belongs to the ledger of its event, and
 //! is stored with that ledger's page.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use ledger::event::{DisputeCase, Event, ReturnEntry};
 use ledger::id::{LedgerId, ObjectId};
 use ledger::money::Centavos;
+use ledger::period::period_id;
 use ledger::personal::Sealed;
 use ledger::record::Record;
-use ledger::time::Timestamp;
+use ledger::time::{Month, Timestamp};
 use minicbor::{Decode, Encode};
 
 /// Decision that an operator has to make. The numbers are part of the pages' format.
@@ -97,6 +98,16 @@ pub enum WaitingKind {
         #[n(1)]
         amount: Centavos,
     },
+    /// A month is to be closed by another operator than the one who asked for it.
+    #[n(8)]
+    Period {
+        /// The month.
+        #[n(0)]
+        month: Month,
+        /// When that was asked for.
+        #[n(1)]
+        since: Timestamp,
+    },
 }
 
 impl WaitingKind {
@@ -122,6 +133,62 @@ pub struct WaitingItem {
     pub ledger: LedgerId,
     /// The decision to make.
     pub what: WaitingKind,
+}
+
+impl WaitingItem {
+    /// How much it is about, where it is about money.
+    pub fn amount(&self) -> Option<Centavos> {
+        match &self.what {
+            WaitingKind::Recipient | WaitingKind::BankAccount | WaitingKind::Period { .. } => None,
+            WaitingKind::Withdrawal { amount, .. }
+            | WaitingKind::Refund { amount, .. }
+            | WaitingKind::Dispute { amount, .. }
+            | WaitingKind::Payout { amount, .. }
+            | WaitingKind::HouseEntry { amount }
+            | WaitingKind::Rail { amount, .. } => Some(*amount),
+        }
+    }
+
+    /// When it was asked for.
+    pub fn since(&self) -> Timestamp {
+        match &self.what {
+            WaitingKind::Period { since, .. } => *since,
+            _ => self.id.created_at(),
+        }
+    }
+
+    /// Until when it can be decided on as it was asked for.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        match &self.what {
+            WaitingKind::Refund { until, .. } => *until,
+            WaitingKind::Dispute { case, .. } => case.as_ref()?.due_at,
+            _ => None,
+        }
+    }
+}
+
+/// Some of the items that wait for an operator.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WaitingPage {
+    /// The first of them.
+    pub items: Vec<WaitingItem>,
+    /// How many there are.
+    pub total: usize,
+    /// Sum of the amounts of all of them, centavos.
+    pub amount: i128,
+}
+
+impl WaitingPage {
+    /// Puts the items of another page among these, by rank and then by age, and leaves the first
+    /// `most`.
+    pub fn merge<R: Ord>(&mut self, other: Self, rank: impl Fn(&WaitingItem) -> R, most: usize) {
+        self.total += other.total;
+        self.amount += other.amount;
+        self.items.extend(other.items);
+        // An id begins with the time of its making.
+        self.items.sort_by_key(|item| (rank(item), item.id));
+        self.items.truncate(most);
+    }
 }
 
 /// Items that wait for an operator, oldest first.
@@ -202,8 +269,26 @@ impl WaitingSet {
                 | Event::ClawbackWrittenOff { id, .. },
                 _,
             ) => self.remove(about, *id),
+            _ => self.count_month(event, about, record),
+        }
+    }
+
+    /// Counts an event of the closing of a month.
+    fn count_month(&mut self, event: &Event, about: LedgerId, record: &Record) {
+        match event {
+            Event::PeriodCloseRequested { month } => {
+                self.put(about, period_id(*month), WaitingKind::Period { month: *month, since: record.effective_at });
+            }
+            Event::PeriodClosed { month, .. } => self.close_months(about, *month),
             _ => {}
         }
+    }
+
+    /// A month is closed, and all before it are.
+    fn close_months(&mut self, ledger: LedgerId, through: Month) {
+        let is_closed = |what: &WaitingKind| matches!(what, WaitingKind::Period { month, .. } if *month <= through);
+        let closed: Vec<_> = self.range(ledger).filter(|(_, what)| is_closed(what)).map(|(id, _)| *id).collect();
+        closed.into_iter().for_each(|id| self.remove(ledger, id));
     }
 
     /// The open disputes of a charge of this ledger.
@@ -238,11 +323,39 @@ impl WaitingSet {
         self.range(ledger).map(|(id, what)| (*id, what.clone()))
     }
 
+    /// The first `most` of those that are wanted, by rank and then by age.
+    pub(super) fn page<R: Ord>(
+        &self,
+        is_wanted: impl Fn(&WaitingItem) -> bool,
+        rank: impl Fn(&WaitingItem) -> R,
+        most: usize,
+    ) -> WaitingPage {
+        let mut page = WaitingPage::default();
+        let mut first = BinaryHeap::new();
+        for item in self.iter().filter(is_wanted) {
+            page.total += 1;
+            page.amount += item.amount().map_or(0, |amount| i128::from(amount.0));
+            first.push((rank(&item), item.id, item.ledger));
+            if first.len() > most {
+                first.pop();
+            }
+        }
+        let first = first.into_sorted_vec().into_iter();
+        page.items = first.filter_map(|(_, id, ledger)| self.item(ledger, id)).collect();
+        page
+    }
+
+    fn item(&self, ledger: LedgerId, id: ObjectId) -> Option<WaitingItem> {
+        Some(WaitingItem { id, ledger, what: self.by_ledger.get(&(ledger, id))?.clone() })
+    }
+
+    /// The item of an id.
+    pub(super) fn find(&self, id: ObjectId) -> Option<WaitingItem> {
+        self.item(*self.in_order.get(&id)?, id)
+    }
+
     /// Everything, oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = WaitingItem> {
-        self.in_order.iter().filter_map(|(id, ledger)| {
-            let what = self.by_ledger.get(&(*ledger, *id))?.clone();
-            Some(WaitingItem { id: *id, ledger: *ledger, what })
-        })
+        self.in_order.iter().filter_map(|(id, ledger)| self.item(*ledger, *id))
     }
 }

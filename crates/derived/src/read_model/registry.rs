@@ -138,7 +138,7 @@ impl Registry {
 /// Counts an event about a merchant that is open; gives the recipient that it is about.
 fn count_merchant<'a>(merchant: &'a mut MerchantRow, event: &Event, record: &Record) -> Option<&'a RecipientRow> {
     let (number, status) = match event {
-        Event::MerchantChanged { settings } => {
+        Event::MerchantChanged { settings, .. } => {
             merchant.settings = *settings;
             merchant.profiles.count(record);
             return None;
@@ -213,6 +213,7 @@ pub(super) fn concerns_registry(event: &Event) -> bool {
             | Event::PersonalDataRead { .. }
             | Event::AcquirerBatchBooked { .. }
             | Event::AcquirerFileSent { .. }
+            | Event::PeriodCloseRequested { .. }
             | Event::PeriodClosed { .. }
             | Event::WithdrawalRequested { .. }
             | Event::WithdrawalApproved { .. }

@@ -15,7 +15,7 @@ use crate::reply::time;
 pub struct DisputeView {
     /// The dispute's id.
     #[schema(format = "uuid")]
-    id: String,
+    pub id: String,
     /// The charge: its txid.
     payment_id: String,
     /// `chargeback` or `med`.
@@ -23,7 +23,7 @@ pub struct DisputeView {
     kind: &'static str,
     /// What is disputed, centavos.
     #[schema(example = 3000)]
-    amount: i64,
+    pub amount: i64,
     /// True when it passes what refunds and other disputes had left of the charge: to be contested.
     exceeds_charge: bool,
     /// The part that passes it, centavos; where one does.
@@ -36,10 +36,10 @@ pub struct DisputeView {
     accepted_amount: Option<i64>,
     /// `open`, `accepted` (the money went back to the payer) or `released` (the seller keeps it).
     #[schema(pattern = "^(open|accepted|released)$")]
-    status: &'static str,
+    pub status: &'static str,
     /// Why, as the payer's bank says; null when the personal data was erased.
     #[schema(required, example = "Compra não reconhecida")]
-    reason: Option<String>,
+    pub reason: Option<String>,
     /// The rail's id of the case; absent from a dispute that an operator opened.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "MED-2026-118")]
@@ -49,10 +49,19 @@ pub struct DisputeView {
     #[schema(nullable = false, format = "date-time")]
     due_at: Option<String>,
     /// When it was opened.
-    created_at: String,
+    pub created_at: String,
     /// When it was accepted or released.
     #[schema(required)]
     decided_at: Option<String>,
+}
+
+/// The status of a dispute, as the wire says it.
+pub fn dispute_status(decision: &DisputeDecision) -> &'static str {
+    match decision {
+        DisputeDecision::Open => "open",
+        DisputeDecision::Accepted { .. } => "accepted",
+        DisputeDecision::Released { .. } => "released",
+    }
 }
 
 impl DisputeView {
@@ -74,11 +83,7 @@ impl DisputeView {
                 DisputeDecision::Accepted { amount, .. } => Some(amount.0),
                 DisputeDecision::Open | DisputeDecision::Released { .. } => None,
             },
-            status: match dispute.decision {
-                DisputeDecision::Open => "open",
-                DisputeDecision::Accepted { .. } => "accepted",
-                DisputeDecision::Released { .. } => "released",
-            },
+            status: dispute_status(&dispute.decision),
             reason: reason.map(|FreeText { text }| text),
             case_id: dispute.case.as_ref().map(|case| case.id.clone()),
             due_at: dispute.case.as_ref().and_then(|case| case.due_at).map(time),

@@ -1,10 +1,11 @@
-//! Outside names of ledgers: `M-…`, `R-…`, `P-…` and `P-house`.
+//! Outside names of ledgers, `M-…`, `R-…`, `P-…` and `P-house`, and the names of their owners.
 
 use actors::engine::Engine;
 use derived::names::HOUSE;
-use ledger::id::{LedgerId, ObjectId};
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::personal::{MerchantProfile, SealedFor};
 
-use crate::views::recipient::recipient_id;
+use crate::views::recipient::{find_recipient, open, recipient_id};
 
 /// The outside name of a ledger.
 pub fn ledger_name(engine: &Engine, ledger: LedgerId) -> String {
@@ -16,4 +17,25 @@ pub fn ledger_name(engine: &Engine, ledger: LedgerId) -> String {
         LedgerId::Recipient(..) => format!("R-{}", uuid(recipient_id(engine, ledger))),
         LedgerId::System => HOUSE.to_owned(),
     }
+}
+
+/// The profile of a group's merchant; empty when it was erased.
+pub fn merchant_profile(engine: &Engine, group: GroupNumber) -> MerchantProfile {
+    let sealed = engine.merchant(group, |row| row.profiles.current().cloned()).flatten();
+    let profile = sealed.and_then(|sealed| engine.keyring().open_value(SealedFor::merchant(group), &sealed));
+    profile.unwrap_or_default()
+}
+
+/// The name of the merchant or recipient whose ledger it is; `None` of the platform's and the
+/// house's ledgers, and where the personal data was erased.
+pub fn owner_name(engine: &Engine, ledger: LedgerId) -> Option<String> {
+    let name = match ledger {
+        LedgerId::Merchant(group) => merchant_profile(engine, group).name,
+        LedgerId::Recipient(..) => {
+            let (_, row) = find_recipient(engine, recipient_id(engine, ledger)?)?;
+            open(engine, &row, row.profiles.current()).name
+        }
+        LedgerId::Platform(_) | LedgerId::System => return None,
+    };
+    Some(name).filter(|name| !name.is_empty())
 }

@@ -15,21 +15,21 @@ use crate::views::charge::SplitView;
 pub struct RefundView {
     /// The refund's id.
     #[schema(format = "uuid")]
-    id: String,
+    pub id: String,
     /// The charge: its txid.
     payment_id: String,
     /// Amount of the refund, centavos.
     #[schema(example = 3000)]
-    amount: i64,
+    pub amount: i64,
     /// `pending`, `approved`, `rejected` or `failed`: approved, and refused by the rail.
     #[schema(pattern = "^(pending|approved|rejected|failed)$")]
-    status: &'static str,
+    pub status: &'static str,
     /// When it was asked for.
-    created_at: String,
+    pub created_at: String,
     /// Why, as the merchant said; where it said so.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "Produto devolvido")]
-    reason: Option<String>,
+    pub reason: Option<String>,
     /// What it takes back of recipients' splits; where it does.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     splits: Vec<SplitView>,

@@ -96,12 +96,13 @@ impl DestinationView {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReviewedWithdrawal {
     #[serde(flatten)]
-    withdrawal: WithdrawalView,
+    /// As its merchant reads it.
+    pub withdrawal: WithdrawalView,
     /// The recipient whose money it is.
     #[schema(format = "uuid")]
     recipient_id: String,
     /// What of it was anticipated, and when that can be sent.
-    settlements: Vec<SettlementView>,
+    pub settlements: Vec<SettlementView>,
     /// The API key that asked for it; null where none did.
     #[schema(required, format = "uuid")]
     api_key_id: Option<String>,
@@ -117,10 +118,10 @@ pub struct ReviewedWithdrawal {
 pub struct SettlementView {
     /// Day on which it can be sent (`YYYY-MM-DD`, Sao Paulo).
     #[schema(format = "date", example = "2026-07-08")]
-    settlement_date: String,
+    pub settlement_date: String,
     /// After the fee, centavos.
     #[schema(example = 1952)]
-    amount_cents: i64,
+    pub amount_cents: i64,
 }
 
 impl WithdrawalView {

@@ -1,0 +1,220 @@
+//! Page of one item of the queue: what its decider should know, both decisions with the entries
+//! that they would book, and the decisions that were taken.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use ledger::house::HOUSE_GROUP;
+use ledger::id::ObjectId;
+use maud::{Markup, html};
+
+use crate::item_context;
+use crate::page::{Screen, Section, Visit};
+use crate::queue::{flag_list, follows_word, item_word, kind_word, merchant_link, verdict_word};
+use crate::registration;
+use crate::show;
+use crate::show::Head::{Amount, Text};
+use crate::wire_words;
+use crate::words;
+use ops::desk::Desk;
+use ops::item_details;
+use ops::preview::{self, ChangedBalance, Steps, Verdict};
+use ops::queue::waiting;
+use ops::queue_item::{QueueItem, is_decided_on};
+use web::caller::PathId;
+use web::credential::Role;
+use web::problem::{Code, Problem};
+
+/// Postings of one decision that are shown.
+const POSTINGS_MAX: usize = 60;
+
+/// The page of an item.
+pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId) -> Response {
+    visit.answer(screen(&desk, &visit, &id).await)
+}
+
+async fn screen(desk: &Desk, visit: &Visit, id: &str) -> Result<Screen, Problem> {
+    let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let details = item_details::details(desk, id)?;
+    visit.sees(Some(desk.engine.ids().group(id)).filter(|group| *group != HOUSE_GROUP))?;
+    let mut previews = Vec::new();
+    if let Some(found) = waiting(desk, id).filter(is_decided_on) {
+        for verdict in [Verdict::Approve, Verdict::Reject] {
+            previews.push((verdict, preview::steps(desk, &found, verdict).await));
+        }
+    }
+    let amount = details.item.as_ref().and_then(|item| item.amount);
+    let kind = details.item.as_ref().map_or_else(|| kind_word(details.kind), item_word);
+    let title = match amount {
+        Some(amount) => format!("{} · {}", visit.say(kind), visit.money(amount)),
+        None => visit.say(kind).to_owned(),
+    };
+    let body = html! {
+        @match &details.item {
+            Some(item) => section.card aria-label=(visit.say(words::WHAT)) { (facts(desk, visit, item)) },
+            None => p.card role="status" { (visit.say(words::WAITS_NO_MORE)) }
+        }
+        @if details.kind == "recipient" { (registration::form(desk, visit, &details.id)) }
+        (item_context::shown(desk, visit, &details))
+        @if let Some(item) = &details.item {
+            @if matches!(item.kind, "payout" | "rail") { (settlement(visit, item)) }
+            @for (verdict, steps) in &previews { (decision(desk, visit, item, *verdict, steps)) }
+        }
+        (item_context::decisions(desk, visit, &details))
+    };
+    Ok(Screen { section: Section::Queue, title, body })
+}
+
+fn facts(desk: &Desk, visit: &Visit, item: &QueueItem) -> Markup {
+    let mut pairs = vec![
+        (visit.say(words::ID), html! { code { (item.id) } }),
+        (visit.say(words::MERCHANT), merchant_link(desk, visit, item.merchant_id.as_deref())),
+        (visit.say(words::WHEN), show::text_moment(visit.language, &item.created_at)),
+        (visit.say(words::STATUS), html! { (visit.say(wire_words::waiting_status(item.status))) }),
+    ];
+    if !item.flags.is_empty() || item.status == "waiting_second" {
+        pairs.push((visit.say(words::FLAGS), flag_list(visit, item)));
+    }
+    if let Some(by) = &item.requested_by {
+        pairs.push((visit.say(words::ASKED_BY), html! { bdi { (by) } }));
+    }
+    let accounts = [(words::DEBIT, &item.debit), (words::CREDIT, &item.credit)];
+    for (word, account) in accounts {
+        pairs.extend(account.as_ref().map(|account| (visit.say(word), show::breakable(account))));
+    }
+    let reason = if item.kind == "refund" { words::CHARGE_REASON } else { words::NOTES };
+    for (word, said) in [(reason, &item.reason), (words::REFERENCE, &item.reference)] {
+        pairs.extend(said.as_ref().map(|said| (visit.say(word), html! { bdi { (said) } })));
+    }
+    pairs.extend(item.withdrawal.as_ref().map(|id| (visit.say(words::WITHDRAWAL), html! { code { (id) } })));
+    pairs.extend(item.effective_date.as_ref().map(|day| (visit.say(words::TOOK_EFFECT), html! { (day) })));
+    if let Some(name) = item.name.as_ref().filter(|_| item.kind == "recipient") {
+        let link = html! { a href={"/console/recipients/" (item.id)} { bdi { (name) } } };
+        pairs.push((visit.say(words::NAME), link));
+    }
+    if let Some(document) = &item.document {
+        pairs.push((visit.say(words::DOCUMENT), html! { (document) }));
+    }
+    if let Some(review) = item.review {
+        let review = if review == "registration" { words::REVIEW_REGISTRATION } else { words::REVIEW_ACCOUNT };
+        pairs.push((visit.say(words::REVIEW), html! { (visit.say(review)) }));
+    }
+    if let Some(txid) = &item.payment_id {
+        pairs.push((visit.say(words::CHARGE), html! { a href={"/console/charges/" (txid)} { code { (txid) } } }));
+    }
+    pairs.extend(
+        item.approvable_until
+            .as_ref()
+            .map(|until| (visit.say(words::APPROVABLE_UNTIL), show::text_moment(visit.language, until))),
+    );
+    if !item.disputes.is_empty() {
+        pairs.push((visit.say(words::DISPUTE), html! { (visit.say(words::REFUND_WAITS)) }));
+    }
+    let due = item.due_at.as_ref();
+    pairs.extend(due.map(|at| (visit.say(words::ANSWER_UNTIL), show::text_moment(visit.language, at))));
+    pairs.extend(item.case_id.as_ref().map(|id| (visit.say(words::CASE), html! { code { (id) } })));
+    if item.exceeds_charge == Some(true) {
+        pairs.push((visit.say(words::NOTES), html! { (visit.say(words::EXCEEDS_CHARGE)) }));
+    }
+    if let Some(recipient) = &item.recipient_id {
+        let name = item.name.as_deref().unwrap_or_default();
+        let link = html! { a href={"/console/recipients/" (recipient)} { bdi { (name) } " " code { (recipient) } } };
+        pairs.push((visit.say(words::RECIPIENT), link));
+    }
+    if let Some(account) = &item.destination {
+        pairs.push((visit.say(words::DESTINATION), show::bank_account(account)));
+    }
+    show::facts(pairs)
+}
+
+/// The balances that a decision changes, and the commission that goes back.
+fn changes(visit: &Visit, balances: &[ChangedBalance], commission: Option<i64>) -> Markup {
+    let heads = [Text(words::OWNER), Text(words::ACCOUNT), Amount(words::BEFORE), Amount(words::AFTER)];
+    html! {
+        @if let Some(commission) = commission {
+            p { (visit.say(words::COMMISSION_BACK)) ": " (visit.money(commission)) }
+        }
+        @if !balances.is_empty() {
+            h3 { (visit.say(words::BALANCES_AFTER)) }
+            (show::scrolled(visit.say(words::BALANCES_AFTER), show::table(visit.language, &heads, html! {
+                @for balance in balances {
+                    tr {
+                        td { bdi { (balance.owner) } }
+                        td { (show::breakable(&balance.account)) }
+                        td.amount { (visit.money(balance.before)) }
+                        td.amount { (visit.money(balance.after)) }
+                    }
+                }
+            })))
+        }
+    }
+}
+
+type PreviewResult = Result<Steps, Problem>;
+
+fn decision(desk: &Desk, visit: &Visit, item: &QueueItem, verdict: Verdict, steps: &PreviewResult) -> Markup {
+    let (name, wants_notes) = (verdict.name(), verdict == Verdict::Reject && item.kind != "dispute");
+    let heading = visit.say(verdict_word(item.kind, verdict));
+    let mut room = POSTINGS_MAX;
+    let is_own = item.requested_by.as_deref() == Some(visit.operator.name.as_str());
+    let needs_another = verdict == Verdict::Approve && is_own;
+    html! {
+        section.card aria-labelledby=(name) {
+            h2 id=(name) { (heading) }
+            @match steps {
+                Err(problem) => p.warning { (show::problem(visit.language, problem)) },
+                Ok(steps) => {
+                    @for (follows, record) in steps {
+                        h3 { (visit.say(follows_word(*follows))) }
+                        (show::entries(&desk.engine, visit.language, &record.entries, &mut room))
+                    }
+                    (changes(visit, &preview::changed_balances(desk, steps), preview::commission_returned(steps)))
+                    @if needs_another { p.warning { (visit.say(words::SECOND_OPERATOR)) } }
+                    @if visit.may(Role::Decide) && !needs_another {
+                        form method="post" action={"/console/queue/" (item.id)} {
+                            (visit.form_fields())
+                            input type="hidden" name="kind" value=(item.kind);
+                            input type="hidden" name="version" value=(item.version);
+                            input type="hidden" name="decision" value=(name);
+                            @if wants_notes {
+                                label for={"notes-" (name)} { (visit.say(words::NOTES)) }
+                                textarea id={"notes-" (name)} name="notes" rows="2" maxlength="500" required {}
+                            }
+                            p.actions { button.primary[verdict == Verdict::Approve] type="submit" { (heading) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The form for an outcome that a rail left unknown: two operators say it, one after the other.
+fn settlement(visit: &Visit, item: &QueueItem) -> Markup {
+    let is_own = item.requested_by.as_deref() == Some(visit.operator.name.as_str());
+    html! {
+        section.card aria-labelledby="settle" {
+            h2 id="settle" { (visit.say(words::SETTLE_BY_WORD)) }
+            p { (visit.say(words::SETTLE_WHAT)) }
+            @if is_own { p.warning { (visit.say(words::SECOND_OPERATOR)) } }
+            @if visit.may(Role::Decide) && !is_own {
+                form method="post" action={"/console/queue/" (item.id) "/settle"} {
+                    (visit.form_fields())
+                    label for="outcome" { (visit.say(words::WHAT_BECAME)) }
+                    select id="outcome" name="outcome" required {
+                        option value="" {}
+                        @for (name, word) in [("happened", words::HAPPENED), ("did_not_happen", words::DID_NOT_HAPPEN)] {
+                            option value=(name) selected[item.outcome == Some(name)] { (visit.say(word)) }
+                        }
+                    }
+                    label for="reference" { (visit.say(words::REFERENCE)) }
+                    input id="reference" name="reference" required maxlength="100" autocomplete="off" value=[&item.reference];
+                    label for="reason" { (visit.say(words::NOTES)) }
+                    textarea id="reason" name="reason" rows="2" maxlength="500" required {}
+                    p.actions { button.primary type="submit" { (visit.say(words::SETTLE_BY_WORD)) } }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! What stands beside an item of the queue: its charge with refunds and disputes, its withdrawal
+//! and the others of the recipient, and the decisions that were taken on it.
+
+use ledger::id::ObjectId;
+use maud::{Markup, html};
+use store::cut::Position;
+use store::{Partition, Sequence};
+
+use crate::page::Visit;
+use crate::records::record_link;
+use crate::show;
+use crate::show::Head::{Amount, Text};
+use crate::wire_words;
+use crate::words;
+use ops::desk::Desk;
+use ops::item_details::{ItemDetails, TakenDecision};
+use web::views::charge::ChargeView;
+use web::views::ledger::owner_name;
+use web::views::recipient::find_recipient;
+use web::views::withdrawal::{ReviewedWithdrawal, WithdrawalView};
+
+/// Postings of one decision that are shown.
+const POSTINGS_MAX: usize = 60;
+
+/// The charge or the withdrawal of an item.
+pub(crate) fn shown(desk: &Desk, visit: &Visit, details: &ItemDetails) -> Markup {
+    html! {
+        @if let Some(charge) = &details.charge {
+            section.card aria-labelledby="charge" {
+                h2 id="charge" { (visit.say(words::CHARGE)) }
+                (of_charge(desk, visit, charge))
+                (adjustments(visit, details))
+            }
+        }
+        @if let Some(withdrawal) = &details.withdrawal {
+            section.card aria-labelledby="withdrawal" {
+                h2 id="withdrawal" { (visit.say(words::WITHDRAWAL)) }
+                (of_withdrawal(visit, withdrawal, details.account_since.as_deref()))
+                @if !details.other_withdrawals.is_empty() {
+                    h3 { (visit.say(words::OTHER_WITHDRAWALS)) }
+                    (others(visit, &details.other_withdrawals))
+                }
+            }
+        }
+    }
+}
+
+fn of_charge(desk: &Desk, visit: &Visit, charge: &ChargeView) -> Markup {
+    let moment = |at: &str| show::text_moment(visit.language, at);
+    let mut pairs = vec![
+        ("txid", html! { a href={"/console/charges/" (charge.txid)} { code { (charge.txid) } } }),
+        (visit.say(words::AMOUNT), html! { (visit.money(charge.amount)) }),
+        (visit.say(words::METHOD), html! { (visit.say(wire_words::method_named(charge.payment_method))) }),
+        (visit.say(words::PAYER), html! { bdi { (charge.payer.name) } " " span.dim { (charge.payer.document) } }),
+        (visit.say(words::CREATED), moment(&charge.created_at)),
+    ];
+    pairs.extend(charge.paid_at.as_deref().map(|at| (visit.say(words::PAID_AT), moment(at))));
+    if charge.refunded_amount > 0 {
+        pairs.push((visit.say(words::REFUNDED), html! { (visit.money(charge.refunded_amount)) }));
+    }
+    if !charge.splits.is_empty() {
+        let name = |id: &str| {
+            let found = ObjectId::parse(id).and_then(|id| find_recipient(&desk.engine, id));
+            found.and_then(|(ledger, _)| owner_name(&desk.engine, ledger)).unwrap_or_else(|| "—".to_owned())
+        };
+        let splits = html! {
+            @for split in &charge.splits {
+                a href={"/console/recipients/" (split.sub_recipient_id)} { bdi { (name(&split.sub_recipient_id)) } }
+                " " (visit.money(split.amount)) br;
+            }
+        };
+        pairs.push((visit.say(words::SPLITS_OF), splits));
+    }
+    show::facts(pairs)
+}
+
+/// The refunds and disputes of the charge.
+fn adjustments(visit: &Visit, details: &ItemDetails) -> Markup {
+    let refunds = details.refunds.iter().map(|refund| {
+        let status = wire_words::refund_status(refund.status);
+        (words::REFUND, &refund.id, &refund.created_at, status, refund.amount, refund.reason.as_deref())
+    });
+    let disputes = details.disputes.iter().map(|dispute| {
+        let status = wire_words::dispute_status(dispute.status);
+        (words::DISPUTE, &dispute.id, &dispute.created_at, status, dispute.amount, dispute.reason.as_deref())
+    });
+    let rows: Vec<_> = refunds.chain(disputes).collect();
+    let heading = format!("{} · {}", visit.say(words::REFUNDS), visit.say(words::DISPUTES));
+    let heads = [Text(words::KIND), Text(words::WHEN), Text(words::STATUS), Text(words::NOTES), Amount(words::AMOUNT)];
+    html! {
+        @if rows.len() > 1 {
+            h3 { (heading) }
+            (show::scrolled(&heading, show::table(visit.language, &heads, html! {
+                @for (kind, id, at, status, amount, reason) in rows {
+                    tr {
+                        td { a href={"/console/queue/" (id)} { (visit.say(kind)) } }
+                        td { (show::text_moment(visit.language, at)) }
+                        td { (visit.say(status)) }
+                        td { bdi { (reason.unwrap_or_default()) } }
+                        td.amount { (visit.money(amount)) }
+                    }
+                }
+            })))
+        }
+    }
+}
+
+fn of_withdrawal(visit: &Visit, reviewed: &ReviewedWithdrawal, since: Option<&str>) -> Markup {
+    let withdrawal = &reviewed.withdrawal;
+    let mut pairs = vec![
+        (visit.say(words::AMOUNT), html! { (visit.money(withdrawal.amount_cents)) }),
+        (visit.say(words::STATUS), html! { (visit.say(wire_words::withdrawal_status(withdrawal.status))) }),
+    ];
+    if let Some(account) = &withdrawal.destination {
+        pairs.push((visit.say(words::DESTINATION), show::bank_account(account)));
+    }
+    pairs.extend(since.map(|at| (visit.say(words::ACCOUNT_SINCE), show::text_moment(visit.language, at))));
+    if !reviewed.settlements.is_empty() {
+        let parts = html! {
+            @for part in &reviewed.settlements { (part.settlement_date) " " (visit.money(part.amount_cents)) br; }
+        };
+        pairs.push((visit.say(words::ANTICIPATED_IN_IT), parts));
+    }
+    if let Some(notes) = &withdrawal.notes {
+        pairs.push((visit.say(words::NOTES), html! { bdi { (notes) } }));
+    }
+    show::facts(pairs)
+}
+
+fn others(visit: &Visit, withdrawals: &[WithdrawalView]) -> Markup {
+    let heads =
+        [Text(words::WHEN), Text(words::STATUS), Text(words::DESTINATION), Text(words::NOTES), Amount(words::AMOUNT)];
+    show::scrolled(
+        visit.say(words::OTHER_WITHDRAWALS),
+        show::table(
+            visit.language,
+            &heads,
+            html! {
+                @for withdrawal in withdrawals {
+                    tr {
+                        td { a href={"/console/queue/" (withdrawal.id)} { (show::text_moment(visit.language, &withdrawal.created_at)) } }
+                        td { (visit.say(wire_words::withdrawal_status(withdrawal.status))) }
+                        td { @if let Some(account) = &withdrawal.destination { (show::bank_account(account)) } }
+                        td { bdi { (withdrawal.notes.as_deref().unwrap_or_default()) } }
+                        td.amount { (visit.money(withdrawal.amount_cents)) }
+                    }
+                }
+            },
+        ),
+    )
+}
+
+/// What operators asked for and decided, with the entries.
+pub(crate) fn decisions(desk: &Desk, visit: &Visit, details: &ItemDetails) -> Markup {
+    let mut room = POSTINGS_MAX;
+    html! {
+        @if !details.decisions.is_empty() {
+            section.card aria-labelledby="decisions" {
+                h2 id="decisions" { (visit.say(words::DECISIONS)) }
+                @for decision in details.decisions.iter().rev() {
+                    h3 {
+                        (visit.say(wire_words::action(decision.action))) ": " bdi { (decision.operator) } ", "
+                        (show::text_moment(visit.language, &decision.at)) " "
+                        span.aside { "(" (record_link(visit.language, place(decision))) ")" }
+                    }
+                    @if let Some(notes) = &decision.notes { p { bdi { (notes) } } }
+                    @if !decision.record.entries.is_empty() {
+                        (show::entries(&desk.engine, visit.language, &decision.record.entries, &mut room))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn place(decision: &TakenDecision) -> Position {
+    Position { partition: Partition(decision.partition), sequence: Sequence(decision.sequence) }
+}

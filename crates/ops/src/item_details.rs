@@ -1,0 +1,264 @@
+//! Details of an item of the queue: what its decider should know, and the decisions that were taken
+//! on it, for ever.
+
+use std::sync::Arc;
+
+use actors::engine::Listed;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use ledger::audit::{self, AuditSubject, AuditedFact};
+use ledger::cashout::Cashout;
+use ledger::charge::Charge;
+use ledger::dispute::Dispute;
+use ledger::event::Event;
+use ledger::id::ObjectId;
+use ledger::personal::{BankAccount, RecipientProfile, SealedFor};
+use ledger::record::Record;
+use ledger::refund::Refund;
+use ledger::time::Timestamp;
+use ledger::withdrawal::Withdrawal;
+use serde::Serialize;
+use store::cut::Position;
+use utoipa::ToSchema;
+
+use crate::books::{EntryView, entries_view};
+use crate::charges::records_about;
+use crate::desk::Desk;
+use crate::item_flags::{is_same, opened};
+use crate::operator::Operator;
+use crate::queue::waiting;
+use crate::queue_item::{QueueItem, kind_name, view};
+use web::caller::PathId;
+use web::problem::{Code, Problem};
+use web::reply::{ok, only, query, time};
+use web::views::charge::ChargeView;
+use web::views::dispute::DisputeView;
+use web::views::house_entry::{HouseEntryView, OperatorEntry};
+use web::views::recipient::{self, RecipientView, find_recipient, recipient_id};
+use web::views::refund::RefundView;
+use web::views::withdrawal::{ReviewedWithdrawal, WithdrawalView};
+
+/// Earlier withdrawals that are listed.
+const EARLIER_MAX: usize = 10;
+/// What operators do that is listed as a decision.
+const ACTIONS: [&str; 6] = ["request", "approve", "reject", "accept", "release", "settle"];
+
+/// An item of the queue, or what was decided on; see `GET /ops/queue/{id}`.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub struct ItemDetails {
+    /// As in the queue; `recipient`, `withdrawal`, `refund`, `dispute`, `entry`, `payout` or
+    /// `rail`.
+    #[schema(pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail)$")]
+    pub kind: &'static str,
+    /// Of what is or was to be decided on.
+    #[schema(format = "uuid")]
+    pub id: String,
+    /// The item as the queue shows it; null when nothing waits.
+    #[schema(required)]
+    pub item: Option<QueueItem>,
+    /// What operators asked for and decided, oldest first.
+    pub decisions: Vec<TakenDecision>,
+    /// The charge; refunds, disputes and rail items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub charge: Option<ChargeView>,
+    /// The refunds of the charge, this one among them, oldest first, as its first 100 Records name
+    /// them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refunds: Vec<RefundView>,
+    /// The disputes of the charge, this one among them, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disputes: Vec<DisputeView>,
+    /// The withdrawal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub withdrawal: Option<ReviewedWithdrawal>,
+    /// The recipient's other withdrawals, the newest 10.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub other_withdrawals: Vec<WithdrawalView>,
+    /// Since when the recipient's bank account is the one to which the withdrawal goes; absent when
+    /// another account is registered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "date-time")]
+    pub account_since: Option<String>,
+    /// The recipient; recipients and withdrawals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub recipient: Option<RecipientView>,
+    /// The entry of an operator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub entry: Option<HouseEntryView>,
+}
+
+/// What an operator asked for or decided.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TakenDecision {
+    /// What was done.
+    #[schema(pattern = "^(request|approve|reject|accept|release|settle)$")]
+    pub action: &'static str,
+    /// The operator's name.
+    #[schema(example = "ana")]
+    pub operator: String,
+    /// When it was done.
+    #[schema(format = "date-time")]
+    pub at: String,
+    /// The reason, where one was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Sem comprovante")]
+    pub notes: Option<String>,
+    /// The Record's place in the journal of its partition.
+    pub sequence: u64,
+    /// The partition.
+    pub partition: u16,
+    /// What it booked: one balanced entry for each ledger that is touched.
+    pub entries: Vec<EntryView>,
+    /// The Record, whose entries a page shows.
+    #[serde(skip)]
+    pub record: Arc<Record>,
+}
+
+/// An item of the queue with what its decider should know: the charge, its refunds and disputes,
+/// the recipient's registration, the withdrawal and the ones before it. Once it was decided on,
+/// `item` is null, and `decisions` says by whom, when and why, for ever.
+#[utoipa::path(get, path = "/ops/queue/{id}", operation_id = "get_queue_item", params(("id" = String, Path)),
+    responses((status = 200, body = ItemDetails), (status = 404)))]
+pub async fn get(
+    State(desk): State<Arc<Desk>>,
+    _: Operator,
+    PathId(id): PathId,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    only(&query(&parts)?, &[])?;
+    let id = ObjectId::parse(&id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    Ok(ok(details(&desk, id)?))
+}
+
+/// The details of an item that waits, or was decided on. Error: 404 `not_found`.
+pub fn details(desk: &Desk, id: ObjectId) -> Result<ItemDetails, Problem> {
+    let engine = &desk.engine;
+    let mut shown = if let Some(refund) = engine.object::<Refund>(id)? {
+        of_charge(desk, "refund", refund.charge)?
+    } else if let Some(dispute) = engine.object::<Dispute>(id)? {
+        of_charge(desk, "dispute", dispute.charge)?
+    } else if let Some(withdrawal) = engine.object::<Withdrawal>(id)? {
+        of_withdrawal(desk, &withdrawal)?
+    } else if let Some((ledger, row)) = find_recipient(engine, id) {
+        let recipient = Some(recipient::view(engine, ledger, &row));
+        ItemDetails { kind: "recipient", recipient, ..Default::default() }
+    } else if let Some(entry) = OperatorEntry::find(engine, id)? {
+        let entry = Some(HouseEntryView::of_any(engine, entry));
+        ItemDetails { kind: "entry", entry, ..Default::default() }
+    } else if engine.object::<Charge>(id)?.is_some() {
+        of_charge(desk, "rail", id)?
+    } else if engine.object::<Cashout>(id)?.is_some() {
+        ItemDetails { kind: "payout", ..Default::default() }
+    } else {
+        ItemDetails::default()
+    };
+    if let Some(item) = waiting(desk, id) {
+        shown.kind = kind_name(&item);
+        shown.item = Some(view(desk, &item)?);
+    }
+    if shown.kind.is_empty() {
+        return Err(Problem::new(Code::NotFound));
+    }
+    shown.id = id.uuid().to_string();
+    shown.decisions = decisions(desk, id)?;
+    Ok(shown)
+}
+
+/// What operators asked for and decided about an object.
+fn decisions(desk: &Desk, id: ObjectId) -> Result<Vec<TakenDecision>, Problem> {
+    let mut taken = Vec::new();
+    let records = match find_recipient(&desk.engine, id) {
+        Some((ledger, row)) => desk.engine.registration(ledger, row.created_at)?,
+        None => desk.engine.history(id)?,
+    };
+    for found in records {
+        let (Position { partition, sequence }, record) = found?;
+        let is_about = |subject| match subject {
+            AuditSubject::Object(of) => of == id,
+            AuditSubject::Recipient(number) => desk.engine.ids().recipient_number(id) == number,
+            _ => false,
+        };
+        let row = audit::of_record(&record).filter(|row| ACTIONS.contains(&row.action) && is_about(row.subject));
+        if let (Some(AuditedFact { action, notes, .. }), Some(operator)) = (row, record.operator.clone()) {
+            taken.push(TakenDecision {
+                action,
+                operator,
+                at: time(record.effective_at),
+                notes,
+                sequence: sequence.0,
+                partition: partition.0,
+                entries: entries_view(desk, &record),
+                record: Arc::new(record),
+            });
+        }
+    }
+    Ok(taken)
+}
+
+/// A charge with its refunds and disputes.
+fn of_charge(desk: &Desk, kind: &'static str, id: ObjectId) -> Result<ItemDetails, Problem> {
+    let charge: Charge = desk.engine.known_object(id)?;
+    let (mut refunds, mut disputes) = (Vec::new(), Vec::new());
+    let (records, _) = records_about(&desk.engine, id)?;
+    for event in records.iter().flat_map(|(_, record)| &record.events) {
+        match event {
+            Event::RefundRequested { id, .. } => {
+                refunds.push(RefundView::of(&desk.engine, &desk.engine.known_object(*id)?));
+            }
+            Event::DisputeOpened { id, .. } => {
+                disputes.push(DisputeView::of(&desk.engine, &desk.engine.known_object(*id)?));
+            }
+            _ => {}
+        }
+    }
+    let charge = Some(ChargeView::of(&desk.engine, &charge)?);
+    Ok(ItemDetails { kind, charge, refunds, disputes, ..Default::default() })
+}
+
+/// A withdrawal, its recipient and the recipient's other withdrawals.
+fn of_withdrawal(desk: &Desk, withdrawal: &Withdrawal) -> Result<ItemDetails, Problem> {
+    let engine = &desk.engine;
+    let mut shown = ItemDetails { kind: "withdrawal", ..Default::default() };
+    let Listed { items, .. } = engine.withdrawals(withdrawal.recipient, 0, EARLIER_MAX + 1)?;
+    for other in items {
+        let other = other?;
+        if other.id != withdrawal.id && shown.other_withdrawals.len() < EARLIER_MAX {
+            shown.other_withdrawals.push(WithdrawalView::of(engine, &other));
+        }
+    }
+    if let Some(id) = recipient_id(engine, withdrawal.recipient) {
+        let (ledger, row) = recipient::known_recipient(engine, id)?;
+        shown.recipient = Some(recipient::view(engine, ledger, &row));
+        shown.account_since = account_since(desk, withdrawal, row.created_at)?.map(time);
+    }
+    shown.withdrawal = Some(ReviewedWithdrawal::of(engine, withdrawal));
+    Ok(shown)
+}
+
+/// Since when the account of a withdrawal has been its recipient's; `None` if another one is.
+fn account_since(desk: &Desk, withdrawal: &Withdrawal, registered_at: Timestamp) -> Result<Option<Timestamp>, Problem> {
+    let Some(own) = opened(desk, withdrawal.id, &withdrawal.destination) else { return Ok(None) };
+    let (mut account, mut since): (Option<BankAccount>, _) = (None, None);
+    for found in desk.engine.registration(withdrawal.recipient, registered_at)? {
+        let (_, record) = found?;
+        let document = record.events.iter().find_map(|event| match event {
+            Event::RecipientRegistered { document, .. }
+            | Event::RecipientRegisteredAgain { document, .. }
+            | Event::RecipientChanged { document, .. } => Some(*document),
+            _ => None,
+        });
+        let sealed = document.zip(record.personal.as_ref());
+        let open = |(document, sealed)| desk.engine.keyring().open_value(SealedFor::recipient(document), sealed);
+        let Some(RecipientProfile { bank: Some(bank), .. }) = sealed.and_then(open) else { continue };
+        if account.as_ref().is_none_or(|account| !is_same(account, &bank)) {
+            since = Some(record.effective_at);
+        }
+        account = Some(bank);
+    }
+    Ok(since.filter(|_| account.is_some_and(|account| is_same(&account, &own))))
+}

@@ -1,0 +1,97 @@
+//! Flags of an item of the queue: what its decider should look at before the decision.
+
+use actors::engine::{WaitingItem, WaitingKind};
+use ledger::event::Event;
+use ledger::id::ObjectId;
+use ledger::personal::{BankAccount, Sealed, SealedFor};
+use ledger::withdrawal::{RejectedBy, Withdrawal};
+
+use crate::desk::Desk;
+use web::problem::Problem;
+use web::views::recipient::{find_recipient, known_recipient, open, recipient_id};
+
+/// Before its end by this time, milliseconds, an item expires soon.
+pub const EXPIRES_SOON_MS: i64 = 7 * 24 * 60 * 60_000;
+/// Earlier withdrawals that are looked at, the newest first.
+const EARLIER_MAX: usize = 10;
+
+/// The flags of an item, by their names in the queue.
+pub fn flags(desk: &Desk, item: &WaitingItem) -> Result<Vec<&'static str>, Problem> {
+    let mut flags = Vec::new();
+    let now = desk.engine.now();
+    match item.deadline() {
+        Some(until) if until < now => flags.push("expired"),
+        Some(until) if until <= now.plus_ms(EXPIRES_SOON_MS) => flags.push("expires_soon"),
+        _ => {}
+    }
+    match &item.what {
+        WaitingKind::Refund { disputes, .. } if disputes.as_ref().is_some_and(|open| !open.is_empty()) => {
+            flags.push("disputed");
+        }
+        WaitingKind::Dispute { exceeds: Some(_), .. } => flags.push("exceeds_charge"),
+        WaitingKind::Recipient | WaitingKind::BankAccount => flags.extend(of_recipient(desk, item)?),
+        WaitingKind::Withdrawal { destination, .. } => flags.extend(of_withdrawal(desk, item, destination)?),
+        _ => {}
+    }
+    Ok(flags)
+}
+
+fn of_recipient(desk: &Desk, item: &WaitingItem) -> Result<Vec<&'static str>, Problem> {
+    let (ledger, row) = known_recipient(&desk.engine, item.id)?;
+    let profile = open(&desk.engine, &row, row.profiles.current());
+    let mut flags = Vec::new();
+    let is_foreign = profile.bank.as_ref().is_some_and(|account| account.document != profile.document);
+    flags.extend(is_foreign.then_some("foreign_account"));
+    for found in desk.engine.registration(ledger, item.id.created_at())? {
+        let is_no =
+            |event: &Event| matches!(event, Event::RecipientRejected { .. } | Event::BankAccountRejected { .. });
+        if found?.1.events.iter().any(is_no) {
+            flags.push("rejected_before");
+            break;
+        }
+    }
+    Ok(flags)
+}
+
+fn of_withdrawal(desk: &Desk, item: &WaitingItem, destination: &Sealed) -> Result<Vec<&'static str>, Problem> {
+    let account = |withdrawal: &Withdrawal| opened(desk, withdrawal.id, &withdrawal.destination);
+    let own = opened(desk, item.id, destination);
+    let mut flags = Vec::new();
+    let recipient = recipient_id(&desk.engine, item.ledger).and_then(|id| find_recipient(&desk.engine, id));
+    if let (Some((_, row)), Some(own)) = (recipient, &own) {
+        let profile = open(&desk.engine, &row, row.profiles.current());
+        let is_foreign = own.document != profile.document;
+        flags.extend(is_foreign.then_some("foreign_account"));
+        let is_replaced = profile.receiving_account().is_some_and(|account| !is_same(&account, own));
+        flags.extend(is_replaced.then_some("account_replaced"));
+    }
+    let (mut paid_before, mut paid_to_account, mut returned) = (false, false, false);
+    for earlier in desk.engine.withdrawals(item.ledger, 0, EARLIER_MAX + 1)?.items {
+        let earlier = earlier?;
+        if earlier.id == item.id {
+            continue;
+        }
+        returned |= earlier.rejected_by == Some(RejectedBy::Returned);
+        if earlier.paid_at.is_some() {
+            paid_before = true;
+            paid_to_account |= own.as_ref().zip(account(&earlier)).is_some_and(|(own, other)| is_same(own, &other));
+        }
+    }
+    flags.extend((paid_before && !paid_to_account).then_some("first_to_account"));
+    flags.extend(returned.then_some("returned_before"));
+    Ok(flags)
+}
+
+/// The account of a withdrawal; `None` if its data was erased.
+pub fn opened(desk: &Desk, withdrawal: ObjectId, sealed: &Sealed) -> Option<BankAccount> {
+    desk.engine.keyring().open_value(SealedFor::account(withdrawal), sealed)
+}
+
+/// Whether two accounts are the same one, whatever their holder's name is.
+pub fn is_same(one: &BankAccount, other: &BankAccount) -> bool {
+    let number = |account: &BankAccount| {
+        let BankAccount { bank_code, ispb, agencia, conta, conta_dv, kind, .. } = account.clone();
+        (bank_code, ispb, agencia, conta, conta_dv, kind)
+    };
+    number(one) == number(other)
+}

@@ -1,0 +1,318 @@
+//! Item of the queue: what it shows to whoever decides on it.
+
+use actors::engine::{WaitingItem, WaitingKind};
+use ledger::dispute::Dispute;
+use ledger::id::{LedgerId, ObjectId};
+use ledger::period::Period;
+use ledger::personal::{FreeText, Sealed, SealedFor};
+use ledger::rail_word::AskedRailWord;
+use ledger::refund::Refund;
+use serde::Serialize;
+use utoipa::ToSchema;
+use wire::mask;
+
+use crate::desk::Desk;
+use crate::item_flags::flags;
+use crate::rail_items::outcome_name;
+use crate::second_operator::first_approval;
+use web::problem::Problem;
+use web::reply::time;
+use web::views::house_entry::{HouseEntryView, OperatorEntry};
+use web::views::ledger::owner_name;
+use web::views::recipient::{known_recipient, open, recipient_id, status_name};
+use web::views::withdrawal::DestinationView;
+
+/// One thing to decide on.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct QueueItem {
+    /// `recipient`, `withdrawal`, `refund`, `dispute`, `entry` of an operator, `period`: a month
+    /// that a second operator is to close (`POST /ops/periods/{period}/close`), `payout`: a
+    /// transfer whose institution has not answered for ten minutes, or `rail`: a charge or
+    /// repayment that its rail has left unknown for an hour, or a repayment that it refuses.
+    #[schema(pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail|period)$")]
+    pub kind: &'static str,
+    /// The id of what is to be decided on; of a month, its name.
+    #[schema(example = "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
+    pub id: String,
+    /// Version of what is shown, which a decision may name: an item that changed meanwhile is
+    /// another version. From 1.
+    #[schema(example = 1)]
+    pub version: u32,
+    /// Whose it is; absent from an entry of the house ledger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "uuid")]
+    pub merchant_id: Option<String>,
+    /// The merchant's name; absent from an entry of the house ledger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Padaria Sol")]
+    pub merchant_name: Option<String>,
+    /// Centavos, where it is about money.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 1200)]
+    pub amount: Option<i64>,
+    /// When it was asked for.
+    pub created_at: String,
+    /// Where it stands: a recipient is `draft` or `pending`, a dispute `open`, a transfer or what a
+    /// rail left unknown `in_processing`, or `waiting_second` once an operator has said what became
+    /// of it; a month is `waiting_second`, and so is a refund or withdrawal that one of two
+    /// operators has approved; all else is `pending`.
+    #[schema(pattern = "^(draft|pending|open|in_processing|waiting_second)$")]
+    pub status: &'static str,
+    /// The charge's txid; refunds, disputes and rail items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub payment_id: Option<String>,
+    /// Until when it can be approved; refunds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "date-time")]
+    pub approvable_until: Option<String>,
+    /// The open disputes of the charge; refunds, where there are some.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disputes: Vec<String>,
+    /// Why it should wait, or can't be approved any more; refunds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Há disputa aberta desta cobrança")]
+    pub note: Option<&'static str>,
+    /// True for one that passes what was left of the charge, and is to be contested; disputes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub exceeds_charge: Option<bool>,
+    /// The rail's id of the case; disputes that a rail opened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "MED-2026-118")]
+    pub case_id: Option<String>,
+    /// Until when the rail has to be answered; disputes that a rail opened, where it says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "date-time")]
+    pub due_at: Option<String>,
+    /// The recipient; withdrawals, their transfers and returns, write-offs of its debt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "uuid")]
+    pub recipient_id: Option<String>,
+    /// The recipient's name; recipients, and what belongs to one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Ana Prado")]
+    pub name: Option<String>,
+    /// The recipient's document, masked; recipients.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "***.456.789-**")]
+    pub document: Option<String>,
+    /// What of a recipient is to be decided on: its `registration`, or the `bank_account` of an
+    /// active one that was changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, pattern = "^(registration|bank_account)$")]
+    pub review: Option<&'static str>,
+    /// Where money goes, masked: the account of a recipient to be decided on; that of a withdrawal
+    /// or its transfer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub destination: Option<DestinationView>,
+    /// The operator who asked for an entry, or who was the first to say the outcome of a transfer
+    /// or rail item.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "ana")]
+    pub requested_by: Option<String>,
+    /// The account that would be debited; entries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Assets:Bank:Own")]
+    pub debit: Option<String>,
+    /// The account that would be credited; entries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Assets:Bank:Settlement")]
+    pub credit: Option<String>,
+    /// Why, as that operator said, or the merchant who asked for a refund, or the payer's bank that
+    /// disputes a charge.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Comissão de novembro")]
+    pub reason: Option<String>,
+    /// Reference of the document that proves it, as that operator said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "EXTRATO-2026-11-30-17")]
+    pub reference: Option<String>,
+    /// The outcome by that operator, `happened` or `did_not_happen`; transfers and rail items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, pattern = "^(happened|did_not_happen)$")]
+    pub outcome: Option<&'static str>,
+    /// The withdrawal that came back; entries that say so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "uuid")]
+    pub withdrawal: Option<String>,
+    /// The day on which it would take effect; entries, absent where it is the day of its booking.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = Date, example = "2026-11-30")]
+    pub effective_date: Option<String>,
+    /// What its decider should look at: `expires_soon` (within 7 days), `expired`, `disputed`,
+    /// `exceeds_charge`, `rejected_before`, `foreign_account` (its holder's document is not the
+    /// recipient's), `first_to_account` (nothing was paid to this account before, after payments to
+    /// another), `account_replaced` (another account was registered since), `returned_before`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flags: Vec<&'static str>,
+}
+
+/// The kind of an item.
+pub fn kind_name(item: &WaitingItem) -> &'static str {
+    match &item.what {
+        WaitingKind::Recipient | WaitingKind::BankAccount => "recipient",
+        WaitingKind::Withdrawal { .. } => "withdrawal",
+        WaitingKind::Refund { .. } => "refund",
+        WaitingKind::Dispute { .. } => "dispute",
+        WaitingKind::Payout { .. } => "payout",
+        WaitingKind::HouseEntry { .. } => "entry",
+        WaitingKind::Rail { .. } => "rail",
+        WaitingKind::Period { .. } => "period",
+    }
+}
+
+/// Whether an item is approved or rejected. Transfers and rail items are settled, and
+/// months are closed, by routes of their own.
+pub fn is_decided_on(item: &WaitingItem) -> bool {
+    !matches!(item.what, WaitingKind::Payout { .. } | WaitingKind::Rail { .. } | WaitingKind::Period { .. })
+}
+
+/// The version of an item: of a recipient, that of its profile; of a refund, as the ledger counts
+/// the disputes of its charge. Nothing else changes while it waits.
+pub fn version_of(desk: &Desk, item: &WaitingItem) -> Result<u32, Problem> {
+    Ok(match &item.what {
+        WaitingKind::Recipient | WaitingKind::BankAccount => {
+            known_recipient(&desk.engine, item.id)?.1.profiles.current().map_or(1, |profile| profile.version)
+        }
+        WaitingKind::Refund { version, .. } => version.unwrap_or(1),
+        _ => 1,
+    })
+}
+
+impl QueueItem {
+    /// Takes in an operator's word on an unknown outcome.
+    fn say_unknown(&mut self, asked: Option<AskedRailWord>) {
+        self.status = if asked.is_some() { "waiting_second" } else { "in_processing" };
+        if let Some(AskedRailWord { word, reason, by }) = asked {
+            self.outcome = Some(outcome_name(word.happened));
+            (self.requested_by, self.reason, self.reference) = (Some(by), Some(reason), Some(word.reference));
+        }
+    }
+
+    /// Takes in the first of two approvals.
+    fn say_approved_first(&mut self, by: Option<String>) {
+        if by.is_some() {
+            (self.status, self.requested_by) = ("waiting_second", by);
+        }
+    }
+
+    /// Takes in what operators said of an entry.
+    fn say_entry(&mut self, entry: HouseEntryView) {
+        self.requested_by = Some(entry.requested_by);
+        self.debit = Some(entry.debit);
+        self.credit = Some(entry.credit);
+        self.reason = Some(entry.reason);
+        self.reference = Some(entry.reference);
+        self.withdrawal = entry.withdrawal;
+        self.effective_date = entry.effective_date;
+    }
+}
+
+/// What all items show, whatever waits.
+fn plain_view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
+    let merchant = |group| desk.engine.merchant_id(group);
+    let merchant = item.ledger.group().map(merchant).transpose()?;
+    Ok(QueueItem {
+        kind: kind_name(item),
+        id: item.id.uuid().to_string(),
+        version: version_of(desk, item)?,
+        merchant_id: merchant.map(|id| id.uuid().to_string()),
+        amount: item.amount().map(|amount| amount.0),
+        merchant_name: item.ledger.group().and_then(|group| owner_name(&desk.engine, LedgerId::Merchant(group))),
+        created_at: time(item.since()),
+        status: "pending",
+        payment_id: None,
+        approvable_until: None,
+        disputes: Vec::new(),
+        note: None,
+        exceeds_charge: None,
+        case_id: None,
+        due_at: None,
+        recipient_id: recipient_id(&desk.engine, item.ledger).map(|id| id.uuid().to_string()),
+        name: owner_name(&desk.engine, item.ledger).filter(|_| matches!(item.ledger, LedgerId::Recipient(..))),
+        document: None,
+        review: None,
+        destination: None,
+        requested_by: None,
+        debit: None,
+        credit: None,
+        reason: None,
+        reference: None,
+        outcome: None,
+        withdrawal: None,
+        effective_date: None,
+        flags: flags(desk, item)?,
+    })
+}
+
+/// An item as it is shown.
+pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
+    let mut view = plain_view(desk, item)?;
+    let open_account = |sealed: &Sealed| DestinationView::open(&desk.engine, item.id, sealed);
+    match &item.what {
+        WaitingKind::Recipient | WaitingKind::BankAccount => {
+            let (_, row) = known_recipient(&desk.engine, item.id)?;
+            let profile = open(&desk.engine, &row, row.profiles.current());
+            let changed_at = row.bank_review.filter(|_| item.what == WaitingKind::BankAccount).map(|(_, at)| at);
+            view.created_at = time(changed_at.unwrap_or(row.created_at));
+            view.status = changed_at.map_or(status_name(row.status), |_| "pending");
+            view.review = Some(if changed_at.is_some() { "bank_account" } else { "registration" });
+            view.destination = profile.receiving_account().map(DestinationView::of);
+            view.document = Some(mask::document(&profile.document));
+            view.name = Some(profile.name);
+            view.recipient_id = None;
+        }
+        WaitingKind::Withdrawal { amount, destination } => {
+            view.say_approved_first(first_approval(desk, item.id, *amount)?);
+            view.destination = open_account(destination);
+        }
+        WaitingKind::Payout { destination, .. } => {
+            view.destination = destination.as_ref().and_then(open_account);
+            view.say_unknown(desk.engine.asked_rail_word(item.id)?);
+        }
+        WaitingKind::Rail { charge, .. } => {
+            view.payment_id = Some(charge.txid());
+            view.say_unknown(desk.engine.asked_rail_word(item.id)?);
+        }
+        WaitingKind::HouseEntry { .. } => {
+            let entry = OperatorEntry::known(&desk.engine, item.id)?;
+            view.say_entry(HouseEntryView::of_any(&desk.engine, entry));
+        }
+        WaitingKind::Refund { charge, amount, until, disputes, .. } => {
+            view.say_approved_first(first_approval(desk, item.id, *amount)?);
+            view.payment_id = Some(charge.txid());
+            view.reason = reason(desk, item.id, desk.engine.known_object::<Refund>(item.id)?.reason.as_ref());
+            view.approvable_until = until.map(time);
+            view.disputes = disputes.iter().flatten().map(|id| id.uuid().to_string()).collect();
+            view.note = if until.is_some_and(|until| until < desk.engine.now()) {
+                Some("O prazo passou: a devolução só pode ser recusada")
+            } else if view.disputes.is_empty() {
+                None
+            } else {
+                Some("Há disputa aberta desta cobrança: a devolução espera por ela")
+            };
+        }
+        WaitingKind::Dispute { charge, exceeds, case, .. } => {
+            view.case_id = case.as_ref().map(|case| case.id.clone());
+            view.due_at = item.deadline().map(time);
+            view.payment_id = Some(charge.txid());
+            view.reason = reason(desk, item.id, desk.engine.known_object::<Dispute>(item.id)?.reason.as_ref());
+            view.exceeds_charge = Some(exceeds.is_some());
+            view.status = "open";
+        }
+        WaitingKind::Period { month, .. } => {
+            let period: Period = desk.engine.known_object(item.id)?;
+            (view.id, view.status) = (month.to_string(), "waiting_second");
+            view.requested_by = Some(period.requested_by);
+        }
+    }
+    Ok(view)
+}
+
+/// The reason of a refund or dispute; `None` if its data was erased.
+fn reason(desk: &Desk, id: ObjectId, sealed: Option<&Sealed>) -> Option<String> {
+    let open = |sealed| desk.engine.keyring().open_value(SealedFor::reason(id), sealed);
+    sealed.and_then(open).map(|FreeText { text }| text)
+}

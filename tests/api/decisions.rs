@@ -1,0 +1,235 @@
+//! What an operator sees before a decision and after it: reasons, balances, flags, the item for
+//! ever; registrations unmasked; approvals that take two operators.
+
+use ledger::money::Centavos;
+use serde_json::{Value, json};
+
+use crate::world::*;
+
+async fn details(world: &World, id: &str) -> Value {
+    world.ops_get(&format!("/ops/queue/{id}")).await.expect(200)
+}
+
+async fn item(world: &World, id: &str) -> Value {
+    let queue = world.ops_get("/ops/queue").await.expect(200);
+    items(&queue).iter().find(|item| item["id"] == id).cloned().unwrap()
+}
+
+fn flags(item: &Value) -> Vec<String> {
+    item["flags"].as_array().into_iter().flatten().map(text).collect()
+}
+
+async fn refund(merchant: &Merchant<'_>, txid: &str, amount: i64, reason: &str) -> String {
+    let body = json!({"payment_id": txid, "amount": amount, "reason": reason});
+    text(&merchant.post("/api/refunds", &body).await.expect(201)["id"])
+}
+
+/// The reason of the merchant, the charge and its other refunds, the balances after the decision;
+/// and afterwards who decided, for ever.
+#[tokio::test]
+async fn a_refund_is_decided_with_its_reason_and_its_charge() {
+    let world = World::sandbox().await;
+    let merchant = world
+        .open(json!({"name": "Loja Azul", "document": cnpj(1), "split_enabled": true, "cashout_enabled": false,
+            "options": {"refund_commission": true}}))
+        .await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let txid = text(&merchant.paid_pix(&with_splits(pix("100.00"), &[(&ana, 3_000)])).await["txid"]);
+    let earlier = refund(&merchant, &txid, 500, "Frete").await;
+    world.ops_post(&format!("/ops/refunds/{earlier}/approve"), &json!({})).await.expect(200);
+    world.advance(60).await;
+    let id = refund(&merchant, &txid, 2_000, "Produto com defeito").await;
+    let waiting = item(&world, &id).await;
+    assert_eq!((&waiting["reason"], &waiting["merchant_name"]), (&json!("Produto com defeito"), &json!("Loja Azul")));
+    let shown = details(&world, &id).await;
+    assert_eq!((&shown["kind"], &shown["item"]), (&json!("refund"), &waiting));
+    assert_eq!((&shown["charge"]["txid"], &shown["charge"]["amount"]), (&json!(txid), &json!(10_000)));
+    assert_eq!(shown["charge"]["splits"][0]["sub_recipient_id"], ana);
+    let refunds: Vec<_> = shown["refunds"].as_array().unwrap().iter().map(|one| text(&one["id"])).collect();
+    assert_eq!(refunds, [earlier, id.clone()]);
+    assert_eq!(shown["decisions"], json!([]));
+
+    let preview = world.ops_get(&format!("/ops/queue/{id}/preview")).await.expect(200);
+    let own: Vec<_> =
+        preview["balances"].as_array().unwrap().iter().filter(|row| row["owner"] == "Loja Azul").collect();
+    let available = own.iter().find(|row| text(&row["account"]).ends_with("Platform:Available")).unwrap();
+    assert_eq!(available["before"], merchant.balance().await[0]);
+    let before = merchant.balance().await;
+    world.ops_post(&format!("/ops/refunds/{id}/approve"), &json!({})).await.expect(200);
+    assert_eq!(available["after"], merchant.balance().await[0], "as it was shown");
+    let commission = preview["commission_returned"].as_i64().unwrap();
+    assert!(commission > 0 && merchant.balance().await[0] == before[0] - 2_000 + commission, "{preview}");
+
+    let decided = details(&world, &id).await;
+    assert!(decided["item"].is_null());
+    let last = decided["decisions"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!((&last["action"], &last["operator"]), (&json!("approve"), &json!("operator")));
+    assert!(!last["entries"].as_array().unwrap().is_empty());
+    let rejected = refund(&merchant, &txid, 100, "x").await;
+    let notes = json!({"notes": "Sem comprovante\nda loja"});
+    world.ops_post(&format!("/ops/refunds/{rejected}/reject"), &notes).await.expect(200);
+    let world = world.restarted().await;
+    let decided = details(&world, &rejected).await;
+    assert_eq!(decided["decisions"][0]["notes"], notes["notes"], "it outlives the process");
+    for unknown in ["x", "01890000-0000-8000-8000-000000000000", &txid[..31]] {
+        world.ops_get(&format!("/ops/queue/{unknown}")).await.refused(404, "not_found");
+    }
+    world.check_books().await;
+}
+
+/// A holder who is not the recipient, and what was rejected before; the registration unmasked is
+/// for the right `reveal`, and each look is a row of the audit trail.
+#[tokio::test]
+async fn a_recipient_is_decided_with_its_registration() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let own = merchant.draft("Ana", 1).await;
+    let foreign = with(&individual("Bia", &cpf(2)), "/bank_account/document_number", json!(cpf(3)));
+    let foreign = text(&merchant.post("/api/sub-recipients", &foreign).await.expect(201)["id"]);
+    assert!(flags(&item(&world, &own).await).is_empty());
+    assert_eq!(flags(&item(&world, &foreign).await), ["foreign_account"]);
+    let path = |verb: &str| format!("/ops/sub-recipients/{own}/{verb}");
+    world.ops_post(&path("reject"), &json!({"notes": "Foto ilegível"})).await.expect(200);
+    merchant.post("/api/sub-recipients", &individual("Ana", &cpf(1))).await.expect(200);
+    let again = details(&world, &own).await;
+    assert_eq!(flags(&again["item"]), ["rejected_before"]);
+    assert_eq!(again["decisions"][0]["notes"], "Foto ilegível");
+    let reveal = format!("/ops/recipients/{own}/reveal");
+    let before = world.ops_get("/ops/audit").await.expect(200)["total"].clone();
+    world.second_ops_post(&reveal, &[], &json!({})).await.refused(403, "role_not_allowed");
+    assert_eq!(world.ops_get("/ops/audit").await.expect(200)["total"], before);
+    let shown = world.ops_post(&reveal, &json!({})).await.expect(200);
+    assert_eq!(shown["register_information"]["document_number"], cpf(1));
+    assert_eq!(shown["bank_account"]["document_number"], cpf(1));
+    let audit = world.ops_get(&format!("/ops/audit?merchant_id={}", merchant.id)).await.expect(200);
+    let row = &items(&audit)[0];
+    let read = ["operator", "action", "kind", "id"].map(|name| row[name].clone());
+    assert_eq!(read, [json!("operator"), json!("read"), json!("recipient"), json!(own)]);
+    world.ops_post("/ops/recipients/x/reveal", &json!({})).await.refused(404, "not_found");
+}
+
+/// Where the money of a withdrawal goes, since when that is the account, and what came before.
+#[tokio::test]
+async fn a_withdrawal_is_decided_with_the_history_of_its_account() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let withdraw = async || {
+        merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000)])).await;
+        world.advance(60).await;
+        text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"])
+    };
+    let change = async |conta: &str| {
+        let body = json!({"bank_account": {"conta": conta, "conta_dv": null}});
+        merchant.patch(&format!("/api/sub-recipients/{ana}"), &body).await.expect(200);
+        world.ops_post(&format!("/ops/sub-recipients/{ana}/approve"), &json!({})).await.expect(200);
+    };
+    let first = withdraw().await;
+    let shown = details(&world, &first).await;
+    assert!(flags(&shown["item"]).is_empty(), "{shown}");
+    assert_eq!((&shown["item"]["name"], &shown["recipient"]["id"]), (&json!("Ana"), &json!(ana)));
+    let since = time(&shown["account_since"]);
+    world.approve(&first).await.expect(200);
+    world.advance(3_600).await;
+    change("777").await;
+    let second = withdraw().await;
+    let shown = details(&world, &second).await;
+    assert_eq!(flags(&shown["item"]), ["first_to_account"]);
+    assert!(time(&shown["account_since"]) >= since + chrono::Duration::hours(1));
+    assert_eq!(shown["other_withdrawals"][0]["id"], first);
+    change("778").await;
+    let shown = details(&world, &second).await;
+    assert_eq!(flags(&shown["item"]), ["account_replaced", "first_to_account"]);
+    assert!(shown.get("account_since").is_none());
+    world.approve(&second).await.expect(200);
+    let decided = details(&world, &second).await;
+    assert_eq!((&decided["kind"], &decided["decisions"][0]["operator"]), (&json!("withdrawal"), &json!("operator")));
+}
+
+/// Filters, the sum of what they leave, what expires first, and months that wait.
+#[tokio::test]
+async fn the_queue_is_filtered_summed_and_ordered() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let txid = text(&merchant.paid_pix(&pix("100.00")).await["txid"]);
+    merchant.draft("Ana", 1).await;
+    let small = refund(&merchant, &txid, 100, "x").await;
+    world.advance(86 * 24 * 3_600).await;
+    let other = text(&merchant.paid_pix(&pix("100.00")).await["txid"]);
+    let (large, soon) = (refund(&merchant, &other, 5_000, "x").await, refund(&merchant, &txid, 200, "x").await);
+    let ids = async |query: &str| {
+        let queue = world.ops_get(&format!("/ops/queue?{query}")).await.expect(200);
+        let ids: Vec<_> = items(&queue).iter().map(|item| text(&item["id"])).collect();
+        (ids, queue["amount"].as_i64().unwrap())
+    };
+    assert_eq!(ids("kind=refund").await, (vec![small.clone(), large.clone(), soon.clone()], 5_300));
+    assert_eq!(ids("kind=refund&order=deadline").await.0, [small.clone(), soon.clone(), large.clone()]);
+    assert_eq!(flags(&item(&world, &soon).await), ["expires_soon"]);
+    assert_eq!(ids("amount_from=101&amount_to=4999").await, (vec![soon.clone()], 200));
+    assert_eq!(ids("amount_from=0").await.0.len(), 3, "a recipient has no amount");
+    let today = world.advance(0).await.date_naive();
+    assert_eq!(ids(&format!("kind=refund&from={today}")).await.0, [large, soon]);
+    let before = today.pred_opt().unwrap();
+    assert_eq!(ids(&format!("kind=refund&to={before}")).await.0, [small]);
+    for (query, field) in [
+        ("amount_from=x", "amount_from"),
+        ("amount_from=-1", "amount_from"),
+        ("amount_from=2&amount_to=1", "amount_to"),
+        ("from=x", "from"),
+        ("order=name", "order"),
+        ("sort=age", "sort"),
+    ] {
+        let refused = world.ops_get(&format!("/ops/queue?{query}")).await.refused(400, "validation_failed");
+        assert_eq!(refused["errors"][0]["field"], field, "{query}");
+    }
+    let month = "2026-01";
+    world.ops_post(&format!("/ops/periods/{month}/close"), &json!({})).await.expect(200);
+    let queue = world.ops_get("/ops/queue?kind=period").await.expect(200);
+    let waits = ["id", "status", "requested_by"].map(|name| items(&queue)[0][name].clone());
+    assert_eq!(waits, [json!(month), json!("waiting_second"), json!("operator")]);
+    let world = world.restarted().await;
+    assert_eq!(world.ops_get("/ops/queue?kind=period").await.expect(200), queue);
+    world.second_ops_post(&format!("/ops/periods/{month}/close"), &[], &json!({})).await.expect(200);
+    assert_eq!(world.ops_get("/ops/queue?kind=period").await.expect(200)["total"], 0);
+}
+
+/// Above the limit the first approval moves nothing, and the same operator is not two.
+#[tokio::test]
+async fn much_money_takes_two_operators() {
+    let world = World::with_settings(|settings| settings.second_operator_above = Some(Centavos(1_000))).await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let txid = text(&merchant.paid_pix(&with_splits(pix("100.00"), &[(&ana, 1_001)])).await["txid"]);
+    let small = refund(&merchant, &txid, 1_000, "x").await;
+    world.ops_post(&format!("/ops/refunds/{small}/approve"), &json!({})).await.expect(200);
+    let large = refund(&merchant, &txid, 1_001, "x").await;
+    world.advance(60).await;
+    let withdrawal = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+    for (path, id) in [("refunds", &large), ("withdrawals", &withdrawal)] {
+        let before = (merchant.balance().await, merchant.recipient_money(&ana).await);
+        let approve = format!("/ops/{path}/{id}/approve");
+        let headers = [("idempotency-key", &**id)];
+        let first = world.ops_send(reqwest::Method::POST, &approve, &headers, "{}".to_owned()).await.expect(202);
+        assert_eq!(first["status"], "pending", "{first}");
+        assert_eq!((merchant.balance().await, merchant.recipient_money(&ana).await), before);
+        let waiting = item(&world, id).await;
+        assert_eq!((&waiting["status"], &waiting["requested_by"]), (&json!("waiting_second"), &json!("operator")));
+        world.ops_post(&approve, &json!({})).await.refused(409, "second_operator_needed");
+        world.ops_send(reqwest::Method::POST, &approve, &headers, "{}".to_owned()).await.expect(202);
+        world.second_ops_post(&approve, &[], &json!({})).await.expect(200);
+        let actions: Vec<_> = details(&world, id).await["decisions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|taken| (text(&taken["action"]), text(&taken["operator"])))
+            .collect();
+        let pairs = [("request", "operator"), ("approve", "second")];
+        assert_eq!(actions, pairs.map(|(action, operator)| (action.to_owned(), operator.to_owned())), "{path}");
+        world.second_ops_post(&approve, &[], &json!({})).await.refused(409, "already_decided");
+    }
+    // One is enough to refuse.
+    let refused = refund(&merchant, &txid, 1_002, "x").await;
+    world.ops_post(&format!("/ops/refunds/{refused}/approve"), &json!({})).await.expect(202);
+    world.ops_post(&format!("/ops/refunds/{refused}/reject"), &json!({"notes": "x"})).await.expect(200);
+    world.check_books().await;
+}
