@@ -19,7 +19,7 @@ use ledger::fees::PaymentMethod;
 use ledger::id::ObjectId;
 use ledger::merchant::OpenCharge;
 use ledger::money::Centavos;
-use ledger::personal::{BankAccount, Payer, PixDestination};
+use ledger::personal::{BankAccount, MerchantProfile, Payer, PixDestination};
 use ledger::rail_name::RailName;
 use ledger::record::RailStamp;
 use ledger::time::Timestamp;
@@ -110,6 +110,8 @@ pub struct ChargeCard {
     pub method: PaymentMethod,
     /// The card.
     pub card: ChargedCard,
+    /// The merchant who sells.
+    pub merchant: MerchantProfile,
 }
 
 /// The acquirer's answer for a charge.

@@ -187,7 +187,14 @@ const FACE: CardFace = CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::
 
 fn call(charge: ObjectId) -> ChargeCard {
     let card = ChargedCard::Token(CardToken("kept".to_owned()));
-    ChargeCard { charge, amount: AMOUNT, installments: 1, method: PaymentMethod::CreditCard, card }
+    ChargeCard {
+        charge,
+        amount: AMOUNT,
+        installments: 1,
+        method: PaymentMethod::CreditCard,
+        card,
+        merchant: MerchantProfile::default(),
+    }
 }
 
 async fn advance(engine: &Engine, seconds: u64) {

@@ -147,6 +147,55 @@ pub struct MerchantProfile {
     /// City, as shown in PIX codes.
     #[n(2)]
     pub city: String,
+    /// What a card acquirer has to know of the shop.
+    #[n(3)]
+    pub storefront: Option<Storefront>,
+}
+
+/// What a card acquirer has to know of a merchant's shop.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct Storefront {
+    /// Name on the payer's card bill, at most 22 characters.
+    #[n(0)]
+    pub soft_descriptor: Option<String>,
+    /// Merchant category code, four digits.
+    #[n(1)]
+    pub mcc: Option<String>,
+    /// Where the shop is.
+    #[n(2)]
+    pub address: Option<StoreAddress>,
+    /// Telephone with country and area code, digits alone.
+    #[n(3)]
+    pub phone: Option<String>,
+    /// E-mail address for payers.
+    #[n(4)]
+    pub email: Option<String>,
+    /// Address of the shop in the web.
+    #[n(5)]
+    pub url: Option<String>,
+    /// Id of the merchant at the acquirer, at most 15 letters and digits.
+    #[n(6)]
+    pub acquirer_id: Option<String>,
+}
+
+/// Address of a shop.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct StoreAddress {
+    /// Street of the shop.
+    #[n(0)]
+    pub street: String,
+    /// Number in the street.
+    #[n(1)]
+    pub number: String,
+    /// City of the shop.
+    #[n(2)]
+    pub city: String,
+    /// State, two capital letters.
+    #[n(3)]
+    pub state: String,
+    /// Postal code, 8 digits.
+    #[n(4)]
+    pub zip_code: String,
 }
 
 /// A sub-recipient's registration (interface 2.7), as sealed into the Record that registers it.

@@ -139,3 +139,57 @@ async fn cases_of_a_bridge_open_and_end_disputes() {
     assert_eq!(player.count("PUT", "/repayments/"), 0, "the rail took the money itself");
     world.check_books().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_acquirer_is_given_the_storefront_of_the_merchant() {
+    let (player, folder) = (RailPlayer::start("same").await, tempfile::tempdir().unwrap());
+    let rails = rails(folder.path(), &player);
+    let world = World::live_on(folder, |settings| settings.rails.clone_from(&rails)).await;
+    let merchant = world.merchant().await;
+    let sold = async || {
+        let txid = text(&merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201)["txid"]);
+        player.records().objects[&format!("/cards/{txid}")].body["merchant"].clone()
+    };
+    assert_eq!(sold().await, serde_json::Value::Null, "nothing is registered");
+    let address =
+        json!({"street": "Rua Direita", "number": "10", "city": "São Paulo", "state": "SP", "zip_code": "01002000"});
+    let storefront = json!({
+        "soft_descriptor": "LOJA AZUL", "mcc": "5651", "address": address, "phone": "5511988887777",
+        "email": "contato@loja.example", "url": "https://loja.example", "acquirer_id": "LOJAAZUL1",
+    });
+    let path = format!("/ops/merchants/{}", merchant.id);
+    for (pointer, value) in [
+        ("/soft_descriptor", "A NAME OF TWENTY-THREE C"),
+        ("/soft_descriptor", "AÇAÍ"),
+        ("/mcc", "565"),
+        ("/address/number", ""),
+        ("/address/state", "sp"),
+        ("/address/zip_code", "01002-000"),
+        ("/phone", "+5511988887777"),
+        ("/email", "contato"),
+        ("/url", "http://loja.example"),
+        ("/acquirer_id", "LOJA-AZUL"),
+        ("/acquirer_id", "LOJAAZUL12345678"),
+    ] {
+        let wrong = json!({"storefront": with(&storefront, pointer, json!(value))});
+        let refused = world.ops_patch(&path, &wrong).await.refused(400, "validation_failed");
+        assert_eq!(refused["errors"][0]["field"], format!("storefront{}", pointer.replace('/', ".")), "{refused}");
+    }
+    let changed = world.ops_patch(&path, &json!({"storefront": storefront})).await.expect(200);
+    assert_eq!(changed["storefront"], storefront);
+    let seller = sold().await;
+    assert_eq!(
+        [&seller["soft_descriptor"], &seller["mcc"], &seller["acquirer_id"]],
+        ["LOJA AZUL", "5651", "LOJAAZUL1"]
+    );
+    assert_eq!((&seller["address"], &seller["name"]), (&address, &changed["name"]));
+    assert!(text(&seller["document"]).bytes().all(|byte| byte.is_ascii_alphanumeric()), "{seller}");
+    // What is not sent stays; null takes it away.
+    let renamed = world.ops_patch(&path, &json!({"name": "Loja Verde"})).await.expect(200);
+    assert_eq!(renamed["storefront"], storefront);
+    let part = json!({"storefront": {"mcc": "5999"}});
+    assert_eq!(world.ops_patch(&path, &part).await.expect(200)["storefront"]["phone"], serde_json::Value::Null);
+    world.ops_patch(&path, &json!({"storefront": null})).await.expect(200);
+    assert_eq!(sold().await, serde_json::Value::Null);
+    assert_eq!(player.records().violations, [""; 0]);
+}

@@ -11,7 +11,7 @@ use ledger::fees::PaymentMethod;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::{MerchantCommand, OpenCharge, RECONCILE_AFTER_MS, SplitRequest};
 use ledger::money::Centavos;
-use ledger::personal::{Payer, SealedFor};
+use ledger::personal::{MerchantProfile, Payer, SealedFor};
 use ledger::rail_name::RailName;
 use ledger::record::{RailStamp, Record};
 
@@ -112,7 +112,8 @@ impl Engine {
             refused => return refused.typed(|_| None),
         };
         let card = ChargedCard::Given(card);
-        let call = ChargeCard { charge, amount, installments, method, card };
+        let merchant = self.merchant_profile(group);
+        let call = ChargeCard { charge, amount, installments, method, card, merchant };
         let outcome = self.ask_acquirer(group, call, name.as_ref(), permit).await?;
         let answer = match outcome {
             Outcome::Recorded(record) => ChargeOutcome::in_record(&record, charge).as_ref().and_then(FirstAnswer::of),
@@ -121,6 +122,13 @@ impl Engine {
         };
         let charged = || Some(CardCharged { charge, terms: terms_opened_by(&opened)?.1.clone(), answer: answer? });
         charged().map(Outcome::Recorded).ok_or_else(|| Unavailable::contradicting("a card charge"))
+    }
+
+    /// What is known of a merchant; nothing when the personal data was erased.
+    pub(super) fn merchant_profile(&self, group: GroupNumber) -> MerchantProfile {
+        let sealed = self.merchant(group, |row| row.profiles.current().cloned()).flatten();
+        let open = |sealed| self.keyring.open_value(SealedFor::merchant(group), &sealed);
+        sealed.and_then(open).unwrap_or_default()
     }
 
     /// The outcome of the card charge that a Record opened, as its request was answered; none while

@@ -115,7 +115,8 @@ impl Engine {
         };
         if let (Some((_, terms)), Some(card)) = (terms_opened_by(&record), card) {
             let amount = terms.amount;
-            let call = ChargeCard { charge, amount, installments: 1, method: PaymentMethod::CreditCard, card };
+            let (installments, method, merchant) = (1, PaymentMethod::CreditCard, self.merchant_profile(group));
+            let call = ChargeCard { charge, amount, installments, method, card, merchant };
             let permit = self.admission.take(INSIDE_BYTES).await;
             self.ask_acquirer(group, call, rail.as_ref(), permit).await?;
         } else if let Some(opened) = PixOpened::of(&record).filter(|opened| opened.registers.is_some()) {

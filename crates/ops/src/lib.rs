@@ -44,6 +44,7 @@ pub mod reports;
 pub mod sandbox;
 pub mod search;
 pub mod second_operator;
+pub mod storefront;
 pub mod sub_recipients;
 pub mod uncompared;
 pub mod webhooks;

@@ -72,6 +72,7 @@ pub async fn make_up(
             name: invented_parties::MERCHANT.to_owned(),
             document: invented_parties::MERCHANT_DOCUMENT.to_owned(),
             city: "São Paulo".to_owned(),
+            storefront: None,
         };
         let command = MerchantCommand::Open {
             id: desk.engine.new_id(group)?,

@@ -20,6 +20,7 @@ use wire::case_folding::search_key;
 
 use crate::desk::Desk;
 use crate::operator::{Admin, Operator};
+use crate::storefront::{self, StorefrontRequest, StorefrontView};
 use web::body::JsonBody;
 use web::caller::PathId;
 use web::guards::rate_limit::RateLimitSettings;
@@ -63,6 +64,10 @@ pub struct MerchantRequest<'a> {
     /// Own rate limits of the account.
     #[schema(value_type = Option<RateLimitsWire>)]
     rate_limits: Raw<'a>,
+    /// What a card acquirer has to know of the shop; null takes it away.
+    #[schema(value_type = Option<StorefrontRequest>)]
+    #[serde(default, deserialize_with = "present")]
+    storefront: Option<Raw<'a>>,
 }
 
 /// Own rate limits, as sent; what is absent stays as it is, and null stands for the server's.
@@ -181,6 +186,10 @@ pub struct MerchantView {
     /// The rate limits that hold for the account; null where the server limits nobody.
     #[schema(required)]
     effective_rate_limits: Option<EffectiveRateLimits>,
+    /// What a card acquirer has to know of the shop; absent where nothing is registered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    storefront: Option<StorefrontView>,
     /// When it was created.
     created_at: String,
 }
@@ -288,6 +297,7 @@ impl MerchantView {
             },
             effective_rate_limits: effective
                 .map(|RateLimitSettings { card, other }| EffectiveRateLimits { card, other }),
+            storefront: profile.storefront.map(StorefrontView::of),
             created_at: time(row.created_at),
         }
     }
@@ -439,7 +449,7 @@ pub async fn change_once(
         let row = row(desk, group)?;
         let mut profile = profile(desk, group, row.profiles.current());
         let settings = check_change(wire, row.settings, &mut profile)?;
-        let is_new_profile = wire.name.is_some() || wire.city.is_some();
+        let is_new_profile = wire.name.is_some() || wire.city.is_some() || wire.storefront.is_some();
         let profile = match is_new_profile {
             true => Some(desk.engine.keyring().seal_profile(
                 SealedFor::merchant(group),
@@ -495,12 +505,14 @@ fn check_new(wire: &MerchantRequest<'_>) -> Result<(Settings, MerchantProfile), 
         }
     });
     let city = check.optional_text("city", wire.city.flatten(), 0..=60);
+    let storefront = storefront::read(&mut check, wire.storefront.flatten());
     let settings = read_settings(&mut check, wire, Settings::default());
     let checked = (|| {
         let profile = MerchantProfile {
             name: name?.into_owned(),
             document: document?,
             city: city.map(std::borrow::Cow::into_owned).unwrap_or_default(),
+            storefront,
         };
         Some((settings?, profile))
     })();
@@ -522,6 +534,9 @@ fn check_change(
     // Null takes the city away (RFC 7396).
     if let Some(city) = wire.city {
         profile.city = check.optional_text("city", city, 0..=60).map(std::borrow::Cow::into_owned).unwrap_or_default();
+    }
+    if let Some(sent) = wire.storefront {
+        profile.storefront = storefront::read(&mut check, sent);
     }
     let settings = read_settings(&mut check, wire, settings);
     check.finish_with(settings)

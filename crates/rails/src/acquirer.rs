@@ -211,7 +211,14 @@ mod tests {
                 exp_year: 2039,
                 cvv: String::new(),
             };
-            let call = |charge| ChargeCard { charge, amount, installments, method, card: ChargedCard::Given(card()) };
+            let call = |charge| ChargeCard {
+                charge,
+                amount,
+                installments,
+                method,
+                card: ChargedCard::Given(card()),
+                merchant: Default::default(),
+            };
             let (bin, last4) = face(number);
             let terms = Terms {
                 amount,

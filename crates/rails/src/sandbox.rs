@@ -181,7 +181,14 @@ mod tests {
             cvv: String::new(),
         };
         let (amount, method) = (Centavos(10_000), PaymentMethod::DebitCard);
-        ChargeCard { charge, amount, installments: 1, method, card: ChargedCard::Given(card) }
+        ChargeCard {
+            charge,
+            amount,
+            installments: 1,
+            method,
+            card: ChargedCard::Given(card),
+            merchant: Default::default(),
+        }
     }
 
     fn open() -> OpenCharge {

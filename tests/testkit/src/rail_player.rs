@@ -474,7 +474,7 @@ fn defect_of_order(list: &str, id: &str, body: &Value) -> Option<&'static str> {
     }
     match list {
         "cards" => {
-            let is_sound = has_only(body, &["amount", "installments", "method", "card"])
+            let is_sound = has_only(body, &["amount", "installments", "method", "card", "merchant"])
                 && body["installments"].as_u64().is_some_and(|count| (1..=12).contains(&count))
                 && matches!(body["method"].as_str(), Some("credit" | "debit"));
             defect_of_card(&body["card"]).or((!is_sound).then_some("a card charge"))

@@ -73,7 +73,12 @@ impl Shop {
 
 /// Opens a merchant, without recipients.
 pub async fn open_merchant(engine: &Engine, group: GroupNumber) {
-    let profile = MerchantProfile { name: "Loja".into(), document: "11222333000181".into(), city: "Recife".into() };
+    let profile = MerchantProfile {
+        name: "Loja".into(),
+        document: "11222333000181".into(),
+        city: "Recife".into(),
+        storefront: None,
+    };
     let command = MerchantCommand::Open {
         id: new_id(engine, group),
         settings: AccountSettings { split_enabled: true, ..AccountSettings::default() },

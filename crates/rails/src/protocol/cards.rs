@@ -6,6 +6,7 @@ use ledger::event::{CardBrand, CardRefusal};
 use ledger::fees::PaymentMethod;
 use ledger::id::ObjectId;
 use ledger::money::Centavos;
+use ledger::personal::{MerchantProfile, StoreAddress, Storefront};
 use ledger::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,54 @@ struct NewCharge<'a> {
     installments: u8,
     method: &'static str,
     card: Card<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    merchant: Option<Seller<'a>>,
+}
+
+/// The merchant who sells, where operators have said what an acquirer has to know.
+#[derive(Serialize)]
+struct Seller<'a> {
+    name: &'a str,
+    document: &'a str,
+    soft_descriptor: Option<&'a str>,
+    mcc: Option<&'a str>,
+    address: Option<SellerAddress<'a>>,
+    phone: Option<&'a str>,
+    email: Option<&'a str>,
+    url: Option<&'a str>,
+    acquirer_id: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct SellerAddress<'a> {
+    street: &'a str,
+    number: &'a str,
+    city: &'a str,
+    state: &'a str,
+    zip_code: &'a str,
+}
+
+impl<'a> Seller<'a> {
+    /// `None` without a storefront.
+    fn of(merchant: &'a MerchantProfile) -> Option<Self> {
+        let MerchantProfile { name, document, storefront, .. } = merchant;
+        let Storefront { soft_descriptor, mcc, address, phone, email, url, acquirer_id } = storefront.as_ref()?;
+        let address = address.as_ref().map(|address| {
+            let StoreAddress { street, number, city, state, zip_code } = address;
+            SellerAddress { street, number, city, state, zip_code }
+        });
+        Some(Self {
+            name,
+            document,
+            soft_descriptor: soft_descriptor.as_deref(),
+            mcc: mcc.as_deref(),
+            address,
+            phone: phone.as_deref(),
+            email: email.as_deref(),
+            url: url.as_deref(),
+            acquirer_id: acquirer_id.as_deref(),
+        })
+    }
 }
 
 #[derive(Serialize)]
@@ -51,7 +100,8 @@ pub(super) async fn charge(calls: &BridgeCalls, call: &ChargeCard) -> Result<Car
         ChargedCard::Token(CardToken(token)) => Card::Token { token },
     };
     let method = if call.method == PaymentMethod::DebitCard { "debit" } else { "credit" };
-    let message = NewCharge { amount: call.amount.0, installments: call.installments, method, card };
+    let merchant = Seller::of(&call.merchant);
+    let message = NewCharge { amount: call.amount.0, installments: call.installments, method, card, merchant };
     let id = call.charge.txid();
     // The engine ends a charge whose order was not answered.
     let order = Order { list: LIST, id: &id, body: body(&message), may_repeat: false };

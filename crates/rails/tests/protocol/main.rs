@@ -21,7 +21,7 @@ use ledger::fees::{Commission, PaymentMethod};
 use ledger::id::ObjectId;
 use ledger::merchant::OpenCharge;
 use ledger::money::Centavos;
-use ledger::personal::{Payer, PixDestination, PixKeyKind};
+use ledger::personal::{MerchantProfile, Payer, PixDestination, PixKeyKind};
 use ledger::time::Timestamp;
 use serde_json::json;
 use testkit::rail_player::{RailPlayer, SECRET};
@@ -103,6 +103,7 @@ fn charge_of(charge: ObjectId, number: &str) -> ChargeCard {
         installments: 3,
         method: PaymentMethod::CreditCard,
         card: ChargedCard::Given(card),
+        merchant: MerchantProfile::default(),
     }
 }
 
