@@ -197,7 +197,7 @@ impl IndexKey {
         match self.kind {
             BALANCES => 4,
             CHANGED => 3,
-            SEALED | VALUES | TXIDS => 2,
+            _ if self.is_value() => 2,
             _ => 1,
         }
     }
@@ -206,6 +206,11 @@ impl IndexKey {
     /// filters.
     pub(super) fn is_rare(self) -> bool {
         matches!(self.kind, OBJECT | KEY | SUBSCRIPTION_CHARGES | LATE_SPLITS | REGISTRATION)
+    }
+
+    /// True for values to search by.
+    pub(super) fn is_value(self) -> bool {
+        matches!(self.kind, SEALED | VALUES | TXIDS)
     }
 
     /// True for values that were sealed, which do not follow from the Records alone.

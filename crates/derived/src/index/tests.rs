@@ -3,16 +3,19 @@
 
 use std::collections::HashMap;
 
-use ledger::event::{CardRefusal, Event, SellerPart, Split, Terms};
+use ledger::event::{CardBrand, CardFace, CardRefusal, Event, SellerPart, Split, Terms};
 use ledger::fees::{Commission, PaymentMethod};
 use ledger::id::{ObjectId, RecipientNumber};
 use ledger::money::Centavos;
+use ledger::personal::{Payer, SealedFor};
 use ledger::recipient::credits;
 use ledger::record::{Decision, Idempotency};
 use proptest::prelude::*;
 
-use super::key::occurrences;
+use super::key::{mix, occurrences};
 use super::*;
+use crate::personal_index::PersonalValue;
+use crate::seal::Keyring;
 use store::testkit::MemoryStore;
 use store::{Block, BlockHash, Partition};
 
@@ -97,6 +100,11 @@ impl Script {
             let key = ledger::id::Fingerprint(u128::from(which).to_be_bytes());
             record.idempotency = Some(Idempotency { key, body: key });
         }
+        self.append(record);
+    }
+
+    fn append(&mut self, record: Record) {
+        let sequence = self.records.len() as u64 + 1;
         self.count(sequence, &record);
         let head = self.store.part().head().unwrap();
         let mut bytes = Vec::new();
@@ -132,7 +140,11 @@ impl Script {
     }
 
     fn open_index(&self) -> Index {
-        let index = Index::open(self.store.part(), OPTIONS, None).unwrap();
+        self.open_index_with(None)
+    }
+
+    fn open_index_with(&self, personal: Option<PersonalIndex>) -> Index {
+        let index = Index::open(self.store.part(), OPTIONS, personal).unwrap();
         let sealed = index.indexed_through();
         let tail: Vec<_> = self.records.iter().filter(|(sequence, _)| *sequence > sealed).cloned().collect();
         for block in tail.chunks(7) {
@@ -488,4 +500,84 @@ fn a_key_is_found_at_every_moment() {
         }
     });
     assert!(index.runs().0 > 1, "ranges were written");
+}
+
+/// A card charge with a payer; `number` is the ordinal of its opening.
+fn charge_with_payer(keyring: &Keyring, number: u64) -> Record {
+    let scattered = mix(number);
+    let now = Timestamp(1_795_000_000_000 + number as i64);
+    let charge = ObjectId(((now.0 as u128) << 80) | (8 << 76) | u128::from(scattered));
+    let payer = Payer {
+        name: format!("Maria{} Silva{} de Souza{}", number % 50, scattered % 900, scattered % 700),
+        document: format!("{:011}", scattered % 100_000_000_000),
+        email: Some(format!("p{scattered}@example.com")),
+        ..Payer::default()
+    };
+    let terms = Terms {
+        amount: Centavos((scattered % 30_000) as i64),
+        method: PaymentMethod::CreditCard,
+        installments: 1,
+        splits: Vec::new(),
+        commission: Commission::default(),
+        settlement_days: 30,
+        initial_fee: None,
+    };
+    let face = CardFace { bin: 411_111, last4: (scattered % 10_000) as u16, brand: CardBrand::Visa };
+    let event = Event::ChargeOpened { charge, terms, card: Some(face), expires_at: None, rail: None };
+    let mut record = Decision::of(event).into_record(LedgerId::Merchant(GroupNumber(1)), number, now);
+    record.personal = Some(keyring.seal_value(SealedFor::payer(charge), now, &payer).unwrap());
+    record
+}
+
+/// A card charge has two Records, so every second sequence is that of an opening.
+#[test]
+fn values_to_search_by_cost_at_most_80_bytes_a_charge() {
+    const CHARGES: u64 = 8_192;
+    let keyring = Arc::new(Keyring::open([7; 32], Arc::new(MemoryStore::new())).unwrap());
+    let personal = PersonalIndex::new(Arc::clone(&keyring), str::to_lowercase);
+    let mut counted = Recent::default();
+    for number in 1..=CHARGES {
+        let record = charge_with_payer(&keyring, number);
+        let keys = personal.of_record(&record).unwrap();
+        assert_eq!(keys.len(), 5, "three words, a document and an e-mail");
+        counted.count(number * 2, &record, &keys, &mut IdMap::default(), |_| ());
+    }
+    counted.lists.retain(|key, _| key.is_value());
+    let (_, bytes) = counted.to_run().unwrap();
+    let each = bytes.len() as u64 / CHARGES;
+    assert!((40..=80).contains(&each), "{each} bytes a charge");
+}
+
+#[test]
+fn values_are_found_in_merged_runs_and_in_runs_that_were_written_again() {
+    const CHARGES: u64 = 200;
+    let keyring = Arc::new(Keyring::open([7; 32], Arc::new(MemoryStore::new())).unwrap());
+    let personal = PersonalIndex::new(Arc::clone(&keyring), str::to_lowercase);
+    let mut script = Script::default();
+    for number in 1..=CHARGES {
+        script.append(charge_with_payer(&keyring, number));
+    }
+    let document = |number| PersonalValue::Document(format!("{:011}", mix(number) % 100_000_000_000));
+    let check = |script: &Script| {
+        let index = script.open_index_with(Some(personal.clone()));
+        index.settle();
+        for number in 1..=CHARGES {
+            let amount = PlainValue::Amount(Centavos((mix(number) % 30_000) as i64));
+            let sealed = personal.search_keys(&[document(number)]).unwrap().concat();
+            for key in sealed.into_iter().chain([SearchKey::plain(amount)]) {
+                let found = index.with_value(key, 0..u64::MAX).unwrap();
+                assert!(found.contains(&(Sequence(number), FoundKind::Charge)), "{number}: {found:?}");
+            }
+        }
+        let absent = personal.search_keys(&[document(CHARGES + 1)]).unwrap().concat();
+        assert!(absent.into_iter().all(|key| index.with_value(key, 0..u64::MAX).unwrap().is_empty()));
+    };
+    check(&script);
+    let part = script.store.part();
+    let (first, ..) = part.files().unwrap().remove(0);
+    part.remove_file(&first).unwrap();
+    drop(part);
+    check(&script);
+    let (whole, others) = script.check_runs();
+    assert!(whole > 0 && others == 0, "{whole} runs are whole, {others} are not");
 }
