@@ -148,19 +148,9 @@ fn books_of_operators() -> OperatorRoutes {
         .route_layer(from_fn(on_waiting_thread))
 }
 
-/// Routes of operators.
-fn for_operators(in_sandbox: bool) -> OperatorRoutes {
-    let merchants = OperatorRoutes::new()
-        .routes(routes!(merchants::create, merchants::list))
-        .routes(routes!(merchants::get, merchants::change))
-        .routes(routes!(merchant_holds::suspend))
-        .routes(routes!(merchant_holds::resume))
-        .routes(routes!(merchant_holds::hold_payouts))
-        .routes(routes!(merchant_holds::release_payouts))
-        .routes(routes!(api_keys::create, api_keys::list))
-        .routes(routes!(api_keys::revoke, api_keys::change))
-        .routes(routes!(api_keys::rotate_secret));
-    let decisions = OperatorRoutes::new()
+/// Routes of the queue, of decisions and of the audit trail.
+fn decisions_of_operators() -> OperatorRoutes {
+    OperatorRoutes::new()
         .routes(routes!(queue::get))
         .routes(routes!(item_details::get))
         .routes(routes!(preview::preview))
@@ -180,7 +170,22 @@ fn for_operators(in_sandbox: bool) -> OperatorRoutes {
         .routes(routes!(entries::request))
         .routes(routes!(entries::get))
         .routes(routes!(entries::approve))
-        .routes(routes!(entries::reject));
+        .routes(routes!(entries::reject))
+}
+
+/// Routes of operators.
+fn for_operators(in_sandbox: bool) -> OperatorRoutes {
+    let merchants = OperatorRoutes::new()
+        .routes(routes!(merchants::create, merchants::list))
+        .routes(routes!(merchants::get, merchants::change))
+        .routes(routes!(merchant_holds::suspend))
+        .routes(routes!(merchant_holds::resume))
+        .routes(routes!(merchant_holds::hold_payouts))
+        .routes(routes!(merchant_holds::release_payouts))
+        .routes(routes!(api_keys::create, api_keys::list))
+        .routes(routes!(api_keys::revoke, api_keys::change))
+        .routes(routes!(api_keys::rotate_secret));
+    let decisions = decisions_of_operators();
     let books = books_of_operators();
     let health = OperatorRoutes::new()
         .routes(routes!(health::healthz))
