@@ -51,7 +51,10 @@ async fn what_operators_do_is_listed_newest_first() {
 
     let row = |operator: &str, action: &str, kind: &str, id: &str, merchant: &Names| json!({"operator": operator, "action": action, "kind": kind, "id": id, "merchant_id": merchant.id});
     let clock = json!({"operator": "rui", "action": "advance", "kind": "clock", "id": null, "merchant_id": null});
-    let account = json!({"operator": null, "api_key_id": merchant.key_id, "action": "change", "kind": "bank_account", "id": first, "merchant_id": merchant.id});
+    let changes = items(&world.ops_get("/ops/audit").await.expect(200))[0]["changes"].clone();
+    assert_eq!((&changes[0]["field"], changes.as_array().unwrap().len()), (&json!("bank_account"), 1));
+    assert_eq!((&changes[0]["old"]["conta"], &changes[0]["new"]["conta"]), (&json!("***89"), &json!("*")));
+    let account = json!({"changes": changes, "operator": null, "api_key_id": merchant.key_id, "action": "change", "kind": "bank_account", "id": first, "merchant_id": merchant.id});
     let expected = [
         account,
         clock,

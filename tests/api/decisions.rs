@@ -88,6 +88,15 @@ async fn a_recipient_is_decided_with_its_registration() {
     let foreign = text(&merchant.post("/api/sub-recipients", &foreign).await.expect(201)["id"]);
     assert!(flags(&item(&world, &own).await).is_empty());
     assert_eq!(flags(&item(&world, &foreign).await), ["foreign_account"]);
+    // Both have the phone and the address of the example; the account is that of the holder's bank.
+    let shared: Vec<_> = details(&world, &foreign).await["sharing"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (text(&one["value"]), text(&one["recipient_id"]), text(&one["name"])))
+        .collect();
+    let expected = ["bank_account", "phone", "address"].map(|value| (value.to_owned(), own.clone(), "Ana".to_owned()));
+    assert_eq!(shared, expected);
     let path = |verb: &str| format!("/ops/sub-recipients/{own}/{verb}");
     world.ops_post(&path("reject"), &json!({"notes": "Foto ilegível"})).await.expect(200);
     merchant.post("/api/sub-recipients", &individual("Ana", &cpf(1))).await.expect(200);

@@ -50,6 +50,8 @@ async fn a_suspended_merchant_creates_no_charges() {
     let notes: Vec<_> =
         items(&audit).iter().filter(|row| row["action"] == "change").map(|row| text(&row["notes"])).collect();
     assert_eq!(notes, ["por resume", "por suspend"]);
+    let changes = json!([{"field": "suspended", "old": true, "new": false}]);
+    assert_eq!(items(&audit).iter().find(|row| row["notes"] == "por resume").unwrap()["changes"], changes);
     world.check_books().await;
 }
 

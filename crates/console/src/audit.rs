@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
 use maud::html;
+use serde_json::Value;
 use wire::cut_text::record_name;
 
 use crate::page::{Screen, Section, Visit};
@@ -44,7 +45,10 @@ fn screen(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> 
                             td { (row.operator.as_deref().unwrap_or(visit.say(words::API_KEY))) }
                             td { (visit.say(wire_words::action(row.action))) " " (visit.say(wire_words::audited(row.kind))) @if let Some(id) = &row.id { br; code { (id) } } }
                             td { (merchant_link(desk, visit, row.merchant_id.as_deref())) }
-                            td { bdi { (row.notes.as_deref().unwrap_or_default()) } }
+                            td {
+                                bdi { (row.notes.as_deref().unwrap_or_default()) }
+                                @for change in &row.changes { div { code { (change.field) } @if !change.new.is_null() { ": " bdi { (shown(&change.old)) } " → " bdi { (shown(&change.new)) } } } }
+                            }
                             td { @let name = record_name(row.at()); a href={"/console/records/" (name)} { (name) } }
                         }
                     }
@@ -54,4 +58,17 @@ fn screen(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> 
         }
     };
     Ok(Screen { section: Section::Audit, title: visit.say(words::AUDIT).to_owned(), body })
+}
+
+/// A value as text: that of a bank account has its parts one after the other.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "—".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Object(parts) => {
+            let parts = parts.values().filter(|part| !part.is_null()).map(shown);
+            parts.collect::<Vec<_>>().join(" · ")
+        }
+        other => other.to_string(),
+    }
 }

@@ -13,7 +13,7 @@ use crate::show::Head::{Amount, Text};
 use crate::wire_words;
 use crate::words;
 use ops::desk::Desk;
-use ops::item_details::{ItemDetails, TakenDecision};
+use ops::item_details::{ItemDetails, Sharing, TakenDecision};
 use web::views::charge::ChargeView;
 use web::views::ledger::owner_name;
 use web::views::recipient::find_recipient;
@@ -30,6 +30,12 @@ pub(crate) fn shown(desk: &Desk, visit: &Visit, details: &ItemDetails) -> Markup
                 h2 id="charge" { (visit.say(words::CHARGE)) }
                 (of_charge(desk, visit, charge))
                 (adjustments(visit, details))
+            }
+        }
+        @if !details.sharing.is_empty() {
+            section.card aria-labelledby="sharing" {
+                h2 id="sharing" { (visit.say(words::SHARING)) }
+                (show::scrolled(visit.say(words::SHARING), sharing(visit, &details.sharing)))
             }
         }
         @if let Some(withdrawal) = &details.withdrawal {
@@ -103,6 +109,25 @@ fn adjustments(visit: &Visit, details: &ItemDetails) -> Markup {
             })))
         }
     }
+}
+
+/// Other recipients with the same document, account, phone or address.
+fn sharing(visit: &Visit, all: &[Sharing]) -> Markup {
+    let heads = [words::WHAT, words::NAME, words::MERCHANT, words::STATUS].map(Text);
+    show::table(
+        visit.language,
+        &heads,
+        html! {
+            @for other in all {
+                tr {
+                    td { (visit.say(wire_words::shared(other.value))) }
+                    td { a href={"/console/recipients/" (other.recipient_id)} { bdi { (other.name) } } }
+                    td { bdi { (other.merchant_name) } }
+                    td { (visit.say(wire_words::recipient_status(other.status))) }
+                }
+            }
+        },
+    )
 }
 
 fn of_withdrawal(visit: &Visit, reviewed: &ReviewedWithdrawal, since: Option<&str>) -> Markup {

@@ -132,7 +132,9 @@ fn figures(desk: &Desk, language: Language) -> Markup {
             h2 id="waits" { (say(words::WAITS)) }
             @if total == 0 { p.dim { (say(words::NOTHING)) } }
             dl.figures {
-                @for (kind, count) in waiting { div { dt { (say(kind_word(kind))) } dd { (count) } } }
+                @for (kind, count) in waiting {
+                    div { dt { a href={"/console/queue?kind=" (kind)} { (say(kind_word(kind))) } } dd { (count) } }
+                }
             }
         }
     }

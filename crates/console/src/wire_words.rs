@@ -17,6 +17,17 @@ use web::views::statement::SplitRecord;
 /// The word for a name that has none: what a test fails by.
 pub(crate) const OTHER: Word = word("outro", "other");
 
+/// What two registrations share.
+pub(crate) fn shared(name: &str) -> Word {
+    match name {
+        "document" => words::DOCUMENT,
+        "bank_account" => words::DESTINATION,
+        "phone" => word("Telefone", "Telephone"),
+        "address" => words::ADDRESS_OF,
+        _ => OTHER,
+    }
+}
+
 /// Flag of an item of the queue.
 pub(crate) fn flag(name: &str) -> Word {
     match name {

@@ -204,6 +204,7 @@ words! {
     DID_NOT_HAPPEN = "não aconteceu, e não vai acontecer", "it did not happen, and will not";
     ANSWER_UNTIL = "Responder até", "Answer until";
     CASE = "Caso na instituição", "Case at the institution";
+    SHARING = "Outros recebedores com os mesmos dados", "Other recipients with the same data";
     FLAGS = "Atenção", "Look at";
     AMOUNT_FROM = "Valor de", "Amount from";
     AMOUNT_TO = "até", "to";

@@ -15,6 +15,7 @@ use store::cut::Position;
 use store::{Partition, Sequence};
 use utoipa::ToSchema;
 
+use crate::audited_changes::{FieldChange, changes};
 use crate::desk::Desk;
 use crate::merchants;
 use crate::operator::Operator;
@@ -56,6 +57,10 @@ pub struct AuditRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "Sem comprovante")]
     pub notes: Option<String>,
+    /// The fields that it changed: settings of a merchant, a bank account (masked), the address of
+    /// webhooks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<FieldChange>,
     /// The Record's place in the journal of its partition.
     #[schema(minimum = 1, example = 42)]
     pub sequence: u64,
@@ -104,6 +109,7 @@ pub fn row(desk: &Desk, (at, record, audited): (Position, Record, AuditedFact)) 
     let merchant = record.owner.group().and_then(|group| desk.engine.merchant(group, |row| row.id));
     let AuditedFact { action, kind, subject, notes } = audited;
     let id = subject_id(desk, &record, subject);
+    let changes = changes(desk, &record);
     AuditRow {
         at: time(record.effective_at),
         operator: record.operator,
@@ -113,6 +119,7 @@ pub fn row(desk: &Desk, (at, record, audited): (Position, Record, AuditedFact)) 
         kind,
         id: id.map(|id| id.uuid().to_string()),
         notes,
+        changes,
         sequence: at.sequence.0,
         partition: at.partition.0,
     }

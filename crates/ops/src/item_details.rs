@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use actors::engine::Listed;
+use actors::engine::{Listed, PersonalValue};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -12,7 +12,7 @@ use ledger::cashout::Cashout;
 use ledger::charge::Charge;
 use ledger::dispute::Dispute;
 use ledger::event::Event;
-use ledger::id::ObjectId;
+use ledger::id::{LedgerId, ObjectId};
 use ledger::personal::{BankAccount, RecipientProfile, SealedFor};
 use ledger::record::Record;
 use ledger::refund::Refund;
@@ -35,7 +35,8 @@ use web::reply::{ok, only, query, time};
 use web::views::charge::ChargeView;
 use web::views::dispute::DisputeView;
 use web::views::house_entry::{HouseEntryView, OperatorEntry};
-use web::views::recipient::{self, RecipientView, find_recipient, recipient_id};
+use web::views::ledger::owner_name;
+use web::views::recipient::{self, RecipientView, find_recipient, open, recipient_id};
 use web::views::refund::RefundView;
 use web::views::withdrawal::{ReviewedWithdrawal, WithdrawalView};
 
@@ -86,10 +87,34 @@ pub struct ItemDetails {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub recipient: Option<RecipientView>,
+    /// Other recipients, of any merchant, that share something of the registration, now or earlier;
+    /// recipients.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sharing: Vec<Sharing>,
     /// The entry of an operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub entry: Option<HouseEntryView>,
+}
+
+/// Another recipient that shares a value with the registration.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Sharing {
+    /// What is shared.
+    #[schema(pattern = "^(document|bank_account|phone|address)$")]
+    pub value: &'static str,
+    /// The other recipient's id.
+    #[schema(format = "uuid")]
+    pub recipient_id: String,
+    /// Its name; empty when it was erased.
+    #[schema(example = "Bia Lima")]
+    pub name: String,
+    /// Status of its registration.
+    #[schema(pattern = "^(draft|pending|active|rejected)$")]
+    pub status: &'static str,
+    /// Its merchant's name; empty when it was erased.
+    #[schema(example = "Loja Azul")]
+    pub merchant_name: String,
 }
 
 /// What an operator asked for or decided.
@@ -146,7 +171,8 @@ pub fn details(desk: &Desk, id: ObjectId) -> Result<ItemDetails, Problem> {
         of_withdrawal(desk, &withdrawal)?
     } else if let Some((ledger, row)) = find_recipient(engine, id) {
         let recipient = Some(recipient::view(engine, ledger, &row));
-        ItemDetails { kind: "recipient", recipient, ..Default::default() }
+        let sharing = sharing(desk, id, &open(engine, &row, row.profiles.current()))?;
+        ItemDetails { kind: "recipient", recipient, sharing, ..Default::default() }
     } else if let Some(entry) = OperatorEntry::find(engine, id)? {
         let entry = Some(HouseEntryView::of_any(engine, entry));
         ItemDetails { kind: "entry", entry, ..Default::default() }
@@ -261,4 +287,31 @@ fn account_since(desk: &Desk, withdrawal: &Withdrawal, registered_at: Timestamp)
         account = Some(bank);
     }
     Ok(since.filter(|_| account.is_some_and(|account| is_same(&account, &own))))
+}
+
+/// The other recipients that share document, bank account, first phone or address.
+fn sharing(desk: &Desk, id: ObjectId, profile: &RecipientProfile) -> Result<Vec<Sharing>, Problem> {
+    let engine = &desk.engine;
+    let document = Some(&profile.document).filter(|document| !document.is_empty());
+    let values = [
+        ("document", document.map(|document| PersonalValue::Document(document.clone()))),
+        ("bank_account", profile.bank.as_ref().map(PersonalValue::account)),
+        ("phone", PersonalValue::phone(profile)),
+        ("address", profile.address.as_ref().and_then(PersonalValue::address)),
+    ];
+    let mut all = Vec::new();
+    for (name, value) in values.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+        for other in engine.recipients_sharing(&value)?.into_iter().filter(|other| *other != id) {
+            let (ledger, row) = recipient::known_recipient(engine, other)?;
+            let merchant = ledger.group().and_then(|group| owner_name(engine, LedgerId::Merchant(group)));
+            all.push(Sharing {
+                value: name,
+                recipient_id: other.uuid().to_string(),
+                name: owner_name(engine, ledger).unwrap_or_default(),
+                status: recipient::status_name(row.status),
+                merchant_name: merchant.unwrap_or_default(),
+            });
+        }
+    }
+    Ok(all)
 }

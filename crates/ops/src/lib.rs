@@ -5,6 +5,7 @@
 
 pub mod api_keys;
 pub mod audit;
+pub mod audited_changes;
 pub mod backup;
 pub mod batches;
 pub mod blocks;

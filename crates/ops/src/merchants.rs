@@ -15,6 +15,7 @@ use ledger::record::Record;
 use ledger::tax_id;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 use wire::case_folding::search_key;
 
@@ -301,6 +302,20 @@ impl MerchantView {
             created_at: time(row.created_at),
         }
     }
+}
+
+/// The settings of a merchant as its view has them, without the server's own limits.
+pub(super) fn settings_view(settings: &Settings) -> Value {
+    let limits = OwnRateLimits { card: settings.card_requests_per_minute, other: settings.other_requests_per_minute };
+    json!({
+        "split_enabled": settings.split_enabled,
+        "cashout_enabled": settings.cashout_enabled,
+        "suspended": settings.suspended,
+        "payouts_held": settings.payouts_held,
+        "fees": FeesBody::of(&settings.fees),
+        "options": OptionsBody::of(&settings.options),
+        "rate_limits": limits,
+    })
 }
 
 impl FeesBody {

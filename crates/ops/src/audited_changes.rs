@@ -1,0 +1,97 @@
+//! Changes of an audited Record, field by field: old and new.
+
+use ledger::event::Event;
+use ledger::fees::Settings;
+use ledger::id::{GroupNumber, LedgerId};
+use ledger::record::Record;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use crate::desk::Desk;
+use crate::merchants::settings_view;
+use web::views::recipient::open;
+use web::views::withdrawal::DestinationView;
+
+/// Change of one field. Names and cities of merchants are personal: that they changed is said, and
+/// the values are not.
+#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct FieldChange {
+    /// The field, as requests name it; parts of an object behind a point.
+    #[schema(example = "fees.pix")]
+    pub field: String,
+    /// What it was; null where that is not shown or not known.
+    #[schema(required, value_type = Option<Value>, example = "0.99")]
+    pub old: Value,
+    /// What it is from here on; null where that is not shown.
+    #[schema(required, value_type = Option<Value>, example = "0.79")]
+    pub new: Value,
+}
+
+/// The fields that a Record changed of a merchant, an API key or a recipient's bank account.
+pub fn changes(desk: &Desk, record: &Record) -> Vec<FieldChange> {
+    let mut changes = Vec::new();
+    for event in &record.events {
+        match event {
+            Event::MerchantChanged { settings, before: Some(before), .. } => {
+                changes.extend(of_settings(before, settings));
+                let hidden = record.personal.iter().map(|_| hidden("name, city"));
+                changes.extend(hidden);
+            }
+            Event::ApiKeyChanged { webhook_url, .. } => {
+                changes.push(FieldChange { field: "webhook_url".to_owned(), old: Value::Null, new: json!(webhook_url) })
+            }
+            Event::BankAccountChanged { number, .. } => {
+                let of = record.owner.group().map(|group| LedgerId::Recipient(group, *number));
+                changes.extend(of.and_then(|recipient| of_account(desk, record, recipient)));
+            }
+            _ => {}
+        }
+    }
+    changes
+}
+
+fn hidden(field: &str) -> FieldChange {
+    FieldChange { field: field.to_owned(), old: Value::Null, new: Value::Null }
+}
+
+fn of_settings(before: &Settings, after: &Settings) -> Vec<FieldChange> {
+    let fields = |settings| {
+        let mut fields = Map::new();
+        flatten("", settings_view(settings), &mut fields);
+        fields
+    };
+    let mut old = fields(before);
+    let new = fields(after).into_iter();
+    let change = |(field, new): (String, Value)| {
+        let old = old.remove(&field).unwrap_or_default();
+        (old != new).then_some(FieldChange { field, old, new })
+    };
+    new.filter_map(change).collect()
+}
+
+/// The leaves of a value, by their names with points.
+fn flatten(name: &str, value: Value, to: &mut Map<String, Value>) {
+    match value {
+        Value::Object(parts) => {
+            for (part, value) in parts {
+                let name = if name.is_empty() { part } else { format!("{name}.{part}") };
+                flatten(&name, value, to);
+            }
+        }
+        value => drop(to.insert(name.to_owned(), value)),
+    }
+}
+
+/// The bank account before and after a Record, masked; `None` where the versions are forgotten.
+fn of_account(desk: &Desk, record: &Record, recipient: LedgerId) -> Option<FieldChange> {
+    let LedgerId::Recipient(group, number) = recipient else { return None };
+    let row = desk.engine.recipient_row(GroupNumber(group.0), number).ok()?;
+    let masked = |ordinal| {
+        let profile = open(&desk.engine, &row, row.profiles.at(ordinal));
+        profile.receiving_account().map(DestinationView::of)
+    };
+    let value = |account: Option<DestinationView>| serde_json::to_value(account).unwrap_or_default();
+    let (old, new) = (value(masked(record.ordinal.checked_sub(1)?)), value(masked(record.ordinal)));
+    Some(FieldChange { field: "bank_account".to_owned(), old, new })
+}
