@@ -74,7 +74,9 @@ impl SearchKey {
         let hash = match value {
             PlainValue::Amount(amount) => mix(mix(1) ^ amount.0 as u64),
             PlainValue::LastFour(digits) => mix(mix(2) ^ u64::from(digits)),
-            PlainValue::Reference(text) => mix(mix(3) ^ ObjectId::of_text(&text.to_ascii_lowercase()).0 as u64),
+            PlainValue::Reference(text) => {
+                text.bytes().fold(mix(3), |hash, byte| mix(hash ^ u64::from(byte.to_ascii_lowercase())))
+            }
         };
         Self::of_hash(VALUES, 0, hash)
     }
