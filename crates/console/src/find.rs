@@ -1,5 +1,4 @@
-//! The find box: what people have in hand leads to the page of what it stands for, or to the list
-//! of all that it may stand for.
+//! The find box: an only hit of the search leads to its page, several are listed by kind.
 
 use std::sync::Arc;
 

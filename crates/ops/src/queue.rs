@@ -107,7 +107,7 @@ impl QueueFilter {
     }
 }
 
-/// What waits for a decision, oldest first, or what expires soon before it.
+/// The queue, oldest first; with `order=deadline`, items that expire soon stand at its head.
 #[utoipa::path(get, path = "/ops/queue", operation_id = "get_queue",
     params(("merchant_id" = Option<String>, Query, format = "uuid", description = "Only of this merchant."),
         ("kind" = Option<String>, Query, pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail|period)$", description = "Only of this kind."),
