@@ -18,6 +18,8 @@ use store::StoreError;
 
 /// Words of a name that are found: the first ones.
 pub const NAME_WORDS_MAX: usize = 5;
+/// Characters of a name that are looked at; the API takes fewer.
+const NAME_CHARACTERS_MAX: usize = 200;
 /// Words of names that tell nobody apart.
 const PARTICLES: [&str; 6] = ["da", "das", "de", "do", "dos", "e"];
 /// Characters of a word that count.
@@ -102,7 +104,8 @@ impl PersonalIndex {
 
     /// The words of a name, as they are found.
     pub fn name_words(&self, name: &str) -> Vec<String> {
-        name_words(&(self.fold_name)(name))
+        let end = name.char_indices().nth(NAME_CHARACTERS_MAX).map_or(name.len(), |(end, _)| end);
+        name_words(&(self.fold_name)(&name[..end]))
     }
 
     /// The keys of these values, newest month first: a set for each month whose key is there.
