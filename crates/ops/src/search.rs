@@ -134,7 +134,7 @@ fn kind_name<S: serde::Serializer>(kind: &ItemKind, serializer: S) -> Result<S::
 /// id or another id of an institution (NSU), CPF or CNPJ, words of a name, an e-mail, an amount, a
 /// day, the last four digits of a card. The newest 20 of each kind are shown.
 #[utoipa::path(get, path = "/ops/search", operation_id = "search",
-    params(("q" = String, Query, min_length = 1, max_length = 200, description = "What is looked for.", example = "R$ 82,53")),
+    params(("q" = String, Query, min_length = 1, max_length = 200, description = "What is looked for.", example = "82,53")),
     responses((status = 200, body = SearchResult)))]
 pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
     let pairs = query(&parts)?;
