@@ -12,7 +12,7 @@ use testkit::server::{Launch, OPS_TOKEN, Server};
 use crate::tool;
 
 /// Statuses of a call that was understood. Ids in the paths are examples, so many are not found.
-const UNDERSTOOD: [&str; 6] = ["200", "201", "202", "404", "409", "422"];
+const UNDERSTOOD: [&str; 7] = ["200", "201", "202", "403", "404", "409", "422"];
 
 /// The samples of all pages, by language.
 #[derive(Default)]
