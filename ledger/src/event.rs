@@ -408,7 +408,7 @@ pub enum Event {
         settings: Settings,
         /// The settings before.
         #[n(1)]
-        before: Option<Box<Settings>>,
+        before: Option<Settings>,
         /// Why, where the operator said so.
         #[n(2)]
         reason: Option<String>,

@@ -2,9 +2,9 @@
 
 use actors::engine::{WaitingItem, WaitingKind};
 use ledger::dispute::Dispute;
-use ledger::id::{LedgerId, ObjectId};
+use ledger::id::LedgerId;
 use ledger::period::Period;
-use ledger::personal::{FreeText, Sealed, SealedFor};
+use ledger::personal::Sealed;
 use ledger::rail_word::AskedRailWord;
 use ledger::refund::Refund;
 use serde::Serialize;
@@ -20,6 +20,7 @@ use web::reply::time;
 use web::views::house_entry::{HouseEntryView, OperatorEntry};
 use web::views::ledger::owner_name;
 use web::views::recipient::{known_recipient, open, recipient_id, status_name};
+use web::views::refund::reason_text;
 use web::views::withdrawal::DestinationView;
 
 /// One thing to decide on.
@@ -283,7 +284,8 @@ pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
         WaitingKind::Refund { charge, amount, until, disputes, .. } => {
             view.say_approved_first(first_approval(desk, item.id, *amount)?);
             view.payment_id = Some(charge.txid());
-            view.reason = reason(desk, item.id, desk.engine.known_object::<Refund>(item.id)?.reason.as_ref());
+            view.reason =
+                reason_text(&desk.engine, item.id, desk.engine.known_object::<Refund>(item.id)?.reason.as_ref());
             view.approvable_until = until.map(time);
             view.disputes = disputes.iter().flatten().map(|id| id.uuid().to_string()).collect();
             view.note = if until.is_some_and(|until| until < desk.engine.now()) {
@@ -298,7 +300,8 @@ pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
             view.case_id = case.as_ref().map(|case| case.id.clone());
             view.due_at = item.deadline().map(time);
             view.payment_id = Some(charge.txid());
-            view.reason = reason(desk, item.id, desk.engine.known_object::<Dispute>(item.id)?.reason.as_ref());
+            view.reason =
+                reason_text(&desk.engine, item.id, desk.engine.known_object::<Dispute>(item.id)?.reason.as_ref());
             view.exceeds_charge = Some(exceeds.is_some());
             view.status = "open";
         }
@@ -309,10 +312,4 @@ pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
         }
     }
     Ok(view)
-}
-
-/// The reason of a refund or dispute; `None` if its data was erased.
-fn reason(desk: &Desk, id: ObjectId, sealed: Option<&Sealed>) -> Option<String> {
-    let open = |sealed| desk.engine.keyring().open_value(SealedFor::reason(id), sealed);
-    sealed.and_then(open).map(|FreeText { text }| text)
 }

@@ -37,7 +37,7 @@ impl MerchantState {
     }
 
     pub(super) fn change(&self, settings: Settings, profile: Option<Sealed>, reason: Option<String>) -> Decision {
-        let changed = Event::MerchantChanged { settings, before: Some(Box::new(self.settings)), reason };
+        let changed = Event::MerchantChanged { settings, before: Some(self.settings), reason };
         Decision { events: vec![changed], personal: profile }
     }
 

@@ -299,7 +299,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                 merchant,
                 Event::MerchantChanged {
                     settings: Settings { suspended: true, payouts_held: true, ..Settings::default() },
-                    before: Some(Box::default()),
+                    before: Some(Settings::default()),
                     reason: Some("fraude".to_owned()),
                 },
             )),

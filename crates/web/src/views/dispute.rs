@@ -3,11 +3,11 @@
 use actors::engine::Engine;
 use ledger::dispute::{Dispute, DisputeDecision};
 use ledger::event::DisputeKind;
-use ledger::personal::{FreeText, SealedFor};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::reply::time;
+use crate::views::refund::reason_text;
 
 /// A dispute, as read.
 #[derive(Debug, Serialize, ToSchema)]
@@ -67,8 +67,6 @@ pub fn dispute_status(decision: &DisputeDecision) -> &'static str {
 impl DisputeView {
     /// What is shown of a dispute.
     pub fn of(engine: &Engine, dispute: &Dispute) -> Self {
-        let sealed_for = SealedFor::reason(dispute.id);
-        let reason = dispute.reason.as_ref().and_then(|sealed| engine.keyring().open_value(sealed_for, sealed));
         Self {
             id: dispute.id.uuid().to_string(),
             payment_id: dispute.charge.txid(),
@@ -84,7 +82,7 @@ impl DisputeView {
                 DisputeDecision::Open | DisputeDecision::Released { .. } => None,
             },
             status: dispute_status(&dispute.decision),
-            reason: reason.map(|FreeText { text }| text),
+            reason: reason_text(engine, dispute.id, dispute.reason.as_ref()),
             case_id: dispute.case.as_ref().map(|case| case.id.clone()),
             due_at: dispute.case.as_ref().and_then(|case| case.due_at).map(time),
             created_at: time(dispute.id.created_at()),

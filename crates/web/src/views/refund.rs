@@ -1,7 +1,8 @@
 //! Refund as JSON (interface 2.11, 3.6).
 
 use actors::engine::Engine;
-use ledger::personal::{FreeText, SealedFor};
+use ledger::id::ObjectId;
+use ledger::personal::{FreeText, Sealed, SealedFor};
 use ledger::refund::{Refund, RefundDecision};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -49,18 +50,23 @@ pub fn refund_status(decision: &RefundDecision) -> &'static str {
     }
 }
 
+/// The reason of a refund or dispute; `None` if none was given, or its data was erased.
+pub fn reason_text(engine: &Engine, id: ObjectId, sealed: Option<&Sealed>) -> Option<String> {
+    let open = |sealed| engine.keyring().open_value(SealedFor::reason(id), sealed);
+    sealed.and_then(open).map(|FreeText { text }| text)
+}
+
 impl RefundView {
     /// What is shown of a refund.
     pub fn of(engine: &Engine, refund: &Refund) -> Self {
-        let (group, sealed_for) = (engine.ids().group(refund.id), SealedFor::reason(refund.id));
-        let reason = refund.reason.as_ref().and_then(|sealed| engine.keyring().open_value(sealed_for, sealed));
+        let group = engine.ids().group(refund.id);
         Self {
             id: refund.id.uuid().to_string(),
             payment_id: refund.charge.txid(),
             amount: refund.amount.0,
             status: refund_status(&refund.decision),
             created_at: time(refund.id.created_at()),
-            reason: reason.map(|FreeText { text }| text),
+            reason: reason_text(engine, refund.id, refund.reason.as_ref()),
             splits: refund.take_back.iter().map(|part| SplitView::of(engine, group, part)).collect(),
             notes: refund.decision.notes().map(str::to_owned),
         }
