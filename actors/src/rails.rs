@@ -17,7 +17,7 @@ use std::time::Duration;
 use ledger::event::{Batch, CardBrand, CardRefusal, PayoutBank, SettledObject};
 use ledger::fees::PaymentMethod;
 use ledger::id::ObjectId;
-use ledger::merchant::OpenCharge;
+use ledger::merchant::{Authorization, OpenCharge};
 use ledger::money::Centavos;
 use ledger::personal::{BankAccount, MerchantProfile, Payer, PixDestination};
 use ledger::rail_name::RailName;
@@ -112,6 +112,21 @@ pub struct ChargeCard {
     pub card: ChargedCard,
     /// The merchant who sells.
     pub merchant: MerchantProfile,
+    /// Who pays.
+    pub payer: Payer,
+    /// The last time at which the order may begin to leave; an adapter looks again just before.
+    pub not_after: Timestamp,
+}
+
+/// An authorized charge, as its capture is ordered from the acquirer.
+#[derive(Clone, Debug)]
+pub struct CaptureCard {
+    /// Our id, on which the acquirer is idempotent.
+    pub charge: ObjectId,
+    /// Total, centavos.
+    pub amount: Centavos,
+    /// The acquirer's word on the charge.
+    pub authorized: Authorization,
 }
 
 /// The acquirer's answer for a charge.
@@ -127,6 +142,9 @@ pub enum CardAnswer {
         /// Its id of the capture (NSU), and when it captured. The same however often it answers.
         stamp: RailStamp,
     },
+    /// Authorized, and no money has moved: a rail that captures separately waits for the order to
+    /// [capture](CardRail::capture), which is given once this is a Record.
+    Authorized(Authorization),
     /// The card was refused; nothing was charged.
     Refused(CardRefusal),
 }
@@ -142,9 +160,15 @@ pub enum CardFate {
 
 /// The card acquirer.
 pub trait CardRail: Send + Sync + 'static {
-    /// Authorizes and captures. A closed id is refused with [`CardRefusal::Failed`], and nothing is
-    /// charged.
+    /// Authorizes and captures, or authorizes alone where the answer says so. A closed id is
+    /// refused with [`CardRefusal::Failed`], and nothing is charged.
     fn charge(&self, call: ChargeCard) -> Call<'_, CardAnswer>;
+
+    /// Captures a charge that it has authorized. It may be ordered again, and answers the same. Not
+    /// called of a rail that captures with the charge.
+    fn capture(&self, _call: CaptureCard) -> Call<'_, CardAnswer> {
+        Box::pin(ready(Err(RailError::NoAnswer)))
+    }
 
     /// How long the caller of a charge waits for its answer before it hears `pending`. A call of a
     /// named acquirer goes on to its end, and its outcome is booked.

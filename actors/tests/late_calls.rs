@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use actors::engine::{AdmissionLimits, CommandContext, Engine, EngineOptions, IndexOptions, Outcome, WaitingKind};
 use actors::rails::{
-    Call, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, ChargedCard, NamedRails, RailError,
-    Rails, Repay, RepayAnswer, SettlementCursor, SettlementLine, SettlementPage,
+    Call, CaptureCard, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, ChargedCard, NamedRails,
+    RailError, Rails, Repay, RepayAnswer, SettlementCursor, SettlementLine, SettlementPage,
 };
 use actors::testkit::rails;
 use ledger::account::Account;
 use ledger::event::{Batch, CardBrand, CardFace, CardRefusal, Event, SettledObject, Terms};
 use ledger::fees::{Commission, PaymentMethod, Settings};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::merchant::{MerchantCommand, OpenCharge};
+use ledger::merchant::{Authorization, MerchantCommand, OpenCharge};
 use ledger::money::Centavos;
 use ledger::personal::{MerchantProfile, Payer, SealedFor};
 use ledger::rail_name::RailName;
@@ -48,6 +48,12 @@ struct Desk {
     silent_after: Option<u64>,
     /// It does not say what became of a charge.
     is_mute: bool,
+    /// It authorizes charges, whether they were closed or not, and captures them by another order.
+    separates: bool,
+    /// It never answers an order to capture, nor carries it out.
+    loses_captures: bool,
+    /// Orders to capture.
+    capture_orders: usize,
 }
 
 impl Acquirer {
@@ -66,6 +72,9 @@ impl Acquirer {
 
     fn arrive(&self, charge: ObjectId) -> CardAnswer {
         let mut desk = self.desk.lock().unwrap();
+        if desk.separates {
+            return CardAnswer::Authorized(Authorization { stamp: stamp(), brand: Some(CardBrand::Elo) });
+        }
         if desk.closed.contains(&charge) {
             return CardAnswer::Refused(CardRefusal::Failed);
         }
@@ -91,6 +100,17 @@ impl CardRail for Acquirer {
         self.desk.lock().unwrap().sent += 1;
         self.sent.notify_one();
         Box::pin(async move { under_way.await.map_err(|_| RailError::NoAnswer) })
+    }
+
+    fn capture(&self, call: CaptureCard) -> Call<'_, CardAnswer> {
+        let mut desk = self.desk.lock().unwrap();
+        desk.capture_orders += 1;
+        if desk.loses_captures {
+            return Box::pin(std::future::pending());
+        }
+        desk.captured.insert(call.charge);
+        let Authorization { stamp, brand } = call.authorized;
+        Box::pin(std::future::ready(Ok(CardAnswer::Captured { acquirer_mdr: Centavos::ZERO, brand, stamp })))
     }
 
     fn close<'a>(&'a self, charge: ObjectId, _: &'a OpenCharge) -> Call<'a, CardFate> {
@@ -140,6 +160,10 @@ async fn open(acquirer: &Acquirer) -> Arc<Engine> {
 }
 
 async fn open_with(card: NamedRails<dyn CardRail>, sandbox: bool) -> Arc<Engine> {
+    open_on(Arc::new(MemoryStore::default()), card, sandbox).await
+}
+
+async fn open_on(store: Arc<MemoryStore>, card: NamedRails<dyn CardRail>, sandbox: bool) -> Arc<Engine> {
     let options = EngineOptions {
         sandbox,
         master_key: [7; 32],
@@ -151,7 +175,7 @@ async fn open_with(card: NamedRails<dyn CardRail>, sandbox: bool) -> Arc<Engine>
         partitions: std::num::NonZeroU16::MIN,
         start_gap_max: std::time::Duration::from_secs(7 * 86_400),
     };
-    Engine::open_store(Arc::new(MemoryStore::default()), options, |_, _| {}).await.unwrap()
+    Engine::open_store(store, options, |_, _| {}).await.unwrap()
 }
 
 async fn record(engine: &Engine, group: GroupNumber, command: MerchantCommand) {
@@ -194,6 +218,8 @@ fn call(charge: ObjectId) -> ChargeCard {
         method: PaymentMethod::CreditCard,
         card,
         merchant: MerchantProfile::default(),
+        payer: Default::default(),
+        not_after: charge.created_at().plus_ms(30_000),
     }
 }
 
@@ -252,6 +278,61 @@ async fn an_answer_that_comes_after_the_caller_has_gone_is_booked() {
     assert!(matches!(outcomes(&engine, charge)[1], Event::CardCaptured { .. }));
     assert_eq!(acquirer.desk.lock().unwrap().sent, 1);
     schedule.abort();
+    engine.stop().await;
+}
+
+/// The process ends between the Record of the authorization and the capture. After its start the
+/// schedule orders the capture.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_authorized_before_a_crash_is_captured_after_it() {
+    let (acquirer, store) = (Acquirer::new(), Arc::new(MemoryStore::default()));
+    *acquirer.desk.lock().unwrap() = Desk { separates: true, loses_captures: true, ..Desk::default() };
+    acquirer.arrivals.add_permits(1);
+    let opened = || open_on(Arc::clone(&store), NamedRails::sandbox(Arc::new(acquirer.clone())), true);
+    let engine = opened().await;
+    let (group, charge) = open_charge(&engine).await;
+    let caller = {
+        let (engine, permit) = (Arc::clone(&engine), engine.permit(1_024).unwrap());
+        tokio::spawn(async move { engine.ask_acquirer(group, call(charge), None, permit).await })
+    };
+    while acquirer.desk.lock().unwrap().capture_orders == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(matches!(outcomes(&engine, charge)[..], [Event::CardAuthorized { .. }]), "before the order to capture");
+    caller.abort();
+    assert!(caller.await.is_err());
+    engine.stop().await;
+    acquirer.desk.lock().unwrap().loses_captures = false;
+    let engine = opened().await;
+    assert!(!acquirer.captures(charge));
+    advance(&engine, 20).await;
+    let captured = outcomes(&engine, charge);
+    let [Event::CardAuthorized { .. }, Event::CardCaptured { brand: Some(CardBrand::Elo), .. }] = captured[..] else {
+        panic!("{captured:?}");
+    };
+    assert!(acquirer.captures(charge));
+    advance(&engine, 3_600).await;
+    assert_eq!((outcomes(&engine, charge).len(), acquirer.desk.lock().unwrap().capture_orders), (2, 2));
+    engine.stop().await;
+}
+
+/// An authorization that comes after the books have ended the charge takes no money.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_authorization_that_comes_late_is_never_captured() {
+    let acquirer = Acquirer::new();
+    acquirer.desk.lock().unwrap().separates = true;
+    let engine = open(&acquirer).await;
+    let (group, charge) = open_charge(&engine).await;
+    let caller = {
+        let (engine, permit) = (Arc::clone(&engine), engine.permit(1_024).unwrap());
+        tokio::spawn(async move { engine.ask_acquirer(group, call(charge), None, permit).await.unwrap() })
+    };
+    acquirer.sent.notified().await;
+    advance(&engine, 61).await;
+    acquirer.arrivals.add_permits(1);
+    drop(caller.await.unwrap());
+    assert!(outcomes(&engine, charge).iter().any(|event| matches!(event, Event::CardRefused { .. })));
+    assert_eq!(acquirer.desk.lock().unwrap().capture_orders, 0);
     engine.stop().await;
 }
 
@@ -422,6 +503,7 @@ async fn an_acquirer_that_closes_ids_conforms() {
         opened: 1,
         rail: None,
         registers_until: None,
+        authorized: None,
     };
     rails::card(&acquirer, call, &open, [ObjectId(1), ObjectId(2)]).await;
 }

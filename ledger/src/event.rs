@@ -13,22 +13,8 @@ use crate::rail_name::RailName;
 use crate::recurrence::{CycleOutcome, PlanTerms, SubscriptionStanding, SubscriptionTerms};
 use crate::time::{Minute, Month, Timestamp};
 
+pub use crate::card_refusal::CardRefusal;
 pub use crate::terms::{CardBrand, CardFace, HouseEntryTerms, MonthEnd, PayoutBank, ReturnEntry, Split, Terms};
-
-/// Why the acquirer said no (`cardStatus`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-#[cbor(index_only)]
-pub enum CardRefusal {
-    /// The issuer refused.
-    #[n(0)]
-    NotAuthorized,
-    /// No limit or balance.
-    #[n(1)]
-    InsufficientFunds,
-    /// The acquirer never had the charge.
-    #[n(2)]
-    Failed,
-}
 
 /// Effect of the seller's part on the merchant's accounts: it raises one, or draws on others when
 /// fees exceed it.
@@ -558,6 +544,17 @@ pub enum Event {
         /// The charge's id: its txid.
         #[n(0)]
         charge: ObjectId,
+    },
+    /// Merchant: the acquirer authorized the charge, and no money has moved. It is captured only
+    /// once this is a Record.
+    #[n(120)]
+    CardAuthorized {
+        /// The charge's id: its txid.
+        #[n(0)]
+        charge: ObjectId,
+        /// The card's scheme by the acquirer's word; `None` if it names none.
+        #[n(1)]
+        brand: Option<CardBrand>,
     },
     /// Merchant: the payer paid a PIX charge.
     #[n(13)]

@@ -35,6 +35,7 @@ pub mod anticipation;
 pub mod asked_entry;
 pub mod audit;
 pub mod balances;
+mod card_refusal;
 pub mod cashout;
 pub mod charge;
 pub mod dispute;

@@ -387,7 +387,8 @@ impl SubscriptionStanding {
     }
 
     /// The charge that it waited for has ended. A refused card is tried again on the cycle's own
-    /// days. `reason` says why there was no charge ([`CycleOutcome::NotBillable`]).
+    /// days. `reason` says why there was no charge ([`CycleOutcome::NotBillable`]), or why a
+    /// refused card is not tried again.
     pub(crate) fn after(mut self, outcome: CycleOutcome, reason: Option<UnpaidReason>) -> Self {
         self.open = None;
         let mut counts = self.counts.take().unwrap_or_default();
@@ -402,11 +403,11 @@ impl SubscriptionStanding {
                 counts.reason = None;
                 self.status = SubscriptionStatus::Active;
             }
-            (CycleOutcome::Refused, Some(retry)) => {
+            (CycleOutcome::Refused, Some(retry)) if reason.is_none() => {
                 counts.retries.push(retry);
                 counts.retries.sort_by_key(|retry| (retry.at, retry.cycle));
             }
-            (CycleOutcome::Refused, None) => self.give_up(&mut counts, UnpaidReason::CardRefused),
+            (CycleOutcome::Refused, _) => self.give_up(&mut counts, UnpaidReason::CardRefused),
             (CycleOutcome::Unpaid, _) => self.give_up(&mut counts, UnpaidReason::PixNotPaid),
             (CycleOutcome::NotBillable, _) => self.give_up(&mut counts, reason.unwrap_or(UnpaidReason::NotBillable)),
         }

@@ -31,7 +31,7 @@ use web::json::{Checker, Raw, parse};
 use web::keyed::KeyedCharge;
 use web::problem::{Code, Problem};
 use web::reply::created;
-use web::views::charge::{Breakdown, refusal_name};
+use web::views::charge::Breakdown;
 
 /// A card charge, as sent.
 #[derive(Deserialize, ToSchema)]
@@ -150,7 +150,7 @@ fn answer(charged: &CardCharged) -> Result<Response, Problem> {
             return Err(declined
                 .member("txid", txid)
                 .member("status", "RECUSADA")
-                .member("cardStatus", refusal_name(refusal)));
+                .member("cardStatus", refusal.to_string()));
         }
     };
     Ok(created(CardResponse { success: true, txid, status, card_status, breakdown: Breakdown::of(&charged.terms) }))

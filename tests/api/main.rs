@@ -11,6 +11,7 @@ mod audit;
 mod balance;
 mod books;
 mod card;
+mod cards_at_adyen;
 mod cashout;
 mod charges;
 mod closed_periods;

@@ -14,12 +14,13 @@ use ledger::money::Centavos;
 use ledger::personal::{MerchantProfile, Payer, SealedFor};
 use ledger::rail_name::RailName;
 use ledger::record::{RailStamp, Record};
+use ledger::time::Timestamp;
 
 use super::late_answers::{LateCall, answered};
 use super::outcome::{CommandContext, terms_opened_by};
 use super::{Engine, RAIL_ANSWER_MAX, Unavailable};
 use crate::journal::Permit;
-use crate::rails::{CardAnswer, CardFate, CardSecrets, CardToken, ChargeCard, ChargedCard, RailError};
+use crate::rails::{CaptureCard, CardAnswer, CardFate, CardSecrets, CardToken, ChargeCard, ChargedCard, RailError};
 use crate::resident::Outcome;
 
 /// How long a call of a named acquirer may take, its caller gone or not.
@@ -28,6 +29,11 @@ const CARD_CALL_MAX: Duration = Duration::from_secs(60);
 /// the reconciliation closes it. A charge that comes later was held up, and is left to the
 /// reconciliation.
 const CALL_STARTS_WITHIN_MS: i64 = RECONCILE_AFTER_MS / 2;
+
+/// The last time at which a charge may be taken to the acquirer.
+pub(super) fn not_after(charge: ObjectId) -> Timestamp {
+    charge.created_at().plus_ms(CALL_STARTS_WITHIN_MS)
+}
 
 /// A card charge, as a merchant asks for it.
 #[derive(Debug)]
@@ -95,7 +101,7 @@ impl Engine {
         acquirer.require_answers()?;
         let charge = self.new_id(group)?;
         let NewCardCharge { amount, method, installments, splits, face, payer, card } = wanted;
-        let payer = self.keyring.seal_value(SealedFor::payer(charge), self.now(), &payer)?;
+        let sealed = self.keyring.seal_value(SealedFor::payer(charge), self.now(), &payer)?;
         let command = MerchantCommand::OpenCard {
             charge,
             amount,
@@ -103,7 +109,7 @@ impl Engine {
             installments,
             splits,
             card: face,
-            payer,
+            payer: sealed,
             rail: name.clone(),
         };
         let permit = Arc::clone(&context.permit);
@@ -112,8 +118,8 @@ impl Engine {
             refused => return refused.typed(|_| None),
         };
         let card = ChargedCard::Given(card);
-        let merchant = self.merchant_profile(group);
-        let call = ChargeCard { charge, amount, installments, method, card, merchant };
+        let (merchant, not_after) = (self.merchant_profile(group), not_after(charge));
+        let call = ChargeCard { charge, amount, installments, method, card, merchant, payer, not_after };
         let outcome = self.ask_acquirer(group, call, name.as_ref(), permit).await?;
         let answer = match outcome {
             Outcome::Recorded(record) => ChargeOutcome::in_record(&record, charge).as_ref().and_then(FirstAnswer::of),
@@ -140,7 +146,8 @@ impl Engine {
     }
 
     /// Calls the acquirer for a charge whose intent is durable, and records its answer. A charge
-    /// that comes too late to be taken to the acquirer counts as unanswered.
+    /// that comes too late to be taken to the acquirer counts as unanswered, and so does one whose
+    /// capture is not answered.
     pub async fn ask_acquirer(
         &self,
         group: GroupNumber,
@@ -148,17 +155,63 @@ impl Engine {
         rail: Option<&RailName>,
         permit: Arc<Permit>,
     ) -> Result<Outcome, Unavailable> {
-        let charge = call.charge;
-        let is_late = charge.created_at().plus_ms(CALL_STARTS_WITHIN_MS) <= self.now();
-        let answer = match is_late {
+        let (charge, amount) = (call.charge, call.amount);
+        let answer = match call.not_after <= self.now() {
             true => Err(RailError::NoAnswer),
             false => self.call_acquirer(group, call, rail).await,
         };
-        let (command, stamp) = match answer {
-            Ok(answer) => answered(charge, answer),
-            Err(RailError::NotSent | RailError::NoAnswer) => (MerchantCommand::LeaveUnanswered { charge }, None),
+        let booked = match answer {
+            Ok(answer) => self.book_answer((group, charge, amount), answer, rail, Arc::clone(&permit)).await?,
+            Err(RailError::NotSent | RailError::NoAnswer) => None,
         };
-        self.command(group, command, CommandContext::of_rail(stamp, permit)).await
+        match booked {
+            Some(outcome) => Ok(outcome),
+            None => self.command(group, MerchantCommand::LeaveUnanswered { charge }, permit).await,
+        }
+    }
+
+    /// Books an acquirer's answer. A charge that is only authorized is captured, once that is a
+    /// Record: what no Record knows takes no money. `None` where the capture is not answered; the
+    /// schedule orders it again.
+    pub(super) async fn book_answer(
+        &self,
+        (group, charge, amount): (GroupNumber, ObjectId, Centavos),
+        answer: CardAnswer,
+        rail: Option<&RailName>,
+        permit: Arc<Permit>,
+    ) -> Result<Option<Outcome>, Unavailable> {
+        let authorized = match &answer {
+            CardAnswer::Authorized(authorized) => Some(authorized.clone()),
+            CardAnswer::Captured { .. } | CardAnswer::Refused(_) => None,
+        };
+        let (command, stamp) = answered(charge, answer);
+        let outcome = self.command(group, command, CommandContext::of_rail(stamp, Arc::clone(&permit))).await?;
+        let (Some(authorized), Outcome::Recorded(_) | Outcome::Unchanged) = (authorized, &outcome) else {
+            // Ended; an authorization that comes after a charge has ended is never captured.
+            return Ok(Some(outcome));
+        };
+        match self.capture(rail, CaptureCard { charge, amount, authorized }).await {
+            Ok((command, stamp)) => {
+                self.command(group, command, CommandContext::of_rail(stamp, permit)).await.map(Some)
+            }
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Orders the capture of an authorized charge. Gives the command that the answer calls for, and
+    /// what the acquirer says of it.
+    async fn capture(
+        &self,
+        rail: Option<&RailName>,
+        call: CaptureCard,
+    ) -> Result<(MerchantCommand, Option<RailStamp>), Unavailable> {
+        let charge = call.charge;
+        match self.card_rail(rail)?.call(RAIL_ANSWER_MAX, |rail| rail.capture(call)).await {
+            Ok(answer @ (CardAnswer::Captured { .. } | CardAnswer::Refused(_))) => Ok(answered(charge, answer)),
+            Ok(CardAnswer::Authorized(_)) | Err(RailError::NotSent | RailError::NoAnswer) => {
+                Err(Unavailable::OutcomeUnknown)
+            }
+        }
     }
 
     /// Calls the acquirer, and waits as long as its callers do. A sandbox's call ends then; that of
@@ -171,15 +224,17 @@ impl Engine {
     ) -> Result<CardAnswer, RailError> {
         let rail = self.rails.card.get(name).ok_or(RailError::NotSent)?;
         let line = self.card_rail(name).map_err(|_| RailError::NotSent)?;
-        if name.is_none() {
+        let Some(name) = name.cloned() else {
             return line.call(rail.answers_within(), |rail| rail.charge(call)).await;
-        }
-        let (charge, breaker, called) = (call.charge, line.breaker.clone(), Arc::clone(rail));
+        };
+        let (charge, amount) = (call.charge, call.amount);
+        let (breaker, called) = (line.breaker.clone(), Arc::clone(rail));
         let mut under_way = tokio::spawn(async move { breaker.call(CARD_CALL_MAX, || called.charge(call)).await });
         match tokio::time::timeout(rail.answers_within(), &mut under_way).await {
             Ok(answer) => answer.unwrap_or(Err(RailError::NoAnswer)),
             Err(_) => {
-                let _ended_with_the_schedule = self.late_answers.sender.send(LateCall { group, charge, under_way });
+                let late = LateCall { group, charge, amount, rail: name, under_way };
+                let _ended_with_the_schedule = self.late_answers.sender.send(late);
                 Err(RailError::NoAnswer)
             }
         }
@@ -195,13 +250,17 @@ impl Engine {
         Ok((sealed.map_err(|_| Unavailable::OutcomeUnknown)?, name))
     }
 
-    /// Has the acquirer say what became of a charge, or close it. Gives the command that its answer
-    /// calls for, and what it says of a capture.
+    /// Has the acquirer say what became of a charge, or close it; one that it has authorized is
+    /// captured. Gives the command that its answer calls for, and what it says of a capture.
     pub(super) async fn end_card(
         &self,
         charge: ObjectId,
         open: &OpenCharge,
     ) -> Result<(MerchantCommand, Option<RailStamp>), Unavailable> {
+        if let Some(authorized) = open.authorized.clone() {
+            let call = CaptureCard { charge, amount: open.terms.amount, authorized };
+            return self.capture(open.rail.as_ref(), call).await;
+        }
         let line = self.card_rail(open.rail.as_ref())?;
         match line.call(RAIL_ANSWER_MAX, |rail| rail.close(charge, open)).await {
             Ok(CardFate::Answered(answer)) => Ok(answered(charge, answer)),

@@ -4,12 +4,13 @@
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use ledger::id::{GroupNumber, ObjectId};
-use ledger::merchant::MerchantCommand;
+use ledger::merchant::{Authorization, MerchantCommand};
+use ledger::money::Centavos;
+use ledger::rail_name::RailName;
 use ledger::record::RailStamp;
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio::task::JoinHandle;
 
-use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES};
 use crate::rails::{CardAnswer, RailError};
 
@@ -17,6 +18,8 @@ use crate::rails::{CardAnswer, RailError};
 pub(super) struct LateCall {
     pub(super) group: GroupNumber,
     pub(super) charge: ObjectId,
+    pub(super) amount: Centavos,
+    pub(super) rail: RailName,
     pub(super) under_way: JoinHandle<Result<CardAnswer, RailError>>,
 }
 
@@ -41,12 +44,11 @@ impl Engine {
         let mut ended = FuturesUnordered::new();
         loop {
             tokio::select! {
-                Some(LateCall { group, charge, under_way }) = receiver.recv() => ended.push(async move {
+                Some(LateCall { group, charge, amount, rail, under_way }) = receiver.recv() => ended.push(async move {
                     let Ok(Ok(answer)) = under_way.await else { return };
-                    let (command, stamp) = answered(charge, answer);
                     let permit = self.admission.take(INSIDE_BYTES).await;
                     // What can't be booked now is found by the reconciliation.
-                    drop(self.command(group, command, CommandContext::of_rail(stamp, permit)).await);
+                    drop(self.book_answer((group, charge, amount), answer, Some(&rail), permit).await);
                 }),
                 Some(()) = ended.next(), if !ended.is_empty() => {}
             }
@@ -54,9 +56,12 @@ impl Engine {
     }
 }
 
-/// The command that an answer calls for, and what the acquirer says of a capture.
+/// The command that an answer calls for, and what the acquirer says of a capture or authorization.
 pub(super) fn answered(charge: ObjectId, answer: CardAnswer) -> (MerchantCommand, Option<RailStamp>) {
     match answer {
+        CardAnswer::Authorized(Authorization { stamp, brand }) => {
+            (MerchantCommand::AuthorizeCard { charge, brand }, Some(stamp))
+        }
         CardAnswer::Captured { acquirer_mdr, brand, stamp } => {
             let captured_at = Some(stamp.at);
             (MerchantCommand::CaptureCard { charge, acquirer_mdr, captured_at, brand }, Some(stamp))

@@ -10,6 +10,7 @@ use ledger::personal::{Payer, SealedFor};
 use ledger::record::Requester;
 use ledger::time::Timestamp;
 
+use super::card::not_after;
 use super::outcome::{CommandContext, terms_opened_by};
 use super::{Engine, INSIDE_BYTES, PixOpened, Unavailable, read};
 use crate::rails::{CardToken, ChargeCard, ChargedCard};
@@ -107,8 +108,8 @@ impl Engine {
         let customer: Payer = self.keyring.open_value(SealedFor::customer(due.id), &row.customer).unwrap_or_default();
         let charge = self.new_id(group)?;
         let payer = Payer { description: Some(due.tag), ..customer };
-        let payer = self.keyring.seal_value(SealedFor::payer(charge), now, &payer)?;
-        let command = MerchantCommand::BillSubscription { id: due.id, charge, payer, rail: rail.clone() };
+        let sealed = self.keyring.seal_value(SealedFor::payer(charge), now, &payer)?;
+        let command = MerchantCommand::BillSubscription { id: due.id, charge, payer: sealed, rail: rail.clone() };
         let permit = self.admission.take(INSIDE_BYTES).await;
         let Outcome::Recorded(record) = self.command(group, command, permit).await? else {
             return Ok(false);
@@ -116,7 +117,8 @@ impl Engine {
         if let (Some((_, terms)), Some(card)) = (terms_opened_by(&record), card) {
             let amount = terms.amount;
             let (installments, method, merchant) = (1, PaymentMethod::CreditCard, self.merchant_profile(group));
-            let call = ChargeCard { charge, amount, installments, method, card, merchant };
+            let not_after = not_after(charge);
+            let call = ChargeCard { charge, amount, installments, method, card, merchant, payer, not_after };
             let permit = self.admission.take(INSIDE_BYTES).await;
             self.ask_acquirer(group, call, rail.as_ref(), permit).await?;
         } else if let Some(opened) = PixOpened::of(&record).filter(|opened| opened.registers.is_some()) {

@@ -64,6 +64,13 @@ pub(crate) fn refusal(refusal: CardRefusal) -> Word {
         CardRefusal::Failed => {
             word("O adquirente nunca recebeu a cobrança.", "The acquirer never received the charge.")
         }
+        CardRefusal::Coded { is_final: true, .. } => word(
+            "O emissor recusou de vez: este cartão não deve ser tentado de novo.",
+            "The issuer refused for good: this card must not be tried again.",
+        ),
+        CardRefusal::Coded { is_final: false, .. } => {
+            word("O adquirente recusou, com um código dele.", "The acquirer refused, with a code of its own.")
+        }
     }
 }
 

@@ -48,9 +48,9 @@ impl Dues {
         let Some(group) = record.owner.group() else { return };
         for event in &record.events {
             match event {
-                Event::ChargeOpened { expires_at, rail, .. } => {
-                    let at = OpenCharge::first_attention(record.effective_at, *expires_at, rail.is_some());
-                    self.lower(record.owner, at, sequence, &is_new);
+                Event::ChargeOpened { .. } | Event::CardAuthorized { .. } => {
+                    let at = OpenCharge::attention_after(event, record.effective_at);
+                    at.into_iter().for_each(|at| self.lower(record.owner, at, sequence, &is_new));
                 }
                 Event::CardCaptured { terms, seller_due, splits_due, .. } => {
                     self.lower(record.owner, seller_due.start(), sequence, &is_new);

@@ -218,6 +218,8 @@ mod tests {
                 method,
                 card: ChargedCard::Given(card()),
                 merchant: Default::default(),
+                payer: Default::default(),
+                not_after: Timestamp(i64::MAX),
             };
             let (bin, last4) = face(number);
             let terms = Terms {
@@ -230,8 +232,15 @@ mod tests {
                 initial_fee: None,
             };
             let card = Some(CardFace { bin, last4, brand: CardBrand::Other });
-            let open =
-                OpenCharge { terms, attention_at: Timestamp(0), card, opened: 1, rail: None, registers_until: None };
+            let open = OpenCharge {
+                terms,
+                attention_at: Timestamp(0),
+                card,
+                opened: 1,
+                rail: None,
+                registers_until: None,
+                authorized: None,
+            };
             conformance::card(&acquirer, call, &open, [ObjectId(turn), ObjectId(100 + turn)]).await;
         }
     }

@@ -9,10 +9,11 @@
 //!
 //! Begin with [`sandbox`], which puts the institutions of a sandbox together, or with [`api_pix`],
 //! the adapter for institutions that receive PIX payments, or with [`protocol`], the adapter for
-//! whatever speaks the rail protocol. [`efi`] sends transfers.
+//! whatever speaks the rail protocol. [`efi`] sends transfers, and [`adyen`] charges cards.
 
 mod acquirer;
 mod acquirer_books;
+pub mod adyen;
 pub mod api_pix;
 mod bank_books;
 mod client;

@@ -188,6 +188,8 @@ mod tests {
             method,
             card: ChargedCard::Given(card),
             merchant: Default::default(),
+            payer: Default::default(),
+            not_after: Timestamp(i64::MAX),
         }
     }
 
@@ -202,7 +204,15 @@ mod tests {
             initial_fee: None,
         };
         let card = Some(CardFace { bin: 411_111, last4: 1111, brand: CardBrand::Other });
-        OpenCharge { terms, attention_at: Timestamp(0), card, opened: 1, rail: None, registers_until: None }
+        OpenCharge {
+            terms,
+            attention_at: Timestamp(0),
+            card,
+            opened: 1,
+            rail: None,
+            registers_until: None,
+            authorized: None,
+        }
     }
 
     fn transfer(id: ObjectId, to: Destination) -> SendPayout {

@@ -74,6 +74,7 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
             card::captured(to, *charge, terms, *acquirer_mdr, seller, [*seller_due, *splits_due]);
         }
         Event::CardRefused { charge, .. } => card::refused(to, *charge),
+        Event::CardAuthorized { charge, .. } => to.about(*charge),
         Event::CardUnanswered { charge } => card::unanswered(to, *charge),
         Event::CardStored { id, .. } => card::stored(to, *id),
         Event::PixPaid { charge, terms, seller, end_to_end_id, .. } => {
@@ -216,6 +217,7 @@ impl Event {
             Self::ChargeOpened { .. } => ["Aberta, partes e taxas fixadas", "Opened, parts and fees fixed"],
             Self::CardCaptured { .. } => ["Capturada", "Captured"],
             Self::CardRefused { .. } => ["Recusada pelo adquirente", "Refused by the acquirer"],
+            Self::CardAuthorized { .. } => ["Autorizada, falta capturar", "Authorized, not captured yet"],
             Self::CardUnanswered { .. } => {
                 ["O adquirente não respondeu a tempo", "The acquirer did not answer in time"]
             }

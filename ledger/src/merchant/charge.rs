@@ -5,12 +5,12 @@ use minicbor::{Decode, Encode};
 
 use super::rail_waits::Waits;
 use super::{MerchantState, RecipientStatus};
-use crate::event::{CardFace, SellerPart, Split, Terms};
+use crate::event::{CardBrand, CardFace, Event, SellerPart, Split, Terms};
 use crate::fees::{Commission, PaymentMethod};
 use crate::id::{IdKey, IdMap, ObjectId};
 use crate::money::Centavos;
 use crate::rail_name::RailName;
-use crate::record::Record;
+use crate::record::{RailStamp, Record};
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
 
@@ -46,6 +46,20 @@ pub struct OpenCharge {
     /// any other charge.
     #[n(5)]
     pub registers_until: Option<Timestamp>,
+    /// The authorization of a card charge that is still to be captured.
+    #[n(6)]
+    pub authorized: Option<Authorization>,
+}
+
+/// An acquirer's word on a charge that it has authorized and not captured.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Authorization {
+    /// Its id of the authorization, when it gave it, and the issuer's code.
+    #[n(0)]
+    pub stamp: RailStamp,
+    /// The card's scheme; `None` if it names none.
+    #[n(1)]
+    pub brand: Option<CardBrand>,
 }
 
 impl Waits for OpenCharge {
@@ -65,7 +79,23 @@ pub const RECONCILE_AFTER_MS: i64 = 60_000;
 /// milliseconds.
 const REGISTER_AFTER_MS: i64 = 30_000;
 
+/// How long the order to capture an authorized charge may take, before the schedule orders it
+/// again, milliseconds.
+pub(super) const CAPTURE_AGAIN_AFTER_MS: i64 = 15_000;
+
 impl OpenCharge {
+    /// When the rail of a charge is to be asked about it, after an event that took effect at this
+    /// time; `None` if the event changes nothing of that.
+    pub fn attention_after(event: &Event, at: Timestamp) -> Option<Timestamp> {
+        match event {
+            Event::ChargeOpened { expires_at, rail, .. } => {
+                Some(Self::first_attention(at, *expires_at, rail.is_some()))
+            }
+            Event::CardAuthorized { .. } => Some(at.plus_ms(CAPTURE_AGAIN_AFTER_MS)),
+            _ => None,
+        }
+    }
+
     /// When its rail is first asked about a charge that is opened at `opened_at`: 60 s after a card
     /// charge; at the expiry of a PIX code, or 30 s after its opening where an institution
     /// registers it.
@@ -171,7 +201,8 @@ impl MerchantState {
         let attention_at = OpenCharge::first_attention(record.effective_at, expires_at, rail.is_some());
         let registers_until = expires_at.filter(|_| rail.is_some());
         let (terms, card, opened, rail) = (terms.clone(), card.cloned(), record.ordinal, rail.cloned());
-        self.open_charges.insert(charge, OpenCharge { terms, attention_at, card, opened, rail, registers_until });
+        let open = OpenCharge { terms, attention_at, card, opened, rail, registers_until, authorized: None };
+        self.open_charges.insert(charge, open);
     }
 
     /// Keeps a PIX charge that its institution has registered until its code expires.

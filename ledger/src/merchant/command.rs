@@ -148,6 +148,13 @@ pub enum MerchantCommand {
         /// The acquirer; none in a sandbox.
         rail: Option<RailName>,
     },
+    /// The acquirer authorized a card charge; the Record has its stamp.
+    AuthorizeCard {
+        /// Id of the charge.
+        charge: ObjectId,
+        /// The card's scheme by the acquirer's word; `None` if it names none.
+        brand: Option<CardBrand>,
+    },
     /// The acquirer captured a card charge.
     CaptureCard {
         /// Id of the charge.

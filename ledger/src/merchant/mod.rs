@@ -48,7 +48,7 @@ pub use acquirer::{BookBatch, EndedBatch, SentFile, file_id};
 pub use adjustments::{Repayment, RepaymentKind};
 pub use api_keys::{ApiKey, PreviousSecret, SECRET_OVERLAP_MS};
 pub use cashout::{CashoutOutcome, OpenCashout, ReturnedCashout};
-pub use charge::{OpenCharge, RECONCILE_AFTER_MS, SplitRequest};
+pub use charge::{Authorization, OpenCharge, RECONCILE_AFTER_MS, SplitRequest};
 pub use command::MerchantCommand;
 pub use dispute::OpenDispute;
 pub use opening::MerchantOpening;
@@ -145,6 +145,7 @@ impl MerchantState {
                 let terms = self.terms(amount, method, installments, &splits, ids);
                 terms.map(|terms| Self::open_card(charge, terms, card, payer, rail))
             }
+            Command::AuthorizeCard { charge, brand } => self.authorize_card(charge, brand),
             Command::CaptureCard { charge, acquirer_mdr, captured_at, brand } => {
                 self.capture_card(charge, acquirer_mdr, captured_at.unwrap_or(now), brand, now)
             }
@@ -331,6 +332,7 @@ impl MerchantState {
                 self.keep_open(*charge, terms, card.as_ref(), *expires_at, rail.as_ref(), record);
             }
             Event::PixRegistered { charge, .. } => self.keep_registered(*charge),
+            Event::CardAuthorized { charge, brand } => self.keep_authorized(*charge, *brand, record),
             Event::CardCaptured { charge, seller, seller_due, .. } => self.apply_capture(*charge, seller, *seller_due),
             Event::CardRefused { charge, .. } | Event::PixPaid { charge, .. } | Event::PixCancelled { charge, .. } => {
                 self.open_charges.remove(*charge);

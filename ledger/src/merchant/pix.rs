@@ -46,13 +46,13 @@ impl MerchantState {
         let seller = self.seller_part(terms.seller_net());
         let mut events = vec![Event::PixPaid { charge, terms, seller, end_to_end_id, opened }];
         events.extend(self.recovery(seller.raised));
-        Ok(self.advancing(Decision { events, personal: None }, charge, CycleOutcome::Paid))
+        Ok(self.advancing(Decision { events, personal: None }, charge, CycleOutcome::Paid, None))
     }
 
     pub(super) fn cancel_pix(&self, charge: ObjectId) -> Result<Decision, Rejection> {
         let open = self.open_charge(charge, false)?;
         let recipients = open.terms.splits.iter().map(|split| split.recipient).collect();
         let cancelled = Decision::of(Event::PixCancelled { charge, recipients, opened: open.opened });
-        Ok(self.advancing(cancelled, charge, CycleOutcome::Unpaid))
+        Ok(self.advancing(cancelled, charge, CycleOutcome::Unpaid, None))
     }
 }

@@ -132,9 +132,16 @@ impl MerchantState {
     }
 
     /// Adds to the Record of a charge's outcome how the subscription goes on that waits for it.
-    pub(super) fn advancing(&self, mut decision: Decision, charge: ObjectId, outcome: CycleOutcome) -> Decision {
+    /// `given_up` says why a refused charge is not tried again.
+    pub(super) fn advancing(
+        &self,
+        mut decision: Decision,
+        charge: ObjectId,
+        outcome: CycleOutcome,
+        given_up: Option<UnpaidReason>,
+    ) -> Decision {
         if let Some((id, subscription)) = self.subscriptions.of_charge(charge) {
-            let standing = subscription.standing.clone().after(outcome, None);
+            let standing = subscription.standing.clone().after(outcome, given_up);
             decision.events.push(Event::SubscriptionAdvanced { id, charge: Some(charge), outcome, standing });
         }
         decision

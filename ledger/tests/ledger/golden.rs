@@ -407,6 +407,26 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                 },
             )),
         ),
+        (
+            "card-refused-by-code",
+            one(
+                merchant,
+                Event::CardRefused {
+                    charge: id(3),
+                    refusal: CardRefusal::Coded { code: 51, is_final: true },
+                    opened: 41,
+                    method: PaymentMethod::CreditCard,
+                },
+            ),
+        ),
+        ("card-authorized", {
+            let authorized = Event::CardAuthorized { charge: id(3), brand: Some(CardBrand::Elo) };
+            let stamp = RailStamp {
+                authorization: Some("A1B2C3".to_owned()),
+                ..RailStamp::new("QFQTPCQ8HXSKGK82".to_owned(), Timestamp(1_767_268_829_000))
+            };
+            Record { rail: Some(stamp), ..one(merchant, authorized) }
+        }),
         ("card-unanswered", one(merchant, Event::CardUnanswered { charge: id(3) })),
         ("pix-paid", requested(one(merchant, pix_paid(pix_terms())))),
         (

@@ -302,6 +302,7 @@ fn every_event_of_a_merchant_has_its_lesson() {
             "AcquirerBatchBooked",
             "AcquirerFileSent",
             "ApprovalAsked",
+            "CardAuthorized",
             "ClockMoved",
             "MerchantOpened",
             "PayerNotRepaid",

@@ -531,6 +531,13 @@ impl World {
                 let (charge, acquirer_mdr) = (self.id(name), centavos(mdr));
                 MerchantCommand::CaptureCard { charge, acquirer_mdr, captured_at: None, brand: None }
             }
+            ("authorize", [name]) => {
+                MerchantCommand::AuthorizeCard { charge: self.id(name), brand: Some(CardBrand::Elo) }
+            }
+            ("forbid", [name]) => {
+                let refusal = CardRefusal::Coded { code: 5, is_final: true };
+                MerchantCommand::RefuseCard { charge: self.id(name), refusal }
+            }
             ("refuse", [name]) => MerchantCommand::RefuseCard { charge: self.id(name), refusal },
             ("silent", [name]) => MerchantCommand::LeaveUnanswered { charge: self.id(name) },
             (batch @ ("batch" | "file-batch"), [number, lines @ ..]) => {

@@ -15,6 +15,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use rails::SettingsError;
+use rails::adyen::{self, Adyen};
 use rails::api_pix::{self, ApiPix};
 use rails::efi::{self, Efi};
 use rails::protocol::{self, Protocol};
@@ -51,6 +52,7 @@ struct OpenedRail {
 
 /// An adapter, by its kind.
 enum Adapter {
+    Adyen(Arc<Adyen>),
     ApiPix(Arc<ApiPix>),
     Efi(Arc<Efi>),
     Http(Arc<Protocol>),
@@ -59,6 +61,7 @@ enum Adapter {
 impl Adapter {
     fn open(settings: &AdapterSettings) -> Result<Self, SettingsError> {
         Ok(match settings {
+            AdapterSettings::Adyen(settings) => Self::Adyen(Arc::new(adyen::open(settings)?)),
             AdapterSettings::ApiPix(settings) => Self::ApiPix(Arc::new(api_pix::open(settings)?)),
             AdapterSettings::Efi(settings) => Self::Efi(Arc::new(efi::open(settings)?)),
             AdapterSettings::Http(settings) => Self::Http(Arc::new(protocol::open(settings)?)),
@@ -67,6 +70,7 @@ impl Adapter {
 
     fn card(&self) -> Option<Arc<dyn CardRail>> {
         match self {
+            Self::Adyen(adapter) => Some(Arc::clone(adapter) as Arc<dyn CardRail>),
             Self::ApiPix(_) | Self::Efi(_) => None,
             Self::Http(adapter) => adapter.is("card").then(|| Arc::clone(adapter) as Arc<dyn CardRail>),
         }
@@ -74,7 +78,7 @@ impl Adapter {
 
     fn payout(&self) -> Option<Arc<dyn PayoutRail>> {
         match self {
-            Self::ApiPix(_) => None,
+            Self::Adyen(_) | Self::ApiPix(_) => None,
             Self::Efi(adapter) => Some(Arc::clone(adapter) as Arc<dyn PayoutRail>),
             Self::Http(adapter) => adapter.is("payout").then(|| Arc::clone(adapter) as Arc<dyn PayoutRail>),
         }
@@ -83,13 +87,14 @@ impl Adapter {
     fn pix(&self) -> Option<Arc<dyn PixRail>> {
         match self {
             Self::ApiPix(adapter) => Some(Arc::clone(adapter) as Arc<dyn PixRail>),
-            Self::Efi(_) => None,
+            Self::Adyen(_) | Self::Efi(_) => None,
             Self::Http(adapter) => adapter.is("pix").then(|| Arc::clone(adapter) as Arc<dyn PixRail>),
         }
     }
 
     fn certificate_expires_at(&self) -> Option<i64> {
         match self {
+            Self::Adyen(_) => None,
             Self::ApiPix(adapter) => adapter.certificate_expires_at(),
             Self::Efi(adapter) => adapter.certificate_expires_at(),
             Self::Http(adapter) => adapter.certificate_expires_at(),
@@ -98,6 +103,7 @@ impl Adapter {
 
     async fn reload(&self) -> Result<(), SettingsError> {
         match self {
+            Self::Adyen(adapter) => adapter.reload(),
             Self::ApiPix(adapter) => adapter.reload().await,
             Self::Efi(adapter) => adapter.reload().await,
             Self::Http(adapter) => adapter.reload(),

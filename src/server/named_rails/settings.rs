@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use axum::http::Uri;
 use ledger::rail_name::RailName;
+use rails::adyen::AdyenSettings;
 use rails::api_pix::ApiPixSettings;
 use rails::efi::EfiSettings;
 use rails::protocol::ProtocolSettings;
@@ -73,6 +74,8 @@ pub struct NamedRail {
 /// Settings of an adapter, by its kind.
 #[derive(Debug, Clone)]
 pub enum AdapterSettings {
+    /// Cards by Adyen.
+    Adyen(AdyenSettings),
     /// An institution that speaks API Pix.
     ApiPix(ApiPixSettings),
     /// Pay-outs by Efí.
@@ -85,6 +88,7 @@ impl AdapterSettings {
     /// Whether it can be that field of `[rails]`.
     fn serves(&self, field: &str) -> bool {
         match self {
+            Self::Adyen(_) => field == "card",
             Self::ApiPix(_) => field == "pix",
             Self::Efi(_) => field == "payout",
             Self::Http(settings) => settings.is(field),
@@ -93,7 +97,7 @@ impl AdapterSettings {
 }
 
 /// The kinds of adapters, as the settings file names them.
-const KINDS: [&str; 3] = ["api_pix", "efi", "http"];
+const KINDS: [&str; 4] = ["adyen", "api_pix", "efi", "http"];
 
 /// What is wrong with a table. The message has names of fields, and no values.
 #[derive(Debug, PartialEq, Eq)]
@@ -186,6 +190,7 @@ fn one(field: Field<'_>, line_at: impl Fn(usize) -> usize) -> Result<(RailName, 
     let callback_url = callback_url.map(|field| address(&field, &table)).transpose()?;
     let placed = |defect: TableDefect| TableDefect { at: defect.at.max(at), ..defect };
     let adapter = match kind.as_ref().and_then(|field| field.value.get_ref().as_str()) {
+        Some("adyen") => AdapterSettings::Adyen(adapter(fields, span, &table).map_err(placed)?),
         Some("api_pix") => AdapterSettings::ApiPix(adapter(fields, span, &table).map_err(placed)?),
         Some("efi") => AdapterSettings::Efi(adapter(fields, span, &table).map_err(placed)?),
         Some("http") => AdapterSettings::Http(adapter(fields, span, &table).map_err(placed)?),
@@ -194,9 +199,13 @@ fn one(field: Field<'_>, line_at: impl Fn(usize) -> usize) -> Result<(RailName, 
             return Err(TableDefect { at, message: format!("{table}.kind: expected one of {}", KINDS.join(", ")) });
         }
     };
-    if let (AdapterSettings::Efi(_), Some(at)) = (&adapter, callback_at) {
-        let message = format!("{table}.callback_url: transfers are asked about; the table of the API Pix has it");
-        return Err(TableDefect { at, message });
+    let why_none = match adapter {
+        AdapterSettings::Efi(_) => Some("transfers are asked about; the table of the API Pix has it"),
+        AdapterSettings::Adyen(_) => Some("the address of notifications is set in Adyen's Customer Area"),
+        AdapterSettings::ApiPix(_) | AdapterSettings::Http(_) => None,
+    };
+    if let (Some(why), Some(at)) = (why_none, callback_at) {
+        return Err(TableDefect { at, message: format!("{table}.callback_url: {why}") });
     }
     Ok((name, NamedRail { line: line_at(at), callback_url, adapter }))
 }

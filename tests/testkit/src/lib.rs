@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "where a test has nothing to unwrap it has failed, and says where")]
 
+pub mod adyen_player;
 pub mod api_pix_player;
 pub mod books;
 pub mod callers;

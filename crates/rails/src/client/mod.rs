@@ -9,7 +9,7 @@ pub(crate) mod values;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use actors::rails::RailError;
 use bytes::Bytes;
@@ -18,7 +18,8 @@ use hyper::client::conn::http1;
 use hyper::header::{ACCEPT, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use serde::Deserialize;
+use ledger::time::Timestamp;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -26,6 +27,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
+use zeroize::Zeroizing;
 
 pub(crate) use address::Address;
 pub(crate) use credentials::{CredentialFiles, Credentials};
@@ -51,6 +53,24 @@ pub(crate) struct Outgoing {
 pub(crate) struct Body {
     pub(crate) media_type: &'static str,
     pub(crate) bytes: Bytes,
+}
+
+/// Bytes for which a JSON body has room from the start, so that a card in it is in one place.
+const JSON_BODY_ROOM: usize = 4 * 1024;
+
+/// A message as JSON; a card in it is overwritten after use.
+pub(crate) fn json_body(message: &impl Serialize) -> Bytes {
+    let mut text = Zeroizing::new(Vec::with_capacity(JSON_BODY_ROOM));
+    // Texts and numbers alone are in it.
+    let written = serde_json::to_writer(&mut *text, message);
+    debug_assert!(written.is_ok());
+    Bytes::from_owner(text)
+}
+
+/// The time by this machine's clock.
+pub(crate) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// An answer that came whole.

@@ -12,6 +12,14 @@ pub(crate) fn shortened(text: &str, len_max: usize) -> String {
     plain.take(len_max).collect()
 }
 
+/// Characters of an id that an institution gives.
+const REFERENCE_LEN_MAX: usize = 64;
+
+/// Whether a text has 1 to 64 visible ASCII characters.
+pub(crate) fn is_reference(text: &str) -> bool {
+    (1..=REFERENCE_LEN_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
 /// The largest amount that has ten digits before its decimals, centavos.
 const AMOUNT_MAX: i64 = 999_999_999_999;
 

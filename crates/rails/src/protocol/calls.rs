@@ -2,7 +2,7 @@
 //! the bridge has said that it has none.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use actors::rails::RailError;
 use bytes::Bytes;
@@ -16,6 +16,7 @@ use zeroize::Zeroizing;
 use super::capabilities::{Capabilities, KnownCapabilities};
 use super::messages::{Outcome, outcome};
 use super::settings::RailKind;
+pub(super) use crate::client::now;
 use crate::client::{ANSWER_MAX, Address, Answer, Body, Credentials, Outgoing, send};
 
 /// How long an answer about the capabilities may take: shorter than a call's patience.
@@ -199,10 +200,4 @@ impl BridgeCalls {
         self.complain(path, defect);
         RailError::NoAnswer
     }
-}
-
-/// The time by this machine's clock.
-pub(super) fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

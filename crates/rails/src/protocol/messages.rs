@@ -1,30 +1,17 @@
 //! Messages of the rail protocol. Amounts are whole centavos, and anything else in their place
 //! makes a message unreadable. Words that are not known here say nothing.
 
-use bytes::Bytes;
 use ledger::money::Centavos;
 use ledger::record::RailStamp;
-use serde::{Deserialize, Serialize};
-use zeroize::Zeroizing;
+use serde::Deserialize;
 
 use crate::client::Answer;
+pub(super) use crate::client::json_body as body;
+pub(super) use crate::client::values::is_reference;
 use crate::client::values::{instant, is_message_id, shortened};
 
-/// Bytes for which a body has room from the start, so that a card in it is in one place.
-const BODY_ROOM: usize = 4 * 1024;
-/// Characters of an id that the bridge gives.
-const REFERENCE_LEN_MAX: usize = 64;
 /// Characters of a reason.
 pub(super) const REASON_LEN_MAX: usize = 300;
-
-/// A body; a card in it is overwritten after use.
-pub(super) fn body(message: &impl Serialize) -> Bytes {
-    let mut text = Zeroizing::new(Vec::with_capacity(BODY_ROOM));
-    // Texts and numbers alone are in it.
-    let written = serde_json::to_writer(&mut *text, message);
-    debug_assert!(written.is_ok());
-    Bytes::from_owner(text)
-}
 
 /// What the bridge has under an id of ours: a card or PIX charge, a transfer, a repayment.
 #[derive(Deserialize)]
@@ -103,11 +90,6 @@ impl Returned {
     pub(super) fn reason(&self) -> String {
         shortened(self.reason.as_deref().unwrap_or_default(), REASON_LEN_MAX)
     }
-}
-
-/// Whether a text has 1 to 64 visible ASCII characters.
-pub(super) fn is_reference(text: &str) -> bool {
-    (1..=REFERENCE_LEN_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 pub(super) fn stamp(reference: Option<&str>, at: Option<&str>) -> Result<RailStamp, &'static str> {

@@ -104,6 +104,8 @@ fn charge_of(charge: ObjectId, number: &str) -> ChargeCard {
         method: PaymentMethod::CreditCard,
         card: ChargedCard::Given(card),
         merchant: MerchantProfile::default(),
+        payer: Default::default(),
+        not_after: Timestamp(i64::MAX),
     }
 }
 
@@ -118,7 +120,15 @@ fn open_card() -> OpenCharge {
         settlement_days: 30,
         initial_fee: None,
     };
-    OpenCharge { terms, attention_at: now(), card: None, opened: 1, rail: None, registers_until: None }
+    OpenCharge {
+        terms,
+        attention_at: now(),
+        card: None,
+        opened: 1,
+        rail: None,
+        registers_until: None,
+        authorized: None,
+    }
 }
 
 /// A PIX charge of 10.50 that expires in an hour.

@@ -1,8 +1,10 @@
 //! Charge as JSON (interface 2.2, 2.4, 2.5, 3.1), and the text of its PIX code.
 
+use std::borrow::Cow;
+
 use actors::engine::{ChargeFilter, ChargeStatus, Engine};
 use ledger::charge::{Charge, ChargeOutcome};
-use ledger::event::{CardFace, CardRefusal, Split, Terms};
+use ledger::event::{CardFace, Split, Terms};
 use ledger::fees::PaymentMethod;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{ChargeFacts, DisputeWindows};
@@ -67,20 +69,11 @@ pub fn charge_status(outcome: &ChargeOutcome) -> &'static str {
 }
 
 /// The acquirer's status of a card charge.
-fn card_status(outcome: &ChargeOutcome) -> &'static str {
+fn card_status(outcome: &ChargeOutcome) -> Cow<'static, str> {
     match outcome {
-        ChargeOutcome::Pending | ChargeOutcome::Unanswered | ChargeOutcome::Cancelled => "processing",
-        ChargeOutcome::Paid { .. } => "captured",
-        ChargeOutcome::Refused(refusal) => refusal_name(*refusal),
-    }
-}
-
-/// The acquirer's status of a card that it refused.
-pub fn refusal_name(refusal: CardRefusal) -> &'static str {
-    match refusal {
-        CardRefusal::NotAuthorized => "not_authorized",
-        CardRefusal::InsufficientFunds => "insufficient_funds",
-        CardRefusal::Failed => "failed",
+        ChargeOutcome::Pending | ChargeOutcome::Unanswered | ChargeOutcome::Cancelled => "processing".into(),
+        ChargeOutcome::Paid { .. } => "captured".into(),
+        ChargeOutcome::Refused(refusal) => refusal.to_string().into(),
     }
 }
 
@@ -175,7 +168,7 @@ pub struct ChargeView {
     /// The acquirer's status; cards only.
     #[serde(rename = "cardStatus", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "captured")]
-    pub card_status: Option<&'static str>,
+    pub card_status: Option<Cow<'static, str>>,
     /// The card; cards only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]

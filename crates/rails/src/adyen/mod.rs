@@ -1,0 +1,106 @@
+//! Cards by Adyen: its Checkout API, version 72.
+//!
+//! A charge is authorized with manual capture, and captured by an order of its own, which the
+//! engine gives once the authorization is a Record: what no Record knows takes no money. Adyen is
+//! idempotent on a key, which is made of our id; so an order whose answer was lost is sent again
+//! within the call, under the same key. It holds no state.
+//!
+//! Only Adyen's word about our reference and our amount is an outcome. All else is
+//! [`RailError::NoAnswer`]: a time that has passed, 3xx, 408, 429, 5xx, a page, half an answer, and
+//! each code of an error that `words.rs` does not have.
+//!
+//! Adyen cannot be asked what became of a payment. [`CardRail::close`] orders that it be cancelled
+//! by our reference, and what became of that comes as a notification alone.
+//!
+//! Begin with `payments.rs`.
+
+mod calls;
+mod messages;
+mod modifications;
+mod payments;
+mod settings;
+mod words;
+
+use std::future::ready;
+use std::time::Duration;
+
+use actors::rails::{
+    Call, CaptureCard, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, RailError, Repay,
+    RepayAnswer, SettlementCursor, SettlementPage,
+};
+use ledger::id::ObjectId;
+use ledger::merchant::OpenCharge;
+use ledger::record::RailStamp;
+use ledger::time::Timestamp;
+
+use crate::client::SettingsError;
+use calls::AdyenCalls;
+pub use settings::AdyenSettings;
+
+/// How long the caller of a charge waits.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
+
+/// Adyen, as the acquirer of cards.
+pub struct Adyen {
+    settings: AdyenSettings,
+    calls: AdyenCalls,
+}
+
+/// Secrets are in it.
+impl std::fmt::Debug for Adyen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Adyen").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// Checks the settings and reads their files. Nothing is sent.
+pub fn open(settings: &AdyenSettings) -> Result<Adyen, SettingsError> {
+    Ok(Adyen { settings: settings.clone(), calls: AdyenCalls::open(settings)? })
+}
+
+impl Adyen {
+    /// Reads the key again, for calls from now on. When that fails, the present one stays.
+    pub fn reload(&self) -> Result<(), SettingsError> {
+        self.calls.reload(&self.settings)
+    }
+}
+
+impl CardRail for Adyen {
+    fn charge(&self, call: ChargeCard) -> Call<'_, CardAnswer> {
+        Box::pin(async move { payments::authorize(&self.calls, &call).await })
+    }
+
+    fn capture(&self, call: CaptureCard) -> Call<'_, CardAnswer> {
+        Box::pin(async move { modifications::capture(&self.calls, &call).await })
+    }
+
+    fn answers_within(&self) -> Duration {
+        ANSWERS_WITHIN
+    }
+
+    fn tokenize(&self, card: CardSecrets) -> Call<'_, CardToken> {
+        Box::pin(async move { payments::tokenize(&self.calls, &card).await })
+    }
+
+    /// Orders that the payment be cancelled. What became of it is a notification's to say.
+    fn close<'a>(&'a self, charge: ObjectId, _open: &'a OpenCharge) -> Call<'a, CardFate> {
+        Box::pin(async move {
+            modifications::cancel(&self.calls, charge).await?;
+            Err(RailError::NoAnswer)
+        })
+    }
+
+    fn repay(&self, call: Repay) -> Call<'_, RepayAnswer> {
+        Box::pin(async move { modifications::refund(&self.calls, &call).await })
+    }
+
+    /// Adyen takes the money of a chargeback by itself, and says so in a notification.
+    fn accept_dispute(&self, _dispute: Repay) -> Call<'_, RailStamp> {
+        Box::pin(ready(Err(RailError::NoAnswer)))
+    }
+
+    /// Batches come as files, which operators send.
+    fn settlements(&self, _after: SettlementCursor, _now: Timestamp) -> Call<'_, Option<SettlementPage>> {
+        Box::pin(ready(Ok(None)))
+    }
+}

@@ -1,0 +1,98 @@
+//! Payments: authorized, never captured; and cards that Adyen keeps.
+
+use actors::rails::{CardAnswer, CardSecrets, CardToken, ChargeCard, RailError};
+use ledger::event::CardRefusal;
+use ledger::merchant::Authorization;
+use ledger::record::RailStamp;
+
+use super::calls::{AdyenCalls, KeyedRequest, Said};
+use super::messages::{
+    Card, NewPayment, NewStoredCard, PaymentAnswer, PaymentDetails, StoredCard, TOKEN_SEPARATOR, error_code,
+};
+use super::words::{self, CARD_ERRORS, Verdict};
+use crate::client::values::is_reference;
+use crate::client::{Answer, json_body, now};
+
+const PATH: &str = "/payments";
+const STORED_PATH: &str = "/storedPaymentMethods";
+/// Bytes of a random reference of who stored a card.
+const SHOPPER_BYTES: usize = 16;
+
+/// Orders that a charge be authorized. Its idempotency key is its id.
+pub(super) async fn authorize(calls: &AdyenCalls, call: &ChargeCard) -> Result<CardAnswer, RailError> {
+    let txid = call.charge.txid();
+    let Some(message) = NewPayment::of(call, &txid, &calls.merchant_account, &calls.return_url) else {
+        calls.complain(PATH, "the stored card is none of Adyen's");
+        return Ok(CardAnswer::Refused(CardRefusal::Failed));
+    };
+    let request = KeyedRequest { path: PATH, key: &txid, body: json_body(&message) };
+    calls.order(request, || now() < call.not_after, |answer| said(answer, call, &txid)).await
+}
+
+fn said(answer: &Answer, call: &ChargeCard, txid: &str) -> Said<CardAnswer> {
+    if answer.status.as_u16() != 200 {
+        return match error_code(answer).filter(|code| CARD_ERRORS.contains(code)) {
+            Some(code) => Said::Outcome(CardAnswer::Refused(CardRefusal::Coded { code, is_final: false })),
+            None => Said::Nothing(format!("its answer {} is no outcome", answer.status.as_u16())),
+        };
+    }
+    let payment: PaymentAnswer = match answer.read() {
+        Ok(payment) => payment,
+        Err(defect) => return Said::Nothing(defect),
+    };
+    if payment.merchant_reference != txid || !is_reference(&payment.psp_reference) {
+        return Said::Nothing("merchantReference or pspReference is another one".to_owned());
+    }
+    match words::verdict(&payment.result_code) {
+        Some(Verdict::Refused) => Said::Outcome(CardAnswer::Refused(refusal(&payment))),
+        Some(Verdict::Authorized) if payment.amount.as_ref().is_some_and(|amount| amount.is(call.amount)) => {
+            Said::Outcome(CardAnswer::Authorized(authorization(payment)))
+        }
+        Some(Verdict::Authorized) => Said::NothingForGood("amount is not that of the order".to_owned()),
+        Some(Verdict::Unfinished) => Said::NothingForGood("resultCode says no end".to_owned()),
+        None => Said::NothingForGood("resultCode is a word that is not known".to_owned()),
+    }
+}
+
+/// Adyen's answer has no time of its own.
+fn authorization(payment: PaymentAnswer) -> Authorization {
+    let PaymentAnswer { psp_reference, payment_method, additional_data, .. } = payment;
+    let authorization = additional_data.auth_code.filter(|code| is_reference(code));
+    let brand = payment_method.and_then(|with| words::brand(with.brand?.as_str()));
+    Authorization { stamp: RailStamp { authorization, ..RailStamp::new(psp_reference, now()) }, brand }
+}
+
+fn refusal(payment: &PaymentAnswer) -> CardRefusal {
+    let PaymentDetails { refusal_reason_raw: raw, merchant_advice_code: advice, .. } = &payment.additional_data;
+    match payment.refusal_reason_code.as_ref().and_then(|code| code.parse().ok()) {
+        Some(code) => CardRefusal::Coded { code, is_final: words::is_final(code, raw.as_deref(), advice.as_deref()) },
+        None => CardRefusal::NotAuthorized,
+    }
+}
+
+/// Has Adyen store a card, for a shopper of its own.
+pub(super) async fn tokenize(calls: &AdyenCalls, card: &CardSecrets) -> Result<CardToken, RailError> {
+    let mut random = [0; SHOPPER_BYTES];
+    getrandom::fill(&mut random).map_err(|_| RailError::NotSent)?;
+    let shopper: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let message = NewStoredCard {
+        merchant_account: &calls.merchant_account,
+        payment_method: Card::given(card),
+        recurring_processing_model: "Subscription",
+        shopper_reference: &shopper,
+    };
+    let request = KeyedRequest { path: STORED_PATH, key: &shopper, body: json_body(&message) };
+    let read = |answer: &Answer| match answer.status.as_u16() {
+        200 | 201 => match answer.read::<StoredCard>() {
+            Ok(StoredCard { id, shopper_reference })
+                if is_reference(&id) && shopper_reference.as_ref().is_none_or(|reference| *reference == shopper) =>
+            {
+                Said::Outcome(CardToken(format!("{shopper}{TOKEN_SEPARATOR}{id}")))
+            }
+            Ok(_) => Said::Nothing("id or shopperReference is another one".to_owned()),
+            Err(defect) => Said::Nothing(defect),
+        },
+        status => Said::Nothing(format!("its answer {status} gives no token")),
+    };
+    calls.order(request, || true, read).await
+}
