@@ -6,7 +6,7 @@ use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
 use strum::IntoStaticStr;
 
-use crate::fees::{Commission, PaymentMethod, Settings};
+use crate::fees::{Commission, PaymentMethod, Settings, is_false};
 use crate::id::{Fingerprint, ObjectId, RecipientNumber};
 use crate::money::{Centavos, Rate};
 use crate::rail_name::RailName;
@@ -691,6 +691,9 @@ pub enum Event {
         /// The reason, in words for the one who asked.
         #[n(2)]
         notes: String,
+        /// True when the merchant took it back before it was approved.
+        #[cbor(n(3), skip_if = "is_false")]
+        by_merchant: bool,
     },
     /// Recipient: the bank returned a transfer that had been taken. The money and the splits are
     /// available again.
@@ -1518,6 +1521,26 @@ pub enum Event {
         #[n(1)]
         is_refund: bool,
     },
+    /// Merchant: an operator froze a recipient. It goes on to receive, and nothing leaves to it.
+    #[n(100)]
+    RecipientFrozen {
+        /// The recipient's number in the group.
+        #[n(0)]
+        number: RecipientNumber,
+        /// The reason, in the operator's words.
+        #[n(1)]
+        reason: String,
+    },
+    /// Merchant: an operator ended the freeze of a recipient.
+    #[n(101)]
+    RecipientUnfrozen {
+        /// The recipient's number in the group.
+        #[n(0)]
+        number: RecipientNumber,
+        /// The reason, in the operator's words.
+        #[n(1)]
+        reason: String,
+    },
     /// System: an operator read the tax ids of merchants, in a report.
     #[n(80)]
     PersonalDataRead {
@@ -1525,10 +1548,6 @@ pub enum Event {
         #[n(0)]
         what: String,
     },
-}
-
-fn is_false(flag: &bool) -> bool {
-    !flag
 }
 
 impl Event {

@@ -133,7 +133,7 @@ pub struct Settings {
     pub payouts_held: bool,
 }
 
-fn is_false(flag: &bool) -> bool {
+pub(crate) fn is_false(flag: &bool) -> bool {
     !flag
 }
 

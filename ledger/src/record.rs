@@ -187,9 +187,13 @@ impl Record {
         dated.map(Timestamp::end_of_day).or(of_rail).map_or(self.effective_at, |at| at.min(self.effective_at))
     }
 
-    /// True for a Record of the audit trail: an operator's request, or a change of a bank account.
+    /// True for a Record of the audit trail: an operator's request, a change of a bank account, or
+    /// a withdrawal that the merchant took back.
     pub fn is_audited(&self) -> bool {
-        self.operator.is_some() || self.events.iter().any(|event| matches!(event, Event::BankAccountChanged { .. }))
+        let of_merchant = |event: &Event| {
+            matches!(event, Event::BankAccountChanged { .. } | Event::WithdrawalRejected { by_merchant: true, .. })
+        };
+        self.operator.is_some() || self.events.iter().any(of_merchant)
     }
 
     /// Purpose of its personal part; `None` if it has none.

@@ -53,6 +53,9 @@ pub enum Rejection {
     /// Operators hold the payouts of the merchant and its recipients.
     #[error("payouts of the merchant are held")]
     PayoutsHeld,
+    /// Operators froze the recipient: nothing leaves to it.
+    #[error("the sub-recipient is frozen")]
+    RecipientIsFrozen,
     /// The account is not enabled for cashout (interface 5.3).
     #[error("the account is not enabled for cashout")]
     CashoutNotEnabled,

@@ -52,6 +52,8 @@ pub enum RejectedBy {
     Bank,
     /// The bank returned the paid money.
     Returned,
+    /// The merchant took it back before it was approved.
+    Merchant,
 }
 
 /// Payment of a withdrawal: its money has left.
@@ -97,8 +99,12 @@ impl Object for Withdrawal {
                     self.paid_at = Some(record.takes_effect_at());
                     self.payment = Some(WithdrawalPayment { effective_at: record.takes_effect_at(), bank: *bank });
                 }
-                Event::WithdrawalRejected { id, notes, .. } if *id == self.id => {
-                    let by = if self.approved_at.is_some() { RejectedBy::Bank } else { RejectedBy::Operator };
+                Event::WithdrawalRejected { id, notes, by_merchant, .. } if *id == self.id => {
+                    let by = match by_merchant {
+                        true => RejectedBy::Merchant,
+                        false if self.approved_at.is_some() => RejectedBy::Bank,
+                        false => RejectedBy::Operator,
+                    };
                     (self.notes, self.rejected_by) = (Some(notes.clone()), Some(by));
                 }
                 Event::WithdrawalReturned { id, notes, .. } if *id == self.id => {

@@ -183,7 +183,7 @@ const SPLITS_MAX: usize = 100_000;
 /// Anticipates card splits, all or none: what is left of them after the fee is available at once.
 #[utoipa::path(post, path = "/api/dashboard/sub-recipients/{id}/anticipate", operation_id = "anticipate",
     params(("id" = String, Path)), request_body = AnticipationRequest,
-    responses((status = 200, body = AnticipationResult)))]
+    responses((status = 200, body = AnticipationResult), (status = 403)))]
 pub async fn anticipate(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -210,7 +210,7 @@ pub async fn anticipate(
 /// Tells what an anticipation would do, and keeps nothing.
 #[utoipa::path(post, path = "/api/dashboard/sub-recipients/{id}/anticipate/simulate",
     operation_id = "simulate_anticipation", params(("id" = String, Path)), request_body = AnticipationRequest,
-    responses((status = 200, body = AnticipationResult)))]
+    responses((status = 200, body = AnticipationResult), (status = 403)))]
 pub async fn simulate(
     State(app): State<Arc<App>>,
     caller: Caller,

@@ -19,11 +19,11 @@ use crate::api::app::App;
 use crate::api::splits::require_split;
 use crate::api::sub_recipients::find_own;
 use web::caller::{Caller, PathId};
-use web::idempotency::KeyScope;
+use web::idempotency::{KeyScope, decided};
 use web::json::parse_unread;
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
-use web::reply::{created, items_of};
+use web::reply::{created, items_of, ok};
 use web::views::withdrawal::WithdrawalView;
 
 /// A withdrawal that was asked for.
@@ -53,7 +53,7 @@ pub struct Withdrawals {
 /// Asks for a withdrawal of all that is available.
 #[utoipa::path(post, path = "/api/dashboard/sub-recipients/{id}/withdraw", operation_id = "withdraw",
     params(("id" = String, Path)),
-    responses((status = 201, body = WithdrawalRequested)))]
+    responses((status = 201, body = WithdrawalRequested), (status = 403)))]
 pub async fn withdraw(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -80,6 +80,32 @@ pub async fn withdraw(
         let (withdrawal_id, amount_cents) = (id.uuid().to_string(), amount.0);
         Ok(created(WithdrawalRequested { success: true, withdrawal_id, amount_cents, status: "pending" }))
     })
+}
+
+/// Takes a withdrawal back that nobody has approved: its money and its splits are available again.
+/// 409 `already_decided` once it was approved or rejected.
+#[utoipa::path(post, path = "/api/dashboard/withdraw/{id}/cancel", operation_id = "cancel_withdrawal",
+    params(("id" = String, Path)),
+    responses((status = 200, body = WithdrawalView)))]
+pub async fn cancel(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(id): PathId,
+    sent: KeyedBody,
+) -> Result<Response, Problem> {
+    parse_unread(sent.bytes())?;
+    let not_found = || Problem::new(Code::NotFound);
+    let id = ObjectId::parse(&id).filter(|id| app.engine.ids().group(*id) == caller.group).ok_or_else(not_found)?;
+    let find = || app.engine.object(id)?.ok_or_else(not_found);
+    let Withdrawal { recipient, .. } = find()?;
+    let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), Some(&id.txid()))?;
+    let app = &app;
+    let execute = |admitted| async move {
+        let command = RecipientCommand::CancelWithdrawal { id };
+        decided(app.engine.command_recipient(recipient, command, caller.context(admitted)).await?)
+    };
+    let cancelled = key.run(recipient, |_| Ok(()), execute).await?;
+    cancelled.answer(|()| Ok(ok(WithdrawalView::of(&app.engine, &find()?))))
 }
 
 /// The account that a withdrawal goes to, sealed for its Record. The account and its review are of

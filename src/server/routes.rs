@@ -29,7 +29,7 @@ use nodes::work_requests;
 use ops::desk::Desk;
 use ops::{
     api_keys, audit, backup, batches, blocks, books, charges as all_charges, checkpoint, clock, cluster,
-    disputes as disputes_review, entries, export, exports, health, item_details, made_up, merchant_holds, merchants,
+    disputes as disputes_review, entries, export, exports, health, holds, item_details, made_up, merchants,
     other_nodes, periods, preview, queue, rail_items, recipients as all_recipients, reconciliations, records,
     refunds as refunds_review, reports as made_reports, sandbox, search, sub_recipients as review, webhooks,
     withdrawals as outflow,
@@ -64,6 +64,7 @@ fn for_merchants(in_sandbox: bool) -> Routes {
     let recipients = Routes::new()
         .routes(routes!(sub_recipients::splits))
         .routes(routes!(withdrawals::withdraw, withdrawals::list))
+        .routes(routes!(withdrawals::cancel))
         .routes(routes!(anticipation::list, anticipation::anticipate))
         .route_layer(from_fn(on_waiting_thread))
         .routes(routes!(sub_recipients::register))
@@ -159,6 +160,8 @@ fn decisions_of_operators() -> OperatorRoutes {
         .route_layer(from_fn(on_waiting_thread))
         .routes(routes!(review::approve))
         .routes(routes!(review::reject))
+        .routes(routes!(holds::freeze))
+        .routes(routes!(holds::unfreeze))
         .routes(routes!(outflow::approve))
         .routes(routes!(outflow::reject))
         .routes(routes!(refunds_review::approve))
@@ -178,10 +181,10 @@ fn for_operators(in_sandbox: bool) -> OperatorRoutes {
     let merchants = OperatorRoutes::new()
         .routes(routes!(merchants::create, merchants::list))
         .routes(routes!(merchants::get, merchants::change))
-        .routes(routes!(merchant_holds::suspend))
-        .routes(routes!(merchant_holds::resume))
-        .routes(routes!(merchant_holds::hold_payouts))
-        .routes(routes!(merchant_holds::release_payouts))
+        .routes(routes!(holds::suspend))
+        .routes(routes!(holds::resume))
+        .routes(routes!(holds::hold_payouts))
+        .routes(routes!(holds::release_payouts))
         .routes(routes!(api_keys::create, api_keys::list))
         .routes(routes!(api_keys::revoke, api_keys::change))
         .routes(routes!(api_keys::rotate_secret));

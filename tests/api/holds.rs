@@ -1,4 +1,4 @@
-//! Suspension of a merchant and hold of its payouts, with their reasons.
+//! Suspension of a merchant, hold of its payouts and freeze of a recipient, with their reasons.
 
 use serde_json::{Value, json};
 
@@ -90,5 +90,66 @@ async fn held_payouts_stay_until_they_are_released() {
     let release = path.replace("hold-payouts", "release-payouts");
     world.ops_post(&release, &json!({"reason": "Esclarecido"})).await.expect(200);
     world.approve(&withdrawal).await.expect(200);
+    world.check_books().await;
+}
+
+/// A frozen recipient receives, and nothing leaves to it until that ends; the rest is not touched.
+#[tokio::test]
+async fn a_frozen_recipient_receives_and_nothing_leaves_to_it() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let (ana, rui) = (merchant.recipient("Ana", 1).await, merchant.recipient("Rui", 2).await);
+    let splits = [(ana.as_str(), 1_000), (rui.as_str(), 500)];
+    merchant.paid_pix(&with_splits(pix("100.00"), &splits)).await;
+    let waiting = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+    merchant.post("/api/card", &with_splits(card(10_000, APPROVED), &splits)).await.expect(201);
+    let pending = text(&items(&merchant.statement(&ana).await)[0]["id"]);
+    let path = format!("/ops/sub-recipients/{ana}");
+    let before = world.cut().await;
+    for body in [json!({}), json!({"reason": ""}), json!({"reason": 1}), json!({"reason": "x", "other": 1})] {
+        world.ops_post(&format!("{path}/freeze"), &body).await.refused(400, "validation_failed");
+    }
+    let unknown = merchant.id.clone();
+    let reason = json!({"reason": "Documentos falsos"});
+    world.ops_post(&format!("/ops/sub-recipients/{unknown}/freeze"), &reason).await.refused(404, "not_found");
+    assert_eq!(world.cut().await, before, "nothing was written");
+    let frozen = world.ops_post(&format!("{path}/freeze"), &reason).await.expect(200);
+    assert_eq!((&frozen["frozen"], &frozen["status"]), (&json!(true), &json!("active")));
+    let written = world.cut().await;
+    assert_eq!(world.ops_post(&format!("{path}/freeze"), &reason).await.expect(200)["frozen"], true);
+    assert_eq!(world.cut().await, written, "frozen already: nothing changes");
+
+    merchant.withdraw(&ana).await.refused(403, "recipient_frozen");
+    let wanted = json!({"split_ids": [pending], "target_days": 2});
+    for end in ["", "/simulate"] {
+        let path = format!("/api/dashboard/sub-recipients/{ana}/anticipate{end}");
+        merchant.post(&path, &wanted).await.refused(403, "recipient_frozen");
+    }
+    world.approve(&waiting).await.refused(403, "recipient_frozen");
+    world.ops_get(&format!("/ops/queue/{waiting}/preview")).await.refused(403, "recipient_frozen");
+    let queue = world.ops_get("/ops/queue").await.expect(200);
+    assert_eq!(items(&queue)[0]["flags"], json!(["frozen"]), "{queue}");
+    merchant.paid_pix(&with_splits(pix("100.00"), &splits)).await;
+    assert_eq!(merchant.recipient_money(&ana).await[0], 1_000, "splits go on");
+    text(&merchant.withdraw(&rui).await.expect(201)["withdrawal_id"]);
+
+    let names = merchant.names;
+    let world = world.restarted().await;
+    let merchant = Merchant { world: &world, names };
+    let shown = async |path: String| merchant.get(&path).await.expect(200)["frozen"].clone();
+    assert_eq!(shown(format!("/api/sub-recipients/{ana}")).await, true, "it outlives the process");
+    assert_eq!(shown(format!("/api/sub-recipients/{rui}")).await, false);
+    assert_eq!(world.ops_get(&format!("/ops/recipients/{ana}")).await.expect(200)["frozen"], true);
+    merchant.withdraw(&ana).await.refused(403, "recipient_frozen");
+    let ended = world.ops_post(&format!("{path}/unfreeze"), &json!({"reason": "Esclarecido"})).await.expect(200);
+    assert_eq!(ended["frozen"], false);
+    world.approve(&waiting).await.expect(200);
+    merchant.withdraw(&ana).await.expect(201);
+    let audit = world.ops_get(&format!("/ops/audit?merchant_id={}", merchant.id)).await.expect(200);
+    let rows: Vec<_> = items(&audit).iter().filter(|row| row["kind"] == "recipient").collect();
+    let said: Vec<_> = rows.iter().map(|row| (text(&row["action"]), row["notes"].clone())).collect();
+    let expected = [("unfreeze", json!("Esclarecido")), ("freeze", json!("Documentos falsos"))];
+    assert_eq!(said[..2], expected.map(|(action, notes)| (action.to_owned(), notes)));
+    assert_eq!(rows[1]["id"], *ana);
     world.check_books().await;
 }

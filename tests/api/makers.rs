@@ -84,7 +84,7 @@ pub(crate) async fn make(merchant: &Merchant<'_>, operation: &Operation) -> Stri
             merchant.world.advance(0).await;
             id
         }
-        "withdrawals" => {
+        "withdrawals" | "withdraw" => {
             let recipient = with_money(merchant).await;
             text(&merchant.withdraw(&recipient).await.expect(201)["withdrawal_id"])
         }

@@ -6,8 +6,18 @@ use crate::world::*;
 
 const PATH: &str = "/api/sub-recipients";
 /// Of an item of the list.
-const FIELDS: [&str; 9] =
-    ["id", "status", "document_type", "document", "name", "email", "created_at", "bank_account_review", "balance"];
+const FIELDS: [&str; 10] = [
+    "id",
+    "status",
+    "document_type",
+    "document",
+    "name",
+    "email",
+    "created_at",
+    "bank_account_review",
+    "frozen",
+    "balance",
+];
 const LIST: &str = "/api/dashboard/sub-recipients";
 
 /// Shows: 2.7.response.id, 2.7.response.status, 2.7.response.document_type, 2.7.response.document,

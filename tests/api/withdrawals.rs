@@ -576,3 +576,47 @@ async fn a_withdrawal_is_booked_on_the_account_that_the_institution_says() {
     assert_eq!(banks().await, [Some(before), None]);
     world.check_books().await;
 }
+
+/// A merchant takes a withdrawal back as long as nobody has approved it. The actor decides which of
+/// both came first.
+#[tokio::test]
+async fn a_merchant_takes_a_waiting_withdrawal_back() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let other = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000)])).await;
+    let id = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+    let path = format!("/api/dashboard/withdraw/{id}/cancel");
+    let none = json!({});
+    other.post(&path, &none).await.refused(404, "not_found");
+    merchant.post(&path.replace(&id, &ana), &none).await.refused(404, "not_found");
+    let cancelled = merchant.post(&path, &none).await.expect(200);
+    assert_eq!([&cancelled["status"], &cancelled["rejected_by"]], ["rejected", "merchant"]);
+    assert_eq!([&cancelled["notes"], &cancelled["approved_at"]], [&json!("Cancelado pelo lojista"), &Value::Null]);
+    assert_eq!(cancelled, merchant.withdrawals(&ana).await[0]);
+    assert_eq!(merchant.recipient_money(&ana).await, [1_000, 0, 0, 0], "the money is back");
+    assert_eq!(items(&world.ops_get("/ops/queue").await.expect(200)).len(), 0);
+    merchant.post(&path, &none).await.refused(409, "already_decided");
+    world.approve(&id).await.refused(409, "already_decided");
+    let events = merchant.get("/api/events").await.expect(200);
+    let event = &items(&events)[0];
+    let event = merchant.get(&format!("/api/events/{}", text(&event["id"]))).await.expect(200);
+    let told = &event["withdrawal"];
+    assert_eq!([&told["id"], &told["rejected_by"]], [&*id, "merchant"], "{event}");
+    let audit = world.ops_get("/ops/audit").await.expect(200);
+    let row = &items(&audit)[0];
+    assert_eq!([&row["action"], &row["kind"], &row["id"]], ["cancel", "withdrawal", &*id]);
+    assert_eq!((&row["operator"], &row["api_key_id"]), (&Value::Null, &json!(merchant.key_id)));
+
+    let next = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+    let cancel = format!("/api/dashboard/withdraw/{next}/cancel");
+    let (approved, taken_back) = tokio::join!(world.approve(&next), merchant.post(&cancel, &none));
+    let mut statuses = [approved.status, taken_back.status];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 409], "one of both came first: {} {}", approved.text, taken_back.text);
+    let money = merchant.recipient_money(&ana).await;
+    let expected = if approved.status == 200 { [0, 0, 0, 1_000] } else { [1_000, 0, 0, 0] };
+    assert_eq!(money, expected);
+    world.check_books().await;
+}

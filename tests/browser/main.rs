@@ -18,9 +18,10 @@ use crate::sample_server::SampleServer;
 
 /// Route templates that no address shows: forms' targets, redirects and files. The pages that forms
 /// answer with are judged where they are sent.
-const NO_PAGES: [&str; 17] = [
+const NO_PAGES: [&str; 18] = [
     "/console/house/batches",
     "/console/merchants/{id}/holds",
+    "/console/recipients/{id}/freeze",
     "/console/recipients/{id}/reveal",
     "/console/queue/{id}/settle",
     "/console/sandbox/data",

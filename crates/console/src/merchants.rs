@@ -141,7 +141,7 @@ async fn one_screen(desk: &Desk, visit: &Visit, id: &str, parts: &Parts) -> Resu
             h2 id="balances" { (visit.say(words::CLAIMS)) }
             (balance_table(visit, accounts))
         }
-        (holds::forms(visit, &id.to_string(), &row.settings))
+        (holds::of_merchant(visit, &id.to_string(), &row.settings))
         (fees(visit, &row.settings.fees))
         (options(visit, &row))
         (recipients(desk, visit, &row, parts)?)

@@ -12,6 +12,7 @@ use maud::{Markup, html};
 use wire::mask;
 
 use crate::anticipations;
+use crate::holds;
 use crate::page::{Screen, Section, Visit};
 use crate::paging::{pager, pager_named, part, part_named};
 use crate::queue::merchant_link;
@@ -68,6 +69,7 @@ async fn screen(desk: &Arc<Desk>, visit: &Visit, id: &str, parts: &Parts) -> Res
     }
     let body = html! {
         section.card aria-label=(visit.say(words::RECIPIENT)) {
+            @if row.frozen { p { span.badge.bad { (visit.say(words::FROZEN)) } } }
             (show::facts(pairs))
             p.actions { a.button href={"/console/ledgers/R-" (id.uuid())} { (visit.say(words::LEDGER)) } }
         }
@@ -86,6 +88,7 @@ async fn screen(desk: &Arc<Desk>, visit: &Visit, id: &str, parts: &Parts) -> Res
             (pager(visit, parts, page, total))
         }
         (anticipations::of_recipient(desk, visit, ledger)?)
+        (holds::of_recipient(visit, id, row.frozen))
     };
     let title = if profile.name.is_empty() { "—".to_owned() } else { profile.name };
     Ok(Screen { section: Section::Merchants, title, body })

@@ -40,6 +40,7 @@ pub(crate) fn flag(name: &str) -> Word {
         "first_to_account" => word("primeiro saque para esta conta", "first withdrawal to this account"),
         "account_replaced" => word("outra conta foi cadastrada depois", "another account was registered since"),
         "returned_before" => word("um saque já voltou", "a withdrawal came back before"),
+        "frozen" => word("recebedor congelado", "frozen recipient"),
         _ => OTHER,
     }
 }
@@ -304,6 +305,9 @@ pub(crate) fn action(name: &str) -> Word {
         "close" => word("fechar", "close"),
         "read" => word("ler", "read"),
         "pay" => word("pagar", "pay"),
+        "freeze" => word("congelar", "freeze"),
+        "unfreeze" => word("descongelar", "unfreeze"),
+        "cancel" => word("cancelar", "cancel"),
         _ => OTHER,
     }
 }

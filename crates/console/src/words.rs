@@ -240,6 +240,10 @@ words! {
     HOLD_PAYOUTS = "Reter saídas de dinheiro", "Hold payouts";
     RELEASE_PAYOUTS = "Liberar saídas de dinheiro", "Release payouts";
     HOLDS_WHAT = "Suspensa, a conta não cria cobranças nem cashouts; o que está aberto segue. Retidas as saídas, nada é pago ao lojista nem aos recebedores dele.", "A suspended account creates no charges and no cashouts; what is open goes on. While payouts are held, nothing is paid to the merchant or its recipients.";
+    FROZEN = "Recebedor congelado", "Frozen";
+    FREEZE = "Congelar", "Freeze";
+    UNFREEZE = "Descongelar", "Unfreeze";
+    FREEZE_WHAT = "Congelado, o recebedor continua a receber splits; saques e antecipações esperam.", "A frozen recipient goes on to receive splits; withdrawals and anticipations wait.";
     HOLDS_HEADING = "Suspender ou reter", "Suspend or hold";
     REVIEW = "Análise", "Review";
     REVIEW_REGISTRATION = "cadastro", "registration";

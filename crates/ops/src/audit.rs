@@ -1,5 +1,6 @@
-//! Audit trail: the Records that operators requested, and the changes of bank accounts that API
-//! keys requested. A row is part of its Record, so neither exists without the other.
+//! Audit trail: the Records that operators requested, and the changes of bank accounts and the
+//! cancelled withdrawals that API keys requested. A row is part of its Record, so neither exists
+//! without the other.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ use web::problem::Problem;
 use web::reply::{List, PageQuery, list_of, query, single, time};
 use web::views::recipient::recipient_id;
 
-/// One thing that an operator did, or a change of where money goes.
+/// One thing that an operator did, a change of where money goes, or a withdrawal taken back.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AuditEntry)]
 pub struct AuditRow {
@@ -39,7 +40,7 @@ pub struct AuditRow {
     pub api_key_id: Option<String>,
     /// What was done.
     #[schema(
-        pattern = "^(create|change|revoke|rotate_secret|approve|reject|open|accept|release|advance|request|settle|close|read|pay)$"
+        pattern = "^(create|change|revoke|rotate_secret|approve|reject|open|accept|release|advance|request|settle|close|read|pay|freeze|unfreeze|cancel)$"
     )]
     pub action: &'static str,
     /// The merchant that it concerns; null when it concerns none.

@@ -59,6 +59,7 @@ fn of_withdrawal(desk: &Desk, item: &WaitingItem, destination: &Sealed) -> Resul
     let mut flags = Vec::new();
     let recipient = recipient_id(&desk.engine, item.ledger).and_then(|id| find_recipient(&desk.engine, id));
     if let (Some((_, row)), Some(own)) = (recipient, &own) {
+        flags.extend(row.frozen.then_some("frozen"));
         let profile = open(&desk.engine, &row, row.profiles.current());
         let is_foreign = own.document != profile.document;
         flags.extend(is_foreign.then_some("foreign_account"));

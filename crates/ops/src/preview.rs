@@ -27,7 +27,7 @@ use utoipa::ToSchema;
 use crate::books::{EntryView, account_name, entries_view};
 use crate::desk::Desk;
 use crate::disputes::{kind_named, opening};
-use crate::merchant_holds::refuse_held_payout;
+use crate::holds::refuse_held_payout;
 use crate::operator::Operator;
 use crate::queue::waiting;
 use crate::queue_item::{kind_name, version_of};

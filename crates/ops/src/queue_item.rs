@@ -145,7 +145,8 @@ pub struct QueueItem {
     /// What its decider should look at: `expires_soon` (within 7 days), `expired`, `disputed`,
     /// `exceeds_charge`, `rejected_before`, `foreign_account` (its holder's document is not the
     /// recipient's), `first_to_account` (nothing was paid to this account before, after payments to
-    /// another), `account_replaced` (another account was registered since), `returned_before`.
+    /// another), `account_replaced` (another account was registered since), `returned_before`,
+    /// `frozen` (the recipient is: it cannot be approved).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<&'static str>,
 }

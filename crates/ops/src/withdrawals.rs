@@ -9,8 +9,8 @@ use ledger::recipient::RecipientCommand;
 use ledger::withdrawal::Withdrawal;
 
 use crate::desk::Desk;
+use crate::holds::refuse_held_payout;
 use crate::item_version::{Approval, IfMatch, unchanged};
-use crate::merchant_holds::refuse_held_payout;
 use crate::operator::{Decider, Operator};
 use crate::second_operator::{answer, is_first};
 use crate::sub_recipients::Notes;

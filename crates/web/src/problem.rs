@@ -57,6 +57,8 @@ pub enum Code {
     MerchantSuspended,
     /// Operators hold the payouts of the merchant and its recipients.
     PayoutsHeld,
+    /// Operators froze the recipient: nothing leaves to it.
+    RecipientFrozen,
     /// The operator's role is too small for this.
     RoleNotAllowed,
     /// A form of the console that no page of this session sent.
@@ -212,6 +214,7 @@ impl Code {
             Code::CashoutNotEnabled => row(S::FORBIDDEN, "Cashout not enabled", "Conta sem acesso a cashout"),
             Code::MerchantSuspended => row(S::FORBIDDEN, "Merchant suspended", "Conta suspensa"),
             Code::PayoutsHeld => row(S::FORBIDDEN, "Payouts are held", "Saídas de dinheiro retidas"),
+            Code::RecipientFrozen => row(S::FORBIDDEN, "Recipient is frozen", "Recebedor congelado"),
             Code::RoleNotAllowed => row(S::FORBIDDEN, "Role not allowed", "Seu papel não permite esta operação"),
             Code::FormRefused => row(S::FORBIDDEN, "Form refused", "Formulário recusado"),
             Code::NotFound => row(S::NOT_FOUND, "Not found", "Recurso não encontrado"),

@@ -105,6 +105,7 @@ impl From<Rejection> for Problem {
             Rejection::ChargeNotPending => Problem::new(Code::ChargeNotPending),
             Rejection::MerchantSuspended => Problem::new(Code::MerchantSuspended),
             Rejection::PayoutsHeld => Problem::new(Code::PayoutsHeld),
+            Rejection::RecipientIsFrozen => Problem::new(Code::RecipientFrozen),
             Rejection::CashoutNotEnabled => Problem::new(Code::CashoutNotEnabled),
             Rejection::CashoutBelowMinimum { minimum } => {
                 let message = format!("Valor abaixo do mínimo de {minimum} centavos");

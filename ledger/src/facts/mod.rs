@@ -59,6 +59,8 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
             to.audited(|| AuditedFact { action, kind, subject, notes: Some(what.clone()) });
         }
         Event::RegistrationRead { number } => recipient::registration_read(to, *number),
+        Event::RecipientFrozen { number, reason } => recipient::froze(to, *number, "freeze", reason),
+        Event::RecipientUnfrozen { number, reason } => recipient::froze(to, *number, "unfreeze", reason),
         Event::ApprovalAsked { id, is_refund } => {
             to.about(*id);
             let kind = if *is_refund { "refund" } else { "withdrawal" };
@@ -116,7 +118,9 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::WithdrawalPaid { id, amount, transfer_id, bank, .. } => {
             withdrawal::paid(to, *id, *amount, transfer_id, *bank);
         }
-        Event::WithdrawalRejected { id, amount, notes } => withdrawal::rejected(to, *id, *amount, notes),
+        Event::WithdrawalRejected { id, amount, notes, by_merchant } => {
+            withdrawal::rejected(to, *id, *amount, notes, *by_merchant);
+        }
         Event::WithdrawalReturned { id, amount, bank, entry, .. } => {
             withdrawal::returned(to, *id, *amount, *bank, entry.as_ref());
         }
@@ -276,6 +280,7 @@ impl Event {
             Self::WithdrawalRequested { .. } => ["Saque pedido", "Withdrawal asked for"],
             Self::WithdrawalApproved { .. } => ["Saque aprovado", "Withdrawal approved"],
             Self::WithdrawalPaid { .. } => ["Saque pago", "Withdrawal paid"],
+            Self::WithdrawalRejected { by_merchant: true, .. } => ["Saque cancelado", "Withdrawal cancelled"],
             Self::WithdrawalRejected { .. } => ["Saque recusado", "Withdrawal rejected"],
             Self::WithdrawalReturned { .. } => ["Saque devolvido pelo banco", "Withdrawal returned by the bank"],
             Self::CashoutCreated { .. } => ["Cashout criado", "Cashout created"],
@@ -298,6 +303,8 @@ impl Event {
             Self::BankAccountApproved { .. } => ["Conta bancária aprovada", "Bank account approved"],
             Self::BankAccountRejected { .. } => ["Conta bancária recusada", "Bank account rejected"],
             Self::ClockMoved { .. } => ["Relógio do sandbox adiantado", "Sandbox clock moved"],
+            Self::RecipientFrozen { .. } => ["Recebedor congelado", "Recipient frozen"],
+            Self::RecipientUnfrozen { .. } => ["Recebedor descongelado", "Recipient unfrozen"],
             Self::RegistrationRead { .. } => ["Cadastro lido sem máscara", "Registration read unmasked"],
             Self::ApprovalAsked { .. } => {
                 ["Aprovada por um operador, falta outro", "Approved by one operator, another one must too"]

@@ -1,6 +1,6 @@
 //! Facets of recipients: the review of a registration and of a bank account.
 
-use crate::facts::facets::{AuditSubject, AuditedFact, Facets};
+use crate::facts::facets::{AuditSubject, AuditedFact, Effect, Facets};
 use crate::facts::webhook_event::{WebhookEventKind, WebhookObject};
 use crate::id::RecipientNumber;
 
@@ -39,6 +39,12 @@ pub(super) fn bank_account_rejected(to: &mut impl Facets, number: RecipientNumbe
 /// An operator read the registration in the clear.
 pub(super) fn registration_read(to: &mut impl Facets, number: RecipientNumber) {
     audited(to, "read", "recipient", number, None);
+}
+
+/// An operator froze the recipient, or ended that. Its own actor is to know.
+pub(super) fn froze(to: &mut impl Facets, number: RecipientNumber, action: &'static str, reason: &str) {
+    to.others(std::iter::once((Some(number), Effect::Changed)));
+    audited(to, action, "recipient", number, Some(reason));
 }
 
 fn emit(to: &mut impl Facets, kind: WebhookEventKind, number: RecipientNumber) {

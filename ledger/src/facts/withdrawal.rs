@@ -39,12 +39,16 @@ pub(super) fn paid(to: &mut impl Facets, id: ObjectId, amount: Centavos, transfe
     });
 }
 
-/// An administrator rejected it, or the institution refused the transfer.
-pub(super) fn rejected(to: &mut impl Facets, id: ObjectId, amount: Centavos, notes: &str) {
+/// An administrator rejected it, the merchant took it back, or the institution refused the
+/// transfer.
+pub(super) fn rejected(to: &mut impl Facets, id: ObjectId, amount: Centavos, notes: &str, by_merchant: bool) {
     to.about(id);
     to.objects(|| vec![uuid("withdrawal", id)]);
     to.emit(WebhookEventKind::WithdrawalRejected, WebhookObject::Withdrawal(id));
-    to.audited(|| AuditedFact::of("reject", "withdrawal", id).because(notes));
+    match by_merchant {
+        true => to.audited(|| AuditedFact::of("cancel", "withdrawal", id)),
+        false => to.audited(|| AuditedFact::of("reject", "withdrawal", id).because(notes)),
+    }
     to.entries(|books| books.between_claims(books.owner, Account::Available, Account::ReservedWithdrawal, amount));
 }
 

@@ -55,6 +55,15 @@ pub enum MerchantCommand {
         /// The recipient.
         id: ObjectId,
     },
+    /// Freeze a recipient, or end that. Again: nothing changes.
+    FreezeRecipient {
+        /// The recipient.
+        id: ObjectId,
+        /// True to freeze it.
+        frozen: bool,
+        /// The reason, in the operator's words.
+        reason: String,
+    },
     /// Approve a refund as the first of two operators.
     AskApproval {
         /// The refund.

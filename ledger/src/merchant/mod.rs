@@ -124,6 +124,7 @@ impl MerchantState {
             Command::Open { id, settings, profile } => self.open(id, settings, profile),
             Command::Change { settings, profile, reason } => Ok(self.change(settings, profile, reason)),
             Command::NoteRegistrationRead { id } => self.note_registration_read(id, ids),
+            Command::FreezeRecipient { id, frozen, reason } => self.freeze_recipient(id, frozen, reason, ids),
             Command::AskApproval { id } => self.ask_refund_approval(id),
             Command::CreateApiKey { id, digest, webhook_url, webhook_secret } => {
                 Ok(Self::create_api_key(id, digest, webhook_url, webhook_secret))
@@ -328,6 +329,8 @@ impl MerchantState {
             Event::RecipientSubmitted { number } => self.recipients.set_status(*number, RecipientStatus::Pending),
             Event::RecipientApproved { number } => self.recipients.set_status(*number, RecipientStatus::Active),
             Event::RecipientRejected { number, .. } => self.recipients.set_status(*number, RecipientStatus::Rejected),
+            Event::RecipientFrozen { number, .. } => self.recipients.set_frozen(*number, true),
+            Event::RecipientUnfrozen { number, .. } => self.recipients.set_frozen(*number, false),
             Event::ChargeOpened { charge, terms, card, expires_at, rail } => {
                 self.keep_open(*charge, terms, card.as_ref(), *expires_at, rail.as_ref(), record);
             }

@@ -7,6 +7,7 @@ use minicbor::{Decode, Encode};
 
 use super::MerchantState;
 use crate::event::Event;
+use crate::fees::is_false;
 use crate::id::{Fingerprint, IdKey, ObjectId, RecipientNumber};
 use crate::personal::Sealed;
 use crate::record::{Decision, Record};
@@ -85,6 +86,9 @@ pub struct Recipient {
     /// registration or by itself.
     #[n(4)]
     pub bank_review: Option<BankReview>,
+    /// Operators froze it: nothing leaves to it.
+    #[cbor(n(5), skip_if = "is_false")]
+    pub frozen: bool,
 }
 
 impl MerchantState {
@@ -166,6 +170,21 @@ impl MerchantState {
         Ok(Decision::of(Event::RegistrationRead { number }))
     }
 
+    pub(super) fn freeze_recipient(
+        &self,
+        id: ObjectId,
+        frozen: bool,
+        reason: String,
+        ids: &IdKey,
+    ) -> Result<Decision, Rejection> {
+        let (number, recipient) = self.find_recipient(id, ids).ok_or(Rejection::RecipientNotFound)?;
+        Ok(match (recipient.frozen, frozen) {
+            (false, true) => Decision::of(Event::RecipientFrozen { number, reason }),
+            (true, false) => Decision::of(Event::RecipientUnfrozen { number, reason }),
+            _ => Decision::default(),
+        })
+    }
+
     /// The version of the profile of a recipient that waits for a decision.
     pub(super) fn undecided_version(&self, id: ObjectId, ids: &IdKey) -> Option<u32> {
         self.undecided_recipient(id, ids).ok()?;
@@ -229,7 +248,7 @@ impl Recipients {
     pub(super) fn register(&mut self, id: ObjectId, document: Fingerprint, record: &Record) {
         self.touched.touch((self.list.len() / RECIPIENTS_PER_SECTION) as u64);
         let (status, profile) = (RecipientStatus::Draft, record.personal.clone().unwrap_or_default());
-        self.index(Recipient { id, status, document, profile, bank_review: None });
+        self.index(Recipient { id, status, document, profile, bank_review: None, frozen: false });
     }
 
     pub(super) fn set_status(&mut self, number: RecipientNumber, status: RecipientStatus) {
@@ -244,6 +263,10 @@ impl Recipients {
 
     pub(super) fn set_bank_review(&mut self, number: RecipientNumber, review: Option<BankReview>) {
         self.change(number, |recipient| recipient.bank_review = review);
+    }
+
+    pub(super) fn set_frozen(&mut self, number: RecipientNumber, frozen: bool) {
+        self.change(number, |recipient| recipient.frozen = frozen);
     }
 
     pub(super) fn set_profile(&mut self, number: RecipientNumber, record: &Record) {

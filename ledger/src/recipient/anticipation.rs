@@ -17,7 +17,8 @@ impl RecipientState {
     }
 
     /// What an anticipation of these splits takes of each, and its fee; changes nothing. Errors:
-    /// one of them cannot be anticipated, or would be sent later than without; the fee is another.
+    /// the recipient is frozen; one of them cannot be anticipated, or would be sent later than
+    /// without; the fee is another.
     pub fn anticipated(
         &self,
         splits: &[CardSplit],
@@ -25,6 +26,7 @@ impl RecipientState {
         now: Timestamp,
         cut: Cut,
     ) -> Result<Vec<AnticipatedSplit>, Rejection> {
+        self.check_not_frozen()?;
         let anticipated = splits.iter().enumerate().map(|(index, split)| {
             let amount = self.anticipable(split, now, cut).ok_or(Rejection::SplitNotAnticipable { index })?;
             if !split.is_offered(terms.target_days, now) {

@@ -79,6 +79,11 @@ pub enum RecipientCommand {
         /// Id of the withdrawal.
         id: ObjectId,
     },
+    /// The merchant takes the pending withdrawal back before it is approved.
+    CancelWithdrawal {
+        /// Id of the withdrawal.
+        id: ObjectId,
+    },
     /// An administrator rejects the pending withdrawal.
     RejectWithdrawal {
         /// Id of the withdrawal.
@@ -208,6 +213,8 @@ pub struct RecipientState {
     write_off: Option<OpenWriteOff>,
     /// The returns of withdrawals that wait for a second operator.
     returns: Vec<OpenReturn>,
+    /// Operators froze it: nothing leaves to it.
+    frozen: bool,
 }
 
 impl RecipientState {
@@ -252,13 +259,14 @@ impl RecipientState {
         match command {
             RecipientCommand::Withdraw { id, destination } => self.withdraw(id, destination, cut),
             RecipientCommand::ApproveWithdrawal { id, rail } => {
-                self.undecided(id)?;
+                self.approvable(id)?;
                 Ok(Decision::of(Event::WithdrawalApproved { id, rail }))
             }
             RecipientCommand::AskApproval { id } => {
-                self.undecided(id)?;
+                self.approvable(id)?;
                 Ok(Decision::of(Event::ApprovalAsked { id, is_refund: false }))
             }
+            RecipientCommand::CancelWithdrawal { id } => Ok(self.cancelled(self.undecided(id)?)),
             RecipientCommand::RejectWithdrawal { id, notes } => Ok(self.rejected(self.undecided(id)?, notes)),
             RecipientCommand::TryWithdrawal { id } => self.try_withdrawal(id),
             RecipientCommand::SayRailWord(said) => self.say_rail_word(*said, now),
@@ -298,12 +306,17 @@ impl RecipientState {
         }
     }
 
-    /// Applies a Record of the merchant. It only credits or raises a debt, so it does not matter
-    /// which own Records came before.
+    /// Applies a Record of the merchant. It only credits, raises a debt or freezes, so it does not
+    /// matter which own Records came before.
     pub fn receive(&mut self, record: &Record, ledger: LedgerId) {
         let LedgerId::Recipient(_, number) = ledger else { return };
         record.entries_of(ledger).for_each(|entry| self.ledger.post(entry.postings()));
         for event in &record.events {
+            match event {
+                Event::RecipientFrozen { number: frozen, .. } if *frozen == number => self.frozen = true,
+                Event::RecipientUnfrozen { number: frozen, .. } if *frozen == number => self.frozen = false,
+                _ => {}
+            }
             if let Event::CardCaptured { terms, splits_due, .. } = event {
                 self.pending.add(*splits_due, share(&terms.splits, number));
             }

@@ -9,6 +9,7 @@ use minicbor::{Decode, Encode};
 use super::RecipientState;
 use super::withdrawals::Outflow;
 use crate::balances::{Ledger, StoredBalance};
+use crate::fees::is_false;
 use crate::section::{Section, Sectioned, unknown};
 use crate::withdrawal_return::OpenReturn;
 use crate::write_off::OpenWriteOff;
@@ -32,6 +33,8 @@ struct RecipientHead {
     /// None while none waits.
     #[n(4)]
     returns: Option<Vec<OpenReturn>>,
+    #[cbor(n(5), skip_if = "is_false")]
+    frozen: bool,
 }
 
 impl Sectioned for RecipientState {
@@ -40,7 +43,8 @@ impl Sectioned for RecipientState {
         let debts_raised = Some(self.debts.raised()).filter(|raised| *raised > 0);
         let write_off = self.write_off.clone();
         let returns = (!self.returns.is_empty()).then(|| self.returns.clone());
-        let head = RecipientHead { accounts: self.ledger.plain(), outflow, debts_raised, write_off, returns };
+        let (accounts, frozen) = (self.ledger.plain(), self.frozen);
+        let head = RecipientHead { accounts, outflow, debts_raised, write_off, returns, frozen };
         minicbor::to_vec(head).expect("writing into memory cannot fail")
     }
 
@@ -59,10 +63,10 @@ impl Sectioned for RecipientState {
     }
 
     fn from_sections<'a>(head: &[u8], sections: impl IntoIterator<Item = (Section, &'a [u8])>) -> Result<Self, Error> {
-        let RecipientHead { accounts, outflow, debts_raised, write_off, returns } = minicbor::decode(head)?;
+        let RecipientHead { accounts, outflow, debts_raised, write_off, returns, frozen } = minicbor::decode(head)?;
         let (ledger, outflow, returns) =
             (Ledger::of_plain(accounts), outflow.unwrap_or_default(), returns.unwrap_or_default());
-        let mut state = Self { ledger, outflow, write_off, returns, ..Self::default() };
+        let mut state = Self { ledger, outflow, write_off, returns, frozen, ..Self::default() };
         state.debts.set_raised(debts_raised.unwrap_or_default());
         for (section, bytes) in sections {
             match section.kind {

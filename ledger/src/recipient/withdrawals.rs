@@ -109,6 +109,9 @@ impl Returnable {
     }
 }
 
+/// Notes of a withdrawal that the merchant took back.
+const CANCELLED: &str = "Cancelado pelo lojista";
+
 /// How long after the payment the institution is asked whether the bank returned it, days.
 const ASKED_AFTER_DAYS: [u16; 5] = [1, 2, 4, 8, 16];
 
@@ -221,6 +224,7 @@ impl Outflow {
 impl RecipientState {
     pub(super) fn withdraw(&self, id: ObjectId, destination: Sealed, cut: Cut) -> Result<Decision, Rejection> {
         let outflow = &self.outflow;
+        self.check_not_frozen()?;
         if outflow.withdrawal.is_some() {
             return Err(Rejection::WithdrawalPending);
         }
@@ -242,6 +246,16 @@ impl RecipientState {
     pub(super) fn undecided(&self, id: ObjectId) -> Result<&OpenWithdrawal, Rejection> {
         let pending = self.outflow.withdrawal.as_ref().filter(|pending| pending.id == id);
         pending.filter(|pending| pending.approved_at.is_none()).ok_or(Rejection::WithdrawalAlreadyDecided)
+    }
+
+    /// Refuses a withdrawal that cannot be approved.
+    pub(super) fn approvable(&self, id: ObjectId) -> Result<(), Rejection> {
+        self.undecided(id)?;
+        self.check_not_frozen()
+    }
+
+    pub(super) fn check_not_frozen(&self) -> Result<(), Rejection> {
+        if self.frozen { Err(Rejection::RecipientIsFrozen) } else { Ok(()) }
     }
 
     /// The institution's answer counts once: hearing it again changes nothing.
@@ -301,7 +315,12 @@ impl RecipientState {
 
     pub(super) fn rejected(&self, withdrawal: &OpenWithdrawal, notes: String) -> Decision {
         let (id, amount) = (withdrawal.id, withdrawal.amount);
-        self.with_recovery(Event::WithdrawalRejected { id, amount, notes }, amount)
+        self.with_recovery(Event::WithdrawalRejected { id, amount, notes, by_merchant: false }, amount)
+    }
+
+    pub(super) fn cancelled(&self, withdrawal: &OpenWithdrawal) -> Decision {
+        let (id, amount, notes) = (withdrawal.id, withdrawal.amount, CANCELLED.to_owned());
+        self.with_recovery(Event::WithdrawalRejected { id, amount, notes, by_merchant: true }, amount)
     }
 }
 

@@ -305,6 +305,14 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             )),
         ),
         ("registration-read", by_operator(one(merchant, Event::RegistrationRead { number }))),
+        (
+            "recipient-frozen",
+            by_operator(one(merchant, Event::RecipientFrozen { number, reason: "documentos falsos".to_owned() })),
+        ),
+        (
+            "recipient-unfrozen",
+            by_operator(one(merchant, Event::RecipientUnfrozen { number, reason: "esclarecido".to_owned() })),
+        ),
         ("approval-asked", by_operator(one(merchant, Event::ApprovalAsked { id: id(5), is_refund: true }))),
         (
             "api-key-created",
@@ -774,7 +782,24 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             "withdrawal-rejected",
             by_operator(one(
                 recipient,
-                Event::WithdrawalRejected { id: id(5), amount: Centavos(1_952), notes: "conta encerrada".to_owned() },
+                Event::WithdrawalRejected {
+                    id: id(5),
+                    amount: Centavos(1_952),
+                    notes: "conta encerrada".to_owned(),
+                    by_merchant: false,
+                },
+            )),
+        ),
+        (
+            "withdrawal-cancelled",
+            requested(one(
+                recipient,
+                Event::WithdrawalRejected {
+                    id: id(5),
+                    amount: Centavos(1_952),
+                    notes: "Cancelado pelo lojista".to_owned(),
+                    by_merchant: true,
+                },
             )),
         ),
         (

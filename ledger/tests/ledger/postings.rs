@@ -254,6 +254,12 @@ const LESSONS: &[(&str, &[&str], &[&str])] = &[
         ],
     ),
     (
+        "A withdrawal is taken back by the merchant",
+        &["open-pix p 8000 ana=1000", "pay p", "withdraw ana w"],
+        &["cancel-withdrawal ana w"],
+    ),
+    ("A recipient is frozen, and that ends", &[], &["freeze ana", "unfreeze ana"]),
+    (
         "Settings and keys",
         &[],
         &["set antifraud 0", "make-key k", "point-key k https://example.com", "rotate-key k new", "revoke-key k"],

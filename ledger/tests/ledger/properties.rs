@@ -349,6 +349,10 @@ fn withdrawal() -> impl Strategy<Value = String> {
             "approve-withdrawal",
             "approve-withdrawal",
             "reject-withdrawal",
+            "cancel-withdrawal",
+            "freeze",
+            "unfreeze",
+            "unfreeze",
             "settle",
             "settle",
             "return",
@@ -357,6 +361,7 @@ fn withdrawal() -> impl Strategy<Value = String> {
     );
     (step, anticipating(), any::<bool>()).prop_map(|(step, name, well)| match step {
         "settle" => format!("settle {name} w-{name} {}", if well { "taken" } else { "refused" }),
+        "freeze" | "unfreeze" => format!("{step} {name}"),
         step => format!("{step} {name} w-{name}"),
     })
 }

@@ -87,7 +87,10 @@ fn what_moves_money_out_is_told() {
             Event::WithdrawalPaid { id, amount, transfer_id: notes(), returnable_until: Timestamp(0), bank: None },
             "withdrawal.approved",
         ),
-        (ana, Event::WithdrawalRejected { id, amount, notes: notes() }, "withdrawal.rejected"),
+        (ana, Event::WithdrawalRejected { id, amount, notes: notes(), by_merchant: false }, "withdrawal.rejected"),
+        (ana, Event::WithdrawalRejected { id, amount, notes: notes(), by_merchant: true }, "withdrawal.rejected"),
+        (merchant, Event::RecipientFrozen { number, reason: notes() }, ""),
+        (merchant, Event::RecipientUnfrozen { number, reason: notes() }, ""),
         (
             ana,
             Event::WithdrawalReturned {

@@ -155,7 +155,8 @@ impl World {
             }
             ("take-back", [charge, part]) => Ok(self.take_back(charge, part)),
             (
-                "withdraw" | "approve-withdrawal" | "reject-withdrawal" | "settle" | "return" | "anticipate",
+                "withdraw" | "approve-withdrawal" | "ask-withdrawal" | "reject-withdrawal" | "cancel-withdrawal"
+                | "settle" | "return" | "anticipate",
                 [name, rest @ ..],
             ) => {
                 let number = self.number(name);
@@ -258,6 +259,8 @@ impl World {
         match (verb, rest) {
             ("withdraw", [name]) => RecipientCommand::Withdraw { id: self.name(name), destination: Sealed::default() },
             ("approve-withdrawal", [name]) => RecipientCommand::ApproveWithdrawal { id: self.id(name), rail: None },
+            ("ask-withdrawal", [name]) => RecipientCommand::AskApproval { id: self.id(name) },
+            ("cancel-withdrawal", [name]) => RecipientCommand::CancelWithdrawal { id: self.id(name) },
             ("reject-withdrawal", [name]) => {
                 RecipientCommand::RejectWithdrawal { id: self.id(name), notes: "another account".to_owned() }
             }
@@ -496,6 +499,10 @@ impl World {
             },
             ("submit", [name]) => MerchantCommand::SubmitRecipient { id: self.id(name) },
             ("approve", [name]) => MerchantCommand::ApproveRecipient { id: self.id(name) },
+            ("freeze" | "unfreeze", [name]) => {
+                let (frozen, reason) = (verb == "freeze", "forged documents".to_owned());
+                MerchantCommand::FreezeRecipient { id: self.id(name), frozen, reason }
+            }
             ("reject", [name]) => {
                 MerchantCommand::RejectRecipient { id: self.id(name), notes: "unreadable document".to_owned() }
             }

@@ -237,9 +237,18 @@ impl Run {
         }
         let place = withdrawals.len() - 1 - self.chance.below(withdrawals.len().min(2));
         let approve = self.chance.percent(60);
-        self.log(format!("withdrawal {recipient}/{place} approve {approve}"));
-        let withdrawal = &self.plain.recipients[recipient].withdrawals[place];
+        let withdrawal = self.plain.recipients[recipient].withdrawals[place].clone();
         let expected = if withdrawal.status == "pending" { 200 } else { 409 };
+        if self.chance.percent(15) {
+            self.log(format!("withdrawal {recipient}/{place} cancel"));
+            let path = format!("/api/dashboard/withdraw/{}/cancel", withdrawal.id);
+            self.post(&path, json!({})).await.expect(expected);
+            if expected == 200 {
+                self.plain.reject_withdrawal(recipient, place);
+            }
+            return;
+        }
+        self.log(format!("withdrawal {recipient}/{place} approve {approve}"));
         let verb = if approve { "approve" } else { "reject" };
         let path = format!("/ops/withdrawals/{}/{verb}", withdrawal.id);
         let foreseen = self.foresee(expected == 200, &withdrawal.id, verb).await;

@@ -366,7 +366,9 @@ fn registered(event: &Event) -> Option<RecipientNumber> {
         | Event::RecipientRejected { number, .. }
         | Event::BankAccountChanged { number, .. }
         | Event::BankAccountApproved { number }
-        | Event::BankAccountRejected { number, .. } => Some(*number),
+        | Event::BankAccountRejected { number, .. }
+        | Event::RecipientFrozen { number, .. }
+        | Event::RecipientUnfrozen { number, .. } => Some(*number),
         _ => None,
     }
 }

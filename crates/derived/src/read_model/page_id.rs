@@ -66,6 +66,8 @@ pub(super) fn registered_by(record: &Record, event: &Event) -> Option<LedgerId> 
         | Event::BankAccountChanged { number, .. }
         | Event::BankAccountApproved { number }
         | Event::BankAccountRejected { number, .. }
+        | Event::RecipientFrozen { number, .. }
+        | Event::RecipientUnfrozen { number, .. }
         | Event::RecipientRejected { number, .. } => Some(LedgerId::Recipient(record.owner.group()?, *number)),
         _ => None,
     }

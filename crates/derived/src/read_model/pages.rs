@@ -132,6 +132,8 @@ struct RecipientPart {
     bank_review: Option<(BankReview, Timestamp)>,
     #[n(6)]
     document: Option<Fingerprint>,
+    #[cbor(n(7), skip_if = "std::ops::Not::not")]
+    frozen: bool,
 }
 
 /// A page as verification sees it.
@@ -273,9 +275,10 @@ impl ReadModel {
         let recipients = id.ledgers().into_iter().filter_map(|ledger| match ledger {
             LedgerId::Recipient(_, number) => {
                 let recipient = row?.recipients.get(number.0 as usize - 1)?;
-                let RecipientRow { id, status, profiles, created_at, bank_review, document, .. } = recipient.clone();
+                let RecipientRow { id, status, profiles, created_at, bank_review, document, frozen, .. } =
+                    recipient.clone();
                 let document = Some(document);
-                Some(RecipientPart { number, id, status, profiles, created_at, bank_review, document })
+                Some(RecipientPart { number, id, status, profiles, created_at, bank_review, document, frozen })
             }
             _ => None,
         });
@@ -362,9 +365,9 @@ fn put(id: PageId, page: Page, registry: &mut Registry, books: &mut BalanceTable
     }
     let Some(merchant) = registry.merchants.get_mut(id.group) else { return id.page == 0 };
     for part in page.recipients {
-        let RecipientPart { number, id: recipient, status, profiles, created_at, bank_review, document } = part;
+        let RecipientPart { number, id: recipient, status, profiles, created_at, bank_review, document, frozen } = part;
         let mut row = RecipientRow::new(recipient, status, profiles, created_at);
-        row.bank_review = bank_review;
+        (row.bank_review, row.frozen) = (bank_review, frozen);
         row.document = document.unwrap_or(row.document);
         merchant.put_recipient(number, row);
         if status == RecipientStatus::Draft {

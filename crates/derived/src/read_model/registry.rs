@@ -165,6 +165,11 @@ fn count_merchant<'a>(merchant: &'a mut MerchantRow, event: &Event, record: &Rec
         Event::BankAccountRejected { number, .. } => {
             return review_bank_account(merchant, *number, record, Some(BankReview::Rejected));
         }
+        Event::RecipientFrozen { number, .. } | Event::RecipientUnfrozen { number, .. } => {
+            let recipient = recipient_row(merchant, *number)?;
+            recipient.frozen = matches!(event, Event::RecipientFrozen { .. });
+            return Some(recipient);
+        }
         Event::RecipientSubmitted { number } => (number, RecipientStatus::Pending),
         Event::RecipientApproved { number } => (number, RecipientStatus::Active),
         Event::RecipientRejected { number, .. } => (number, RecipientStatus::Rejected),
@@ -209,6 +214,8 @@ pub(super) fn concerns_registry(event: &Event) -> bool {
             | Event::BankAccountChanged { .. }
             | Event::BankAccountApproved { .. }
             | Event::BankAccountRejected { .. }
+            | Event::RecipientFrozen { .. }
+            | Event::RecipientUnfrozen { .. }
             | Event::ClockMoved { .. }
             | Event::PersonalDataRead { .. }
             | Event::AcquirerBatchBooked { .. }

@@ -119,6 +119,9 @@ pub struct RecipientRow {
     /// Keyed digest of its tax id.
     #[n(5)]
     pub document: Fingerprint,
+    /// Operators froze it: nothing leaves to it.
+    #[cbor(n(6), skip_if = "std::ops::Not::not")]
+    pub frozen: bool,
     /// Its name, folded for search, once somebody searched: names stand sealed on the disk.
     #[cbor(skip)]
     search_key: OnceLock<String>,
@@ -126,8 +129,8 @@ pub struct RecipientRow {
 
 impl RecipientRow {
     pub(super) fn new(id: ObjectId, status: RecipientStatus, profiles: Versions, created_at: Timestamp) -> Self {
-        let (bank_review, document) = (None, Fingerprint([0; 16]));
-        Self { id, status, profiles, created_at, bank_review, document, search_key: OnceLock::new() }
+        let (bank_review, document, frozen, search_key) = (None, Fingerprint([0; 16]), false, OnceLock::new());
+        Self { id, status, profiles, created_at, bank_review, document, frozen, search_key }
     }
 
     /// Takes the registration that a Record brought.

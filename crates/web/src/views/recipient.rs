@@ -44,6 +44,10 @@ pub struct RecipientView {
     /// null otherwise. Splits go on; nothing can be withdrawn until an account is approved.
     #[schema(required, pattern = "^(pending|rejected)$", example = json!(null))]
     bank_account_review: Option<&'static str>,
+    /// True while operators have frozen it: splits go on, and withdrawals and anticipations are 403
+    /// `recipient_frozen`.
+    #[schema(example = false)]
+    frozen: bool,
     /// Its money.
     balance: RecipientBalance,
 }
@@ -145,6 +149,7 @@ impl RecipientView {
             email: profile.email,
             created_at: time(row.created_at),
             bank_account_review: row.bank_review.map(|(review, _)| review_name(review)),
+            frozen: row.frozen,
             balance,
         }
     }

@@ -34,9 +34,9 @@ pub struct WithdrawalView {
     /// Why it was rejected.
     #[schema(required, example = json!(null))]
     pub notes: Option<String>,
-    /// Who rejected it: an `operator`, the `bank` that did not take it, or the bank that `returned`
-    /// the money; null unless it was rejected.
-    #[schema(required, pattern = "^(operator|bank|returned)$", example = json!(null))]
+    /// Who rejected it: an `operator`, the `bank` that did not take it, the bank that `returned`
+    /// the money, or the `merchant` that cancelled it; null unless it was rejected.
+    #[schema(required, pattern = "^(operator|bank|returned|merchant)$", example = json!(null))]
     pub rejected_by: Option<&'static str>,
     /// Where the money goes: the account that was registered when it was asked for. Null when that
     /// is not known any more.

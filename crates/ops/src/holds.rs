@@ -1,11 +1,11 @@
-//! Suspension of a merchant, and hold of its payouts, with the reason.
+//! Suspension of a merchant, hold of its payouts, and freeze of a recipient, with the reason.
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
 use ledger::fees::Settings;
-use ledger::id::{GroupNumber, LedgerId};
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -19,8 +19,9 @@ use web::json::{Checker, Raw, parse_exact};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::ok;
+use web::views::recipient::{self, RecipientView, find_recipient, known_recipient};
 
-/// Why a merchant is suspended, its payouts are held, or that ends.
+/// Why a merchant is suspended, its payouts are held, a recipient is frozen, or that ends.
 #[derive(Deserialize, ToSchema)]
 #[serde(bound(deserialize = "'de: 'a"))]
 #[schema(example = json!({"reason": "Cobranças com cartões roubados"}))]
@@ -30,69 +31,69 @@ pub struct HoldReason<'a> {
     reason: Raw<'a>,
 }
 
+impl HoldReason<'_> {
+    fn check(&self) -> Result<String, Problem> {
+        let mut check = Checker::new();
+        let reason = check.prose("reason", self.reason, 1..=500);
+        Ok(check.finish_with(reason)?.into_owned())
+    }
+}
+
+/// Call of one of these routes: the operator, what its path names, and a [`HoldReason`].
+pub type HoldCall = (State<Arc<Desk>>, Decider, PathId, KeyedBody);
+
 /// Suspends a merchant: new charges, subscriptions and cashouts are 403 `merchant_suspended`, and a
 /// cycle of a subscription passes without a charge. What is open goes on: PIX codes can be paid,
 /// refunds and disputes are decided. Again: 200, nothing changes.
 #[utoipa::path(post, path = "/ops/merchants/{id}/suspend", operation_id = "suspend_merchant",
     params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = MerchantView)))]
-pub async fn suspend(
-    state: State<Arc<Desk>>,
-    operator: Decider,
-    id: PathId,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
-    change(state, operator, id, sent, |settings| settings.suspended = true).await
+pub async fn suspend(call: HoldCall) -> Result<Response, Problem> {
+    change(call, |settings| settings.suspended = true).await
 }
 
 /// Ends the suspension of a merchant.
 #[utoipa::path(post, path = "/ops/merchants/{id}/resume", operation_id = "resume_merchant",
     params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = MerchantView)))]
-pub async fn resume(
-    state: State<Arc<Desk>>,
-    operator: Decider,
-    id: PathId,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
-    change(state, operator, id, sent, |settings| settings.suspended = false).await
+pub async fn resume(call: HoldCall) -> Result<Response, Problem> {
+    change(call, |settings| settings.suspended = false).await
 }
 
 /// Holds the payouts of a merchant: its cashouts and the approval of withdrawals of its recipients
 /// are 403 `payouts_held`. Transfers that were ordered before go on. Again: 200, nothing changes.
 #[utoipa::path(post, path = "/ops/merchants/{id}/hold-payouts", operation_id = "hold_payouts",
     params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = MerchantView)))]
-pub async fn hold_payouts(
-    state: State<Arc<Desk>>,
-    operator: Decider,
-    id: PathId,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
-    change(state, operator, id, sent, |settings| settings.payouts_held = true).await
+pub async fn hold_payouts(call: HoldCall) -> Result<Response, Problem> {
+    change(call, |settings| settings.payouts_held = true).await
 }
 
 /// Ends the hold of the payouts of a merchant.
 #[utoipa::path(post, path = "/ops/merchants/{id}/release-payouts", operation_id = "release_payouts",
     params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = MerchantView)))]
-pub async fn release_payouts(
-    state: State<Arc<Desk>>,
-    operator: Decider,
-    id: PathId,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
-    change(state, operator, id, sent, |settings| settings.payouts_held = false).await
+pub async fn release_payouts(call: HoldCall) -> Result<Response, Problem> {
+    change(call, |settings| settings.payouts_held = false).await
 }
 
-async fn change(
-    State(desk): State<Arc<Desk>>,
-    Decider(operator): Decider,
-    PathId(id): PathId,
-    sent: KeyedBody,
-    put: fn(&mut Settings),
-) -> Result<Response, Problem> {
+/// Freezes a recipient: splits go on, and new withdrawals, approvals of withdrawals and
+/// anticipations are 403 `recipient_frozen`. Transfers that were ordered before go on. Again: 200,
+/// nothing changes.
+#[utoipa::path(post, path = "/ops/sub-recipients/{id}/freeze", operation_id = "freeze_recipient",
+    params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = RecipientView)))]
+pub async fn freeze(call: HoldCall) -> Result<Response, Problem> {
+    set_frozen(call, true).await
+}
+
+/// Ends the freeze of a recipient.
+#[utoipa::path(post, path = "/ops/sub-recipients/{id}/unfreeze", operation_id = "unfreeze_recipient",
+    params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = RecipientView)))]
+pub async fn unfreeze(call: HoldCall) -> Result<Response, Problem> {
+    set_frozen(call, false).await
+}
+
+async fn change(call: HoldCall, put: fn(&mut Settings)) -> Result<Response, Problem> {
+    let (State(desk), Decider(operator), PathId(id), sent) = call;
     let wire: HoldReason<'_> = parse_exact(sent.bytes())?;
     let group = find(&desk, &id)?;
-    let mut check = Checker::new();
-    let reason = check.prose("reason", wire.reason, 1..=500);
-    let reason = check.finish_with(reason)?.into_owned();
+    let reason = wire.check()?;
     let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id))?;
     let (desk, operator, reason) = (&desk, &operator, &reason);
     let execute = |admitted| async move {
@@ -109,6 +110,25 @@ async fn change(
     };
     let changed = key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await?;
     changed.answer(|()| Ok(ok(view(desk, group)?)))
+}
+
+async fn set_frozen(call: HoldCall, frozen: bool) -> Result<Response, Problem> {
+    let (State(desk), Decider(operator), PathId(id), sent) = call;
+    let wire: HoldReason<'_> = parse_exact(sent.bytes())?;
+    let found = ObjectId::parse(&id).and_then(|id| find_recipient(&desk.engine, id));
+    let (_, row) = found.ok_or_else(|| Problem::new(Code::NotFound))?;
+    let (id, group, reason) = (row.id, desk.engine.ids().group(row.id), wire.check()?);
+    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id.txid()))?;
+    let (desk, operator, reason) = (&desk, &operator, &reason);
+    let execute = |admitted| async move {
+        let command = MerchantCommand::FreezeRecipient { id, frozen, reason: reason.clone() };
+        decided(desk.engine.command(group, command, operator.context(admitted)).await?)
+    };
+    let changed = key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await?;
+    changed.answer(|()| {
+        let (ledger, row) = known_recipient(&desk.engine, id)?;
+        Ok(ok(recipient::view(&desk.engine, ledger, &row)))
+    })
 }
 
 /// Refuses a payout of a merchant whose payouts are held, or which is suspended.
