@@ -5,6 +5,7 @@
 mod acquirer;
 mod balances;
 mod card;
+mod card_notifications;
 mod cashout;
 mod debts;
 mod doubt;

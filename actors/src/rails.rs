@@ -340,6 +340,66 @@ pub struct RailCases {
     pub has_more: bool,
 }
 
+/// What an acquirer says by itself about a charge, or about a refund of it. Processes hand it to
+/// each other.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct CardNotification {
+    /// The acquirer.
+    #[n(0)]
+    pub rail: RailName,
+    /// Its id of what it says.
+    #[n(1)]
+    pub id: String,
+    /// The charge or refund, by our id.
+    #[n(2)]
+    pub object: ObjectId,
+    /// How much it is about, centavos.
+    #[n(3)]
+    pub amount: Centavos,
+    /// What happened.
+    #[n(4)]
+    pub what: CardIncident,
+    /// Why, in its words.
+    #[n(5)]
+    pub reason: String,
+    /// Until when a case has to be answered, where it says so.
+    #[n(6)]
+    pub due_at: Option<Timestamp>,
+    /// When we heard of it.
+    #[n(7)]
+    pub heard_at: Timestamp,
+}
+
+/// What an acquirer says by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum CardIncident {
+    /// The issuer did not authorize the charge.
+    #[n(0)]
+    NotAuthorized,
+    /// Whatever it had under the charge's id is cancelled.
+    #[n(1)]
+    Cancelled,
+    /// An authorization has lapsed.
+    #[n(2)]
+    Expired,
+    /// A capture that it had received was not carried out.
+    #[n(3)]
+    CaptureFailed,
+    /// A refund that it had received was not carried out, or its money came back.
+    #[n(4)]
+    RefundFailed,
+    /// A payer's bank has opened a case.
+    #[n(5)]
+    CaseOpened,
+    /// The money of a case was taken.
+    #[n(6)]
+    CaseDebited,
+    /// A case is won, and its money is back.
+    #[n(7)]
+    CaseWon,
+}
+
 /// Our answer to a case.
 #[derive(Clone, Debug)]
 pub struct CaseAnswer {

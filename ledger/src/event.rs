@@ -556,6 +556,25 @@ pub enum Event {
         #[n(1)]
         brand: Option<CardBrand>,
     },
+    /// Merchant: the rail has money again that it had sent back to a payer, or taken back for one.
+    #[n(121)]
+    RepaymentReversed {
+        /// The refund.
+        #[n(0)]
+        id: ObjectId,
+        /// The charge's id.
+        #[n(1)]
+        charge: ObjectId,
+        /// How the charge was paid.
+        #[n(2)]
+        method: PaymentMethod,
+        /// How much.
+        #[n(3)]
+        amount: Centavos,
+        /// Counts once for ever.
+        #[n(4)]
+        key: Fingerprint,
+    },
     /// Merchant: the payer paid a PIX charge.
     #[n(13)]
     PixPaid {

@@ -122,6 +122,7 @@ impl ReceivableSums {
             {
                 self.owe(group, -*amount);
             }
+            Event::RepaymentReversed { method, amount, .. } if method.is_card() => self.owe(group, *amount),
             _ => {}
         }
     }

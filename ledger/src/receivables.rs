@@ -304,9 +304,7 @@ impl Receivables {
                 }
             }
             Event::SplitsAnticipated { splits, .. } => {
-                for split in splits {
-                    self.anticipate((record.owner, split.due, split.split.charge), split.amount);
-                }
+                splits.iter().for_each(|one| self.anticipate((record.owner, one.due, one.split.charge), one.amount));
             }
             Event::AcquirerSettled { lines, .. } => {
                 for line in lines {
@@ -316,6 +314,9 @@ impl Receivables {
             }
             Event::PayerRepaid { id, charge, method, amount, .. } if method.is_card() => {
                 self.take_back(group, (*charge, SettledObject::Refund(*id)), record, *method, *amount);
+            }
+            Event::RepaymentReversed { id, charge, method, amount, .. } if method.is_card() => {
+                self.take_back(group, (*charge, SettledObject::Refund(*id)), record, *method, -*amount);
             }
             Event::DisputeAccepted { id, charge, method, amount } if method.is_card() => {
                 self.take_back(group, (*charge, SettledObject::Dispute(*id)), record, *method, *amount);

@@ -51,6 +51,7 @@ use nodes::{self, Owners, PeerMeasures, PeerSettings, PeerTlsFiles};
 use ops::desk::Desk;
 use ops::health;
 use ops::last_backup::LastBackup;
+use web::body::WholeBody;
 use web::credential::{OpsRoles, OpsTokens};
 use web::descriptors;
 use web::guards::rate_limit::RateLimits;
@@ -258,7 +259,7 @@ async fn run(
 ) -> Result<Running, StartError> {
     let lacking =
         unserved([rails.card.current().is_some(), rails.pix.current().is_some(), rails.payout.current().is_some()]);
-    let bells = Bells::of(rails.pix.named_ones().map(|(name, _)| name));
+    let bells = Bells::of(rails.pix.named_ones().map(|(name, _)| name), named.notifying());
     let mut sources = ReloadSources::of(&settings, named);
     let ops_tokens = sources.ops_tokens()?;
     let options = engine_options(&settings, rails)?;
@@ -303,7 +304,8 @@ async fn run(
     let (public, merchants) = listening.serve(public, merchants, of_merchants.served())?;
     drop(starting);
     let (operations, operators) = listening.serve(operations, operators, of_operators.served())?;
-    let (bells, of_bells) = listening.serve_bells(ringing, &bells, connections.operations)?.unzip();
+    let (bells, of_bells) =
+        listening.serve_bells(ringing, &bells, (sources.rails.clone(), connections.operations))?.unzip();
     let institutions = desk.institutions.clone();
     let schedule = tokio::spawn(keep_schedule(Arc::clone(&engine), institutions, checkpoints, sources.rails.clone()));
     let deliverer = deliver(Arc::clone(&engine), Arc::clone(&desk.webhooks), ending)?;
@@ -642,12 +644,17 @@ impl Listening<'_> {
         &self,
         ringing: Option<Ringing>,
         bells: &Bells,
-        connections_max: usize,
+        (rails, connections_max): (NamedRails, usize),
     ) -> Result<Option<(SocketAddr, JoinHandle<server::DrainResult>)>, StartError> {
         let Some(Ringing { listen, socket, tls, path_secret }) = ringing else { return Ok(None) };
         let address = (RAILS_LISTEN_VARIABLE, listen);
         let engine = Arc::clone(&self.desk.engine);
-        let router = bells.routes(path_secret.map(|(_, secret)| secret), move |name| _ = engine.ring(name));
+        let notified = Arc::clone(&engine);
+        let notify = move |name: RailName, body: WholeBody| {
+            let (engine, rails) = (Arc::clone(&notified), rails.clone());
+            async move { rails.take_notification(&engine, &name, &body.bytes).await }
+        };
+        let router = bells.routes(path_secret.map(|(_, secret)| secret), move |name| _ = engine.ring(name), notify);
         let listener = self::listen(socket, address)?;
         self.serve(listener, Listener { address, tls, connections_max }, (router, None)).map(Some)
     }

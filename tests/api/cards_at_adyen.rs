@@ -3,28 +3,45 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use centavo::server::named_rails::settings::{AdapterSettings, CurrentRails, NamedRail, NamedRailSettings};
+use centavo::server::named_rails::settings::{
+    AdapterSettings, BellSettings, CurrentRails, NamedRail, NamedRailSettings,
+};
 use ledger::rail_name::RailName;
-use serde_json::json;
-use testkit::adyen_player::{API_KEY, AdyenPlayer, BLOCKED, CHALLENGED, NO_BALANCE};
+use serde_json::{Value, json};
+use testkit::adyen_player::{AdyenPlayer, BLOCKED, CHALLENGED, NO_BALANCE, notification};
 use testkit::played_http::Oddity;
 
 use crate::world::*;
 
 fn rails(folder: &Path, player: &AdyenPlayer) -> Option<NamedRailSettings> {
-    let key = folder.join("adyen-key");
-    std::fs::write(&key, API_KEY).unwrap();
-    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
-    let adapter = AdapterSettings::Adyen(serde_json::from_value(player.settings(&key)).unwrap());
+    let adapter = AdapterSettings::Adyen(serde_json::from_value(player.settings(folder)).unwrap());
     let adyen = RailName::parse("adyen").unwrap();
     let current = CurrentRails { card: Some(adyen.clone()), ..CurrentRails::default() };
     let by_name = [(adyen, NamedRail { line: 2, callback_url: None, adapter })].into();
     Some(NamedRailSettings { file: folder.join("centavo.toml"), line: 1, current, by_name })
 }
 
+const SECRET: &str = "the-secret-of-the-paths-with-32-characters";
+
 async fn live(player: &AdyenPlayer, folder: tempfile::TempDir) -> World {
     let rails = rails(folder.path(), player);
-    World::live_on(folder, |settings| settings.rails.clone_from(&rails)).await
+    let secret = folder.path().join("path-secret");
+    std::fs::write(&secret, SECRET).unwrap();
+    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let (listen, path_secret) = ("127.0.0.1:0".parse().unwrap(), Some(secret));
+    let bells = Some(BellSettings { listen, tls: None, client_authority: None, path_secret });
+    World::live_on(folder, |settings| {
+        settings.rails.clone_from(&rails);
+        settings.bells.clone_from(&bells);
+    })
+    .await
+}
+
+/// Sends a notification twice, as Adyen may.
+async fn notify(world: &World, body: &Value) {
+    for _ in 0..2 {
+        assert_eq!(world.ring(&format!("/{SECRET}/adyen/notifications"), body).await, 200, "{body}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -96,5 +113,91 @@ async fn a_capture_that_was_lost_is_ordered_again_under_its_key() {
     let carried_out = player.records().modifications.len();
     assert_eq!((carried_out, player.payment(&txid).unwrap().captured), (1, 10_000));
     assert_eq!(player.records().violations, [""; 0]);
+    world.check_books().await;
+}
+
+/// The dispute of a charge with this status.
+async fn dispute(merchant: &Merchant<'_>, charge: &str, status: &str) -> Value {
+    let disputes = merchant.get("/api/disputes").await.expect(200);
+    let found = items(&disputes).iter().find(|one| one["payment_id"] == *charge && one["status"] == *status);
+    found.unwrap_or_else(|| panic!("{status} of {charge} in {disputes}")).clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_adyen_has_undone_is_booked_once() {
+    let player = AdyenPlayer::start().await;
+    let world = live(&player, tempfile::tempdir().unwrap()).await;
+    let merchant = world.merchant().await;
+    let charged = async || text(&merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201)["txid"]);
+    let [refunded, lost, uncaptured] = [charged().await, charged().await, charged().await];
+    let psp = |txid: &str| player.payment(txid).unwrap().psp_reference;
+    let pending = async || merchant.get("/api/balance").await.expect(200)["pending"].as_i64().unwrap();
+    let whole = pending().await;
+
+    // The refund names itself, or the acquirer's id of it alone.
+    for names_itself in [true, false] {
+        let asked = json!({"payment_id": refunded, "amount": 2_500});
+        let id = text(&merchant.post("/api/refunds", &asked).await.expect(201)["id"]);
+        world.ops_post(&format!("/ops/refunds/{id}/approve"), &json!({})).await.expect(200);
+        assert_eq!(pending().await, whole - 2_500);
+        let own = id.replace('-', "");
+        let last = player.records().modifications.last().unwrap().clone();
+        assert_eq!(last.1["reference"], *own);
+        let reference = if names_itself { own.as_str() } else { refunded.as_str() };
+        let of_refund = if names_itself { "UNKNOWN".to_owned() } else { player.last_reference() };
+        let failed = notification("REFUND_FAILED", "true", &of_refund, [reference, &psp(&refunded)], 2_500);
+        notify(&world, &failed).await;
+        let shown = merchant.get(&format!("/api/refunds/{id}")).await.expect(200);
+        assert_eq!((&shown["status"], pending().await), (&json!("failed"), whole), "{shown}");
+    }
+
+    let opened = notification("NOTIFICATION_OF_CHARGEBACK", "true", "DISPUTE1", [&lost, &psp(&lost)], 10_000);
+    notify(&world, &opened).await;
+    assert_eq!(dispute(&merchant, &lost, "open").await["case_id"], "DISPUTE1");
+    notify(&world, &notification("CHARGEBACK", "true", "DISPUTE1", [&lost, &psp(&lost)], 10_000)).await;
+    dispute(&merchant, &lost, "accepted").await;
+    let failed = notification("CAPTURE_FAILED", "true", "CAPTURE1", [&uncaptured, &psp(&uncaptured)], 10_000);
+    notify(&world, &failed).await;
+    dispute(&merchant, &uncaptured, "accepted").await;
+    let disputes = merchant.get("/api/disputes").await.expect(200);
+    assert_eq!(items(&disputes).len(), 2, "{disputes}");
+    assert_eq!(player.records().violations, [""; 0]);
+    world.check_books().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_charge_of_unknown_fate_ends_by_a_notification_that_is_signed() {
+    let player = AdyenPlayer::start().await;
+    let world = live(&player, tempfile::tempdir().unwrap()).await;
+    let merchant = world.merchant().await;
+    let charged = async || text(&merchant.post("/api/card", &card(10_000, CHALLENGED)).await.expect(201)["txid"]);
+    let [cancelled, refused] = [charged().await, charged().await];
+    let status = async |txid: &str| {
+        let shown = merchant.get(&format!("/api/charges/{txid}")).await.expect(200);
+        (text(&shown["status"]), text(&shown["cardStatus"]))
+    };
+    let says = |event, success, txid| notification(event, success, "CANCEL1", [txid, ""], 10_000);
+    // Adyen had nothing to cancel: that says nothing. Neither does an authorization.
+    notify(&world, &says("TECHNICAL_CANCEL", "false", &cancelled)).await;
+    notify(&world, &says("AUTHORISATION", "true", &cancelled)).await;
+    let path = format!("/{SECRET}/adyen/notifications");
+    let mut forged = says("TECHNICAL_CANCEL", "true", &cancelled);
+    forged["notificationItems"][0]["NotificationRequestItem"]["amount"]["value"] = json!(10_001);
+    assert_eq!(world.ring(&path, &forged).await, 401);
+    let good = says("TECHNICAL_CANCEL", "true", &cancelled);
+    for path in ["/adyen/notifications", &format!("/{SECRET}/other/notifications"), &format!("/{SECRET}/adyen/pix")] {
+        assert_eq!(world.ring(path, &good).await, 404, "{path}");
+    }
+    assert_eq!(status(&cancelled).await.0, "pending");
+    notify(&world, &good).await;
+    assert_eq!(status(&cancelled).await, ("RECUSADA".to_owned(), "failed".to_owned()));
+    notify(&world, &says("AUTHORISATION", "false", &refused)).await;
+    assert_eq!(status(&refused).await, ("RECUSADA".to_owned(), "not_authorized".to_owned()));
+    // A charge that is paid stays so.
+    let paid = text(&merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201)["txid"]);
+    for (event, success) in [("AUTHORISATION", "false"), ("TECHNICAL_CANCEL", "true"), ("EXPIRE", "true")] {
+        notify(&world, &says(event, success, &paid)).await;
+    }
+    assert_eq!(status(&paid).await.0, "CONCLUIDA");
     world.check_books().await;
 }

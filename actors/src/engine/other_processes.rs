@@ -8,7 +8,7 @@ use ledger::merchant::BookBatch;
 use ledger::time::{Month, Timestamp};
 
 use super::Unavailable;
-use crate::rails::{PixReceipt, RailCase, ReturnedPayout};
+use crate::rails::{CardNotification, PixReceipt, RailCase, ReturnedPayout};
 use store::Partition;
 
 /// An answer of another process.
@@ -35,6 +35,10 @@ pub trait Others: Send + Sync {
     /// Has a merchant book a case of one of its charges; see
     /// [`Engine::book_case`](super::Engine::book_case).
     fn book_case(&self, group: GroupNumber, case: RailCase) -> AskedElsewhere<'_>;
+
+    /// Has the owner of a charge book what an acquirer says of it; see
+    /// [`Engine::book_card_notification`](super::Engine::book_card_notification).
+    fn book_card_notification(&self, group: GroupNumber, notification: CardNotification) -> AskedElsewhere<'_>;
 
     /// Moves the sandbox clock of every other process forward; see
     /// [`Engine::step_clock`](super::Engine::step_clock).

@@ -213,6 +213,6 @@ impl Engine {
     ) -> Result<FailRefund, Unavailable> {
         let found = self.charge_facts(charge)?.zip(self.refund_money(id, charge)?);
         let (facts, money) = found.ok_or_else(|| Unavailable::contradicting("a refund that did not happen"))?;
-        Ok(FailRefund { id, facts, money, notes })
+        Ok(FailRefund { id, facts, money, notes, reversed: None })
     }
 }

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use actors::engine::{AskedElsewhere, Engine, Others, Unavailable};
-use actors::rails::{PixReceipt, RailCase, ReturnedPayout};
+use actors::rails::{CardNotification, PixReceipt, RailCase, ReturnedPayout};
 use axum::Router;
 use axum::body::{Bytes, to_bytes};
 use axum::extract::{Path, State};
@@ -172,6 +172,13 @@ impl Others for OthersOverHttp {
         })
     }
 
+    fn book_card_notification(&self, group: GroupNumber, notification: CardNotification) -> AskedElsewhere<'_> {
+        Box::pin(async move {
+            let partition = self.owners()?.partition_of(group);
+            self.ask_owner(partition, "/peers/card-notifications".to_owned(), in_bytes(&notification)).await
+        })
+    }
+
     fn step_clock(&self, target: Timestamp) -> AskedElsewhere<'_> {
         Box::pin(async move {
             for (address, partition) in self.each()? {
@@ -194,6 +201,7 @@ pub fn routes(engine: Arc<Engine>) -> Router {
         .route("/peers/pix/{charge}", post(book_pix))
         .route("/peers/payout-returns", post(take_back))
         .route("/peers/cases", post(book_case))
+        .route("/peers/card-notifications", post(book_card_notification))
         .route("/peers/clock/{milliseconds}", post(step_clock))
         .with_state(engine)
 }
@@ -236,6 +244,14 @@ async fn book_case(State(engine): State<Arc<Engine>>, body: Bytes) -> StatusCode
         return StatusCode::MISDIRECTED_REQUEST;
     }
     answered(engine.book_case(case).await)
+}
+
+async fn book_card_notification(State(engine): State<Arc<Engine>>, body: Bytes) -> StatusCode {
+    let Ok(notification) = minicbor::decode::<CardNotification>(&body) else { return StatusCode::BAD_REQUEST };
+    if !engine.serves(engine.ids().group(notification.object)) {
+        return StatusCode::MISDIRECTED_REQUEST;
+    }
+    answered(engine.book_card_notification(notification).await)
 }
 
 async fn step_clock(State(engine): State<Arc<Engine>>, Path(milliseconds): Path<i64>) -> StatusCode {

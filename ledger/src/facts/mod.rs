@@ -162,6 +162,10 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
                 take_backs,
             },
         ),
+        Event::RepaymentReversed { method, amount, key, .. } => {
+            to.uses_up(*key);
+            refund::reversed(to, *method, *amount);
+        }
         Event::RefundFailed { .. } => refund_failure::failed(to, event),
         Event::PayerRepaid { id, charge, method, amount, is_unordered } => {
             refund::repaid(to, [*id, *charge], *method, *amount, *is_unordered);
@@ -243,6 +247,7 @@ impl Event {
             Self::RefundApproved { .. } => ["Devolução aprovada", "Refund approved"],
             Self::RefundRejected { .. } => ["Devolução recusada", "Refund rejected"],
             Self::RefundFailed { .. } => ["Devolução não realizada, valor de volta", "Refund failed, money is back"],
+            Self::RepaymentReversed { .. } => ["Devolução desfeita no adquirente", "Refund undone at the acquirer"],
             Self::PayerRepaid { .. } => ["Pagador recebeu de volta", "Payer was repaid"],
             Self::DisputeOpened { .. } => ["Disputa aberta, valor retido", "Dispute opened, money held"],
             Self::DisputeAccepted { .. } => ["Disputa aceita", "Dispute accepted"],

@@ -102,6 +102,17 @@ pub(super) fn repaid(
     });
 }
 
+/// The rail has the money of a refund again. The event beside it, which ends the refund, is about
+/// it.
+pub(super) fn reversed(to: &mut impl Facets, method: PaymentMethod, amount: Centavos) {
+    to.entries(|books| {
+        let back_in = if method.is_card() { Account::AcquirerReceivable } else { Account::BankPix };
+        let mut platform = books.platform(2);
+        platform.debit(back_in, amount).credit(Account::PayersRefunds, amount);
+        books.post(platform);
+    });
+}
+
 /// The objects of a refund or of a dispute: itself and its charge, which are one for a late
 /// payment.
 pub(super) fn about(to: &mut impl Facets, id: ObjectId, charge: ObjectId) {

@@ -311,20 +311,20 @@ impl Adjustments {
         });
     }
 
-    /// Ends the repayment of a refund that its rail refused. `drawn_pending` is what the charge's
-    /// Pending gave, below zero where it got money back.
+    /// Ends the repayment of a refund that its rail refused or has undone. `drawn_pending` is what
+    /// the charge's Pending gave, below zero where it got money back.
     pub(super) fn fail(
         &mut self,
-        id: ObjectId,
+        [id, charge]: [ObjectId; 2],
         amount: Centavos,
         drawn_pending: Centavos,
         commission_through: Centavos,
         give_backs: &[GiveBack],
     ) {
-        let Some(open) = self.remove(id) else { return };
+        self.remove(id);
         let parts: Vec<_> =
             give_backs.iter().map(|part| Split { recipient: part.recipient, amount: part.taken }).collect();
-        self.change(open.charge(), |adjusted| {
+        self.change(charge, |adjusted| {
             adjusted.refunded -= amount;
             adjusted.drawn_pending += drawn_pending;
             adjusted.commission_through = commission_through;

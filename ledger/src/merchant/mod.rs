@@ -55,7 +55,7 @@ pub use opening::MerchantOpening;
 pub use plans::Plan;
 pub use rail_word::WaitingOrder;
 pub use refund::{CARD_WINDOW_DAYS, ChargeFacts, DisputeWindows, PIX_WINDOW_DAYS, RequestRefund, UnorderedPix};
-pub use refund_failure::FailRefund;
+pub use refund_failure::{FailRefund, ReversedRefund};
 pub use sub_recipients::{BankReview, Recipient, RecipientStatus, RegistrationResult};
 pub use subscriptions::{Subscribe, Subscription, SubscriptionChange};
 
@@ -377,6 +377,7 @@ impl MerchantState {
             Event::DeficitRecovered { .. }
             | Event::CardUnanswered { .. }
             | Event::CardStored { .. }
+            | Event::RepaymentReversed { .. }
             | Event::RailWordAsked { .. }
             | Event::RailWordGiven { .. }
             | Event::CashoutReturned { .. }

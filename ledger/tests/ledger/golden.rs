@@ -1209,6 +1209,19 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                 },
             ),
         ),
+        (
+            "repayment-reversed",
+            one(
+                merchant,
+                Event::RepaymentReversed {
+                    id: id(5),
+                    charge: id(3),
+                    method: PaymentMethod::CreditCard,
+                    amount: Centavos(4_000),
+                    key: Fingerprint([0xee; 16]),
+                },
+            ),
+        ),
         ("rail-tried", one(merchant, Event::RailTried { id: id(5), attempt: 2 })),
         (
             "rail-word-asked",

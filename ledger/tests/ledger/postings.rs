@@ -216,6 +216,11 @@ const LESSONS: &[(&str, &[&str], &[&str])] = &[
         &["fail-refund r c"],
     ),
     (
+        "… of a card, after the acquirer had sent it",
+        &["open-card c 10000 1x", "capture c", "refund r c 4000", "approve-refund r c", "send r"],
+        &["reverse-refund r c 4000"],
+    ),
+    (
         "… of a PIX whose recipient still owes: the debt is paid from what it has again",
         &["open-pix p 8000 ana=1000", "pay p", "withdraw ana w", "refund r p 8000 ana=800", "approve-refund r p"],
         &["fail-refund r p", "mature ana", "mature merchant"],

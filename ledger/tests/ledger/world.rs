@@ -16,8 +16,8 @@ use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientN
 use ledger::invariants::GroupBooks;
 use ledger::merchant::{
     BookBatch, CashoutOutcome, ChargeFacts, FailRefund, MerchantCommand, MerchantState, OpenDispute, Recipient,
-    RecipientStatus, RepaymentKind, RequestRefund, ReturnedCashout, SplitRequest, Subscribe, SubscriptionChange,
-    UnorderedPix,
+    RecipientStatus, RepaymentKind, RequestRefund, ReturnedCashout, ReversedRefund, SplitRequest, Subscribe,
+    SubscriptionChange, UnorderedPix,
 };
 use ledger::money::{Centavos, Rate};
 use ledger::object::{self, Object};
@@ -656,7 +656,14 @@ impl World {
                 let (id, notes) = (self.id(name), "account closed".to_owned());
                 let records = self.journal.iter().cloned().map(Ok::<_, std::convert::Infallible>);
                 let money = RefundMoney::read(id, records).unwrap_or_else(|never| match never {})?;
-                Some(MerchantCommand::FailRefund(Box::new(FailRefund { id, facts, money, notes })))
+                Some(MerchantCommand::FailRefund(Box::new(FailRefund { id, facts, money, notes, reversed: None })))
+            }),
+            ("reverse-refund", [name, charge, amount]) => self.facts(charge).and_then(|facts| {
+                let (id, notes) = (self.id(name), "undone by the scheme".to_owned());
+                let records = self.journal.iter().cloned().map(Ok::<_, std::convert::Infallible>);
+                let money = RefundMoney::read(id, records).unwrap_or_else(|never| match never {})?;
+                let reversed = Some(ReversedRefund { amount: centavos(amount), key: Fingerprint([9; 16]) });
+                Some(MerchantCommand::FailRefund(Box::new(FailRefund { id, facts, money, notes, reversed })))
             }),
             ("dispute", [name, charge, amount, kind @ ..]) => self.facts(charge).map(|facts| {
                 let kind = match kind {

@@ -4,6 +4,9 @@
 //! It makes the engine read the institution's list at once, which it otherwise does every 10
 //! seconds. The listener serves no route of merchants and none of operators.
 //!
+//! Notifications of an acquirer that cannot be asked are the exception: their bodies are signed,
+//! and are answered once what they say is durable.
+//!
 //! The caller shows a client certificate, which TLS demands before a request is read, or names a
 //! secret at the beginning of the path. Everything else is 404 with an empty body. Paths are not
 //! logged, since they may hold the secret.
@@ -21,7 +24,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 use subtle::ConstantTimeEq;
 
-use web::body;
+use web::body::{self, WholeBody};
 use web::credential::Secret;
 
 /// Most bytes of a callback's body.
@@ -31,14 +34,21 @@ const BODY_BYTES_MAX: usize = 1024 * 1024;
 #[derive(Clone, Debug, Default)]
 pub struct Bells {
     names: Arc<[RailName]>,
+    /// Those that send notifications.
+    notifying: Arc<[RailName]>,
     rung: Family<[(&'static str, String); 1], Counter>,
 }
 
 impl Bells {
-    /// One bell an institution.
-    pub fn of<'a>(names: impl Iterator<Item = &'a RailName>) -> Self {
-        let bells = Self { names: names.cloned().collect(), rung: Family::default() };
-        bells.names.iter().for_each(|name| drop(bells.rung.get_or_create(&[("rail", name.to_string())])));
+    /// One bell an institution. `notifying` are those that send notifications.
+    pub fn of<'a>(names: impl Iterator<Item = &'a RailName>, notifying: impl Iterator<Item = &'a RailName>) -> Self {
+        let (names, notifying) = (names.cloned().collect(), notifying.cloned().collect());
+        let bells = Self { names, notifying, rung: Family::default() };
+        bells
+            .names
+            .iter()
+            .chain(&*bells.notifying)
+            .for_each(|name| drop(bells.rung.get_or_create(&[("rail", name.to_string())])));
         bells
     }
 
@@ -49,20 +59,35 @@ impl Bells {
     }
 
     /// Routes of the listener. `secret` is the beginning of each path, where there is one; `ring`
-    /// makes an institution's list be read.
-    pub fn routes(
+    /// makes an institution's list be read; `notify` takes a notification, and gives the answer to
+    /// it.
+    pub fn routes<N: Future<Output = StatusCode> + Send>(
         &self,
         secret: Option<Arc<PathSecret>>,
         ring: impl Fn(&RailName) + Clone + Send + Sync + 'static,
+        notify: impl Fn(RailName, WholeBody) -> N + Clone + Send + Sync + 'static,
     ) -> Router {
         let bells = self.clone();
         Router::new().fallback(move |request: Request| {
-            let (bells, secret, ring) = (bells.clone(), secret.clone(), ring.clone());
+            let (bells, secret, ring, notify) = (bells.clone(), secret.clone(), ring.clone(), notify.clone());
             async move {
                 let secret = secret.as_ref().map(|secret| secret.present());
-                answered(request, &bells, secret.as_ref(), ring).await.err().unwrap_or(StatusCode::OK)
+                match notified_by(request.uri().path(), secret.as_ref(), &bells.notifying) {
+                    Some(name) if request.method() == Method::POST => {
+                        bells.count(name);
+                        match WholeBody::of(request.into_body(), BODY_BYTES_MAX, None).await {
+                            Ok(body) => notify(name.clone(), body).await,
+                            Err(problem) => problem.status(),
+                        }
+                    }
+                    _ => answered(request, &bells, secret.as_ref(), ring).await.err().unwrap_or(StatusCode::OK),
+                }
             }
         })
+    }
+
+    fn count(&self, name: &RailName) {
+        self.rung.get_or_create(&[("rail", name.to_string())]).inc();
     }
 }
 
@@ -77,7 +102,7 @@ async fn answered(
     let dropped = body::dropped(request.into_body(), BODY_BYTES_MAX).await;
     dropped.map_err(|problem| problem.status())?;
     for name in rung {
-        bells.rung.get_or_create(&[("rail", name.to_string())]).inc();
+        bells.count(name);
         ring(name);
     }
     Ok(())
@@ -87,6 +112,24 @@ async fn answered(
 /// where there is one. API Pix adds `/pix` to the address that is registered. None for all other
 /// paths.
 fn rung_by<'a>(path: &str, secret: Option<&Secret>, names: &'a [RailName]) -> Option<&'a [RailName]> {
+    let before = behind_secret(path, secret)?.strip_suffix("pix")?;
+    if before.is_empty() {
+        return Some(names);
+    }
+    let named = before.strip_suffix('/')?;
+    let place = names.iter().position(|name| name.as_str() == named)?;
+    Some(&names[place..=place])
+}
+
+/// The institution of a path of notifications, `/NAME/notifications`, behind the secret where there
+/// is one.
+fn notified_by<'a>(path: &str, secret: Option<&Secret>, names: &'a [RailName]) -> Option<&'a RailName> {
+    let named = behind_secret(path, secret)?.strip_suffix("/notifications")?;
+    names.iter().find(|name| name.as_str() == named)
+}
+
+/// A path behind the secret, without the slashes at both ends.
+fn behind_secret<'a>(path: &'a str, secret: Option<&Secret>) -> Option<&'a str> {
     let mut rest = path.strip_prefix('/')?;
     if let Some(secret) = secret {
         let (first, behind) = rest.split_once('/')?;
@@ -95,13 +138,7 @@ fn rung_by<'a>(path: &str, secret: Option<&Secret>, names: &'a [RailName]) -> Op
         }
         rest = behind;
     }
-    let before = rest.strip_suffix('/').unwrap_or(rest).strip_suffix("pix")?;
-    if before.is_empty() {
-        return Some(names);
-    }
-    let named = before.strip_suffix('/')?;
-    let place = names.iter().position(|name| name.as_str() == named)?;
-    Some(&names[place..=place])
+    Some(rest.strip_suffix('/').unwrap_or(rest))
 }
 
 /// The secret at the beginning of each path, which can be exchanged while the listener serves.
@@ -176,11 +213,31 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_path_of_notifications_names_one_institution() {
+        let secret = Secret::from("a-secret".to_owned());
+        for (path, open, behind_secret) in [
+            ("/efi/notifications", Some("efi"), None),
+            ("/efi/notifications/", Some("efi"), None),
+            ("/a-secret/efi/notifications", None, Some("efi")),
+            ("/a-secreT/efi/notifications", None, None),
+            ("/notifications", None, None),
+            ("/bb/notifications", None, None),
+            ("//efi/notifications", None, None),
+            ("/efi/pix", None, None),
+        ] {
+            let names = names();
+            let named = |secret| notified_by(path, secret, &names).map(RailName::as_str);
+            assert_eq!((named(None), named(Some(&secret))), (open, behind_secret), "{path}");
+        }
+    }
+
     async fn called(method: &str, path: &str, body: impl Into<Body>) -> (u16, usize, Vec<String>) {
         let rung = Arc::new(Mutex::new(Vec::new()));
-        let bells = Bells::of(names().iter());
+        let bells = Bells::of(names().iter(), [].iter());
         let seen = Arc::clone(&rung);
-        let router = bells.routes(None, move |name| seen.lock().push(name.to_string()));
+        let nobody = |_, _| async { StatusCode::NOT_FOUND };
+        let router = bells.routes(None, move |name| seen.lock().push(name.to_string()), nobody);
         let request = Request::builder().method(method).uri(path).body(body.into()).unwrap();
         let answer = router.oneshot(request).await.unwrap();
         let status = answer.status().as_u16();

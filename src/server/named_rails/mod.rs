@@ -9,7 +9,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actors::engine::Engine;
 use actors::rails::{self as rail, CardRail, PayoutRail, PixRail, Rails};
+use axum::http::StatusCode;
 use ledger::rail_name::RailName;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -136,6 +138,34 @@ impl NamedRails {
             pix: rail::NamedRails::named(self.of_kind(Adapter::pix), pix),
             payout: rail::NamedRails::named(self.of_kind(Adapter::payout), payout),
         }
+    }
+
+    /// The institutions that send notifications.
+    pub fn notifying(&self) -> impl Iterator<Item = &RailName> {
+        self.by_name.iter().filter(|(_, opened)| matches!(opened.adapter, Adapter::Adyen(_))).map(|(name, _)| name)
+    }
+
+    /// Books a notification, and gives the answer to it: 200 once what it says is durable, 401
+    /// where it is not signed, 503 where it cannot be booked now. The sender sends it again then.
+    pub async fn take_notification(&self, engine: &Engine, name: &RailName, body: &[u8]) -> StatusCode {
+        let Some(Adapter::Adyen(adyen)) = self.by_name.get(name).map(|opened| &opened.adapter) else {
+            return StatusCode::NOT_FOUND;
+        };
+        let notifications = match adyen.notifications(body, name) {
+            Ok(notifications) => notifications,
+            Err(error) => {
+                tracing::warn!(rail = %name, %error, "a notification is not believed");
+                return StatusCode::UNAUTHORIZED;
+            }
+        };
+        for notification in notifications {
+            let id = notification.id.clone();
+            if let Err(error) = engine.book_card_notification(notification).await {
+                tracing::warn!(rail = %name, id, %error, "a notification can't be booked now");
+                return StatusCode::SERVICE_UNAVAILABLE;
+            }
+        }
+        StatusCode::OK
     }
 
     fn of_kind<T>(&self, rail: impl Fn(&Adapter) -> Option<T>) -> BTreeMap<RailName, T> {

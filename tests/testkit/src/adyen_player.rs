@@ -4,10 +4,16 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use hmac::{Hmac, KeyInit, Mac};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
+use sha2::Sha256;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -15,6 +21,8 @@ use crate::played_http::{Odd, Oddity, Reply, Request, Stage, serve};
 
 /// What a client shows.
 pub const API_KEY: &str = "AQEyhmfxK-of-tests";
+/// What notifications are signed with.
+pub const HMAC_KEY: &str = "5C1DE2A07F3B4E6D9A8C0B1F2E3D4C5B6A7988776655443322110FEEDDCCBBAA";
 /// The merchant account.
 pub const ACCOUNT: &str = "LojaAzulECOM";
 /// A card that the issuer refuses (code 2).
@@ -83,17 +91,19 @@ impl AdyenPlayer {
         Self { address, stage, records, task }
     }
 
-    /// Settings of a client, as JSON; the key's file is the caller's.
-    pub fn settings(&self, api_key_file: &std::path::Path) -> Value {
-        self.settings_at(&format!("http://{}/v72", self.address), api_key_file)
-    }
-
-    /// The same for a client behind something else.
-    pub fn settings_at(&self, url: &str, api_key_file: &std::path::Path) -> Value {
+    /// Settings of a client, as JSON, with its keys in files of a folder.
+    pub fn settings(&self, folder: &Path) -> Value {
+        let file = |name: &str, text: &str| {
+            let path = folder.join(name);
+            std::fs::write(&path, format!("{text}\n")).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+            path
+        };
         json!({
-            "url": url,
+            "url": format!("http://{}/v72", self.address),
             "merchant_account": ACCOUNT,
-            "api_key_file": api_key_file,
+            "api_key_file": file("adyen-key", API_KEY),
+            "hmac_key_file": file("adyen-hmac-key", HMAC_KEY),
             "return_url": "https://loja.example/volta",
         })
     }
@@ -116,10 +126,42 @@ impl AdyenPlayer {
         self.stage().requests.iter().filter(|seen| seen.path.ends_with(path)).count()
     }
 
+    /// The last id that it gave.
+    pub fn last_reference(&self) -> String {
+        format!("QFQTPCQ8{:08}", self.records().references)
+    }
+
     /// The payment of a reference.
     pub fn payment(&self, reference: &str) -> Option<PlayedPayment> {
         self.records().payments.iter().find(|payment| payment.body["reference"] == reference).cloned()
     }
+}
+
+/// A notification of one item, signed. `of` are the reference and the original reference; `success`
+/// is a text.
+pub fn notification(event: &str, success: &str, psp_reference: &str, of: [&str; 2], value: i64) -> Value {
+    let mut item = json!({
+        "amount": { "currency": "BRL", "value": value },
+        "eventCode": event,
+        "eventDate": "2026-11-28T12:00:00-03:00",
+        "merchantAccountCode": ACCOUNT,
+        "merchantReference": of[0],
+        "paymentMethod": "visa",
+        "pspReference": psp_reference,
+        "reason": "a reason that nobody signs",
+        "success": success,
+    });
+    if !of[1].is_empty() {
+        item["originalReference"] = json!(of[1]);
+    }
+    let signed = [psp_reference, of[1], ACCOUNT, of[0], &value.to_string(), "BRL", event, success].join(":");
+    let key: Vec<u8> = (0..HMAC_KEY.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&HMAC_KEY[at..at + 2], 16).expect("hexadecimal digits"))
+        .collect();
+    let mac = <Hmac<Sha256> as KeyInit>::new_from_slice(&key).unwrap().chain_update(signed).finalize();
+    item["additionalData"] = json!({ "hmacSignature": BASE64_STANDARD.encode(mac.into_bytes()) });
+    json!({ "live": "false", "notificationItems": [{ "NotificationRequestItem": item }] })
 }
 
 type Outcome = Result<Reply, (u16, &'static str, String)>;

@@ -31,6 +31,7 @@ pub(super) fn arrangement(event: &Event, brand: Option<CardBrand>) -> Arrangemen
         Event::RefundApproved { method, .. }
         | Event::RefundFailed { method, .. }
         | Event::PayerRepaid { method, .. }
+        | Event::RepaymentReversed { method, .. }
         | Event::DisputeAccepted { method, .. } => by(*method),
         _ => Arrangement::default(),
     }

@@ -10,13 +10,15 @@
 //! each code of an error that `words.rs` does not have.
 //!
 //! Adyen cannot be asked what became of a payment. [`CardRail::close`] orders that it be cancelled
-//! by our reference, and what became of that comes as a notification alone.
+//! by our reference, and what became of that comes as a notification alone, whose signature
+//! `notifications.rs` checks.
 //!
 //! Begin with `payments.rs`.
 
 mod calls;
 mod messages;
 mod modifications;
+mod notifications;
 mod payments;
 mod settings;
 mod words;
@@ -25,16 +27,20 @@ use std::future::ready;
 use std::time::Duration;
 
 use actors::rails::{
-    Call, CaptureCard, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, RailError, Repay,
-    RepayAnswer, SettlementCursor, SettlementPage,
+    Call, CaptureCard, CardAnswer, CardFate, CardNotification, CardRail, CardSecrets, CardToken, ChargeCard, RailError,
+    Repay, RepayAnswer, SettlementCursor, SettlementPage,
 };
 use ledger::id::ObjectId;
 use ledger::merchant::OpenCharge;
+use ledger::rail_name::RailName;
 use ledger::record::RailStamp;
 use ledger::time::Timestamp;
+use parking_lot::RwLock;
+use zeroize::Zeroizing;
 
 use crate::client::SettingsError;
 use calls::AdyenCalls;
+pub use notifications::NotBelieved;
 pub use settings::AdyenSettings;
 
 /// How long the caller of a charge waits.
@@ -44,6 +50,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(15);
 pub struct Adyen {
     settings: AdyenSettings,
     calls: AdyenCalls,
+    hmac_key: RwLock<Option<Zeroizing<Vec<u8>>>>,
 }
 
 /// Secrets are in it.
@@ -55,13 +62,25 @@ impl std::fmt::Debug for Adyen {
 
 /// Checks the settings and reads their files. Nothing is sent.
 pub fn open(settings: &AdyenSettings) -> Result<Adyen, SettingsError> {
-    Ok(Adyen { settings: settings.clone(), calls: AdyenCalls::open(settings)? })
+    let (calls, hmac_key) = (AdyenCalls::open(settings)?, RwLock::new(settings.hmac_key()?));
+    Ok(Adyen { settings: settings.clone(), calls, hmac_key })
 }
 
 impl Adyen {
-    /// Reads the key again, for calls from now on. When that fails, the present one stays.
+    /// Reads the keys again, for calls from now on. When that fails, the present ones stay.
     pub fn reload(&self) -> Result<(), SettingsError> {
-        self.calls.reload(&self.settings)
+        let hmac_key = self.settings.hmac_key()?;
+        self.calls.reload(&self.settings)?;
+        *self.hmac_key.write() = hmac_key;
+        Ok(())
+    }
+
+    /// What a body of notifications says; nothing of what changes nothing here. `rail` is the
+    /// adapter's name. Errors: it is not signed with the key of the settings.
+    pub fn notifications(&self, body: &[u8], rail: &RailName) -> Result<Vec<CardNotification>, NotBelieved> {
+        let key = self.hmac_key.read();
+        let key = key.as_ref().ok_or(NotBelieved::NotSigned)?;
+        notifications::read(body, key, &self.settings.merchant_account, rail)
     }
 }
 

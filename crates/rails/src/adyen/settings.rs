@@ -3,8 +3,12 @@
 use std::path::PathBuf;
 
 use hyper::Uri;
+use zeroize::Zeroizing;
 
-use crate::client::{Address, CredentialFiles, SettingsError};
+use crate::client::{Address, CredentialFiles, SettingsError, read_secret};
+
+/// Bytes of the key of notifications.
+const HMAC_KEY_BYTES_MIN: usize = 16;
 
 /// Longest address to which a payer would return.
 const RETURN_URL_LEN_MAX: usize = 1_024;
@@ -24,6 +28,9 @@ pub struct AdyenSettings {
     pub return_url: String,
     /// File of the certificates that are trusted instead of the operating system's, PEM.
     pub ca_file: Option<PathBuf>,
+    /// File of the key with which notifications are signed: one line of hexadecimal digits, mode
+    /// 0600 or 0400. Without it none is believed.
+    pub hmac_key_file: Option<PathBuf>,
 }
 
 impl AdyenSettings {
@@ -33,6 +40,17 @@ impl AdyenSettings {
             authorities: self.ca_file.as_deref(),
             ..CredentialFiles::default()
         }
+    }
+
+    /// The key of notifications, if there is one.
+    pub(super) fn hmac_key(&self) -> Result<Option<Zeroizing<Vec<u8>>>, SettingsError> {
+        let Some(path) = &self.hmac_key_file else { return Ok(None) };
+        let text = read_secret("hmac_key_file", path)?;
+        let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(16)).collect();
+        let digits = digits.filter(|digits| digits.len() % 2 == 0 && digits.len() >= 2 * HMAC_KEY_BYTES_MIN);
+        let bytes = digits.map(|digits| digits.chunks(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect());
+        let wrong = || SettingsError::file("hmac_key_file", path, "it must hold 32 or more hexadecimal digits");
+        bytes.map(Zeroizing::new).map(Some).ok_or_else(wrong)
     }
 
     /// The address, where all settings are sound.

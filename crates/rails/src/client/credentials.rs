@@ -65,7 +65,7 @@ impl Credentials {
 }
 
 /// The secret is one line; its end does not count.
-fn read_secret(setting: &'static str, path: &Path) -> Result<Zeroizing<String>, SettingsError> {
+pub(crate) fn read_secret(setting: &'static str, path: &Path) -> Result<Zeroizing<String>, SettingsError> {
     let bytes = read_private(setting, path)?;
     let text = std::str::from_utf8(&bytes).ok().map(|text| text.trim_end_matches(['\r', '\n']));
     let sound = text.filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()));

@@ -30,7 +30,7 @@ use tokio_rustls::rustls::ClientConfig;
 use zeroize::Zeroizing;
 
 pub(crate) use address::Address;
-pub(crate) use credentials::{CredentialFiles, Credentials};
+pub(crate) use credentials::{CredentialFiles, Credentials, read_secret};
 pub use error::SettingsError;
 
 /// How long a connection and its TLS may take.

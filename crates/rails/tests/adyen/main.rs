@@ -4,9 +4,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod hostile;
+mod notifications;
 mod orders;
 
-use std::os::unix::fs::PermissionsExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use actors::rails::{CaptureCard, CardAnswer, CardRail, CardSecrets, ChargeCard, ChargedCard, Repay};
@@ -18,7 +18,7 @@ use ledger::merchant::{Authorization, OpenCharge};
 use ledger::money::Centavos;
 use ledger::personal::{MerchantProfile, Payer};
 use ledger::time::Timestamp;
-use testkit::adyen_player::{API_KEY, AdyenPlayer};
+use testkit::adyen_player::AdyenPlayer;
 
 /// A player, and the adapter as its client.
 struct World {
@@ -33,10 +33,7 @@ const GOOD: &str = "4111111111111111";
 impl World {
     async fn new() -> Self {
         let (player, folder) = (AdyenPlayer::start().await, tempfile::tempdir().unwrap());
-        let key = folder.path().join("key");
-        std::fs::write(&key, format!("{API_KEY}\n")).unwrap();
-        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
-        let settings: AdyenSettings = serde_json::from_value(player.settings(&key)).unwrap();
+        let settings: AdyenSettings = serde_json::from_value(player.settings(folder.path())).unwrap();
         let rail = adyen::open(&settings).unwrap();
         Self { player, rail, _folder: folder }
     }

@@ -1,0 +1,149 @@
+//! Notifications of acquirers: what became of an order after it was received, and cases of payers'
+//! banks. An acquirer may repeat them, and send them in any order: what was booked changes nothing.
+//!
+//! A capture that was not carried out is booked as a case whose money was taken. A refund whose
+//! money the acquirer has again fails. A charge of unknown fate is ended; no notification makes one
+//! paid.
+
+use ledger::charge::Charge;
+use ledger::event::{CardRefusal, Event};
+use ledger::id::{GroupNumber, ObjectId};
+use ledger::merchant::{MerchantCommand, MerchantState, OpenCharge, ReversedRefund};
+use ledger::record::RailStamp;
+use ledger::refund::{Refund, RefundDecision};
+
+use super::outcome::CommandContext;
+use super::{Engine, INSIDE_BYTES, Unavailable};
+use crate::rails::{CardIncident, CardNotification, CaseStage, RailCase};
+use derived::records::{LoadError, may_wait};
+
+impl Engine {
+    /// Books a notification, wherever its charge is. One about no charge of its rail is logged.
+    pub async fn book_card_notification(&self, notification: CardNotification) -> Result<(), Unavailable> {
+        let group = self.ids().group(notification.object);
+        if !self.serves(group) {
+            return self
+                .others_than(self.extents.partition_of(group))?
+                .book_card_notification(group, notification)
+                .await;
+        }
+        let refund: Option<Refund> = self.object(notification.object)?;
+        let charge = refund.as_ref().map_or(notification.object, |refund| refund.charge);
+        let charge = self.object::<Charge>(charge)?.filter(|charge| charge.rail.as_ref() == Some(&notification.rail));
+        let Some(charge) = charge else {
+            tracing::warn!(rail = %notification.rail, id = notification.id, amount = %notification.amount, "a notification names no charge of its rail");
+            return Ok(());
+        };
+        match notification.what {
+            CardIncident::NotAuthorized => self.end_unknown(group, charge.id, CardRefusal::NotAuthorized).await,
+            CardIncident::Cancelled => self.end_unknown(group, charge.id, CardRefusal::Failed).await,
+            CardIncident::Expired => self.end_authorized(group, charge.id).await.map(drop),
+            CardIncident::CaptureFailed => match self.end_authorized(group, charge.id).await? {
+                true => Ok(()),
+                false => self.book_case(case_of(notification, charge.id)).await,
+            },
+            CardIncident::RefundFailed => self.undo_refund(group, charge.id, notification).await,
+            CardIncident::CaseOpened | CardIncident::CaseDebited => {
+                self.book_case(case_of(notification, charge.id)).await
+            }
+            CardIncident::CaseWon => {
+                let (id, charge) = (notification.id, charge.id.txid());
+                tracing::error!(id, charge, amount = %notification.amount, "a case was won, and its money is back: no machine books it");
+                Ok(())
+            }
+        }
+    }
+
+    async fn open_card_charge(&self, group: GroupNumber, charge: ObjectId) -> Result<Option<OpenCharge>, Unavailable> {
+        self.read_merchant(group, move |books: &MerchantState, _| books.open_charges().get(&charge).cloned()).await
+    }
+
+    /// Ends a charge that the acquirer has not authorized here, if it is open.
+    async fn end_unknown(&self, group: GroupNumber, charge: ObjectId, refusal: CardRefusal) -> Result<(), Unavailable> {
+        match self.open_card_charge(group, charge).await? {
+            Some(open) if open.authorized.is_none() => self.refuse_by_notification(group, charge, refusal).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends a charge that is authorized and not captured; false if there is no such charge.
+    async fn end_authorized(&self, group: GroupNumber, charge: ObjectId) -> Result<bool, Unavailable> {
+        let is_waiting = self.open_card_charge(group, charge).await?.is_some_and(|open| open.authorized.is_some());
+        if is_waiting {
+            self.refuse_by_notification(group, charge, CardRefusal::Failed).await?;
+        }
+        Ok(is_waiting)
+    }
+
+    async fn refuse_by_notification(
+        &self,
+        group: GroupNumber,
+        charge: ObjectId,
+        refusal: CardRefusal,
+    ) -> Result<(), Unavailable> {
+        let permit = self.admission.take(INSIDE_BYTES).await;
+        // A charge that has ended meanwhile stays as it is.
+        self.command(group, MerchantCommand::RefuseCard { charge, refusal }, permit).await.map(drop)
+    }
+
+    /// Takes a refund back that the acquirer had received.
+    async fn undo_refund(
+        &self,
+        group: GroupNumber,
+        charge: ObjectId,
+        notification: CardNotification,
+    ) -> Result<(), Unavailable> {
+        let shard = self.serving_shard(group)?;
+        let _one_at_a_time = shard.house.lock().await;
+        let refund = self.refund_of_notification(charge, &notification)?;
+        let approved = refund.filter(|refund| refund.decision == RefundDecision::Approved);
+        let Some(Refund { id, amount, .. }) = approved.filter(|refund| refund.amount == notification.amount) else {
+            tracing::warn!(
+                id = notification.id,
+                charge = charge.txid(),
+                "a notification undoes no approved refund of its amount"
+            );
+            return Ok(());
+        };
+        let key = self.keyring.fingerprint("refund-reversed", &[&id.0.to_be_bytes()]);
+        let mut failed = self.failed_refund(charge, id, notification.reason)?;
+        failed.reversed = Some(ReversedRefund { amount, key });
+        let context = CommandContext::from(self.admission.take(INSIDE_BYTES).await);
+        self.command_once(group, key, MerchantCommand::FailRefund(Box::new(failed)), context).await.map(drop)
+    }
+
+    /// The refund that a notification names by our id, or by the acquirer's id of it.
+    fn refund_of_notification(
+        &self,
+        charge: ObjectId,
+        notification: &CardNotification,
+    ) -> Result<Option<Refund>, Unavailable> {
+        if notification.object != charge {
+            return Ok(self.object(notification.object)?);
+        }
+        let mut repaid = None;
+        may_wait(|| {
+            for found in self.history(charge)? {
+                let (_, record) = found?;
+                if record.rail.as_ref().is_some_and(|stamp| stamp.id == notification.id) {
+                    repaid = record.events.iter().find_map(|event| match event {
+                        Event::PayerRepaid { id, .. } => Some(*id),
+                        _ => None,
+                    });
+                }
+            }
+            Ok::<_, LoadError>(())
+        })?;
+        repaid.map(|id| self.object(id)).transpose().map(Option::flatten).map_err(Unavailable::from)
+    }
+}
+
+/// The case of a notification. A capture that failed is a case whose money was taken.
+fn case_of(notification: CardNotification, charge: ObjectId) -> RailCase {
+    let CardNotification { id, amount, what, reason, due_at, heard_at, .. } = notification;
+    let stage = match what {
+        CardIncident::CaseOpened => CaseStage::Open,
+        _ => CaseStage::Debited(RailStamp::new(id.clone(), heard_at)),
+    };
+    RailCase { id, charge, amount, reason, due_at, stage, is_debit_alone: false }
+}
