@@ -241,6 +241,74 @@ impl Account {
         name.replace(":{merchant}", "").replace(":{recipient}", "")
     }
 
+    /// The account as a Brazilian accountant names it; its ids stand in [`Account::name`] only.
+    pub fn name_ptbr(self) -> &'static str {
+        match self {
+            Pending => "Saldo a vencer",
+            Available => "Saldo disponível",
+            ReservedCashout => "Saldo reservado para cashout",
+            ReservedDispute => "Saldo reservado para contestação",
+            TransitCashout => "Cashouts em trânsito",
+            ReceivableRecipient(_) => "A receber de recebedores",
+            Deficit => "Déficit com a plataforma",
+            SalesCard => "Vendas no cartão",
+            SalesPix => "Vendas no PIX",
+            SalesInitialFee => "Taxas de adesão",
+            ContraSplits => "Repasses a recebedores",
+            ContraRefunds => "Reembolsos",
+            ContraChargebacks => "Contestações perdidas",
+            OtherIncome => "Outras receitas",
+            FeeMdr => "Tarifa de MDR",
+            FeeAntifraud => "Tarifa de antifraude",
+            FeeMargin => "Tarifa da plataforma",
+            FeePix => "Tarifa de PIX",
+            FeeCashout => "Tarifa de cashout",
+            LossClawback => "Perdas com recebedores",
+            ReservedWithdrawal => "Saldo em saque",
+            TransitWithdrawal => "Saques em trânsito",
+            SplitsCard => "Repasses recebidos no cartão",
+            SplitsPix => "Repasses recebidos no PIX",
+            SplitReversals => "Repasses desfeitos",
+            FeeAnticipation => "Deságio de antecipação",
+            Clawback => "Repasses a devolver ao lojista",
+            AcquirerReceivable => "A receber da adquirente",
+            BankSettlement => "Banco conta liquidação",
+            BankPix => "Banco conta PIX",
+            MerchantDeficit => "Déficit de lojistas",
+            MerchantPending => "Lojistas a vencer",
+            MerchantAvailable => "Lojistas disponível",
+            MerchantReservedCashout => "Lojistas reservado para cashout",
+            MerchantReservedDispute => "Lojistas reservado para contestação",
+            RecipientPending(_) => "Recebedores a vencer",
+            RecipientAvailable(_) => "Recebedores disponível",
+            RecipientReservedWithdrawal(_) => "Recebedores em saque",
+            PayersRefunds => "Reembolsos a pagar",
+            CommissionMdr => "Receita de MDR",
+            CommissionAntifraud => "Receita de antifraude",
+            CommissionMargin => "Receita da plataforma",
+            CommissionPix => "Receita de PIX",
+            IncomeCashout => "Receita de cashout",
+            IncomeAnticipation => "Receita de antecipação",
+            AcquirerMdr => "Custo de MDR da adquirente",
+            Losses => "Perdas",
+            Capital => "Capital social",
+            BankOwn => "Banco conta própria",
+            Suspense => "Valores a identificar",
+            BankFees => "Tarifas bancárias",
+            AcquirerFees => "Tarifas da adquirente",
+        }
+    }
+
+    /// The account of a full name, or of the name of its kind; of those that exist once per
+    /// recipient any one. `None` if it is no account's name.
+    pub fn named(name: &str) -> Option<Self> {
+        let without_id = |part: &&str| !["M-", "R-", "{"].iter().any(|begin| part.starts_with(begin));
+        let is_named = |of: &str| of.split(':').filter(without_id).eq(name.split(':').filter(without_id));
+        let plain = PLAIN.iter().find(|(_, _, of)| is_named(of)).map(|(_, account, _)| *account);
+        let of_recipients = || OF_RECIPIENTS.iter().find(|(_, _, of)| is_named(of));
+        plain.or_else(|| of_recipients().map(|(_, account, _)| account(RecipientNumber(1))))
+    }
+
     /// The account's full name. Components begin with an upper-case letter, as the plain-text
     /// accounting tools demand; ids carry a prefix (`M-…`, `R-…`). `name_of` gives the outside name
     /// of a ledger.

@@ -152,6 +152,11 @@ impl Rate {
         Decimal::new(i64::from(self.0), Self::SCALE).normalize()
     }
 
+    /// The rate in millionths of the whole.
+    pub const fn millionths(self) -> u32 {
+        self.0
+    }
+
     /// This share of `amount`, rounded half up to the centavo (interface 2.13; each fee is rounded
     /// by itself).
     pub fn of(self, amount: Centavos) -> Centavos {

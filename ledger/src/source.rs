@@ -12,6 +12,8 @@ use crate::record::{RailStamp, Record};
 pub struct Source {
     /// The fact's name: [`Event::name`].
     pub event: &'static str,
+    /// The fact in words, in Portuguese.
+    pub event_ptbr: &'static str,
     /// Objects of the fact by their outside names: `txid`, `end_to_end_id`, …, each with its id.
     pub objects: Vec<(&'static str, String)>,
     /// Place of the fact in its Record, from 0; 0 where it is not known.
@@ -50,7 +52,7 @@ impl Source {
             let more = [("authorization", &rail.authorization), ("nsu", &rail.nsu)];
             objects.extend(more.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))));
         }
-        Self { event: event.name(), objects, place }
+        Self { event: event.name(), event_ptbr: event.in_words()[0], objects, place }
     }
 }
 
@@ -81,6 +83,7 @@ pub fn of_entries(record: &Record) -> Vec<Source> {
         };
         sources.extend(std::iter::repeat_n(Source::of(event, place, record.rail.as_ref()), made));
     }
-    sources.resize(record.entries.len(), Source { event: Source::UNNAMED, objects: Vec::new(), place: 0 });
+    let unnamed = Source { event: Source::UNNAMED, event_ptbr: "Outro", objects: Vec::new(), place: 0 };
+    sources.resize(record.entries.len(), unnamed);
     sources
 }

@@ -89,10 +89,7 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
     let switch = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
     let networks: Vec<_> = settings.webhook_allow.iter().map(ToString::to_string).collect();
     let data = std::path::absolute(&settings.data).unwrap_or_else(|_| settings.data.clone());
-    let format = match settings.log_format {
-        LogFormat::Text => "text",
-        LogFormat::Json => "json",
-    };
+    let format = if settings.log_format == LogFormat::Json { "json" } else { "text" };
     let mut rows = vec![
         ("listen", settings.listen.to_string()),
         ("ops_listen", settings.ops_listen.to_string()),
@@ -114,6 +111,7 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
         ("webhook_allow", if networks.is_empty() { "none".to_owned() } else { networks.join(",") }),
         ("rate_limit", switch(settings.rate_limits.is_some())),
         ("payout_second_operator_above", or_none(settings.second_operator_above.map(|limit| limit.0))),
+        ("company", or_none(settings.company.as_ref())),
         ("chargeback_days", settings.disputes.chargeback_days.to_string()),
         ("med_days", settings.disputes.med_days.to_string()),
         ("card_rate_limit", or_none(settings.rate_limits.map(|limits| limits.card))),

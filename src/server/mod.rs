@@ -484,6 +484,7 @@ fn states(
         rate_limits: app.rate_limits.clone(),
         disputes: settings.disputes,
         second_operator_above: settings.second_operator_above,
+        company: settings.company.clone(),
         last_uses: Arc::clone(&app.last_uses),
         wrong_credentials,
         opening: tokio::sync::Mutex::default(),

@@ -270,6 +270,9 @@ pub struct ServeArgs {
     /// [default: one is enough].
     #[arg(long, env = "CENTAVO_PAYOUT_SECOND_OPERATOR_ABOVE", value_name = "CENTAVOS")]
     pub payout_second_operator_above: Option<u32>,
+    /// Company whose books these are, as it stands on reports for people: name and CNPJ.
+    #[arg(long, env = "CENTAVO_COMPANY", value_name = "TEXT")]
+    pub company: Option<String>,
     /// How log lines look [default: text].
     #[arg(long, env = "CENTAVO_LOG_FORMAT")]
     pub log_format: Option<LogFormat>,

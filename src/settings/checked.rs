@@ -66,6 +66,8 @@ pub struct Settings {
     pub disputes: DisputeWindows,
     /// Amount above which a refund or withdrawal takes two operators; `None` if one is enough.
     pub second_operator_above: Option<Centavos>,
+    /// Company whose books these are, one line for reports; `None` if no setting says it.
+    pub company: Option<String>,
     /// Where checkpoints are sent, and how often; `None` if they are not.
     pub checkpoints: Option<CheckpointSchedule>,
     /// Format of the log.
@@ -256,6 +258,7 @@ impl ServeArgs {
             rate_limits,
             disputes: dispute_windows([self.chargeback_days, self.med_days]),
             second_operator_above: self.payout_second_operator_above.map(|limit| Centavos(limit.into())),
+            company: self.company.filter(|company| !company.trim().is_empty()),
             checkpoints: checkpoint_schedule(self.checkpoints_to, self.checkpoints_every, &data)?,
             data,
             log_format: self.log_format.unwrap_or(LogFormat::Text),

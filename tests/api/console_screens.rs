@@ -31,8 +31,14 @@ fn hostile(characters: usize) -> String {
 
 /// Pages that are read, as the route table has them.
 fn templates() -> BTreeSet<String> {
-    const NO_PAGES: [&str; 5] =
-        ["/console/find", "/console/exports/file", "/console/assets/{name}", "/console/{*unknown}", "/console/sign-in"];
+    const NO_PAGES: [&str; 6] = [
+        "/console/find",
+        "/console/exports/file",
+        "/console/reports/file",
+        "/console/assets/{name}",
+        "/console/{*unknown}",
+        "/console/sign-in",
+    ];
     routes()
         .into_iter()
         .filter(|(path, methods)| methods.contains("get(") && !NO_PAGES.contains(&&**path))
@@ -179,6 +185,8 @@ fn words_of(html: &str) -> Vec<String> {
         ("<code", "</code>"),
         ("<desc", "</desc>"),
         ("<span class=\"account\">", "</span>"),
+        // Reports are in Portuguese.
+        ("<article", "</article>"),
         ("<a href=\"/console\" lang=\"en\"", "</a>"),
     ] {
         let parts: Vec<_> = shown.split(begin).map(str::to_owned).collect();
@@ -274,6 +282,11 @@ impl Full {
         let id = &shop.id;
         let waiting = world.ops_get("/ops/queue?kind=entry").await.expect(200);
         let entry = text(&items(&waiting)[0]["id"]);
+        let fees = "<OFX><BANKMSGSRSV1><STMTTRNRS><STMTRS><BANKACCTFROM><ACCTID>777-7</BANKACCTFROM><BANKTRANLIST>\
+            <DTSTART>20200131<DTEND>20200131<STMTTRN><TRNTYPE>DEBIT<DTPOSTED>20200131<TRNAMT>-12.34<FITID>T-1\
+            <MEMO>TARIFA</STMTTRN></BANKTRANLIST></STMTRS></STMTTRNRS></BANKMSGSRSV1></OFX>";
+        let compared = world.reconcile("application/x-ofx", "?account=own", fees.to_owned()).await.expect(200);
+        let compared = text(&compared["sha256"]);
         let mut screens = vec![
             format!("/console/merchants/{id}"),
             format!("/console/merchants/{id}?recipients=2&keys=2"),
@@ -301,13 +314,17 @@ impl Full {
             "/console/periods".to_owned(),
             "/console/periods/2020-01".to_owned(),
             format!("/console/periods/{}", crate::closed_periods::local(world.advance(0).await).format("%Y-%m")),
+            format!("/console/reconciliations/{compared}?line=1"),
+            format!("/console/reports?report=statement&ledger=R-{}", active[0]),
+            "/console/reports?report=general-ledger&ledger=P-all&page=2".to_owned(),
             format!("/console/queue?merchant_id={id}"),
             format!("/console/audit?merchant_id={id}"),
         ];
         let ids = [&drafts[0], &withdrawal, &refund, &dispute, &entry];
         screens.extend(ids.map(|id| format!("/console/queue/{id}")));
         let listed = ["", "/charges", "/merchants", "/merchants/new", "/queue", "/queue?page=2", "/trial-balance"];
-        let others = ["/trial-balance?by=ledger", "/house", "/journal", "/webhooks", "/health"];
+        let others =
+            ["/trial-balance?by=ledger", "/house", "/journal", "/webhooks", "/health", "/reports", "/reconciliations"];
         let last = ["/exports", "/audit", "/sandbox", "/trial-balance?account=Liabilities:Recipients:Available"];
         screens.extend(listed.iter().chain(&others).chain(&last).map(|path| format!("/console{path}")));
         self.screens = screens;

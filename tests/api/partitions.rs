@@ -147,7 +147,11 @@ async fn books_are_whole_at_every_cut() {
     let later = world.ops_get("/ops/reports/trial-balance").await.expect(200);
     assert_ne!(later["head"], report["head"]);
     let entries = world.ops_get(&format!("/ops/reports/general-ledger?at={at}")).await.expect(200);
-    let places = |rows: &[Value]| rows.iter().map(place).collect::<Vec<_>>();
+    let places = |rows: &[Value]| {
+        let mut places: Vec<_> = rows.iter().filter(|row| !row["sequence"].is_null()).map(place).collect();
+        places.sort_unstable();
+        places
+    };
     assert_eq!(places(entries["rows"].as_array().unwrap()), places(&exported));
 
     // The hash covers the Records of each partition: one more in any of them is another head.

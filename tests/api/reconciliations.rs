@@ -207,6 +207,7 @@ async fn a_statement_of_the_platforms_own_account_is_compared_with_the_houses_en
     // The statement of the other account, with another line in the place of the batch.
     let batch = statement.split("<MEMO>").nth(1).and_then(|rest| rest.split('<').next()).unwrap().to_owned();
     let own = statement.replace("97.01", "20.00").replace(&batch, "TED-7").replace("LOTE-", "OUTRO-");
+    let own = own.replace("SANDBOX-SETTLEMENT", "PROPRIA-1");
     let dated = |text: &str, from: &str| text.replace(&from.replace('-', ""), &day.replace('-', ""));
     let found = world.reconcile(OFX, "?account=own", own.clone()).await.expect(200);
     let own = dated(&own, &text(&found["from"]));
@@ -326,6 +327,16 @@ async fn the_statement_of_another_account_is_refused() {
     );
     world.ops_post(&path, &json!({"reason": "Outra conta"})).await.expect(200);
     world.reconcile(OFX, "?account=pix", of("12345-6")).await.expect(200);
+    // Who names no account has the one of the number; who names another one is refused.
+    for (number, account) in [("12345-6", "pix"), ("99999-9", "settlement"), ("55555-5", "settlement")] {
+        let recognized = world.reconcile(OFX, "", of(number) + "\r\n\r\n").await;
+        match recognized.status {
+            200 => assert_eq!(recognized.expect(200)["account"], account, "{number}"),
+            _ => assert_eq!(recognized.refused(409, "other_bank_account")["expected"], "99999-9", "{number}"),
+        };
+    }
+    let refused = world.reconcile(OFX, "?account=own", of("12345-6") + " \r\n").await;
+    assert_eq!(refused.refused(409, "other_bank_account")["expected"], "12345-6");
 
     let [begin, end] = [statement.find("<STMTRS>").unwrap(), statement.find("</STMTRS>").unwrap()];
     let other = statement[begin..end].replace("SANDBOX-PIX", "777");

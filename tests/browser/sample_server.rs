@@ -1,5 +1,7 @@
 //! A server of the real binary with something on every screen.
 
+use std::path::PathBuf;
+
 use reqwest::Client;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -40,7 +42,18 @@ pub(crate) struct SampleServer {
     txid: String,
     event: String,
     waiting: [String; 4],
-    _folder: TempDir,
+    statement: String,
+    folder: TempDir,
+}
+
+/// A bank statement of one line.
+pub(crate) fn ofx(day: &str, amount: &str, id: &str) -> String {
+    format!(
+        "OFXHEADER:100\r\nDATA:OFXSGML\r\nVERSION:102\r\nENCODING:UTF-8\r\n\r\n<OFX><BANKMSGSRSV1><STMTTRNRS><STMTRS>\
+         <BANKACCTFROM><BANKID>341<ACCTID>777-7</BANKACCTFROM><BANKTRANLIST><DTSTART>{day}<DTEND>{day}<STMTTRN>\
+         <TRNTYPE>DEBIT<DTPOSTED>{day}<TRNAMT>{amount}<FITID>{id}<MEMO>TARIFA</STMTTRN></BANKTRANLIST>\
+         </STMTRS></STMTTRNRS></BANKMSGSRSV1></OFX>\r\n"
+    )
 }
 
 impl SampleServer {
@@ -60,7 +73,8 @@ impl SampleServer {
             txid: String::new(),
             event: String::new(),
             waiting: Default::default(),
-            _folder: folder,
+            statement: String::new(),
+            folder,
         };
         let merchant = json!({"name": hostile(140), "city": hostile(60), "document": "11222333000181", "split_enabled": true, "cashout_enabled": true});
         shop.merchant = text(&shop.operate("/ops/merchants", &merchant).await["id"]);
@@ -88,6 +102,7 @@ impl SampleServer {
         shop.operate("/ops/entries", &entry).await;
         let dispute = json!({"amount": 1_000, "kind": "med", "reason": hostile(500)});
         let dispute = text(&shop.operate(&format!("/ops/charges/{pix}/disputes"), &dispute).await["id"]);
+        shop.statement = shop.compared(&ofx("20200131", "-12.34", "TAR-1")).await;
         shop.waiting = [shop.draft(&hostile(140)).await, withdrawal, refund, dispute];
         shop
     }
@@ -161,6 +176,11 @@ impl SampleServer {
             ("event", format!("/console/webhooks/{}", self.event)),
             ("health", "/console/health".to_owned()),
             ("exports", "/console/exports".to_owned()),
+            ("reports", "/console/reports".to_owned()),
+            ("report", "/console/reports?report=general-ledger&ledger=P-all".to_owned()),
+            ("report-of-a-recipient", format!("/console/reports?report=statement&ledger=R-{}", self.recipient)),
+            ("reconciliations", "/console/reconciliations?month=2020-01".to_owned()),
+            ("reconciliation", format!("/console/reconciliations/{}?line=1", self.statement)),
             ("audit", "/console/audit".to_owned()),
             ("sandbox", "/console/sandbox".to_owned()),
         ];
@@ -217,6 +237,33 @@ impl SampleServer {
     pub(crate) async fn refund(&self) -> String {
         let body = json!({"payment_id": self.paid_pix().await, "amount": 1_200});
         text(&self.call("/api/refunds", &body).await["id"])
+    }
+
+    /// The SHA-256 of a bank statement that was compared.
+    async fn compared(&self, statement: &str) -> String {
+        let path = format!("{}/ops/reconciliations?account=own", self.server.operations);
+        let sent = self.client.post(path).bearer_auth(ANA).header("content-type", "application/x-ofx");
+        let answer = sent.body(statement.to_owned()).send().await.unwrap();
+        let result: Value = answer.json().await.unwrap();
+        text(&result["sha256"])
+    }
+
+    /// Moves the clock of the sandbox by days.
+    pub(crate) async fn advance(&self, days: u64) {
+        self.operate("/ops/sandbox/clock", &json!({"advance_seconds": days * 86_400})).await;
+    }
+
+    /// The file of an institution of the sandbox of the first day, changed and written beside it.
+    pub(crate) fn file_of(&self, institution: &str, change: impl Fn(&str) -> String) -> PathBuf {
+        let folder = self.folder.path().join("sandbox").join(institution);
+        let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        paths.retain(|path| {
+            path.extension().is_some_and(|ending| ending == "ofx" || ending == "csv" || ending == "json")
+        });
+        paths.sort();
+        let changed = paths[0].with_file_name(format!("sent-{}", paths[0].file_name().unwrap().to_str().unwrap()));
+        std::fs::write(&changed, change(&std::fs::read_to_string(&paths[0]).unwrap())).unwrap();
+        changed
     }
 
     pub(crate) fn stop(self) {

@@ -418,6 +418,74 @@ fn a_citation_that_leads_nowhere_is_found() {
     }
 }
 
+/// Sources with texts in Portuguese, each the first literal of a pair, or all of a page.
+const PORTUGUESE: [&str; 6] = [
+    "crates/console/src/words.rs",
+    "crates/console/src/wire_words.rs",
+    "ledger/src/facts/mod.rs",
+    "ledger/src/account.rs",
+    "crates/books/src/export/columns.rs",
+    "crates/books/src/reports/request.rs",
+];
+
+/// The words that the list of `docs/pt-br/palavras.md` has others for.
+fn words_not_used(list: &str) -> Vec<String> {
+    let rows = list.lines().filter(|line| line.starts_with("| ")).skip(1);
+    let cells = rows.filter_map(|row| row.split('|').nth(3));
+    cells.flat_map(|cell| cell.split(',')).map(|word| word.trim().to_lowercase()).collect()
+}
+
+/// The words of a text that are among some.
+fn among(text: &str, words: &[String]) -> Vec<String> {
+    let text = text.to_lowercase();
+    let is_letter = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
+    let has = |word: &String| {
+        text.match_indices(word.as_str()).any(|(at, _)| {
+            let rest = text[at + word.len()..].trim_start_matches('s');
+            !is_letter(text[..at].chars().next_back()) && !is_letter(rest.chars().next())
+        })
+    };
+    words.iter().filter(|word| has(word)).cloned().collect()
+}
+
+/// The literals of a source that are in Portuguese: of `"…", "…"` the first one, and those alone.
+fn portuguese(source: &str) -> impl Iterator<Item = &str> {
+    let mut parts = source.split('"').skip(1).step_by(2).zip(source.split('"').skip(2).step_by(2));
+    let mut is_second = false;
+    std::iter::from_fn(move || parts.next())
+        .filter(move |(_, between)| {
+            let is_first = !std::mem::replace(&mut is_second, between.trim() == ",");
+            is_first
+        })
+        .map(|(text, _)| text)
+}
+
+#[test]
+fn one_word_for_each_idea_in_portuguese() {
+    let list = std::fs::read_to_string(root().join("docs/pt-br/palavras.md")).unwrap();
+    let words = words_not_used(&list);
+    assert!(words.len() > 15 && words.contains(&"estorno".to_owned()), "{words:?}");
+    assert_eq!(among("O Estorno, e splits de disputantes", &words), ["estorno", "split"]);
+    let found: Vec<_> = portuguese("A = \"um\", \"one\"; \"dois\" => [\"três\", \"three\"]").collect();
+    assert_eq!(found, ["um", "dois", "três"]);
+    let mut wrong = Vec::new();
+    for path in PORTUGUESE {
+        let source = std::fs::read_to_string(root().join(path)).unwrap();
+        let code = source.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+        let texts = portuguese(&code).filter(|text| text.contains(' ') || !text.contains(':'));
+        wrong.extend(texts.filter(|text| !among(text, &words).is_empty()).map(|text| format!("{path}: {text}")));
+    }
+    for (path, page) in
+        pages().into_iter().filter(|(path, _)| path.starts_with("docs/pt-br/") && !path.ends_with("palavras.md"))
+    {
+        let lines = prose(&page).filter(|(_, line)| !line.contains('`'));
+        wrong.extend(
+            lines.filter(|(_, line)| !among(line, &words).is_empty()).map(|(at, line)| format!("{path}:{at}: {line}")),
+        );
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 /// How GitHub names a heading in an address.
 fn anchor(heading: &str) -> String {
     let slug = heading.to_lowercase().replace(' ', "-");

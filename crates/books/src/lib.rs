@@ -17,3 +17,4 @@ pub mod opening_books;
 pub mod reconcile;
 pub mod reports;
 mod sorted_sums;
+mod workbook;

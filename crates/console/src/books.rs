@@ -120,8 +120,8 @@ fn said_of(visit: &Visit, entry: &HouseEntryView) -> Vec<(&'static str, Markup)>
     let text = |text: &str| html! { bdi { (text) } };
     let decided = if entry.status == "rejected" { words::REJECTED_BY } else { words::APPROVED_BY };
     let mut pairs = vec![
-        (visit.say(words::DEBIT), show::breakable(&entry.debit)),
-        (visit.say(words::CREDIT), show::breakable(&entry.credit)),
+        (visit.say(words::DEBIT), show::account_named(visit.language, &entry.debit)),
+        (visit.say(words::CREDIT), show::account_named(visit.language, &entry.credit)),
         (visit.say(words::AMOUNT), html! { (visit.money(entry.amount)) }),
         (visit.say(words::NOTES), text(&entry.reason)),
         (visit.say(words::REFERENCE), text(&entry.reference)),
@@ -168,7 +168,7 @@ async fn ledger_screen(desk: &Desk, visit: &Visit, name: &str, parts: &Parts) ->
     let accounts =
         balances.iter().skip(of_accounts.skip() as usize).take(of_accounts.count()).map(|(account, balance)| {
             let name = account.name(ledger.group().unwrap_or_default(), |ledger| ledger_name(&desk.engine, ledger));
-            (show::breakable(&name), *balance)
+            (show::account_named(visit.language, &name), *balance)
         });
     let mut room = POSTINGS_OF_ENTRIES_MAX;
     let entries: Vec<_> = records

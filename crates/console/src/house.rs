@@ -47,7 +47,10 @@ async fn screen(desk: &Desk, visit: &Visit) -> Result<Screen, Problem> {
     visit.whole()?;
     let accounts = desk.engine.accounts(LedgerId::System).await?;
     let name = |account: &ledger::account::Account| account.name(Default::default(), |_| String::new());
-    let accounts = accounts.iter().map(|(account, balance)| (show::breakable(&name(account)), *balance)).collect();
+    let accounts = accounts
+        .iter()
+        .map(|(account, balance)| (show::account_named(visit.language, &name(account)), *balance))
+        .collect();
     let body = html! {
         section.card aria-labelledby="balances" {
             h2 id="balances" { (visit.say(words::BALANCE)) }
@@ -62,9 +65,9 @@ async fn screen(desk: &Desk, visit: &Visit) -> Result<Screen, Problem> {
             (waiting(desk, visit)?)
         }
         @if visit.may(Role::Decide) {
-            (form(visit))
+            (form(visit, &EntryDraft::default()))
             (write_off_form(visit))
-            (return_form(visit))
+            (return_form(visit, &EntryDraft::default()))
             (settlement_form(visit))
         }
     };
@@ -88,8 +91,8 @@ fn waiting(desk: &Desk, visit: &Visit) -> Result<Markup, Problem> {
             (show::scrolled(heading, show::table(visit.language, &heads, html! {
                 @for entry in &entries {
                     tr {
-                        td { a href={"/console/queue/" (entry.id)} { (show::breakable(&entry.debit)) } }
-                        td { (show::breakable(&entry.credit)) }
+                        td { a href={"/console/queue/" (entry.id)} { (show::account_named(visit.language, &entry.debit)) } }
+                        td { (show::account_named(visit.language, &entry.credit)) }
                         td.amount { (visit.money(entry.amount)) }
                         td { bdi { (entry.requested_by) } }
                         td { bdi { (entry.reason) } }
@@ -101,12 +104,28 @@ fn waiting(desk: &Desk, visit: &Visit) -> Result<Markup, Problem> {
     })
 }
 
-fn form(visit: &Visit) -> Markup {
-    let account = |name: &'static str, word: words::Word| {
+/// What the form of an entry is filled in with.
+#[derive(Default)]
+pub(crate) struct EntryDraft {
+    /// Full names of the accounts.
+    pub debit: String,
+    pub credit: String,
+    /// As people write it, reais.
+    pub amount: String,
+    pub reference: String,
+    /// Day of the effect, ISO 8601.
+    pub effective_date: String,
+}
+
+/// The form that asks for an entry.
+pub(crate) fn form(visit: &Visit, draft: &EntryDraft) -> Markup {
+    let account = |name: &'static str, word: words::Word, chosen: &str| {
         html! {
             label for=(name) { (visit.say(word)) }
             select id=(name) name=(name) {
-                @for account in HouseAccount::ALL { option { (account.account().kind_name()) } }
+                @for account in HouseAccount::ALL.map(HouseAccount::account) {
+                    option value=(account.kind_name()) selected[account.kind_name() == chosen] { (show::account_label(visit.language, account)) }
+                }
             }
         }
     };
@@ -115,12 +134,12 @@ fn form(visit: &Visit) -> Markup {
             h2 id="ask" { (visit.say(words::ASK_ENTRY)) }
             form method="post" action="/console/house" {
                 (visit.form_fields())
-                (account("debit", words::DEBIT))
-                (account("credit", words::CREDIT))
-                (amount_and_reason(visit, ""))
+                (account("debit", words::DEBIT, &draft.debit))
+                (account("credit", words::CREDIT, &draft.credit))
+                (amount_and_reason(visit, "", draft))
                 label { input type="checkbox" name="reference_repeats" value="on"; " " (visit.say(words::REFERENCE_REPEATS)) }
                 label for="effective_date" { (visit.say(words::EFFECT_DAY)) }
-                input id="effective_date" name="effective_date" type="date";
+                input id="effective_date" name="effective_date" type="date" value=(draft.effective_date);
                 p.actions { button.primary type="submit" { (visit.say(words::ASK_ENTRY)) } }
             }
         }
@@ -136,14 +155,15 @@ fn write_off_form(visit: &Visit) -> Markup {
                 (visit.form_fields())
                 label for="debtor" { (visit.say(words::DEBTOR)) " (M-…, R-…)" }
                 input id="debtor" name="debtor" required maxlength="100" autocomplete="off" spellcheck="false";
-                (amount_and_reason(visit, "debt-"))
+                (amount_and_reason(visit, "debt-", &EntryDraft::default()))
                 p.actions { button.primary type="submit" { (visit.say(words::ASK_WRITE_OFF)) } }
             }
         }
     }
 }
 
-fn return_form(visit: &Visit) -> Markup {
+/// The form that asks for the return of a withdrawal.
+pub(crate) fn return_form(visit: &Visit, draft: &EntryDraft) -> Markup {
     html! {
         section.card aria-labelledby="return" {
             h2 id="return" { (visit.say(words::ASK_RETURN)) }
@@ -155,11 +175,13 @@ fn return_form(visit: &Visit) -> Markup {
                 label for="bank" { (visit.say(words::CAME_TO)) }
                 select id="bank" name="bank" {
                     option value="" { (visit.say(words::AS_IT_LEFT)) }
-                    @for bank in PayoutBank::ALL { option { (bank.account().kind_name()) } }
+                    @for bank in PayoutBank::ALL.map(PayoutBank::account) {
+                        option value=(bank.kind_name()) selected[bank.kind_name() == draft.debit] { (show::account_label(visit.language, bank)) }
+                    }
                 }
-                (reason_and_reference(visit, "return-"))
+                (reason_and_reference(visit, "return-", draft))
                 label for="return-date" { (visit.say(words::EFFECT_DAY)) }
-                input id="return-date" name="effective_date" type="date";
+                input id="return-date" name="effective_date" type="date" value=(draft.effective_date);
                 p.actions { button.primary type="submit" { (visit.say(words::ASK_RETURN)) } }
             }
         }
@@ -229,23 +251,23 @@ fn booked_screen(desk: &Desk, visit: &Visit, file: &BookedFile) -> Screen {
 }
 
 /// Fields of the forms of entries and write-offs; their ids begin with `prefix`.
-fn amount_and_reason(visit: &Visit, prefix: &str) -> Markup {
+fn amount_and_reason(visit: &Visit, prefix: &str, draft: &EntryDraft) -> Markup {
     let amount = format!("{prefix}amount");
     html! {
         label for=(amount) { (visit.say(words::AMOUNT)) " (R$)" }
-        input id=(amount) name="amount" inputmode="decimal" required maxlength="20" autocomplete="off";
-        (reason_and_reference(visit, prefix))
+        input id=(amount) name="amount" inputmode="decimal" required maxlength="20" autocomplete="off" value=(draft.amount);
+        (reason_and_reference(visit, prefix, draft))
     }
 }
 
 /// Fields of all forms; their ids begin with `prefix`.
-fn reason_and_reference(visit: &Visit, prefix: &str) -> Markup {
+fn reason_and_reference(visit: &Visit, prefix: &str, draft: &EntryDraft) -> Markup {
     let [reason, reference] = ["reason", "reference"].map(|name| format!("{prefix}{name}"));
     html! {
         label for=(reason) { (visit.say(words::NOTES)) }
         textarea id=(reason) name="reason" rows="2" maxlength="500" required {}
         label for=(reference) { (visit.say(words::REFERENCE)) }
-        input id=(reference) name="reference" required maxlength="100" autocomplete="off";
+        input id=(reference) name="reference" required maxlength="100" autocomplete="off" value=(draft.reference);
         p.dim { (visit.say(words::SECOND_OPERATOR)) }
     }
 }

@@ -81,7 +81,7 @@ fn facts(desk: &Desk, visit: &Visit, item: &QueueItem) -> Markup {
     }
     let accounts = [(words::DEBIT, &item.debit), (words::CREDIT, &item.credit)];
     for (word, account) in accounts {
-        pairs.extend(account.as_ref().map(|account| (visit.say(word), show::breakable(account))));
+        pairs.extend(account.as_ref().map(|account| (visit.say(word), show::account_named(visit.language, account))));
     }
     let reason = if item.kind == "refund" { words::CHARGE_REASON } else { words::NOTES };
     for (word, said) in [(reason, &item.reason), (words::REFERENCE, &item.reference)] {
@@ -141,7 +141,7 @@ fn changes(visit: &Visit, balances: &[ChangedBalance], commission: Option<i64>) 
                 @for balance in balances {
                     tr {
                         td { bdi { (balance.owner) } }
-                        td { (show::breakable(&balance.account)) }
+                        td { (show::account_named(visit.language, &balance.account)) }
                         td.amount { (visit.money(balance.before)) }
                         td.amount { (visit.money(balance.after)) }
                     }

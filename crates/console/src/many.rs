@@ -88,8 +88,8 @@ fn facts(desk: &Desk, visit: &Visit, item: &QueueItem) -> Vec<(&'static str, Mar
         let said =
             [(words::ASKED_BY, &item.requested_by), (words::NOTES, &item.reason), (words::REFERENCE, &item.reference)];
         pairs.extend([
-            (visit.say(words::DEBIT), show::breakable(debit)),
-            (visit.say(words::CREDIT), show::breakable(credit)),
+            (visit.say(words::DEBIT), show::account_named(visit.language, debit)),
+            (visit.say(words::CREDIT), show::account_named(visit.language, credit)),
         ]);
         pairs.extend(
             said.map(|(word, said)| (visit.say(word), html! { bdi { (said.as_deref().unwrap_or_default()) } })),

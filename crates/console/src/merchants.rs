@@ -115,7 +115,9 @@ async fn one_screen(desk: &Desk, visit: &Visit, id: &str, parts: &Parts) -> Resu
     let accounts = desk.engine.accounts(ledger).await?;
     // The names of these accounts name no other ledger.
     let accounts = accounts.iter().filter(|(account, _)| is_of_the_platform(**account));
-    let accounts = accounts.map(|(account, balance)| (show::breakable(&account.kind_name()), *balance)).collect();
+    let accounts = accounts
+        .map(|(account, balance)| (show::account_named(visit.language, &account.kind_name()), *balance))
+        .collect();
     let id = row.id.uuid();
     let body = html! {
         section.card aria-label=(visit.say(words::MERCHANT)) {

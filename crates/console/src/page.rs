@@ -57,6 +57,10 @@ pub(crate) enum Section {
     Webhooks,
     /// How the service is.
     Health,
+    /// Files of other institutions, compared with the books.
+    Reconciliations,
+    /// Reports of the books.
+    Reports,
     /// The books as files.
     Exports,
     /// Who did what.
@@ -78,6 +82,8 @@ const SECTIONS: &[(Section, Word, &str, bool)] = &[
     (Section::Journal, words::JOURNAL, "/console/journal", false),
     (Section::Webhooks, words::WEBHOOKS, "/console/webhooks", true),
     (Section::Health, words::HEALTH, "/console/health", false),
+    (Section::Reconciliations, words::RECONCILIATION, "/console/reconciliations", false),
+    (Section::Reports, words::REPORTS, "/console/reports", false),
     (Section::Exports, words::EXPORTS, "/console/exports", false),
     (Section::Audit, words::AUDIT, "/console/audit", true),
     (Section::Sandbox, words::SANDBOX, "/console/sandbox", false),

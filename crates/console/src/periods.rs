@@ -81,7 +81,7 @@ fn table(visit: &Visit, rows: &[(Month, &'static str, Option<Position>)]) -> Mar
     show::table(visit.language, &[Text(words::MONTH), Text(words::STATUS), Text(words::CLOSED_BY_RECORD)], rows)
 }
 
-fn name(language: Language, month: Month) -> String {
+pub(crate) fn name(language: Language, month: Month) -> String {
     let text = month.to_string();
     match (language, text.split_once('-')) {
         (Language::Portuguese, Some((year, month))) => format!("{month}/{year}"),
@@ -165,12 +165,15 @@ fn open_items(visit: &Visit, month: Month, items: &[OpenItem]) -> Markup {
     let last_day = day_of(month.next().begin().0 - 1);
     let named = |item: &OpenItem| match item.kind {
         "waiting" => html! { a href={"/console/queue?kind=" (item.name)} { (visit.say(kind_word(&item.name))) } },
-        "unanswered" => html! { (visit.say(words::CHARGES)) },
+        "unanswered" => html! { a href="/console/charges?status=pending" { (visit.say(words::CHARGES)) } },
         "unreconciled" | "uncompared" if !item.name.contains(':') => {
-            html! { (visit.say(wire_words::file_kind(&item.name))) }
+            html! { a href={"/console/reconciliations?month=" (month)} { (visit.say(wire_words::file_kind(&item.name))) } }
+        }
+        "uncompared" => {
+            html! { a href={"/console/reconciliations?month=" (month)} { (show::account_named(visit.language, &item.name)) } }
         }
         _ => {
-            html! { a href={"/console/trial-balance?account=" (item.name) "&date=" (last_day)} { (show::breakable(&item.name)) } }
+            html! { a href={"/console/trial-balance?account=" (item.name) "&date=" (last_day)} { (show::account_named(visit.language, &item.name)) } }
         }
     };
     let rows = html! {

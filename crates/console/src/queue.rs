@@ -197,7 +197,7 @@ fn of_what(visit: &Visit, item: &QueueItem) -> Markup {
             bdi { (reason) }
         }
         @if let (Some(debit), Some(credit)) = (&item.debit, &item.credit) {
-            (show::breakable(debit)) " → " (show::breakable(credit)) br;
+            (show::account_named(visit.language, debit)) " → " (show::account_named(visit.language, credit)) br;
             bdi { (item.reason.as_deref().unwrap_or_default()) } " · "
             bdi { (item.reference.as_deref().unwrap_or_default()) } br;
             span.dim {

@@ -15,8 +15,8 @@ use crate::Console;
 use crate::refused_form::show_again;
 use crate::{
     assets, audit, books, charge, dispute, endpoint, exports, find, health, holds, house, item, keys, many, merchants,
-    newest, overview, page, periods, queue, recipients, registration, sandbox, settings, sign_in, trial_balance,
-    webhooks,
+    newest, overview, page, periods, queue, recipients, reconciliations, registration, reports, sandbox, settings,
+    sign_in, trial_balance, webhooks,
 };
 use web::reading::on_waiting_thread;
 
@@ -60,6 +60,11 @@ pub fn all(console: &Console) -> Router {
         .route("/console/webhooks/{id}", get(webhooks::event))
         .route("/console/webhooks/{id}/redeliver", post(webhooks::send_again))
         .route("/console/health", get(health::show))
+        .route("/console/reconciliations", get(reconciliations::list).post(reconciliations::compare))
+        .route("/console/reconciliations/{id}", get(reconciliations::one))
+        .route("/console/reconciliations/{id}/dismiss", post(reconciliations::dismiss))
+        .route("/console/reports", get(reports::show))
+        .route("/console/reports/file", get(reports::file))
         .route("/console/exports", get(exports::form))
         .route("/console/exports/file", get(exports::file))
         .route("/console/audit", get(audit::list))
@@ -95,7 +100,8 @@ async fn guarded(request: Request, next: Next) -> Response {
     for (name, value) in
         [(CONTENT_SECURITY_POLICY, POLICY), (REFERRER_POLICY, "same-origin"), (OPENER_POLICY, "same-origin")]
     {
-        headers.insert(name, HeaderValue::from_static(value));
+        // A report to print has a policy of its own.
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
     response
 }

@@ -11,7 +11,7 @@ use crate::Console;
 use crate::page::{FORM_TOKEN, Visit, plain_refusal};
 use crate::refused_form::SentForm;
 use crate::words::{self, Word};
-use web::body::FormBody;
+use web::body::{FileForm, FormBody, InstitutionFile};
 use web::language::Language;
 use web::problem::{Code, Problem};
 use web::server::OverTls;
@@ -28,19 +28,50 @@ impl FromRequest<Console> for PostedForm {
     type Rejection = Response;
 
     async fn from_request(request: Request, console: &Console) -> Result<Self, Response> {
-        let (mut parts, body) = request.into_parts();
-        let visit = Visit::from_request_parts(&mut parts, console).await?;
-        let path = parts.uri.path().to_owned();
-        let refused = |problem| visit.answer(Err(problem));
-        from_here(&parts.headers, &parts.extensions).map_err(|why| refused(forged(visit.say(why))))?;
-        let form = FormBody::from_request(Request::from_parts(parts, body), console).await.map_err(refused)?;
-        let sent = form.value(FORM_TOKEN).as_bytes();
-        if !bool::from(sent.ct_eq(visit.form_token().as_bytes())) {
-            return Err(refused(forged(visit.say(words::FORM_OF_NO_SESSION))));
-        }
-        let sent = SentForm::new(Method::POST, &path, form.0.clone());
-        Ok(Self { visit: visit.of_form(sent), form })
+        let (visit, path, request) = visit_of(request, console).await?;
+        let form = FormBody::from_request(request, console).await.map_err(|problem| visit.answer(Err(problem)))?;
+        Ok(Self { visit: of_session(visit, &path, &form)?, form })
     }
+}
+
+/// A form of a session with a file, checked as a [`PostedForm`] is.
+pub(crate) struct PostedFile {
+    /// The session.
+    pub visit: Visit,
+    /// The fields.
+    pub form: FormBody,
+    /// The file; empty where none was chosen.
+    pub file: InstitutionFile,
+}
+
+impl FromRequest<Console> for PostedFile {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, console: &Console) -> Result<Self, Response> {
+        let (visit, path, request) = visit_of(request, console).await?;
+        let sent = FileForm::from_request(request, console).await.map_err(|problem| visit.answer(Err(problem)))?;
+        let FileForm { fields: form, file } = sent;
+        Ok(Self { visit: of_session(visit, &path, &form)?, form, file })
+    }
+}
+
+/// The session of a form, which is sent from a page of ours, and the form's path.
+async fn visit_of(request: Request, console: &Console) -> Result<(Visit, String, Request), Response> {
+    let (mut parts, body) = request.into_parts();
+    let visit = Visit::from_request_parts(&mut parts, console).await?;
+    let path = parts.uri.path().to_owned();
+    let here = from_here(&parts.headers, &parts.extensions);
+    here.map_err(|why| visit.answer(Err(forged(visit.say(why)))))?;
+    Ok((visit, path, Request::from_parts(parts, body)))
+}
+
+/// The visit of a form that has the session's token.
+fn of_session(visit: Visit, path: &str, form: &FormBody) -> Result<Visit, Response> {
+    let sent = form.value(FORM_TOKEN).as_bytes();
+    if !bool::from(sent.ct_eq(visit.form_token().as_bytes())) {
+        return Err(visit.answer(Err(forged(visit.say(words::FORM_OF_NO_SESSION)))));
+    }
+    Ok(visit.of_form(SentForm::new(Method::POST, path, form.0.clone())))
 }
 
 /// A form that needs no session: the sign-in. Its `Origin` is this listener.

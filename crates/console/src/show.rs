@@ -85,6 +85,14 @@ fn clock(language: Language, at: Timestamp) -> String {
     local(at.0).format(format).to_string()
 }
 
+/// An account as a reader of the language knows it, with its name in the books.
+pub(crate) fn account_label(language: Language, account: Account) -> String {
+    match language {
+        Language::Portuguese => format!("{} ({})", account.name_ptbr(), account.kind_name()),
+        Language::English => account.kind_name(),
+    }
+}
+
 /// The name of the owner of a ledger, as people know it.
 pub(crate) fn owner_name(engine: &Engine, language: Language, ledger: LedgerId) -> String {
     let unnamed = match ledger {
@@ -159,7 +167,7 @@ fn t_account(engine: &Engine, language: Language, postings: &[PostingOf<'_>], ha
             tbody {
                 @for (_, posting) in postings {
                     tr {
-                        td { (account(engine, ledger, posting.account)) }
+                        td { (account(engine, language, ledger, posting.account)) }
                         td.amount { @if posting.side == Side::Debit { (column(language, posting.amount.0.into())) } }
                         td.amount { @if posting.side == Side::Credit { (column(language, posting.amount.0.into())) } }
                     }
@@ -178,10 +186,17 @@ fn t_account(engine: &Engine, language: Language, postings: &[PostingOf<'_>], ha
     }
 }
 
-/// The full name of an account, which may break at its colons.
-pub(crate) fn account(engine: &Engine, ledger: LedgerId, account: Account) -> Markup {
+/// An account of a ledger: see [`account_named`].
+pub(crate) fn account(engine: &Engine, language: Language, ledger: LedgerId, account: Account) -> Markup {
     let name = account.name(ledger.group().unwrap_or_default(), |ledger| ledger_name(engine, ledger));
-    breakable(&name)
+    account_named(language, &name)
+}
+
+/// The full name of an account, which may break at its colons; in Portuguese below the name that an
+/// accountant knows.
+pub(crate) fn account_named(language: Language, name: &str) -> Markup {
+    let known = Account::named(name).filter(|_| language == Language::Portuguese);
+    html! { @if let Some(account) = known { (account.name_ptbr()) " " } (breakable(name)) }
 }
 
 /// A problem in words, with its code.
@@ -224,7 +239,7 @@ pub(crate) fn wrong_fields(language: Language, problem: &Problem) -> Markup {
 }
 
 /// A long name that may break at its colons.
-pub(crate) fn breakable(name: &str) -> Markup {
+fn breakable(name: &str) -> Markup {
     html! {
         span.account {
             @for (place, part) in name.split(':').enumerate() {

@@ -56,9 +56,9 @@ async fn screen(desk: &Arc<Desk>, visit: &Visit, parts: &Parts) -> Result<Screen
         }
         (day_form(visit, &given, &["by", "account"])?)
         section.card aria-label=(visit.say(words::TRIAL_BALANCE)) {
-            @if let Some(name) = &name { p { (visit.say(words::LEDGERS_WITH)) " " strong { (show::breakable(name)) } } }
+            @if let Some(name) = &name { p { (visit.say(words::LEDGERS_WITH)) " " strong { (show::account_named(visit.language, name)) } } }
             (state(visit, &balance))
-            @if by_account { (balance_table(visit, of_kinds(&balance.accounts, &day_query))) } @else {
+            @if by_account { (balance_table(visit, of_kinds(visit, &balance.accounts, &day_query))) } @else {
                 (ledgers(desk, visit, &balance.accounts, &day_query))
                 (pager(visit, parts, page, balance.total))
             }
@@ -88,9 +88,9 @@ fn state(visit: &Visit, balance: &TrialBalance) -> Markup {
 }
 
 /// The sums by account, each with a link to the ledgers that have the account.
-fn of_kinds(rows: &[AccountRow], day_query: &str) -> Vec<(Markup, Balance)> {
+fn of_kinds(visit: &Visit, rows: &[AccountRow], day_query: &str) -> Vec<(Markup, Balance)> {
     let link = |row: &AccountRow| {
-        html! { a href={"/console/trial-balance?account=" (row.account) (day_query)} { (show::breakable(&row.account)) } }
+        html! { a href={"/console/trial-balance?account=" (row.account) (day_query)} { (show::account_named(visit.language, &row.account)) } }
     };
     rows.iter().map(|row| (link(row), Balance { debits: row.debits, credits: row.credits })).collect()
 }
@@ -106,7 +106,7 @@ fn ledgers(desk: &Desk, visit: &Visit, rows: &[AccountRow], day_query: &str) -> 
         @for row in rows {
             tr {
                 td { (owner(row)) }
-                td { (show::breakable(&row.account)) }
+                td { (show::account_named(visit.language, &row.account)) }
                 td.amount { (show::column(visit.language, row.debits)) }
                 td.amount { (show::column(visit.language, row.credits)) }
                 td.amount { (show::column(visit.language, row.balance)) }

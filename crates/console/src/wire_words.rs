@@ -33,7 +33,7 @@ pub(crate) fn flag(name: &str) -> Word {
     match name {
         "expires_soon" => word("vence em até 7 dias", "expires within 7 days"),
         "expired" => word("o prazo passou", "its time has passed"),
-        "disputed" => word("há disputa aberta", "a dispute is open"),
+        "disputed" => word("há contestação aberta", "a dispute is open"),
         "exceeds_charge" => word("passa do que restava da cobrança", "passes what was left of the charge"),
         "rejected_before" => word("já foi recusado antes", "was rejected before"),
         "foreign_account" => word("conta de outro titular", "account of another holder"),
@@ -184,6 +184,37 @@ pub(crate) fn file_kind(name: &str) -> Word {
     }
 }
 
+/// A kind of difference between a file and the books, by its name in the interface.
+pub(crate) fn finding(name: &str) -> Word {
+    match name {
+        "differs" => word("Diverge", "Differs"),
+        "only_ours" => word("Só nos livros", "Only in the books"),
+        "only_theirs" => word("Só no arquivo", "Only in the file"),
+        "twice" => word("Repetida no arquivo", "Repeated in the file"),
+        "in_suspense" => word("Em valores a identificar", "In suspense"),
+        _ => OTHER,
+    }
+}
+
+/// What a line of a file is about, by its name in the interface.
+pub(crate) fn compared_object(name: &str) -> Word {
+    match name {
+        "installment" => word("parcela", "installment"),
+        "refund" => word("reembolso", "refund"),
+        "dispute" => word("contestação", "dispute"),
+        "pix" => word("PIX", "PIX"),
+        "return" => word("devolução PIX", "PIX return"),
+        "cashout" => word("cashout", "cashout"),
+        "cashout_return" => word("cashout devolvido", "returned cashout"),
+        "batch" => word("lote", "batch"),
+        "withdrawal" => word("saque", "withdrawal"),
+        "withdrawal_return" => word("saque devolvido", "returned withdrawal"),
+        "entry" => word("lançamento", "entry"),
+        "statement_line" => word("linha do extrato", "line of the statement"),
+        _ => OTHER,
+    }
+}
+
 /// What was decided about a refund.
 pub(crate) fn refund_status(name: &str) -> Word {
     match name {
@@ -235,7 +266,7 @@ pub(crate) fn event(kind: WebhookEventKind) -> Word {
         ChargePaid => word("cobrança paga", "charge paid"),
         ChargeRefused => word("cobrança recusada", "charge refused"),
         ChargeCancelled => word("cobrança cancelada", "charge cancelled"),
-        ChargeRefunded => word("cobrança devolvida", "charge refunded"),
+        ChargeRefunded => word("cobrança reembolsada", "charge refunded"),
         RecipientApproved => word("recebedor aprovado", "recipient approved"),
         RecipientRejected => word("recebedor recusado", "recipient rejected"),
         BankAccountChanged => word("conta bancária alterada", "bank account changed"),
@@ -243,19 +274,19 @@ pub(crate) fn event(kind: WebhookEventKind) -> Word {
         BankAccountRejected => word("conta bancária recusada", "bank account rejected"),
         WithdrawalApproved => word("saque aprovado", "withdrawal approved"),
         WithdrawalRejected => word("saque recusado", "withdrawal rejected"),
-        RefundApproved => word("devolução aprovada", "refund approved"),
-        RefundRejected => word("devolução recusada", "refund rejected"),
-        RefundFailed => word("devolução não realizada", "refund failed"),
+        RefundApproved => word("reembolso aprovado", "refund approved"),
+        RefundRejected => word("reembolso recusado", "refund rejected"),
+        RefundFailed => word("reembolso não realizado", "refund failed"),
         CashoutProcessed => word("cashout processado", "cashout carried out"),
         CashoutFailed => word("cashout voltou", "cashout came back"),
         CashoutReturned => word("cashout devolvido", "cashout returned"),
-        SplitAvailable => word("split disponível", "split available"),
+        SplitAvailable => word("repasse disponível", "split available"),
         DebtOpened => word("dívida de recebedor aberta", "debt of a recipient opened"),
         DebtPaid => word("dívida de recebedor paga", "debt of a recipient paid"),
         AnticipationCompleted => word("antecipação feita", "anticipation done"),
-        DisputeOpened => word("disputa aberta", "dispute opened"),
-        DisputeAccepted => word("disputa aceita", "dispute accepted"),
-        DisputeReleased => word("disputa liberada", "dispute released"),
+        DisputeOpened => word("contestação aberta", "dispute opened"),
+        DisputeAccepted => word("contestação aceita", "dispute accepted"),
+        DisputeReleased => word("contestação liberada", "dispute released"),
         SubscriptionCreated => word("assinatura criada", "subscription created"),
         SubscriptionChargeCreated => word("cobrança de assinatura criada", "charge of a subscription created"),
         SubscriptionRenewed => word("assinatura renovada", "subscription renewed"),
@@ -320,8 +351,8 @@ pub(crate) fn audited(name: &str) -> Word {
         "recipient" => word("recebedor", "recipient"),
         "bank_account" => word("conta bancária", "bank account"),
         "withdrawal" => word("saque", "withdrawal"),
-        "refund" => word("devolução", "refund"),
-        "dispute" => word("disputa", "dispute"),
+        "refund" => word("reembolso", "refund"),
+        "dispute" => word("contestação", "dispute"),
         "clock" => word("relógio", "clock"),
         "entry" => word("lançamento de operador", "entry of an operator"),
         "period" => word("mês", "month"),

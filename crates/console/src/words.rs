@@ -70,7 +70,46 @@ words! {
     JOURNAL = "Diário", "Journal";
     WEBHOOKS = "Webhooks", "Webhooks";
     HEALTH = "Saúde", "Health";
+    RECONCILIATION = "Conciliação", "Reconciliation";
+    COMPARE_FILE = "Conferir um arquivo", "Compare a file";
+    COMPARE_WHAT = "Extrato do banco (OFX), lotes da adquirente (CSV) ou lista de PIX (JSON). Nada é lançado.", "Statement of the bank (OFX), batches of the acquirer (CSV) or PIX list (JSON). Nothing is booked.";
+    FILE = "Arquivo", "File";
+    FILE_MISSING = "Escolha um arquivo.", "Choose a file.";
+    BANK_ACCOUNT_OF_FILE = "Conta do extrato", "Account of the statement";
+    RECOGNIZED = "Reconhecer pelo número no arquivo", "Recognize by the number in the file";
+    ACCTID = "Número da conta no banco (ACCTID)", "Number of the account at the bank (ACCTID)";
+    COMPARE_AGAIN = "conferir de novo um arquivo já conferido", "compare a file again";
+    DAYS_COVERED = "Dias conferidos", "Days compared";
+    DAY_COMPARED = "conferido", "compared";
+    DAY_NOT_COMPARED = "não conferido", "not compared";
+    RESULTS = "Resultados", "Results";
+    RESULT = "Resultado", "Result";
+    DAYS = "Dias", "Days";
+    MATCHED = "Conferem", "Matched";
+    DIFFERS = "Divergem", "Differ";
+    ONLY_OURS = "Só nos livros", "Only ours";
+    ONLY_THEIRS = "Só no arquivo", "Only theirs";
+    REPEATED = "Repetidas", "Repeated";
+    UNDECIDED = "Indefinidas", "Undecided";
+    LINES = "Linhas", "Lines";
+    LINE = "Linha", "Line";
+    DIFFERENCES = "Diferenças", "Differences";
+    ALL_MATCHED = "Tudo confere.", "Everything matches.";
+    OURS_DAY = "Dia nos livros", "Our day";
+    OURS = "Nos livros", "Ours";
+    THEIRS_DAY = "Dia no arquivo", "Their day";
+    THEIRS = "No arquivo", "Theirs";
+    EXPLAIN = "Explicar", "Explain";
+    DISMISS = "Descartar o resultado", "Dismiss the result";
+    DISMISS_WHAT = "Era um arquivo errado: as diferenças e os dias deixam de contar no fechamento.", "It was a wrong file: its differences and its days no longer count in the closing.";
+    DISMISSED = "Descartado", "Dismissed";
+    FILE_COMPARED = "O arquivo foi conferido.", "The file was compared.";
+    RESULT_DISMISSED = "O resultado foi descartado.", "The result was dismissed.";
     EXPORTS = "Exportar", "Exports";
+    REPORTS = "Relatórios", "Reports";
+    REPORT = "Relatório", "Report";
+    WHOSE = "De quem (vazio: de todos)", "Whose (empty: of all)";
+    PRINT = "Imprimir", "Print";
     AUDIT = "Auditoria", "Audit";
     SANDBOX = "Sandbox", "Sandbox";
     // Sign-in.
@@ -157,10 +196,10 @@ words! {
     BLOCK = "bloco", "block";
     SELLER_MATURES = "A parte do vendedor fica disponível em", "The seller's part is available at";
     SPLITS_MATURE = "a dos recebedores em", "that of the recipients at";
-    REFUNDS = "Devoluções", "Refunds";
-    DISPUTES = "Disputas", "Disputes";
-    REFUND = "Devolução", "Refund";
-    DISPUTE = "Disputa", "Dispute";
+    REFUNDS = "Reembolsos", "Refunds";
+    DISPUTES = "Contestações", "Disputes";
+    REFUND = "Reembolso", "Refund";
+    DISPUTE = "Contestação", "Dispute";
     OPENED_WITHOUT_MONEY = "Nenhum lançamento: nada se moveu.", "No entries: nothing moved.";
     MORE_POSTINGS = "Há mais partidas do que esta página mostra.", "There are more postings than this page shows.";
     MORE_ON_RECORD = "As partidas dos outros Records desta página estão nas páginas deles.", "The postings of the other Records of this page are on their own pages.";
@@ -243,7 +282,7 @@ words! {
     FROZEN = "Recebedor congelado", "Frozen";
     FREEZE = "Congelar", "Freeze";
     UNFREEZE = "Descongelar", "Unfreeze";
-    FREEZE_WHAT = "Congelado, o recebedor continua a receber splits; saques e antecipações esperam.", "A frozen recipient goes on to receive splits; withdrawals and anticipations wait.";
+    FREEZE_WHAT = "Congelado, o recebedor continua a receber repasses; saques e antecipações esperam.", "A frozen recipient goes on to receive splits; withdrawals and anticipations wait.";
     HOLDS_HEADING = "Suspender ou reter", "Suspend or hold";
     REVIEW = "Análise", "Review";
     REVIEW_REGISTRATION = "cadastro", "registration";
@@ -253,7 +292,7 @@ words! {
     BOOKS_AT_TRANSFER = "Lançado quando a instituição aceitar a transferência", "Booked when the institution has taken the transfer";
     APPROVE = "Aprovar", "Approve";
     REJECT = "Recusar", "Reject";
-    ACCEPT = "Aceitar a disputa", "Accept the dispute";
+    ACCEPT = "Aceitar a contestação", "Accept the dispute";
     RELEASE = "Liberar o valor", "Release the money";
     // Recipients.
     STATEMENT = "Extrato", "Statement";
@@ -269,7 +308,7 @@ words! {
     COUNT = "Quantos", "Count";
     FEE = "Taxa", "Fee";
     RATE = "Taxa (%)", "Rate (%)";
-    SPLITS_OF = "Partes dos recebedores", "Splits of the recipients";
+    SPLITS_OF = "Repasses dos recebedores", "Splits of the recipients";
     REST = "Resto", "Rest";
     SPLIT_UNPAID = "cobrança não paga", "charge not paid yet";
     SPLIT_WITHDRAWN = "em saque", "under a withdrawal";
@@ -278,7 +317,7 @@ words! {
     SPLIT_ANTICIPATED = "antecipada", "anticipated";
     OTHER_PARTS = "Outras partes", "Other parts";
     // Merchants.
-    SPLIT_GUARD = "Splits que deixam o vendedor abaixo de zero", "Splits that leave the seller below zero";
+    SPLIT_GUARD = "Repasses que deixam o vendedor abaixo de zero", "Splits that leave the seller below zero";
     SPLIT_GUARD_NONE = "aceitos", "accepted";
     SPLIT_GUARD_NET = "recusados", "refused";
     MDR_BASE = "MDR sobre", "MDR of";
@@ -288,7 +327,7 @@ words! {
     MORE_RECORDS = "Há mais Records sobre esta cobrança; esta página mostra os 100 mais antigos.", "There are more Records about this charge; this page shows the oldest 100.";
     OPENED = "Aberto", "Opened";
     CITY = "Cidade", "City";
-    SPLITS = "Splits", "Splits";
+    SPLITS = "Repasses", "Splits";
     CASHOUTS = "Cashouts", "Cashouts";
     CLAIMS = "O que a plataforma deve a ele", "What the platform owes it";
     PRICES = "Taxas", "Fees";
@@ -320,10 +359,10 @@ words! {
     REVOKED = "revogada", "revoked";
     REVOKE = "Revogar", "Revoke";
     SURE = "tenho certeza", "I am sure";
-    OPEN_DISPUTE = "Abrir disputa", "Open a dispute";
+    OPEN_DISPUTE = "Abrir contestação", "Open a dispute";
     ITEM_CHANGED = "Mudou desde que você o viu, e nada foi decidido. Abaixo está como é agora.", "It changed after you saw it, and nothing was decided. Below is how it is now.";
     APPROVABLE_UNTIL = "Pode ser aprovada até", "Can be approved until";
-    REFUND_WAITS = "Há disputa aberta desta cobrança: a devolução espera por ela.", "A dispute of this charge is open: the refund waits for it.";
+    REFUND_WAITS = "Há contestação aberta desta cobrança: o reembolso espera por ela.", "A dispute of this charge is open: the refund waits for it.";
     EXCEEDS_CHARGE = "Passa do que restava da cobrança: conteste-a.", "It passes what was left of the charge: contest it.";
     SHOW_ENTRIES = "Ver os lançamentos", "Show the entries";
     KIND_CHARGEBACK = "Chargeback", "Chargeback";
@@ -333,7 +372,7 @@ words! {
     CHANGED = "Alterado.", "Changed.";
     OPTIONS = "Opções", "Options";
     SETTLEMENT_DAYS = "Dias até o dinheiro do cartão", "Days until card money";
-    REFUND_COMMISSION = "devolver a comissão com devoluções", "return the commission with refunds";
+    REFUND_COMMISSION = "devolver a comissão com reembolsos", "return the commission with refunds";
     LIMIT_CARD = "Cobranças de cartão por minuto", "Card charges a minute";
     LIMIT_OTHER = "Outras requisições por minuto", "Other requests a minute";
     LIMIT_OF_SERVER = "o do servidor", "that of the server";
@@ -464,6 +503,8 @@ pub(crate) fn done(done: &FormOutcome) -> Word {
         FormOutcome::SentAgain => SENT_AGAIN,
         FormOutcome::AllSentAgain => ALL_SENT_AGAIN,
         FormOutcome::ClockMoved => CLOCK_MOVED,
+        FormOutcome::FileCompared => FILE_COMPARED,
+        FormOutcome::ResultDismissed => RESULT_DISMISSED,
         FormOutcome::PixPaid(_) => PIX_PAID,
     }
 }

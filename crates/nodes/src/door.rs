@@ -42,8 +42,10 @@ pub(super) const PAUSE: Duration = Duration::from_millis(50);
 const LAST_ANSWERS: Duration = Duration::from_secs(3);
 /// How often it is looked at whether it has.
 const OWNER_SEEN_EVERY: Duration = Duration::from_millis(250);
-/// The one route with bodies that are no JSON and no form.
-const FILES: &str = "/ops/reconciliations";
+/// The routes with bodies that are files, and the bytes of a body at most: that of the console has
+/// fields of a form beside the file.
+const FILES: [(&str, usize); 2] =
+    [("/ops/reconciliations", FILE_BYTES_MAX), ("/console/reconciliations", FILE_BYTES_MAX + JSON_BYTES_MAX)];
 
 /// Door of a listener, as a tower layer.
 #[derive(Clone)]
@@ -139,8 +141,9 @@ impl RoutedRequest {
             return Ok(());
         }
         let route = self.parts.extensions.get::<MatchedPath>();
-        let takes_files = listener == Listener::Operators && route.is_some_and(|route| route.as_str() == FILES);
-        let bytes_max = if takes_files { FILE_BYTES_MAX } else { JSON_BYTES_MAX };
+        let route = route.filter(|_| listener == Listener::Operators);
+        let of_files = FILES.iter().find(|(path, _)| route.is_some_and(|route| route.as_str() == *path));
+        let bytes_max = of_files.map_or(JSON_BYTES_MAX, |(_, bytes_max)| *bytes_max);
         let sender = match target {
             Destination::Group(group) if listener == Listener::Merchants => {
                 Some((group, self.parts.extensions.get().copied()))

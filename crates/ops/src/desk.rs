@@ -40,6 +40,8 @@ pub struct Desk {
     /// Amount above which a refund or withdrawal takes two operators, centavos; `None` if one is
     /// enough.
     pub second_operator_above: Option<Centavos>,
+    /// Company whose books these are, one line for reports; `None` if no setting says it.
+    pub company: Option<String>,
     /// Last use of each API key.
     pub last_uses: Arc<LastUses>,
     /// Wrong credentials, for throttling.

@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use books::export::jobs::{Job, JobFile, JobOutcome, NewJob, Work, WorkError};
 use books::export::{Chart, ExportTotals, Exporter, Format, Level, Request, Stream};
-use books::reports::{Report, ReportError, ReportRequest};
+use books::reports::{Report, ReportContext, ReportError, ReportRequest};
 use ledger::id::{GroupNumber, ObjectId};
 use serde::Deserialize;
 use store::BlockHash;
@@ -131,7 +131,7 @@ fn report_job(
     };
     let maker = Arc::clone(desk);
     let work: Work = Box::new(move |out| {
-        let made = reports::write(&maker, (&asked, format, None), &cut, out).map_err(|error| {
+        let made = reports::write(&maker, (&asked, format, ReportContext::default()), &cut, out).map_err(|error| {
             // The frame of the jobs names a limit of the file by the type of its error.
             match error.downcast::<ReportError>().map(|error| *error) {
                 Ok(ReportError::Write(error)) => error.into(),

@@ -30,7 +30,6 @@ use web::json::{Checker, Raw, parse_exact, present};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::{List, Page, PageQuery, created, ok, time};
-use web::views::ledger::merchant_profile;
 
 /// A merchant, as sent. On PATCH, what is absent stays as it is.
 #[derive(Deserialize, ToSchema)]
@@ -502,11 +501,6 @@ pub(super) fn view(desk: &Desk, group: GroupNumber) -> Result<MerchantView, Prob
 pub fn profile(desk: &Desk, group: GroupNumber, sealed: Option<&Sealed>) -> MerchantProfile {
     let open = |sealed| desk.engine.keyring().open_value(SealedFor::merchant(group), sealed);
     sealed.and_then(open).unwrap_or_default()
-}
-
-/// The tax id of a group's merchant; empty when the personal data was erased.
-pub fn tax_id(desk: &Desk, group: GroupNumber) -> String {
-    merchant_profile(&desk.engine, group).document
 }
 
 fn check_new(wire: &MerchantRequest<'_>) -> Result<(Settings, MerchantProfile), Problem> {

@@ -72,7 +72,7 @@ pub struct QueueItem {
     pub disputes: Vec<String>,
     /// Why it should wait, or can't be approved any more; refunds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "Há disputa aberta desta cobrança")]
+    #[schema(nullable = false, example = "Há contestação aberta desta cobrança")]
     pub note: Option<&'static str>,
     /// True for one that passes what was left of the charge, and is to be contested; disputes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -290,11 +290,11 @@ pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
             view.approvable_until = until.map(time);
             view.disputes = disputes.iter().flatten().map(|id| id.uuid().to_string()).collect();
             view.note = if until.is_some_and(|until| until < desk.engine.now()) {
-                Some("O prazo passou: a devolução só pode ser recusada")
+                Some("O prazo passou: o reembolso só pode ser recusado")
             } else if view.disputes.is_empty() {
                 None
             } else {
-                Some("Há disputa aberta desta cobrança: a devolução espera por ela")
+                Some("Há contestação aberta desta cobrança: o reembolso espera por ela")
             };
         }
         WaitingKind::Dispute { charge, exceeds, case, .. } => {

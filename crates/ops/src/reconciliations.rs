@@ -15,6 +15,7 @@ use books::reconcile::finding::{Comparison, FileError, Finding, FindingKind, Set
 use books::reconcile::{acquirer, ofx, pix, statement};
 use chrono::NaiveDate;
 use derived::checkpoint::hex;
+use ledger::time::Month;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -270,7 +271,7 @@ pub(crate) struct ReconciliationFile(Vec<u8>);
 /// `again=true` it is compared with the books of now, and the new result takes the place of the
 /// kept one. The statement of another account than earlier ones is 409 `other_bank_account`.
 #[utoipa::path(post, path = "/ops/reconciliations", operation_id = "reconcile",
-    params(("account" = Option<String>, Query, pattern = "^(settlement|pix|own)$", description = "The account of a bank statement: `settlement` when absent, `pix` or `own`."),
+    params(("account" = Option<String>, Query, pattern = "^(settlement|pix|own)$", description = "The account of a bank statement: `settlement`, `pix` or `own`. When absent, the one whose earlier statements had the number in the file (`ACCTID`); `settlement` for a number that is new."),
         ("acctid" = Option<String>, Query, max_length = 64, description = "The account's number at the bank: which one of a file of several; the account has this number from then on."),
         ("again" = Option<bool>, Query, description = "True to compare a file again.")),
     request_body(content(
@@ -291,16 +292,17 @@ pub async fn reconcile(
     // The file itself says whether it was compared before: a key is only checked.
     sent_key.read(&desk.engine, KeyScope::Operators, None, &file.bytes)?;
     only(&pairs, &["account", "acctid", "again"])?;
-    let account = match one_of(&pairs, "account", &["settlement", "pix", "own"])? {
-        Some("pix") => BankAccount::Pix,
-        Some("own") => BankAccount::Own,
-        _ => BankAccount::Settlement,
-    };
+    let named = one_of(&pairs, "account", &BankAccount::ALL.map(BankAccount::name))?;
+    let named = named.and_then(|name| BankAccount::ALL.into_iter().find(|account| account.name() == name));
     let acctid = single(&pairs, "acctid")?.map(str::to_owned);
     let is_again = one_of(&pairs, "again", &["true", "false"])? == Some("true");
     let one_at_a_time = turn(&desk.reconciling, "Another file is being compared.").await?;
     let compared = in_turn(one_at_a_time, move || {
         let sha256 = hex(&Sha256::digest(&file.bytes));
+        let account = match named {
+            Some(account) => account,
+            None => recognized(&desk.engine, &file)?.unwrap_or(BankAccount::Settlement),
+        };
         let before = desk.engine.side_value(&result_name(&sha256))?;
         let refused =
             |detail: &'static str| Problem::new(Code::AlreadyReconciled).detail(detail).member("id", sha256.clone());
@@ -372,6 +374,15 @@ fn kept_day<'de, D: Deserializer<'de>>(from: D) -> Result<Option<NaiveDate>, D::
 }
 
 impl KeptResult {
+    /// The days of a month that the results of one kind of file cover, of one account where it is a
+    /// bank's.
+    pub fn days_covered(results: &[Self], kind: &str, account: Option<&str>, month: Month) -> Vec<(NaiveDate, bool)> {
+        let [first, next] = [month, month.next()].map(|month| day_of(month.begin().0));
+        let of_kind = results.iter().filter(|of| of.kind == kind && of.account.as_deref() == account);
+        let days = first.iter_days().take_while(|day| *day < next);
+        days.map(|day| (day, of_kind.clone().any(|of| of.covers(day)))).collect()
+    }
+
     /// The stored results that nobody has dismissed.
     pub fn all(engine: &Engine) -> Result<Vec<Self>, Problem> {
         let mut stored = Vec::new();
@@ -619,12 +630,40 @@ fn compare_statement(
     if let Some(own) = own.filter(|own| acctid.is_none() && !ofx::is_same_account(own, &number)) {
         return Err(with_accounts(of_another_account(account, &own, &number), &accounts));
     }
+    if acctid.is_none() {
+        check_number(engine, account, &number)?;
+    }
     let movements = booked_movements::movements(&EngineRecords::new(engine), account, &statement)?;
     let (reconciled, balances) = statement::compare(&statement, &movements);
     let compared = statement.compared();
     let bank = Some(BankPart { account, number, accounts, balances });
     let (lines, days) = (statement.lines.len(), compared.or(Some((statement.from, statement.to))));
     Ok(FileComparison { kind: "bank", bank, days, compared, lines, batches: 0, reconciled })
+}
+
+/// The account whose earlier statements had a number that the file has; `None` where there is none,
+/// or more than one.
+fn recognized(engine: &Engine, file: &InstitutionFile) -> Result<Option<BankAccount>, Problem> {
+    // A file that cannot be read is refused when it is compared.
+    let found = if file.format == FileFormat::Ofx { ofx::read(&file.bytes).unwrap_or_default() } else { Vec::new() };
+    let mut known = Vec::new();
+    for account in BankAccount::ALL {
+        let stored = KeptNumber::of(engine, account)?;
+        let has = |stored: &KeptNumber| found.iter().any(|of| ofx::is_same_account(&of.number, &stored.acctid));
+        known.extend(stored.filter(has).map(|_| account));
+    }
+    Ok(if let [only] = known[..] { Some(only) } else { None })
+}
+
+/// Refuses a statement whose number is that of another account, unless the caller has named it.
+fn check_number(engine: &Engine, account: BankAccount, number: &str) -> Result<(), Problem> {
+    for other in BankAccount::ALL.into_iter().filter(|other| *other != account) {
+        let stored = KeptNumber::of(engine, other)?;
+        if let Some(stored) = stored.filter(|stored| ofx::is_same_account(&stored.acctid, number)) {
+            return Err(of_other_name(account, other, number).member("expected", stored.acctid));
+        }
+    }
+    Ok(())
 }
 
 /// Which account of a file is meant: the account that the caller named, or the only one, or the one
@@ -657,16 +696,29 @@ fn chosen(found: &[ofx::Account], acctid: Option<&str>, own: Option<&str>) -> Re
 fn of_another_account(account: BankAccount, own: &str, number: &str) -> Problem {
     let name = account.name();
     let message = format!(
-        "O extrato é da conta {number}, e os anteriores de {name} são da conta {own}. Se for de outra conta,          envie com ?account=; se {name} mudou de número, envie com ?acctid={number}"
+        "O extrato é da conta {number}, e os anteriores de {name} são da conta {own}. Se for de outra conta, \
+         envie com ?account=; se {name} mudou de número, envie com ?acctid={number}"
     );
     let detail = format!(
-        "Earlier statements of `{name}` were of {own}. For another account name it (`account=`); if the number of          `{name}` has changed, send the file with `acctid={number}`; if an earlier file was wrong, dismiss its result."
+        "Earlier statements of `{name}` were of {own}. For another account name it (`account=`); if the number of \
+         `{name}` has changed, send the file with `acctid={number}`; if an earlier file was wrong, dismiss its result."
     );
     Problem::new(Code::OtherBankAccount)
         .message(message)
         .detail(detail)
         .member("acctid", number)
         .member("expected", own)
+}
+
+/// The refusal of a statement that is named as one account's and has the number of another.
+fn of_other_name(account: BankAccount, other: BankAccount, number: &str) -> Problem {
+    let [name, other] = [account, other].map(BankAccount::name);
+    let message = format!("O extrato é da conta {number}, que é a de {other}, e foi enviado como de {name}");
+    let detail = format!(
+        "Earlier statements of `{other}` had the number of this one. Leave `account` out; if the number is now that \
+         of `{name}`, send the file with `acctid={number}`."
+    );
+    Problem::new(Code::OtherBankAccount).message(message).detail(detail).member("acctid", number)
 }
 
 fn with_accounts(problem: Problem, accounts: &[FileAccount]) -> Problem {

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
+use std::ops::Range;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -11,27 +12,30 @@ use axum::http::{HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use books::export::PLATFORM;
 use books::opening_books::OpeningBooks;
-use books::reports::{Report, ReportFormat, ReportMaker, ReportRequest, ReportSummary, TaxIds, WrongReport};
+use books::reports::{
+    Report, ReportContext, ReportFormat, ReportMaker, ReportOwner, ReportRequest, ReportSummary, WrongReport,
+};
+use ledger::id::LedgerId;
 use ledger::time::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 use store::cut::Cut;
 use utoipa::ToSchema;
 use wire::cut_text::CutView;
-use wire::timestamp::day;
+use wire::timestamp::{day, day_of};
 
 use crate::books::find;
 use crate::desk::Desk;
-use crate::merchants::tax_id;
 use crate::operator::Operator;
 use web::caller::PathId;
 use web::cut::{self, as_header};
 use web::gzip::Encoding;
 use web::json::Checker;
 use web::problem::{Code, Problem, failed};
-use web::reply::{only, query, single};
+use web::reply::{Page, one_of, only, query, single};
 use web::streamed::{BoxError, ReadPace, streamed, turn};
-use web::views::ledger::ledger_name;
+use web::views::ledger::{ledger_name, merchant_profile, owner};
+use wire::mask;
 
 /// A report as JSON: its rows, their sums, and the part of the journal that it is of.
 #[derive(Debug, Serialize, ToSchema)]
@@ -89,13 +93,16 @@ pub struct ReportColumn {
 /// `Report-Head` name the cut in every format.
 #[utoipa::path(get, path = "/ops/reports/{name}", operation_id = "read_report",
     params(("name" = String, Path, pattern = "^(trial-balance|general-ledger|daily-close|receivables|settlement-calendar|fees|anticipation-income|monthly-totals|late-entries|statement)$", example = "trial-balance", description = "The report's name."),
-        ("ledger" = Option<String>, Query, pattern = "^(all|P-all|P-house|[MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})$", description = "One ledger, or `P-all`; `all` when absent. For trial-balance, general-ledger, receivables and late-entries; statement wants `M-…` or `R-…`."),
+        ("ledger" = Option<String>, Query, pattern = "^(all|P-all|P-house|[MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})$", description = "One ledger, or `P-all`; `all` when absent. Not for daily-close and settlement-calendar; fees, anticipation-income and monthly-totals take `M-…`; statement wants `M-…` or `R-…`."),
         ("account" = Option<String>, Query, pattern = "^[A-Z][A-Za-z0-9:-]{0,199}$", description = "Of general-ledger: an account, with those below it."),
         ("format" = Option<String>, Query, pattern = "^(json|csv|csv-ptbr|xlsx|html)$", description = "`json` when absent."),
         ("from" = Option<String>, Query, format = Date, example = "2026-01-01", description = "The first day; receivables and settlement-calendar, which are of the end of one day, take none."),
         ("to" = Option<String>, Query, format = Date, example = "2099-12-31", description = "The last day; the last of the books when absent."),
         ("at" = Option<String>, Query, description = "The last Records that count, `0=42` with commas between partitions, or `42` where there is one; the last of all when absent.", example = "0=42"),
-        ("tax_ids" = Option<bool>, Query, description = "Of monthly-totals: `true` adds the CPF or CNPJ of each merchant. It needs the right `tax-ids`, which no role includes, and stands in the audit trail.")),
+        ("names" = Option<bool>, Query, description = "`true` adds `name` and `tax_id` (masked) beside each ledger, and, in the formats for people, company and day of issue."),
+        ("page" = Option<u64>, Query, description = "Of `json` and `html`: the page of the rows; all rows when absent. `count`, the header `Report-Rows` and the totals are of all."),
+        ("per_page" = Option<u64>, Query, description = "Rows of a page, at most 1,000."),
+        ("tax_ids" = Option<bool>, Query, description = "`true`: as `names`, with CPF or CNPJ unmasked. It needs the right `tax-ids`, which no role includes, and stands in the audit trail.")),
     responses((status = 200, content((ReportBody = "application/json"), (String = "text/csv"), (String = "text/html"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 400), (status = 403), (status = 404)))]
 pub async fn report(
     State(desk): State<Arc<Desk>>,
@@ -105,15 +112,15 @@ pub async fn report(
 ) -> Result<Response, Problem> {
     let report = Report::named(&name).ok_or_else(|| Problem::new(Code::NotFound))?;
     let pairs = query(&parts)?;
-    only(&pairs, &["ledger", "account", "format", "from", "to", "at", "tax_ids"])?;
+    only(&pairs, &["ledger", "account", "format", "from", "to", "at", "names", "page", "per_page", "tax_ids"])?;
     let (request, format) = asked(&desk, report, &pairs)?;
-    let tax_ids = if with_tax_ids(report, &pairs)? { Some(tax_ids(&desk, &operator, &request).await?) } else { None };
+    let context = ReportContext { rows: rows(&pairs, format)?, ..context(&desk, &operator, &request, &pairs).await? };
     let published = desk.engine.published();
     let cut = cut::requested(&pairs, "at", &published)?.unwrap_or(published);
     let one_at_a_time = turn(&desk.exporting, "Another export or report is under way.").await?;
     // The handler has a thread that may wait. The answer begins when the report is whole, so that
     // a report that cannot be made is a problem, and no broken file.
-    let made = make(&desk, (&request, format, tax_ids), &cut);
+    let made = make(&desk, (&request, format, context), &cut);
     drop(one_at_a_time);
     let (file, made) = made?;
     let encoding = if format.is_compressed() { Encoding::Identity } else { Encoding::of(&parts.headers) };
@@ -132,6 +139,7 @@ pub async fn report(
         (CONTENT_DISPOSITION, HeaderValue::from_str(&disposition).map_err(failed)?),
         (CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy)),
         (HeaderName::from_static("report-cut"), as_header(&made.cut)),
+        (HeaderName::from_static("report-rows"), HeaderValue::from(made.rows)),
         (HeaderName::from_static("report-head"), HeaderValue::from_str(&made.head).map_err(failed)?),
     ];
     Ok((headers, encoding.headers(), body).into_response())
@@ -181,21 +189,69 @@ pub(super) fn asked(
     Ok((request, format))
 }
 
-/// Whether tax ids are asked for, of the report that can have them.
-fn with_tax_ids(report: Report, pairs: &[(String, String)]) -> Result<bool, Problem> {
+/// The rows of the page that is asked for, from 0; all where none is.
+fn rows(pairs: &[(String, String)], format: ReportFormat) -> Result<Option<Range<u64>>, Problem> {
+    if single(pairs, "page")?.is_none() && single(pairs, "per_page")?.is_none() {
+        return Ok(None);
+    }
+    let page = Page::read(pairs, ROWS_A_PAGE)?;
     let mut check = Checker::new();
-    let wanted = match single(pairs, "tax_ids")? {
-        None | Some("false") => Some(false),
-        Some("true") if report == Report::MonthlyTotals => Some(true),
-        Some("true") => check.refuse("tax_ids", "not_taken", format!("{} não tem documentos", report.name())),
-        Some(_) => check.refuse("tax_ids", "unknown", "tax_ids deve ser true ou false"),
+    let rows = match format {
+        ReportFormat::Json | ReportFormat::Html => Some(page.skip()..page.skip().saturating_add(page.per_page)),
+        _ => check.refuse("page", "not_taken", "page é dos formatos json e html"),
     };
-    check.finish_with(wanted)
+    check.finish_with(rows).map(Some)
 }
 
-/// The tax ids of merchants, for an operator who has the right. That they are read is in the audit
-/// trail before anybody reads one.
-async fn tax_ids(desk: &Arc<Desk>, operator: &Operator, request: &ReportRequest) -> Result<TaxIds, Problem> {
+/// Rows of a page of a report, where the request does not say how many.
+const ROWS_A_PAGE: u64 = 100;
+
+/// What a report has beside Records, where names or tax ids are asked for. That tax ids are read is
+/// in the audit trail before anybody reads one.
+async fn context(
+    desk: &Arc<Desk>,
+    operator: &Operator,
+    request: &ReportRequest,
+    pairs: &[(String, String)],
+) -> Result<ReportContext, Problem> {
+    let is_whole = one_of(pairs, "tax_ids", &["true", "false"])? == Some("true");
+    let with_names = one_of(pairs, "names", &["true", "false"])? == Some("true");
+    if is_whole {
+        note_tax_ids(desk, operator, request).await?;
+    }
+    if !is_whole && !with_names {
+        return Ok(ReportContext::default());
+    }
+    let of = Arc::clone(desk);
+    Ok(ReportContext {
+        owners: Some(Box::new(move |ledger| owner_of(&of, ledger, is_whole))),
+        company: desk.company.clone(),
+        issued_on: Some(day_of(desk.engine.now().0)),
+        rows: None,
+    })
+}
+
+/// The owner of a ledger; the merchant of a part of the platform's books is named without tax id.
+fn owner_of(desk: &Desk, ledger: &str, is_whole: bool) -> ReportOwner {
+    let ledger = match ledger {
+        PLATFORM => LedgerId::System,
+        known => find(desk, known).unwrap_or(LedgerId::System),
+    };
+    let (name, tax_id) = owner(&desk.engine, ledger);
+    match ledger {
+        LedgerId::Platform(group) => {
+            ReportOwner { name: format!("Plataforma · {}", merchant_profile(&desk.engine, group).name), tax_id }
+        }
+        LedgerId::System => ReportOwner { name: "Plataforma".to_owned(), tax_id },
+        LedgerId::Merchant(_) | LedgerId::Recipient(..) if is_whole || tax_id.is_empty() => {
+            ReportOwner { name, tax_id }
+        }
+        LedgerId::Merchant(_) | LedgerId::Recipient(..) => ReportOwner { name, tax_id: mask::document(&tax_id) },
+    }
+}
+
+/// Refuses who has no right to tax ids, and notes that they are read.
+async fn note_tax_ids(desk: &Arc<Desk>, operator: &Operator, request: &ReportRequest) -> Result<(), Problem> {
     if !desk.ops_tokens.read().reads_tax_ids(&operator.name) {
         let detail = format!("This needs the right tax-ids, which {} does not have.", operator.name);
         return Err(Problem::new(Code::RoleNotAllowed).detail(detail));
@@ -204,8 +260,7 @@ async fn tax_ids(desk: &Arc<Desk>, operator: &Operator, request: &ReportRequest)
     let what = format!("{} {} {}", request.report.name(), days[0], days[1]);
     let permit = desk.engine.permit(what.len())?;
     desk.engine.note_tax_ids_read(what, operator.context(permit)).await?;
-    let desk = Arc::clone(desk);
-    Ok(Box::new(move |group| tax_id(&desk, group)))
+    Ok(())
 }
 
 /// Characters of an account's name at most.
@@ -218,6 +273,7 @@ fn refusal(wrong: WrongReport) -> (&'static str, &'static str, String) {
             ("ledger", "not_taken", format!("{} é sempre de todos os razões", report.name()))
         }
         WrongReport::OneLedger(report) => ("ledger", "one_ledger", format!("{} quer M-… ou R-…", report.name())),
+        WrongReport::OneMerchant(report) => ("ledger", "one_merchant", format!("{} quer M-…, ou nada", report.name())),
         WrongReport::NoFrom(report) => ("from", "not_taken", format!("{} é do fim de um dia: use to", report.name())),
         WrongReport::NoAccount(report) => ("account", "not_taken", format!("{} não escolhe contas", report.name())),
     }
@@ -226,7 +282,7 @@ fn refusal(wrong: WrongReport) -> (&'static str, &'static str, String) {
 /// Makes a report in a temporary file of the system.
 fn make(
     desk: &Arc<Desk>,
-    of: (&ReportRequest, ReportFormat, Option<TaxIds>),
+    of: (&ReportRequest, ReportFormat, ReportContext),
     cut: &Cut,
 ) -> Result<(File, ReportSummary), Problem> {
     let mut file = tempfile::tempfile().map_err(|error| unmade(&error))?;
@@ -238,12 +294,12 @@ fn make(
 
 pub(super) fn write(
     desk: &Arc<Desk>,
-    (request, format, tax_ids): (&ReportRequest, ReportFormat, Option<TaxIds>),
+    (request, format, context): (&ReportRequest, ReportFormat, ReportContext),
     cut: &Cut,
     file: &mut dyn Write,
 ) -> Result<ReportSummary, BoxError> {
     let mut out = BufWriter::new(file);
-    let mut maker = ReportMaker::with_tax_ids(request.clone(), format, tax_ids, &mut out)?;
+    let mut maker = ReportMaker::with_context(request.clone(), format, context, &mut out)?;
     let mut from = Cut::default();
     if let Some(before) = request.begins_before() {
         let as_of = match request.begins_with_receivables() {

@@ -5,6 +5,7 @@
 //! bodies and a part for operators, so that no client starves the others. A body that arrives too
 //! slowly is given up.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::LazyLock;
@@ -263,6 +264,101 @@ impl<State: Sync> FromRequest<State> for FormBody {
         }
         Ok(Self(form_urlencoded::parse(&bytes).into_owned().collect()))
     }
+}
+
+/// A form with fields and one file, as browsers send it (`multipart/form-data`, RFC 7578), of at
+/// most 16 MiB; a plain form is one without a file.
+#[derive(Debug)]
+pub struct FileForm {
+    /// The fields, in order.
+    pub fields: FormBody,
+    /// The chosen file; empty where none was chosen.
+    pub file: InstitutionFile,
+}
+
+const FILE_FORM_TYPE: &str = "multipart/form-data";
+
+impl<State: Sync> FromRequest<State> for FileForm {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &State) -> Result<Self, Problem> {
+        let wrong =
+            || Problem::new(Code::UnsupportedMediaType).detail(format!("Content-Type must be {FILE_FORM_TYPE}."));
+        let boundary = boundary(request.headers()).map(str::to_owned);
+        let is_without = media_type(request.headers()).is_some_and(|found| found.eq_ignore_ascii_case(FORM_TYPE));
+        let mut share = Share::of(&ROOM, Sender::of(&request));
+        let coding = plain_coding(request.headers());
+        let bytes = arrived(request.into_body(), FILE_BYTES_MAX + FORM_BYTES_MAX, ARRIVAL, &mut share, None).await?;
+        coding?;
+        let parts = match boundary {
+            Some(boundary) => form_parts(&bytes, &boundary).ok_or_else(wrong)?,
+            None if is_without => form_urlencoded::parse(&bytes).map(FormPart::field).collect(),
+            None => return Err(wrong()),
+        };
+        let (files, fields): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.is_file);
+        let (declared, bytes) = files.into_iter().next().map(|file| (file.declared, file.bytes)).unwrap_or_default();
+        let bytes = SensitiveBytes(bytes);
+        let format = FileFormat::of(declared.as_deref(), &bytes).unwrap_or_else(|| FileFormat::of_content(&bytes));
+        let text = |part: FormPart| (part.name, String::from_utf8_lossy(&part.bytes).into_owned());
+        let turn = if bytes.len() > LARGE_BYTES { Some(turn().await?) } else { None };
+        let file = InstitutionFile { format, bytes, _share: share, _turn: turn };
+        Ok(Self { fields: FormBody(fields.into_iter().map(text).collect()), file })
+    }
+}
+
+/// The boundary between the parts of a form with a file.
+fn boundary(headers: &HeaderMap) -> Option<&str> {
+    let declared = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    let (kind, parameters) = declared.split_once(';')?;
+    let boundary = parameters.split(';').find_map(|parameter| parameter.trim().strip_prefix("boundary="))?;
+    Some(boundary.trim_matches('"')).filter(|_| kind.trim().eq_ignore_ascii_case(FILE_FORM_TYPE))
+}
+
+/// One part of a form with a file.
+struct FormPart {
+    name: String,
+    is_file: bool,
+    /// Its media type, where the browser says one.
+    declared: Option<String>,
+    bytes: Bytes,
+}
+
+impl FormPart {
+    fn field((name, value): (Cow<'_, str>, Cow<'_, str>)) -> Self {
+        let bytes = Bytes::from(value.into_owned());
+        Self { name: name.into_owned(), is_file: false, declared: None, bytes }
+    }
+
+    /// Reads the heads of a part. Browsers write a quote in a file's name as `%22`.
+    fn of(heads: &str, bytes: Bytes) -> Option<Self> {
+        let head = |wanted: &str| {
+            let mut heads = heads.split("\r\n").filter_map(|head| head.split_once(':'));
+            heads.find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.trim())
+        };
+        let disposition = head("content-disposition")?;
+        let mut parameters = disposition.split(';').filter_map(|parameter| parameter.trim().split_once('='));
+        let name = parameters.clone().find(|(name, _)| *name == "name")?.1.trim_matches('"').to_owned();
+        let is_file = parameters.any(|(name, _)| name == "filename");
+        Some(Self { name, is_file, declared: head("content-type").map(str::to_owned), bytes })
+    }
+}
+
+/// The parts of a form with a file; `None` where it is not whole.
+fn form_parts(body: &Bytes, boundary: &str) -> Option<Vec<FormPart>> {
+    let find = |bytes: &[u8], wanted: &[u8]| bytes.windows(wanted.len()).position(|window| window == wanted);
+    let delimiter = format!("\r\n--{boundary}");
+    // The first one begins the body.
+    let mut rest = body.starts_with(&delimiter.as_bytes()[2..]).then(|| body.slice(delimiter.len() - 2..))?;
+    let mut parts = Vec::new();
+    while !rest.starts_with(b"--") {
+        let heads_end = find(&rest, b"\r\n\r\n")?;
+        let end = heads_end + find(&rest[heads_end..], delimiter.as_bytes())?;
+        let heads = std::str::from_utf8(&rest[..heads_end]).ok()?;
+        let begin = (heads_end + 4).min(end);
+        parts.push(FormPart::of(heads, rest.slice(begin..end))?);
+        rest = rest.slice(end + delimiter.len()..);
+    }
+    Some(parts)
 }
 
 /// Takes in a body. Its frames are copied into one buffer, however small they are, unless there is
@@ -555,6 +651,36 @@ mod tests {
         for (content_type, body, expected) in cases {
             let expected = expected.map(Bytes::from);
             assert_eq!(taken(content_type, body).await, expected, "{content_type:?} {body}");
+        }
+    }
+
+    #[test]
+    fn a_form_with_a_file_has_its_parts() {
+        let body = "--x\r\nContent-Disposition: form-data; name=\"account\"\r\n\r\npix\r\n--x\r\n\
+            content-disposition: form-data; name=\"file\"; filename=\"a;b.ofx\"\r\nContent-Type: application/x-ofx\r\n\r\n\
+            OFX\r\n--y\r\n\r\n\r\n--x--\r\n";
+        let read = |body: &str| {
+            let parts = form_parts(&Bytes::copy_from_slice(body.as_bytes()), "x")?;
+            let part = |part: FormPart| {
+                (part.name, part.is_file, part.declared, String::from_utf8_lossy(&part.bytes).into_owned())
+            };
+            Some(parts.into_iter().map(part).collect::<Vec<_>>())
+        };
+        let field = ("account".to_owned(), false, None, "pix".to_owned());
+        let file = ("file".to_owned(), true, Some("application/x-ofx".to_owned()), "OFX\r\n--y\r\n\r\n".to_owned());
+        assert_eq!(read(body), Some(vec![field, file]));
+        for end in ["\r\n--x--\r\n".len(), 20, 60, 120] {
+            assert_eq!(read(&body[..body.len() - end]), None, "{end} bytes fewer");
+        }
+        let headers =
+            |declared: &'static str| HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(declared))]);
+        for (declared, expected) in [
+            ("multipart/form-data; boundary=----W", Some("----W")),
+            ("Multipart/Form-Data; charset=utf-8; boundary=\"a b\"", Some("a b")),
+            ("multipart/form-data", None),
+            ("text/plain; boundary=x", None),
+        ] {
+            assert_eq!(boundary(&headers(declared)), expected, "{declared}");
         }
     }
 

@@ -446,6 +446,11 @@ impl Problem {
         self.0.code
     }
 
+    /// The value of a further member of the body; `None` if it is no text.
+    pub fn member_text(&self, name: &str) -> Option<&str> {
+        self.0.members.iter().find(|(member, _)| *member == name).and_then(|(_, value)| value.as_str())
+    }
+
     /// What is wrong with this request, in English.
     pub fn explanation(&self) -> &str {
         &self.0.detail

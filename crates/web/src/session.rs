@@ -76,6 +76,10 @@ pub enum FormOutcome {
     AllSentAgain,
     /// The sandbox clock was moved.
     ClockMoved,
+    /// A file of an institution was compared.
+    FileCompared,
+    /// The result of a file was dismissed.
+    ResultDismissed,
     /// The PIX charge of this txid was paid.
     PixPaid(String),
 }

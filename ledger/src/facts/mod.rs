@@ -222,7 +222,7 @@ impl Event {
     /// The fact in words for operators: in Portuguese, then in English.
     pub fn in_words(&self) -> [&'static str; 2] {
         match self {
-            Self::ChargeOpened { .. } => ["Aberta, partes e taxas fixadas", "Opened, parts and fees fixed"],
+            Self::ChargeOpened { .. } => ["Aberta, repasses e taxas fixados", "Opened, parts and fees fixed"],
             Self::CardCaptured { .. } => ["Capturada", "Captured"],
             Self::CardRefused { .. } => ["Recusada pelo adquirente", "Refused by the acquirer"],
             Self::CardAuthorized { .. } => ["Autorizada, falta capturar", "Authorized, not captured yet"],
@@ -243,15 +243,15 @@ impl Event {
             Self::PayerNotRepaid { .. } => {
                 ["Valor não voltou a quem pagou: recusado", "Money did not go back to the payer: refused"]
             }
-            Self::RefundRequested { .. } => ["Devolução pedida", "Refund asked for"],
-            Self::RefundApproved { .. } => ["Devolução aprovada", "Refund approved"],
-            Self::RefundRejected { .. } => ["Devolução recusada", "Refund rejected"],
-            Self::RefundFailed { .. } => ["Devolução não realizada, valor de volta", "Refund failed, money is back"],
-            Self::RepaymentReversed { .. } => ["Devolução desfeita no adquirente", "Refund undone at the acquirer"],
+            Self::RefundRequested { .. } => ["Reembolso pedido", "Refund asked for"],
+            Self::RefundApproved { .. } => ["Reembolso aprovado", "Refund approved"],
+            Self::RefundRejected { .. } => ["Reembolso recusado", "Refund rejected"],
+            Self::RefundFailed { .. } => ["Reembolso não realizado, valor de volta", "Refund failed, money is back"],
+            Self::RepaymentReversed { .. } => ["Reembolso desfeito no adquirente", "Refund undone at the acquirer"],
             Self::PayerRepaid { .. } => ["Pagador recebeu de volta", "Payer was repaid"],
-            Self::DisputeOpened { .. } => ["Disputa aberta, valor retido", "Dispute opened, money held"],
-            Self::DisputeAccepted { .. } => ["Disputa aceita", "Dispute accepted"],
-            Self::DisputeReleased { .. } => ["Disputa liberada", "Dispute released"],
+            Self::DisputeOpened { .. } => ["Contestação aberta, valor retido", "Dispute opened, money held"],
+            Self::DisputeAccepted { .. } => ["Contestação aceita", "Dispute accepted"],
+            Self::DisputeReleased { .. } => ["Contestação liberada", "Dispute released"],
             Self::AcceptanceConfirmed { .. } => {
                 ["Aceite confirmado pelo adquirente", "Acceptance confirmed by the acquirer"]
             }
@@ -278,7 +278,7 @@ impl Event {
             Self::ClawbackWrittenOff { .. } => {
                 ["Dívida de recebedor baixada como perda", "Debt of a recipient written off"]
             }
-            Self::SplitsAnticipated { .. } => ["Splits antecipados", "Splits anticipated"],
+            Self::SplitsAnticipated { .. } => ["Repasses antecipados", "Splits anticipated"],
             Self::Matured { .. } => ["Dinheiro venceu e ficou disponível", "Money fell due and is available"],
             Self::DeficitRecovered { .. } => ["Déficit recuperado", "Deficit recovered"],
             Self::ClawbackRecovered { .. } => ["Dívida de recebedor paga", "Debt of a recipient paid"],

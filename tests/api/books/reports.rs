@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use wire::timestamp::day;
 
 use super::tools::is_required;
+use super::typed::HEAD_ROW;
 use super::{LedgerBalances, balances_by_ledger, cut_before_stop, month, parsed_csv, rows_of, without_ids};
 use crate::world::{
     DAY, Merchant, OPS_TOKEN, SECOND_OPS_TOKEN, World, bearer, cnpj, cut_in, items, journal_in, pix, place_in, text,
@@ -68,11 +69,18 @@ async fn every_report_sums_to_the_books() {
 
     let ledger = get(&world, Report::GeneralLedger, "").await;
     let mut last: BTreeMap<(String, String), i128> = BTreeMap::new();
+    let account = |row: &Value| (text(&row["ledger"]), text(&row["account"]));
     for row in rows(&ledger) {
-        let balance = last.entry((text(&row["ledger"]), text(&row["account"]))).or_default();
+        let balance = last.entry(account(row)).or_default();
         *balance += amount(&row["debit"]) - amount(&row["credit"]);
         assert_eq!(*balance, amount(&row["balance"]), "{row}");
-        assert!(!text(&row["counter_accounts"]).is_empty(), "{row}");
+        assert_eq!(row["counter_accounts"].is_null(), row["sequence"].is_null(), "{row}");
+    }
+    assert!(rows(&ledger).is_sorted_by_key(account), "account by account");
+    for of in rows(&ledger).chunk_by(|one, other| account(one) == account(other)) {
+        let days: Vec<_> = of.iter().map(|row| text(&row["date"])).collect();
+        assert!(days.is_sorted(), "{days:?}");
+        assert_eq!(json!([of[0]["event"], of[of.len() - 1]["event"]]), json!(["opening", "closing"]));
     }
     let found: Vec<_> =
         last.into_iter().filter(|(_, net)| *net != 0).map(|((one, two), net)| (one, two, net)).collect();
@@ -224,7 +232,7 @@ async fn days_follow_each_other() {
             Report::TrialBalance => &["debits", "credits"][..],
             Report::GeneralLedger | Report::LateEntries => &["debit", "credit"],
             Report::DailyClose => &["in", "out", "explained", "unexplained"],
-            Report::Fees => &["base", "count", "charged", "returned", "net"],
+            Report::Fees => &["volume", "charged", "returned", "net"],
             Report::AnticipationIncome => &["earned"],
             Report::MonthlyTotals => &["count", "gross", "splits", "refunded", "disputed", "net"],
             Report::Statement => &["pending", "available", "reserved"],
@@ -295,6 +303,9 @@ async fn every_format_has_the_same_rows() {
     }
 }
 
+/// Columns whose values people read in Portuguese words.
+const IN_WORDS: [&str; 7] = ["ids", "event", "component", "method", "object", "bucket", "counter_accounts"];
+
 fn same_rows(format: ReportFormat, bytes: &[u8], json: &Value) {
     let as_cell = |value: &Value| match value {
         Value::Null => String::new(),
@@ -319,10 +330,12 @@ fn same_rows(format: ReportFormat, bytes: &[u8], json: &Value) {
         }
         ReportFormat::Xlsx => {
             let mut book: Xlsx<_> = open_workbook_from_rs(Cursor::new(bytes)).unwrap();
-            let sheet = book.worksheet_range("Rows 1").unwrap();
-            for (line, row) in sheet.rows().skip(1).zip(rows(json)) {
+            let sheet = book.worksheet_range_at(0).unwrap().unwrap();
+            for (line, row) in sheet.rows().skip(HEAD_ROW + 1).zip(rows(json)) {
                 for (column, cell) in json["columns"].as_array().unwrap().iter().zip(line) {
-                    let value = &row[text(&column["name"])];
+                    let name = text(&column["name"]);
+                    let value = &row[&name];
+                    let is_word = IN_WORDS.contains(&name.as_str()) && !cell.to_string().contains('_');
                     let is_same = match (cell, column["kind"].as_str().unwrap()) {
                         (Data::Empty, _) => value.is_null() || *value == "",
                         (Data::Float(reais), "centavos") => amount(value) == (reais * 100.0).round() as i128,
@@ -331,14 +344,15 @@ fn same_rows(format: ReportFormat, bytes: &[u8], json: &Value) {
                             let zero = NaiveDate::from_ymd_opt(1899, 12, 30).unwrap();
                             *value == (zero + chrono::Days::new(at.as_f64() as u64)).to_string()
                         }
-                        (Data::String(text), "text" | "percent") => value == text,
+                        (Data::Float(share), "percent") => text(value).parse() == Ok((share * 1e6).round() / 1e4),
+                        (Data::String(shown), "text") => is_word || value == shown,
                         _ => false,
                     };
                     assert!(is_same, "{column} {cell:?} {value}");
                 }
             }
-            let cut = book.worksheet_range("Cut").unwrap();
-            assert!(cut.get_value((1, 0)).unwrap().to_string().contains(&text(&json["head"])));
+            let cut = book.worksheet_range("Corte").unwrap();
+            assert!(cut.get_value((0, 0)).unwrap().to_string().contains(&text(&json["head"])));
         }
         ReportFormat::Html => {
             let page = std::str::from_utf8(bytes).unwrap();
@@ -349,6 +363,44 @@ fn same_rows(format: ReportFormat, bytes: &[u8], json: &Value) {
         }
         ReportFormat::Json | ReportFormat::Table => {}
     }
+}
+
+/// Each report as a workbook, by the programs of accountants: `accountant.py` reads it with
+/// openpyxl and pandas, and as LibreOffice converts it, and compares it with the JSON of the same
+/// report.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn programs_of_accountants_read_each_report() {
+    let Some(program) = python() else { return };
+    let world = World::sandbox().await;
+    let merchant = month::play_open(&world).await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut books = Vec::new();
+    for report in Report::ALL {
+        let of = ledger_of(report, &merchant);
+        let json = get(&world, report, of.trim_start_matches('&')).await;
+        std::fs::write(folder.path().join(format!("{}.json", report.name())), json.to_string()).unwrap();
+        let (_, book) = bytes(&world, &format!("/ops/reports/{}?format=xlsx{of}", report.name())).await;
+        books.push(folder.path().join(format!("{}.xlsx", report.name())));
+        std::fs::write(&books[books.len() - 1], book).unwrap();
+    }
+    let profile = format!("-env:UserInstallation=file://{}/office", folder.path().display());
+    let mut office = Command::new("soffice");
+    // Without the number of UTF-8, LibreOffice writes the character set of the system.
+    let csv = "csv:Text - txt - csv (StarCalc):44,34,76";
+    office.args([&profile, "--headless", "--convert-to", csv, "--outdir"]).arg(folder.path()).args(&books);
+    match office.output() {
+        Ok(output) => assert!(output.status.success(), "{output:?}"),
+        Err(error) => {
+            println!("not checked, because it is not installed: LibreOffice ({error})");
+            assert!(!is_required(), "CENTAVO_CONFORMANCE=required, and there is no soffice of LibreOffice");
+        }
+    }
+    assert_eq!(differences(&program, "accountant.py", folder.path()), [""; 0]);
+    let fees = folder.path().join("fees.json");
+    let wrong = std::fs::read_to_string(&fees).unwrap().replacen("\"charged\":", "\"charged\":1", 1);
+    std::fs::write(fees, wrong).unwrap();
+    let found = differences(&program, "accountant.py", folder.path());
+    assert!(!found.is_empty() && found.iter().all(|line| line.starts_with("fees")), "{found:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -366,7 +418,10 @@ async fn a_report_that_cannot_be_made_is_refused() {
         "general-ledger?account=a%20b",
         "receivables?from=2026-07-01",
         "settlement-calendar?from=2026-07-01",
-        &format!("fees?ledger={ledger}"),
+        &format!("daily-close?ledger={ledger}"),
+        "fees?ledger=P-all",
+        "fees?names=yes",
+        "fees?format=csv&page=1",
         "statement",
         "statement?ledger=P-all",
         "trial-balance?at=0",
@@ -394,7 +449,7 @@ async fn tax_ids_are_read_by_right_and_never_unnoticed() {
     let path = "/ops/reports/monthly-totals?from=2026-01-01";
     let before = world.ops_get("/ops/audit").await.expect(200)["total"].clone();
     world.ops_get(&format!("{path}&tax_ids=true")).await.refused(403, "role_not_allowed");
-    for query in ["fees?tax_ids=true", "monthly-totals?tax_ids=yes"] {
+    for query in ["fees?tax_ids=1", "monthly-totals?tax_ids=yes"] {
         world.ops_get(&format!("/ops/reports/{query}")).await.refused(400, "validation_failed");
     }
     let without = world.ops_get(path).await.expect(200);
@@ -411,6 +466,48 @@ async fn tax_ids_are_read_by_right_and_never_unnoticed() {
     assert_eq!(json!(["operator", "action", "kind", "id", "merchant_id", "notes"].map(|name| row[name].clone())), read);
     let of = place_in(row);
     assert_eq!(cut_in(&with).of(of.partition), of.sequence, "the report counts its own Record");
+}
+
+/// Names and masked documents stand beside ledgers where they are asked for; a page has some of the
+/// rows, and the totals of all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_report_for_people_names_owners_and_company() {
+    let company = "Exemplo Pagamentos Ltda · CNPJ 11.222.333/0001-81";
+    let world = World::with_settings(|settings| settings.company = Some(company.to_owned())).await;
+    let merchant = month::play(&world).await;
+    let of = world.ops_get(&format!("/ops/merchants/{}", merchant.id)).await.expect(200);
+    for report in Report::ALL {
+        let json = get(&world, report, &format!("names=true{}", ledger_of(report, &merchant))).await;
+        let columns: Vec<_> = json["columns"].as_array().unwrap().iter().map(|column| text(&column["name"])).collect();
+        let ledger = columns.iter().position(|name| ["ledger", "holder", "merchant"].contains(&name.as_str()));
+        let Some(ledger) = ledger else {
+            assert!(!columns.contains(&"name".to_owned()), "{report:?}");
+            continue;
+        };
+        assert_eq!(columns[ledger + 1..][..2], ["name", "tax_id"], "{report:?}");
+        let is_own = |row: &&Value| text(&row[&columns[ledger]]) == merchant.ledger();
+        for own in rows(&json).iter().filter(is_own) {
+            assert_eq!((&own["name"], &own["tax_id"]), (&of["name"], &of["document"]), "{report:?}");
+        }
+        let is_open = matches!(report, Report::Receivables | Report::LateEntries | Report::AnticipationIncome);
+        assert!(is_open || rows(&json).iter().any(|row| is_own(&row)), "{report:?}");
+        assert!(rows(&json).iter().all(|row| !text(&row["name"]).is_empty()), "{report:?}");
+    }
+    let whole = get(&world, Report::TrialBalance, "names=true").await;
+    let part = get(&world, Report::TrialBalance, "names=true&page=2&per_page=3").await;
+    assert_eq!(part["rows"].as_array().unwrap()[..], rows(&whole)[3..6]);
+    assert_eq!((&part["count"], &part["totals"]), (&whole["count"], &whole["totals"]));
+    let path = "/ops/reports/trial-balance?format=html&names=true&page=2&per_page=3";
+    let (headers, page) = bytes(&world, path).await;
+    let page = String::from_utf8(page).unwrap();
+    assert_eq!(headers["report-rows"].to_str().unwrap(), whole["count"].to_string());
+    assert_eq!(page.matches("<tr>").count(), 5, "heads, three rows, totals");
+    assert!(page.contains(company) && page.contains("Emitido em "), "{page}");
+    // One merchant alone has its own fees.
+    let fees = get(&world, Report::Fees, "").await;
+    let own = get(&world, Report::Fees, &format!("ledger={}", merchant.ledger())).await;
+    let is_own = |row: &&Value| text(&row["merchant"]) == merchant.ledger();
+    assert_eq!(rows(&own).iter().collect::<Vec<_>>(), rows(&fees).iter().filter(is_own).collect::<Vec<_>>());
 }
 
 /// Where Python is.

@@ -27,24 +27,24 @@ def by_pandas(frame, ledger, account, debit, credit):
 
 def by_openpyxl():
     sums = {}
-    for sheet in openpyxl.load_workbook(f"{files}.xlsx", read_only=True):
-        rows = sheet.iter_rows(values_only=True)
-        head = next(rows)
-        for row in (dict(zip(head, values)) for values in rows):
-            assert isinstance(row["date"], datetime.datetime) and isinstance(row["booked_at"], datetime.datetime), row
-            assert row["booked_at"].date() == row["date"].date(), row
-            name = (row["ledger"], row["account"])
-            sums[name] = sums.get(name, 0) + round((row["debit"] - row["credit"]) * 100)
+    for sheet in openpyxl.load_workbook(f"{files}.xlsx", read_only=True).worksheets[:-1]:
+        rows = list(sheet.iter_rows(min_row=4, values_only=True))
+        assert rows[-1][0] == "Total" and rows[-1][11].startswith("=SUBTOTAL("), rows[-1]
+        for row in (dict(zip(rows[0], values)) for values in rows[1:-1]):
+            assert isinstance(row["Data"], datetime.datetime) and isinstance(row["Registrado em"], datetime.datetime), row
+            assert row["Registrado em"].date() == row["Data"].date(), row
+            name = (row["Razão"], row["Conta"])
+            sums[name] = sums.get(name, 0) + round((row["Débito"] - row["Crédito"]) * 100)
     return [[*name, net] for name, net in sums.items()]
 
 
 def is_wide_enough():
     """Whether every column shows its head, its days and times, and amounts of eleven digits."""
-    sheet = openpyxl.load_workbook(f"{files}.xlsx")["Rows 1"]
-    wanted = {"debit": 18, "credit": 18, "booked_at": 23, "effective_at": 23, "date": 11, "due_date": 11}
+    sheet = openpyxl.load_workbook(f"{files}.xlsx")["Partidas"]
+    wanted = {"Débito": 18, "Crédito": 18, "Registrado em": 23, "Efetivo em": 23, "Data": 11, "Vencimento": 11}
     spans = sheet.column_dimensions.values()
     widths = {number: span.width for span in spans for number in range(span.min, span.max + 1)}
-    for cell in sheet[1]:
+    for cell in sheet[4]:
         width = widths[cell.column]
         assert width >= max(len(cell.value), wanted.get(cell.value, 0)), (cell.value, width)
 
@@ -57,10 +57,12 @@ types = dict(duckdb.sql(f"SELECT column_name, column_type FROM (DESCRIBE SELECT 
 assert types["date"] == "DATE" and types["booked_at"].startswith("TIMESTAMP"), types
 ptbr = pandas.read_csv(f"{files}.ptbr.csv", sep=";", decimal=",", encoding="utf-8-sig")
 assert pandas.to_datetime(ptbr["Data"], format="%d/%m/%Y").notna().all()
+sheet = pandas.read_excel(f"{files}.xlsx", header=3, skipfooter=1)
 print(json.dumps({
     "DuckDB, JSON lines": by_duckdb(f"'{files}.jsonl'"),
     "DuckDB, CSV": by_duckdb(f"'{files}.csv'"),
     "DuckDB, Parquet": by_duckdb(parquet),
     "pandas, CSV for Brazil": by_pandas(ptbr, "Razão", "Conta", "Débito", "Crédito"),
     "openpyxl, workbook": by_openpyxl(),
+    "pandas, workbook": by_pandas(sheet, "Razão", "Conta", "Débito", "Crédito"),
 }))

@@ -57,11 +57,21 @@ fn parquet_rows(bytes: Vec<u8>) -> Vec<Value> {
     reader.get_row_iter(None).unwrap().map(|found| row(found.unwrap())).collect()
 }
 
+/// Row of the heads in a workbook, from 0: the title and the period stand above.
+pub(super) const HEAD_ROW: usize = 3;
+
 fn xlsx_rows(bytes: Vec<u8>) -> Vec<Value> {
     let mut book: Xlsx<_> = open_workbook_from_rs(Cursor::new(bytes)).unwrap();
     let sheet = book.worksheet_range_at(0).unwrap().unwrap();
-    let mut lines = sheet.rows();
-    let head: Vec<_> = lines.next().unwrap().iter().map(ToString::to_string).collect();
+    let mut lines: Vec<_> = sheet.rows().skip(HEAD_ROW).collect();
+    let [names, heads] = [Format::Csv, Format::CsvPtbr].map(|format| {
+        let head = String::from_utf8(made_in_one(&whole(format), &[])).unwrap();
+        let cells = head.trim_start_matches('\u{feff}').trim_end().split([',', ';']);
+        cells.map(str::to_owned).collect::<Vec<_>>()
+    });
+    assert_eq!(lines.remove(0).iter().map(ToString::to_string).collect::<Vec<_>>(), heads);
+    let total = lines.pop().unwrap();
+    assert_eq!(total[0], Data::String("Total".to_owned()));
     let cell = |name: &str, data: &Data| match data {
         Data::Empty => Value::Null,
         Data::String(text) => json!(text),
@@ -76,8 +86,14 @@ fn xlsx_rows(bytes: Vec<u8>) -> Vec<Value> {
         }
         other => panic!("{name} is {other:?}"),
     };
-    let row = |line: &[Data]| head.iter().zip(line).map(|(name, data)| (name.clone(), cell(name, data))).collect();
-    lines.map(|line| Value::Object(row(line))).collect()
+    let row = |line: &[Data]| names.iter().zip(line).map(|(name, data)| (name.clone(), cell(name, data))).collect();
+    let rows: Vec<_> = lines.into_iter().map(row).map(Value::Object).collect();
+    for side in ["debit", "credit"] {
+        let sum: i64 = rows.iter().map(|row: &Value| row[side].as_i64().unwrap()).sum();
+        let place = names.iter().position(|name| name == side).unwrap();
+        assert_eq!(cell(side, &total[place]), json!(sum), "{side}");
+    }
+    rows
 }
 
 #[test]
@@ -156,7 +172,7 @@ async fn python_reads_the_same_books_from_every_file_of_rows() {
         let output = Command::new(&program).arg(script).arg(out.join(name.trim_end_matches(".csv"))).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let read: BTreeMap<String, Vec<Value>> = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(read.len(), 5, "{:?}", read.keys());
+        assert_eq!(read.len(), 6, "{:?}", read.keys());
         for (reader, sums) in read {
             let mut found: BTreeMap<String, BTreeMap<String, i128>> = BTreeMap::new();
             for sum in sums.iter().filter(|sum| sum[2] != 0) {

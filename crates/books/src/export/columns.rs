@@ -59,7 +59,7 @@ pub(super) const COLUMNS: [RowColumn; WIDTH] = [
     column("booked_at", "Registrado em", RowKind::Instant),
     column("effective_at", "Efetivo em", RowKind::Instant),
     column("date", "Data", RowKind::Day),
-    column("effective_date", "Data efetiva", RowKind::Day),
+    column("effective_date", "Data de competência", RowKind::Day),
     optional("late", "Em atraso", RowKind::Text),
     optional("due_date", "Vencimento", RowKind::Day),
     column("ledger", "Razão", RowKind::Text),
@@ -78,7 +78,7 @@ pub(super) const COLUMNS: [RowColumn; WIDTH] = [
     optional(Source::OBJECTS[2], "Reembolso", RowKind::Text),
     optional(Source::OBJECTS[3], "Saque", RowKind::Text),
     optional(Source::OBJECTS[4], "Transferência Pix", RowKind::Text),
-    optional(Source::OBJECTS[5], "Disputa", RowKind::Text),
+    optional(Source::OBJECTS[5], "Contestação", RowKind::Text),
     optional(Source::OBJECTS[6], "Antecipação", RowKind::Text),
     optional(Source::OBJECTS[7], "Transferência", RowKind::Text),
     optional(Source::OBJECTS[8], "Lote", RowKind::Text),
@@ -119,29 +119,11 @@ impl RowKind {
             Self::Instant => "TIMESTAMPTZ",
         }
     }
-
-    /// Width of a column in a workbook that shows every value, in characters.
-    fn width(self) -> usize {
-        match self {
-            Self::Number => 12,
-            Self::Amount => 20,
-            // An id with the letter of a ledger.
-            Self::Text => 39,
-            Self::Day => 12,
-            Self::Instant => 25,
-        }
-    }
 }
 
-impl RowColumn {
-    /// Its width in a workbook, in characters: of its head and its values.
-    pub(super) fn width(&self) -> f64 {
-        let values = match self.name {
-            "late" | "method" | "brand" => 13,
-            _ => self.kind.width(),
-        };
-        values.max(self.name.len() + 2) as f64
-    }
+/// The head of a column in Portuguese, by its name; the name itself where there is no such column.
+pub(crate) fn head_ptbr(name: &'static str) -> &'static str {
+    COLUMNS.iter().find(|column| column.name == name).map_or(name, |column| column.head_ptbr)
 }
 
 /// Query of DuckDB that reads a file of JSON lines with the type of each column.

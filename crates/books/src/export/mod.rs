@@ -38,6 +38,7 @@ mod writer;
 mod xlsx;
 
 pub use chart::{Chart, ChartError, Level};
+pub(crate) use columns::head_ptbr;
 pub use columns::{SCHEMA, read_by_duckdb};
 pub use destination::{Out, Part, Stream};
 pub use exporter::{ExportError, Exporter};
@@ -46,4 +47,3 @@ pub(crate) use ledger_books::cleaned;
 pub use manifest::{ExportedFile, Manifest, ManifestDraft, ManifestError, are_over};
 pub use request::{Format, PLATFORM, Request};
 pub use totals::{AccountSums, AccountTotals, ExportTotals};
-pub(crate) use xlsx::serial_day;

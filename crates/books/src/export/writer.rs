@@ -55,7 +55,7 @@ pub(super) fn writer_of(request: &Request) -> io::Result<Box<dyn Writer>> {
         Format::Csv => Box::new(CsvRows::new(Dialect::Plain)),
         Format::CsvPtbr => Box::new(CsvRows::new(Dialect::Brazilian)),
         Format::Parquet => Box::new(ParquetRows::new()?),
-        Format::Xlsx => Box::new(XlsxRows::new()?),
+        Format::Xlsx => Box::new(XlsxRows::new(request)?),
         Format::Beancount | Format::Hledger | Format::Ledger => Box::new(PlainText::new(request)),
         Format::JournalEntries => return Err(io::Error::other("journal entries need a chart of accounts")),
     })

@@ -23,7 +23,7 @@ use crate::opening_books::{OpeningBooks, OpeningBooksError};
 const COLUMNS: &[Column] = &[
     column("anticipated_on", "Antecipado em", Kind::Day),
     column("due_date", "Vencimento", Kind::Day),
-    column("merchant", "Lojista", Kind::Text),
+    column("merchant", "Lojista", Kind::Owner),
     count("count", "Quantidade"),
     sum("amount", "Valor antecipado"),
     sum("discount", "Deságio"),
@@ -101,6 +101,9 @@ impl Fold for AnticipationIncome {
 
     fn finish(self: Box<Self>, ended: &ReportSpan<'_>, rows: &mut Rows<'_>) -> io::Result<()> {
         for ((anticipated_on, due, group), AnticipationSums { count, amount, discount }) in self.0 {
+            if !ended.scope.takes(LedgerId::Merchant(group)) {
+                continue;
+            }
             let days = (anticipated_on, due);
             let before = ended.from.pred_opt().map_or(0, |day| earned(discount, days, day));
             let through = earned(discount, days, ended.to);

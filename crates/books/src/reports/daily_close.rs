@@ -16,6 +16,7 @@ use super::table::{Cell, Column, Kind, Rows, column, sum};
 const COLUMNS: &[Column] = &[
     column("date", "Data", Kind::Day),
     column("account", "Conta", Kind::Text),
+    column("account_name", "Nome da conta", Kind::Text),
     column("opening", "Saldo inicial", Kind::Centavos),
     sum("in", "Entradas"),
     sum("out", "Saídas"),
@@ -83,6 +84,7 @@ impl DailyClose {
                 rows.add(&[
                     Cell::Day(day),
                     Cell::Text(account.kind_name()),
+                    Cell::text(account.name_ptbr()),
                     Cell::Centavos(opening),
                     Cell::Centavos(incoming),
                     Cell::Centavos(outgoing),

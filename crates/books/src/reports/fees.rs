@@ -11,17 +11,18 @@ use ledger::money::{Centavos, Rate};
 use strum::IntoStaticStr;
 
 use super::fold::{Fold, PostedRecord, ReportSpan};
-use super::table::{Cell, Column, Kind, Rows, column, count, sum};
+use super::table::{Cell, Column, Kind, Rows, column, sum};
 use crate::opening_books::OpeningBooks;
 
 const COLUMNS: &[Column] = &[
-    column("month", "Mês", Kind::Text),
-    column("merchant", "Lojista", Kind::Text),
-    column("component", "Tarifa", Kind::Text),
+    column("month", "Mês", Kind::Word),
+    column("merchant", "Lojista", Kind::Owner),
+    column("component", "Tarifa", Kind::Word),
     column("rate", "Taxa (%)", Kind::Rate),
     column("each", "Valor unitário", Kind::Centavos),
-    sum("base", "Base"),
-    count("count", "Quantidade"),
+    column("base", "Base", Kind::Centavos),
+    column("count", "Quantidade", Kind::Count),
+    sum("volume", "Volume (uma vez)"),
     sum("charged", "Cobrado"),
     sum("returned", "Devolvido"),
     sum("net", "Líquido"),
@@ -43,6 +44,17 @@ impl Component {
     fn name(self) -> &'static str {
         self.into()
     }
+
+    fn name_ptbr(self) -> &'static str {
+        match self {
+            Self::Mdr => "MDR",
+            Self::Antifraud => "Antifraude",
+            Self::Margin => "Tarifa da plataforma",
+            Self::Pix => "PIX",
+            Self::Cashout => "Cashout",
+            Self::Anticipation => "Antecipação",
+        }
+    }
 }
 
 /// The price of a fee: a rate, an amount for each, or neither where no fact says it.
@@ -59,6 +71,7 @@ type Key = (String, GroupNumber, Component, Price);
 struct ChargedSums {
     base: i128,
     count: u64,
+    volume: i128,
     charged: i128,
     returned: i128,
 }
@@ -144,14 +157,18 @@ impl Fees {
         ] {
             let is_of_pix = component == Component::Pix;
             if is_of_pix != terms.method.is_card() {
-                self.add((month.to_owned(), group, component, price), base, fee);
+                // Of the fees of one charge, one has its amount as its volume.
+                let is_first = matches!(component, Component::Mdr | Component::Pix);
+                let volume = if is_first { terms.amount } else { Centavos::ZERO };
+                self.add((month.to_owned(), group, component, price), (base, volume), fee);
             }
         }
     }
 
-    fn add(&mut self, key: Key, base: Centavos, fee: Centavos) {
+    fn add(&mut self, key: Key, (base, volume): (Centavos, Centavos), fee: Centavos) {
         let sums = self.sums.entry(key).or_default();
         sums.base += i128::from(base.0);
+        sums.volume += i128::from(volume.0);
         sums.count += 1;
         sums.charged += i128::from(fee.0);
     }
@@ -206,12 +223,12 @@ impl Fold for Fees {
                     self.charge_of(&month, group, terms, settings);
                 }
                 Event::CashoutProcessed { amount, fee, .. } => {
-                    self.add((month.clone(), group, Component::Cashout, Price::Each(*fee)), *amount, *fee);
+                    self.add((month.clone(), group, Component::Cashout, Price::Each(*fee)), (*amount, *amount), *fee);
                 }
                 Event::SplitsAnticipated { splits, rate, .. } => {
                     for split in splits {
                         let key = (month.clone(), group, Component::Anticipation, Price::Rate(*rate));
-                        self.add(key, split.amount, split.fee);
+                        self.add(key, (split.amount, split.amount), split.fee);
                     }
                 }
                 Event::RefundApproved { commission, .. } => self.give_back(&month, group, commission, 1),
@@ -223,7 +240,10 @@ impl Fold for Fees {
     }
 
     fn finish(self: Box<Self>, ended: &ReportSpan<'_>, rows: &mut Rows<'_>) -> io::Result<()> {
-        for ((month, group, component, price), ChargedSums { base, count, charged, returned }) in self.sums {
+        for ((month, group, component, price), ChargedSums { base, count, volume, charged, returned }) in self.sums {
+            if !ended.scope.takes(LedgerId::Merchant(group)) {
+                continue;
+            }
             let (rate, each) = match price {
                 Price::Unknown => (Cell::Empty, Cell::Empty),
                 Price::Rate(rate) => (Cell::Rate(rate), Cell::Empty),
@@ -232,11 +252,12 @@ impl Fold for Fees {
             rows.add(&[
                 Cell::Text(month),
                 Cell::Text(ended.names.of(LedgerId::Merchant(group))),
-                Cell::text(component.name()),
+                Cell::word(component.name(), component.name_ptbr()),
                 rate,
                 each,
                 Cell::Centavos(base),
                 Cell::Count(count),
+                Cell::Centavos(volume),
                 Cell::Centavos(charged),
                 Cell::Centavos(returned),
                 Cell::Centavos(charged - returned),

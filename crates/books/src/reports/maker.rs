@@ -14,20 +14,20 @@ use store::cut::{Cut, PassedBlocks, Position, positions};
 use wire::timestamp::day_of;
 
 use super::anticipation_income::AnticipationIncome;
+use super::context::ReportContext;
 use super::daily_close::DailyClose;
 use super::fees::Fees;
 use super::fold::{Fold, PostedRecord, ReportSpan};
 use super::general_ledger::GeneralLedger;
 use super::late_entries::LateEntries;
 use super::ledger_scope::LedgerScope;
-use super::monthly_totals::{MonthlyTotals, TaxIds};
+use super::monthly_totals::MonthlyTotals;
 use super::openings::Openings;
 use super::receivables::ReceivablesReport;
-use super::render;
 use super::request::{Report, ReportFormat, ReportRequest};
 use super::settlement_calendar::SettlementCalendar;
 use super::statement::StatementReport;
-use super::table::{Heading, Rows};
+use super::table::Rows;
 use super::trial_balance::TrialBalanceReport;
 use crate::opening_books::{OpeningBooks, OpeningBooksError};
 
@@ -85,29 +85,28 @@ pub struct ReportMaker<'a> {
 impl<'a> ReportMaker<'a> {
     /// Begins a report that was checked; its file goes to `out`.
     pub fn new(request: ReportRequest, format: ReportFormat, out: &'a mut dyn Write) -> Result<Self, ReportError> {
-        Self::with_tax_ids(request, format, None, out)
+        Self::with_context(request, format, ReportContext::default(), out)
     }
 
-    /// Begins a report that has tax ids, if it is one of merchants.
-    pub fn with_tax_ids(
+    /// Begins a report that has more than Records.
+    pub fn with_context(
         request: ReportRequest,
         format: ReportFormat,
-        tax_ids: Option<TaxIds>,
+        context: ReportContext,
         out: &'a mut dyn Write,
     ) -> Result<Self, ReportError> {
-        let fold = fold(&request, tax_ids);
-        Self::of_fold(request, format, fold, out)
+        let fold = fold(&request);
+        Self::of_fold((request, format), fold, context, out)
     }
 
     /// Begins a report with its fold.
     pub(super) fn of_fold(
-        request: ReportRequest,
-        format: ReportFormat,
+        (request, format): (ReportRequest, ReportFormat),
         fold: Box<dyn Fold>,
+        context: ReportContext,
         out: &'a mut dyn Write,
     ) -> Result<Self, ReportError> {
-        let heading = Heading { request: &request, columns: fold.columns() };
-        let rows = Rows::new(heading.columns, render::renderer(format, &heading, out)?);
+        let rows = Rows::new(fold.columns(), &request, format, context, out)?;
         Ok(Self {
             scope: LedgerScope::new(request.ledger.as_deref()),
             request,
@@ -232,7 +231,7 @@ impl<'a> ReportMaker<'a> {
     }
 }
 
-fn fold(request: &ReportRequest, tax_ids: Option<TaxIds>) -> Box<dyn Fold> {
+fn fold(request: &ReportRequest) -> Box<dyn Fold> {
     match request.report {
         Report::TrialBalance => Box::new(TrialBalanceReport::new(request.from.is_none())),
         Report::GeneralLedger => Box::new(GeneralLedger::new(request.account.clone())),
@@ -241,7 +240,7 @@ fn fold(request: &ReportRequest, tax_ids: Option<TaxIds>) -> Box<dyn Fold> {
         Report::SettlementCalendar => Box::new(SettlementCalendar::default()),
         Report::Fees => Box::new(Fees::default()),
         Report::AnticipationIncome => Box::new(AnticipationIncome::default()),
-        Report::MonthlyTotals => Box::new(MonthlyTotals::new(tax_ids)),
+        Report::MonthlyTotals => Box::new(MonthlyTotals::default()),
         Report::LateEntries => Box::new(LateEntries),
         Report::Statement => Box::new(StatementReport::default()),
     }

@@ -9,13 +9,14 @@
 //! of days that are over never changes.
 //!
 //! **Architecture Invariant:** a report decides nothing and reads nothing but Records. It holds ids
-//! and no personal data, and needs no master key. Tax ids, in the one report that can have them,
-//! come from its caller.
+//! and no personal data, and needs no master key. Names and tax ids of owners come from its caller
+//! ([`ReportContext`]).
 //!
 //! Memory grows with open items and, save for the trial balance, with accounts; not with Records.
 //! Rows are written as they are made; the format `table` holds them.
 
 mod anticipation_income;
+mod context;
 mod daily_close;
 mod fees;
 mod fold;
@@ -33,6 +34,6 @@ mod statement;
 mod table;
 mod trial_balance;
 
+pub use context::{Owners, ReportContext, ReportOwner};
 pub use maker::{ReportError, ReportMaker, ReportSummary};
-pub use monthly_totals::TaxIds;
 pub use request::{Report, ReportFormat, ReportRequest, WrongReport};

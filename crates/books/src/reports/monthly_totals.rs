@@ -10,42 +10,24 @@ use ledger::id::{GroupNumber, LedgerId};
 use ledger::money::Centavos;
 
 use super::fold::{Fold, PostedRecord, ReportSpan};
+use super::receivables::method_ptbr;
 use super::table::{Cell, Column, Kind, Rows, column, count, sum};
 
 const COLUMNS: &[Column] = &[
-    column("month", "Mês", Kind::Text),
-    column("merchant", "Lojista", Kind::Text),
-    column("method", "Meio de pagamento", Kind::Text),
+    column("month", "Mês", Kind::Word),
+    column("merchant", "Lojista", Kind::Owner),
+    column("method", "Meio de pagamento", Kind::Word),
     count("count", "Cobranças pagas"),
     sum("gross", "Bruto"),
     sum("splits", "Repassado a recebedores"),
     sum("refunded", "Reembolsado"),
-    sum("disputed", "Perdido em disputas"),
+    sum("disputed", "Perdido em contestações"),
     sum("net", "Líquido"),
 ];
 
-/// The same columns with the tax id of the merchant.
-const COLUMNS_WITH_TAX_IDS: &[Column] = &[
-    COLUMNS[0],
-    COLUMNS[1],
-    column("tax_id", "CPF ou CNPJ", Kind::Text),
-    COLUMNS[2],
-    COLUMNS[3],
-    COLUMNS[4],
-    COLUMNS[5],
-    COLUMNS[6],
-    COLUMNS[7],
-    COLUMNS[8],
-];
-
-/// Looks up the tax id of a group's merchant; empty when the personal data was erased.
-pub type TaxIds = Box<dyn Fn(GroupNumber) -> String + Send>;
-
 /// Fold of the monthly totals.
-pub(super) struct MonthlyTotals {
-    totals: BTreeMap<(String, GroupNumber, &'static str), Totals>,
-    tax_ids: Option<TaxIds>,
-}
+#[derive(Default)]
+pub(super) struct MonthlyTotals(BTreeMap<(String, GroupNumber, &'static str), Totals>);
 
 #[derive(Clone, Copy, Default)]
 struct Totals {
@@ -57,18 +39,14 @@ struct Totals {
 }
 
 impl MonthlyTotals {
-    pub(super) fn new(tax_ids: Option<TaxIds>) -> Self {
-        Self { totals: BTreeMap::new(), tax_ids }
-    }
-
     fn of(&mut self, month: &str, group: GroupNumber, method: PaymentMethod) -> &mut Totals {
-        self.totals.entry((month.to_owned(), group, method.name())).or_default()
+        self.0.entry((month.to_owned(), group, method.name())).or_default()
     }
 }
 
 impl Fold for MonthlyTotals {
     fn columns(&self) -> &'static [Column] {
-        if self.tax_ids.is_some() { COLUMNS_WITH_TAX_IDS } else { COLUMNS }
+        COLUMNS
     }
 
     fn post(&mut self, posted: &PostedRecord<'_>, _: &mut Rows<'_>) -> io::Result<()> {
@@ -103,12 +81,14 @@ impl Fold for MonthlyTotals {
     }
 
     fn finish(self: Box<Self>, ended: &ReportSpan<'_>, rows: &mut Rows<'_>) -> io::Result<()> {
-        for ((month, group, method), totals) in self.totals {
+        for ((month, group, method), totals) in self.0 {
+            if !ended.scope.takes(LedgerId::Merchant(group)) {
+                continue;
+            }
             let Totals { count, gross, splits, refunded, disputed } = totals;
             let mut cells = vec![Cell::Text(month), Cell::Text(ended.names.of(LedgerId::Merchant(group)))];
-            cells.extend(self.tax_ids.as_ref().map(|tax_id| Cell::Text(tax_id(group))));
             let net = gross - splits - refunded - disputed;
-            cells.extend([Cell::text(method), Cell::Count(count)]);
+            cells.extend([Cell::word(method, method_ptbr(method)), Cell::Count(count)]);
             cells.extend([gross, splits, refunded, disputed, net].map(Cell::Centavos));
             rows.add(&cells)?;
         }

@@ -15,12 +15,12 @@ use super::table::{Cell, Column, Kind, Rows, column, count, sum};
 use crate::opening_books::{OpeningBooks, OpeningBooksError};
 
 const COLUMNS: &[Column] = &[
-    column("holder", "Titular", Kind::Text),
-    column("method", "Meio de pagamento", Kind::Text),
-    column("brand", "Bandeira", Kind::Text),
-    column("object", "Parcela", Kind::Text),
+    column("holder", "Titular", Kind::Owner),
+    column("method", "Meio de pagamento", Kind::Word),
+    column("brand", "Bandeira", Kind::Word),
+    column("object", "Parcela", Kind::Word),
     column("due_date", "Vencimento", Kind::Day),
-    column("bucket", "Prazo em dias", Kind::Text),
+    column("bucket", "Prazo em dias", Kind::Word),
     count("count", "Quantidade"),
     sum("gross", "Bruto"),
     sum("mdr", "MDR"),
@@ -63,10 +63,10 @@ impl Fold for ReceivablesReport {
         }
         for ((holder, method, brand, object, due), (count, amounts)) in sums {
             let [gross, mdr, fees, anticipated, net] = amounts.map(Cell::Centavos);
-            let bucket = Cell::text(bucket(ended.to, due));
-            let [method, brand] = [method, brand].map(Cell::text);
+            let bucket = bucket_cell(ended.to, due);
+            let (method, brand) = (Cell::word(method, method_ptbr(method)), Cell::text(brand));
             let (holder, object, due, count) =
-                (Cell::Text(holder), Cell::Text(object), Cell::Day(due), Cell::Count(count));
+                (Cell::Text(holder), object_cell(object), Cell::Day(due), Cell::Count(count));
             rows.add(&[holder, method, brand, object, due, bucket, count, gross, mdr, fees, anticipated, net])?;
         }
         Ok(())
@@ -94,6 +94,33 @@ pub(super) fn bucket(today: NaiveDate, due: NaiveDate) -> &'static str {
         8..=30 => "8-30",
         31..=60 => "31-60",
         61.. => "61+",
+    }
+}
+
+/// The age class as a cell.
+pub(super) fn bucket_cell(today: NaiveDate, due: NaiveDate) -> Cell {
+    match bucket(today, due) {
+        overdue @ "overdue" => Cell::word(overdue, "vencido"),
+        days => Cell::text(days),
+    }
+}
+
+/// What an acquirer's debt is of, as a cell.
+fn object_cell(object: String) -> Cell {
+    match object.as_str() {
+        "refund" => Cell::word("refund", "reembolso"),
+        "dispute" => Cell::word("dispute", "contestação"),
+        _ => Cell::Text(object),
+    }
+}
+
+/// A payment method in Portuguese, by its name in the API.
+pub(super) fn method_ptbr(name: &'static str) -> &'static str {
+    match name {
+        "credit_card" => "cartão de crédito",
+        "debit_card" => "cartão de débito",
+        "pix" => "PIX",
+        name => name,
     }
 }
 

@@ -6,6 +6,8 @@ use strum::IntoStaticStr;
 
 use wire::timestamp::begin_of;
 
+use crate::workbook::days_ptbr;
+
 /// Report that can be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
@@ -58,7 +60,7 @@ impl Report {
     }
 
     /// Its title for people, in Portuguese.
-    pub(super) fn title(self) -> &'static str {
+    pub fn title(self) -> &'static str {
         match self {
             Self::TrialBalance => "Balancete de verificação",
             Self::GeneralLedger => "Razão",
@@ -73,16 +75,34 @@ impl Report {
         }
     }
 
+    /// What it is about, one sentence for people, in Portuguese.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::TrialBalance => "Saldo inicial, débitos, créditos e saldo final de cada conta.",
+            Self::GeneralLedger => "Cada partida, conta por conta, com saldo anterior, corrente e final.",
+            Self::DailyClose => "Cada banco por dia: entradas, saídas e a parte sem explicação.",
+            Self::Receivables => "O que vence para quem, por vencimento e meio de pagamento, ao fim de um dia.",
+            Self::SettlementCalendar => "O que se recebe e o que se libera em cada dia, ao fim de um dia.",
+            Self::Fees => "Tarifas de cada lojista por mês e espécie, para a fatura.",
+            Self::AnticipationIncome => "Deságio das antecipações e a parte apropriada no período.",
+            Self::MonthlyTotals => "Vendas de cada lojista por mês e meio de pagamento, para as declarações.",
+            Self::LateEntries => "Partidas com data de competência em mês anterior ao do registro.",
+            Self::Statement => "Movimentos de um lojista ou recebedor, com os saldos depois de cada um.",
+        }
+    }
+
     /// Whether it can be of one ledger.
-    fn takes_ledger(self) -> bool {
-        matches!(
-            self,
-            Self::TrialBalance | Self::GeneralLedger | Self::Receivables | Self::LateEntries | Self::Statement
-        )
+    pub fn takes_ledger(self) -> bool {
+        !matches!(self, Self::DailyClose | Self::SettlementCalendar)
+    }
+
+    /// Whether its rows are of merchants, so that one ledger is a merchant's.
+    fn is_of_merchants(self) -> bool {
+        matches!(self, Self::Fees | Self::AnticipationIncome | Self::MonthlyTotals)
     }
 
     /// Whether it is of days: the others are of the end of one day.
-    fn takes_from(self) -> bool {
+    pub fn takes_from(self) -> bool {
         !matches!(self, Self::Receivables | Self::SettlementCalendar)
     }
 }
@@ -171,6 +191,9 @@ pub enum WrongReport {
     /// The report is of one merchant or recipient.
     #[error("{} wants a ledger M-… or R-…", .0.name())]
     OneLedger(Report),
+    /// The report is of one merchant, or of all.
+    #[error("{} wants a ledger M-…, or none", .0.name())]
+    OneMerchant(Report),
     /// The report is of the end of a day.
     #[error("{} takes no from: it is of the end of one day", .0.name())]
     NoFrom(Report),
@@ -195,6 +218,9 @@ impl ReportRequest {
         let is_of_owner = |ledger: &String| ledger.starts_with("M-") || ledger.starts_with("R-");
         match ledger {
             Some(_) if !report.takes_ledger() => Err(WrongReport::NoLedger(*report)),
+            Some(ledger) if report.is_of_merchants() && !ledger.starts_with("M-") => {
+                Err(WrongReport::OneMerchant(*report))
+            }
             ledger if *report == Report::Statement && !ledger.as_ref().is_some_and(is_of_owner) => {
                 Err(WrongReport::OneLedger(*report))
             }
@@ -219,6 +245,12 @@ impl ReportRequest {
     /// Whether it begins with what is due to whom, too.
     pub fn begins_with_receivables(&self) -> bool {
         !self.report.takes_from()
+    }
+
+    /// The ledger, the account and the days, in Portuguese.
+    pub(super) fn subject(&self) -> String {
+        let days = days_ptbr(self.from, self.to);
+        [self.ledger.clone(), self.account.clone(), Some(days)].into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
     /// The name under which a browser keeps it: report, days, ending of the format.
@@ -249,7 +281,9 @@ mod tests {
         for (request, expected) in [
             (days("2026-07-01", "2026-07-01", fees.clone()), Ok(())),
             (days("2026-07-02", "2026-07-01", fees.clone()), Err(WrongReport::NoDays)),
-            (ledger("M-1", fees), Err(WrongReport::NoLedger(Report::Fees))),
+            (ledger("M-1", fees.clone()), Ok(())),
+            (ledger("P-all", fees), Err(WrongReport::OneMerchant(Report::Fees))),
+            (ledger("M-1", of(Report::DailyClose)), Err(WrongReport::NoLedger(Report::DailyClose))),
             (of(Report::Statement), Err(WrongReport::OneLedger(Report::Statement))),
             (ledger("P-all", of(Report::Statement)), Err(WrongReport::OneLedger(Report::Statement))),
             (ledger("R-1", of(Report::Statement)), Ok(())),

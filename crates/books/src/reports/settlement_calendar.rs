@@ -10,13 +10,13 @@ use ledger::receivables::Receivables;
 use wire::timestamp::day_of;
 
 use super::fold::{Fold, PostedRecord, ReportSpan};
-use super::receivables::bucket;
+use super::receivables::bucket_cell;
 use super::table::{Cell, Column, Kind, Rows, column, sum};
 use crate::opening_books::{OpeningBooks, OpeningBooksError};
 
 const COLUMNS: &[Column] = &[
     column("date", "Vencimento", Kind::Day),
-    column("bucket", "Prazo em dias", Kind::Text),
+    column("bucket", "Prazo em dias", Kind::Word),
     sum("acquirer", "A receber da adquirente"),
     sum("merchants", "A liberar a lojistas"),
     sum("recipients", "A liberar a recebedores"),
@@ -59,7 +59,7 @@ impl Fold for SettlementCalendar {
             cumulative += net;
             rows.add(&[
                 Cell::Day(day),
-                Cell::text(bucket(ended.to, day)),
+                bucket_cell(ended.to, day),
                 Cell::Centavos(acquirer),
                 Cell::Centavos(merchants),
                 Cell::Centavos(recipients),

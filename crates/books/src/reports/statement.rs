@@ -17,7 +17,7 @@ use super::table::{Cell, Column, Kind, Rows, column, sum};
 const COLUMNS: &[Column] = &[
     column("date", "Data", Kind::Day),
     column("sequence", "Sequência", Kind::Count),
-    column("event", "Evento", Kind::Text),
+    column("event", "Histórico", Kind::Text),
     column("ids", "Identificadores", Kind::Text),
     sum("pending", "A vencer"),
     sum("available", "Disponível"),
@@ -26,7 +26,7 @@ const COLUMNS: &[Column] = &[
     column("available_balance", "Saldo disponível", Kind::Centavos),
     column("reserved_balance", "Saldo reservado", Kind::Centavos),
     column("partition", "Partição", Kind::Count),
-    column("effective_date", "Data efetiva", Kind::Day),
+    column("effective_date", "Data de competência", Kind::Day),
 ];
 
 /// Fold of a statement: balances of pending, available and reserved money, centavos.
@@ -60,7 +60,7 @@ impl Fold for StatementReport {
         }
         let [pending, available, reserved] = self.0.map(Cell::Centavos);
         let zero = || Cell::Centavos(0);
-        let (day, event) = (Cell::Day(begun.from), Cell::text("opening"));
+        let (day, event) = (Cell::Day(begun.from), Cell::word("opening", "Saldo anterior"));
         let balances = [pending, available, reserved, Cell::Empty, Cell::Empty];
         rows.add(&[&[day, Cell::Empty, event, Cell::Empty, zero(), zero(), zero()][..], &balances].concat())
     }
@@ -88,8 +88,8 @@ impl Fold for StatementReport {
             rows.add(&[
                 Cell::Day(posted.day),
                 Cell::Count(posted.at.sequence.0),
-                Cell::text(source.event),
-                Cell::Text(ids(source)),
+                Cell::word(source.event, source.event_ptbr),
+                ids(source),
                 pending,
                 available,
                 reserved,

@@ -1,18 +1,27 @@
 //! Typed rows of a report, and the interface of the formats that write them.
 
-use std::io;
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::ops::Range;
 use store::cut::Cut;
 
 use chrono::NaiveDate;
+use ledger::account::Account;
 use ledger::money::Rate;
 
-use super::request::ReportRequest;
+use super::context::{OwnerCells, ReportContext};
+use super::render::renderer;
+use super::request::{ReportFormat, ReportRequest};
 
 /// Kind of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// An id, a name, a word.
+    /// An id, a name.
     Text,
+    /// One of a few words, short.
+    Word,
+    /// The outside name of a ledger, beside which the owner's name and tax id may stand.
+    Owner,
     /// An amount of money, centavos; below zero too.
     Centavos,
     /// A day in America/Sao_Paulo.
@@ -55,6 +64,8 @@ pub(super) enum Cell {
     /// No value.
     Empty,
     Text(String),
+    /// A word: for programs, and in Portuguese for people.
+    Word(Cow<'static, str>, Cow<'static, str>),
     /// An amount in centavos.
     Centavos(i128),
     Day(NaiveDate),
@@ -66,13 +77,25 @@ impl Cell {
     pub(super) fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
+
+    /// A word for programs, and the same in Portuguese.
+    pub(super) fn word(name: &'static str, ptbr: &'static str) -> Self {
+        Self::Word(name.into(), ptbr.into())
+    }
+
+    /// The name of an account in Portuguese, by its name in the books.
+    pub(super) fn account_name(account: &str) -> Self {
+        Account::named(account).map_or(Self::Empty, |account| Self::text(account.name_ptbr()))
+    }
 }
 
 /// What stands above the rows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Heading<'a> {
     pub(super) request: &'a ReportRequest,
-    pub(super) columns: &'static [Column],
+    pub(super) columns: &'a [Column],
+    /// The lines below the title: of whom and of which days it is, first.
+    pub(super) lines: &'a [String],
 }
 
 /// What stands below the rows.
@@ -100,29 +123,46 @@ pub(super) trait Renderer {
 
 /// Destination of the rows of a report: counts them and adds them up.
 pub(super) struct Rows<'a> {
-    columns: &'static [Column],
+    of_fold: &'static [Column],
+    columns: Vec<Column>,
     renderer: Box<dyn Renderer + 'a>,
+    owners: Option<OwnerCells>,
+    /// The rows that are written, from 0.
+    range: Range<u64>,
     count: u64,
     totals: Vec<i128>,
 }
 
 impl<'a> Rows<'a> {
-    pub(super) fn new(columns: &'static [Column], renderer: Box<dyn Renderer + 'a>) -> Self {
-        Self { columns, renderer, count: 0, totals: vec![0; columns.len()] }
+    pub(super) fn new(
+        of_fold: &'static [Column],
+        request: &ReportRequest,
+        format: ReportFormat,
+        context: ReportContext,
+        out: &'a mut dyn Write,
+    ) -> io::Result<Self> {
+        let (columns, lines) = (context.columns(of_fold), context.lines(request));
+        let renderer = renderer(format, &Heading { request, columns: &columns, lines: &lines }, out)?;
+        let range = context.rows.unwrap_or(0..u64::MAX);
+        let (owners, totals) = (context.owners.map(OwnerCells::new), vec![0; columns.len()]);
+        Ok(Self { of_fold, columns, renderer, owners, range, count: 0, totals })
     }
 
     /// Writes a row.
     pub(super) fn add(&mut self, cells: &[Cell]) -> io::Result<()> {
-        debug_assert_eq!(cells.len(), self.columns.len());
+        debug_assert_eq!(cells.len(), self.of_fold.len());
+        let wide = self.owners.as_mut().map(|owners| owners.widened(cells, self.of_fold));
+        let cells = wide.as_deref().unwrap_or(cells);
+        let is_written = self.range.contains(&self.count);
         self.count += 1;
         for (total, cell) in self.totals.iter_mut().zip(cells) {
             match cell {
                 Cell::Centavos(centavos) => *total += centavos,
                 Cell::Count(count) => *total += i128::from(*count),
-                Cell::Empty | Cell::Text(_) | Cell::Day(_) | Cell::Rate(_) => {}
+                Cell::Empty | Cell::Text(_) | Cell::Word(..) | Cell::Day(_) | Cell::Rate(_) => {}
             }
         }
-        self.renderer.row(cells)
+        if is_written { self.renderer.row(cells) } else { Ok(()) }
     }
 
     /// Writes what is left, and gives it.

@@ -17,8 +17,9 @@ use super::table::{Cell, Column, Kind, Rows, column, sum};
 use crate::sorted_sums::{HELD_MAX, SortedSums, account_of_key, key_of_account};
 
 const COLUMNS: &[Column] = &[
-    column("ledger", "Razão", Kind::Text),
+    column("ledger", "Razão", Kind::Owner),
     column("account", "Conta", Kind::Text),
+    column("account_name", "Nome da conta", Kind::Text),
     sum("opening", "Saldo inicial"),
     sum("debits", "Débitos"),
     sum("credits", "Créditos"),
@@ -133,9 +134,11 @@ impl Fold for TrialBalanceReport {
         for row in named.rows()? {
             let (key, [opening, debits, credits]) = row?;
             let (ledger, account) = account_of_key(key)?;
+            let name = Cell::account_name(&account);
             rows.add(&[
                 Cell::Text(ledger),
                 Cell::Text(account),
+                name,
                 Cell::Centavos(opening),
                 Cell::Centavos(debits),
                 Cell::Centavos(credits),
@@ -224,6 +227,7 @@ mod tests {
     use wire::timestamp::day_of;
 
     use super::*;
+    use crate::reports::context::ReportContext;
     use crate::reports::maker::ReportMaker;
     use crate::reports::request::{Report, ReportFormat, ReportRequest};
 
@@ -285,7 +289,9 @@ mod tests {
     fn streamed(held: usize, records: &[(Timestamp, Record)], request: &ReportRequest) -> String {
         let mut out = Vec::new();
         let fold = Box::new(TrialBalanceReport::holding(held, request.from.is_none()));
-        let mut maker = ReportMaker::of_fold(request.clone(), ReportFormat::Csv, fold, &mut out).unwrap();
+        let mut maker =
+            ReportMaker::of_fold((request.clone(), ReportFormat::Csv), fold, ReportContext::default(), &mut out)
+                .unwrap();
         for (first, (at, record)) in (1..).map(Sequence).zip(records) {
             let mut bytes = Vec::new();
             record.encode(&mut bytes);

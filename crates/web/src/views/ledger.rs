@@ -26,16 +26,24 @@ pub fn merchant_profile(engine: &Engine, group: GroupNumber) -> MerchantProfile 
     profile.unwrap_or_default()
 }
 
-/// The name of the merchant or recipient whose ledger it is; `None` of the platform's and the
-/// house's ledgers, and where the personal data was erased.
-pub fn owner_name(engine: &Engine, ledger: LedgerId) -> Option<String> {
-    let name = match ledger {
-        LedgerId::Merchant(group) => merchant_profile(engine, group).name,
-        LedgerId::Recipient(..) => {
-            let (_, row) = find_recipient(engine, recipient_id(engine, ledger)?)?;
-            open(engine, &row, row.profiles.current()).name
+/// Name and document (CPF or CNPJ, unmasked) of the merchant or recipient whose ledger it is; empty
+/// of the platform's and the house's ledgers, and where the personal data was erased.
+pub fn owner(engine: &Engine, ledger: LedgerId) -> (String, String) {
+    match ledger {
+        LedgerId::Merchant(group) => {
+            let MerchantProfile { name, document, .. } = merchant_profile(engine, group);
+            (name, document)
         }
-        LedgerId::Platform(_) | LedgerId::System => return None,
-    };
-    Some(name).filter(|name| !name.is_empty())
+        LedgerId::Recipient(..) => {
+            let found = recipient_id(engine, ledger).and_then(|id| find_recipient(engine, id));
+            let profile = found.map(|(_, row)| open(engine, &row, row.profiles.current()));
+            profile.map(|profile| (profile.name, profile.document)).unwrap_or_default()
+        }
+        LedgerId::Platform(_) | LedgerId::System => Default::default(),
+    }
+}
+
+/// The name of [`owner`]; `None` where it is empty.
+pub fn owner_name(engine: &Engine, ledger: LedgerId) -> Option<String> {
+    Some(owner(engine, ledger).0).filter(|name| !name.is_empty())
 }

@@ -47,6 +47,8 @@ impl Renderer for CsvTable<'_> {
                 self.line.push(separator as u8);
             }
             match (cell, self.dialect) {
+                (Cell::Word(name, _), ReportDialect::Plain) => write_text(name, separator, &mut self.line),
+                (Cell::Word(_, ptbr), _) => write_text(ptbr, separator, &mut self.line),
                 (Cell::Text(text), _) => write_text(text, separator, &mut self.line),
                 (Cell::Centavos(centavos), ReportDialect::Plain) => self.line.extend(centavos.to_string().bytes()),
                 (Cell::Centavos(centavos), ReportDialect::Brazilian) => self.line.extend(ungrouped(*centavos).bytes()),

@@ -5,14 +5,14 @@ use std::io::{self, Write};
 
 use maud::{DOCTYPE, PreEscaped, html};
 
-use super::words::{cut, shown, subject, totals};
+use super::words::{cut, shown, totals};
 use crate::reports::table::{Cell, Heading, Kind, Renderer, TableFooter};
 
-const STYLE: &str = "@page{size:A4 landscape;margin:12mm}\
+const STYLE: &str = "@page{size:A4 landscape;margin:12mm;@bottom-right{content:counter(page) \" de \" counter(pages)}}\
 body{font:13px/1.4 system-ui,sans-serif;margin:2em;color:#111;background:#fff}\
-h1{font-size:1.4em;margin:0}table{border-collapse:collapse;margin:1em 0;width:100%}\
+h1{font-size:1.4em;margin:0}p{margin:.2em 0}table{border-collapse:collapse;margin:1em 0;width:100%}\
 th,td{padding:.2em .5em;border-bottom:1px solid #ccc;text-align:left;vertical-align:top;overflow-wrap:anywhere}\
-.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}thead{display:table-header-group}\
+.amount{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}thead{display:table-header-group}\
 tr{break-inside:avoid}tfoot{display:table-row-group;font-weight:bold}footer{font-size:.8em;overflow-wrap:anywhere}\
 @media print{body{margin:0;font-size:8pt}}";
 
@@ -31,7 +31,7 @@ impl<'a> HtmlTable<'a> {
                 head { meta charset="utf-8"; title { (title) } style { (PreEscaped(STYLE)) } }
                 body {
                     h1 { (title) }
-                    p { (subject(heading)) }
+                    @for line in heading.lines { p { (line) } }
                     table {
                         thead { tr {
                             @for column in heading.columns { th scope="col" class=[class(column.kind)] { (column.label) } }
@@ -60,7 +60,7 @@ const ROWS: &str = "<!--rows-->";
 
 /// The class of a column of numbers.
 fn class(kind: Kind) -> Option<&'static str> {
-    matches!(kind, Kind::Centavos | Kind::Count | Kind::Rate).then_some("n")
+    matches!(kind, Kind::Centavos | Kind::Count | Kind::Rate).then_some("amount")
 }
 
 impl Renderer for HtmlTable<'_> {

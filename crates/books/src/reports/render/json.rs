@@ -11,7 +11,7 @@ use crate::reports::table::{Cell, Column, Heading, Kind, Renderer, TableFooter};
 
 /// A report that is being written.
 pub(super) struct JsonTable<'a> {
-    columns: &'static [Column],
+    columns: Vec<Column>,
     out: &'a mut dyn Write,
     has_rows: bool,
 }
@@ -32,7 +32,7 @@ impl<'a> JsonTable<'a> {
         let head = head.to_string();
         out.write_all(head.strip_suffix('}').unwrap_or(&head).as_bytes())?;
         out.write_all(b",\"rows\":[")?;
-        Ok(Self { columns: heading.columns, out, has_rows: false })
+        Ok(Self { columns: heading.columns.to_vec(), out, has_rows: false })
     }
 }
 
@@ -71,7 +71,7 @@ struct End<'a> {
 
 fn kind_name(kind: Kind) -> &'static str {
     match kind {
-        Kind::Text => "text",
+        Kind::Text | Kind::Word | Kind::Owner => "text",
         Kind::Centavos => "centavos",
         Kind::Day => "date",
         Kind::Count => "count",
@@ -83,6 +83,7 @@ fn value(cell: &Cell) -> Value {
     match cell {
         Cell::Empty => Value::Null,
         Cell::Text(text) => json!(text),
+        Cell::Word(name, _) => json!(name),
         Cell::Centavos(centavos) => number(*centavos),
         Cell::Day(day) => json!(day.to_string()),
         Cell::Count(count) => json!(count),
@@ -107,7 +108,7 @@ mod tests {
         let cut = Cut::new((1..=12).map(Sequence).collect());
         let closing = TableFooter { cut, head: String::new(), booked_at_ms: 0, rows: 0, totals: Vec::new() };
         let mut out = Vec::new();
-        Box::new(JsonTable { columns: &[], out: &mut out, has_rows: false }).finish(&closing).unwrap();
+        Box::new(JsonTable { columns: Vec::new(), out: &mut out, has_rows: false }).finish(&closing).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains(r#""1":2,"2":3,"#) && text.contains(r#""9":10,"10":11,"11":12}"#), "{text}");
     }

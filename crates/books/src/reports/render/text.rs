@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::words::{cut, shown, subject, totals};
+use super::words::{cut, shown, totals};
 use crate::reports::table::{Cell, Heading, Kind, Renderer, TableFooter};
 
 /// A report that is being gathered.
@@ -15,10 +15,8 @@ pub(super) struct TextTable<'a> {
 
 impl<'a> TextTable<'a> {
     pub(super) fn new(heading: &Heading<'_>, out: &'a mut dyn Write) -> Self {
-        let subject = subject(heading);
-        let title = heading.request.report.title();
         Self {
-            title: if subject.is_empty() { title.to_owned() } else { format!("{title}: {subject}") },
+            title: format!("{}: {}", heading.request.report.title(), heading.lines.join(", ")),
             kinds: heading.columns.iter().map(|column| column.kind).collect(),
             lines: vec![heading.columns.iter().map(|column| column.label.to_owned()).collect()],
             out,
@@ -42,7 +40,7 @@ impl Renderer for TextTable<'_> {
         writeln!(self.out, "{}\n", self.title)?;
         for line in &self.lines {
             let cells = line.iter().zip(&self.kinds).zip(&widths).map(|((cell, kind), width)| match kind {
-                Kind::Text | Kind::Day => format!("{cell:<width$}"),
+                Kind::Text | Kind::Word | Kind::Owner | Kind::Day => format!("{cell:<width$}"),
                 Kind::Centavos | Kind::Count | Kind::Rate => format!("{cell:>width$}"),
             });
             writeln!(self.out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;

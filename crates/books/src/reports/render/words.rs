@@ -3,13 +3,14 @@
 use wire::cut_text::cut_name;
 use wire::reais::reais;
 
-use crate::reports::table::{Cell, Heading, TableFooter};
+use crate::reports::table::{Cell, TableFooter};
 
 /// A cell as it is read in Brazil: reais with a decimal comma, DD/MM/AAAA.
 pub(super) fn shown(cell: &Cell) -> String {
     match cell {
         Cell::Empty => String::new(),
         Cell::Text(text) => text.clone(),
+        Cell::Word(_, ptbr) => ptbr.clone().into_owned(),
         Cell::Centavos(centavos) => reais(*centavos),
         Cell::Day(day) => day.format("%d/%m/%Y").to_string(),
         Cell::Count(count) => count.to_string(),
@@ -29,20 +30,6 @@ pub(super) fn totals(heading_kinds: &[bool], closing: &TableFooter) -> Vec<Strin
         first.push_str("Total");
     }
     cells
-}
-
-/// The ledger, the account and the days of a report.
-pub(super) fn subject(heading: &Heading<'_>) -> String {
-    let request = heading.request;
-    let day = |day: chrono::NaiveDate| day.format("%d/%m/%Y").to_string();
-    let days = match (request.from, request.to) {
-        (Some(from), Some(to)) => Some(format!("de {} a {}", day(from), day(to))),
-        (Some(from), None) => Some(format!("desde {}", day(from))),
-        (None, Some(to)) => Some(format!("até {}", day(to))),
-        (None, None) => None,
-    };
-    let parts = [request.ledger.clone(), request.account.clone(), days];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// The cut of a report, and the hash of the journal there.

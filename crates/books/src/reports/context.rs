@@ -1,0 +1,84 @@
+//! Context of a report: what it has beside Records, from its caller. Without any, the same request
+//! at the same cut is the same bytes.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use chrono::NaiveDate;
+
+use super::request::ReportRequest;
+use super::table::{Cell, Column, Kind, column};
+
+/// Merchant or recipient that owns a ledger, for people.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReportOwner {
+    /// Its name; empty where the personal data was erased.
+    pub name: String,
+    /// CPF or CNPJ, masked or not; empty where there is none.
+    pub tax_id: String,
+}
+
+/// Looks up the owner of a ledger by the ledger's outside name.
+pub type Owners = Box<dyn Fn(&str) -> ReportOwner + Send>;
+
+/// What a report has beside Records.
+#[derive(Default)]
+pub struct ReportContext {
+    /// Names and tax ids of owners, which then stand beside each ledger.
+    pub owners: Option<Owners>,
+    /// The company whose books they are, one line.
+    pub company: Option<String>,
+    /// The day on which the report is made.
+    pub issued_on: Option<NaiveDate>,
+    /// The rows that are written, from 0: all when absent. Totals and counts are of all.
+    pub rows: Option<Range<u64>>,
+}
+
+/// Columns that follow one of an owner.
+const OF_OWNERS: [Column; 2] = [column("name", "Nome", Kind::Text), column("tax_id", "CPF ou CNPJ", Kind::Word)];
+
+impl ReportContext {
+    /// The columns of a report, with those of the owners.
+    pub(super) fn columns(&self, of_fold: &[Column]) -> Vec<Column> {
+        let more =
+            |column: &Column| if column.kind == Kind::Owner && self.owners.is_some() { &OF_OWNERS[..] } else { &[] };
+        of_fold.iter().flat_map(|column| [*column].into_iter().chain(more(column).iter().copied())).collect()
+    }
+
+    /// The lines that stand between the title and the heads: of whom and of which days, then
+    /// company and day of issue, where they are known.
+    pub(super) fn lines(&self, request: &ReportRequest) -> Vec<String> {
+        let owner = request.ledger.as_deref().zip(self.owners.as_ref()).map(|(ledger, owners)| owners(ledger));
+        let owner = owner.map(|ReportOwner { name, tax_id }| [name, tax_id]).into_iter().flatten();
+        let of = owner.filter(|text| !text.is_empty()).chain([request.subject()]).collect::<Vec<_>>().join(", ");
+        let issued = self.issued_on.map(|day| format!("Emitido em {}", day.format("%d/%m/%Y")));
+        [of].into_iter().chain(self.company.clone()).chain(issued).collect()
+    }
+}
+
+/// Owners that were looked up.
+pub(super) struct OwnerCells {
+    owners: Owners,
+    known: BTreeMap<String, ReportOwner>,
+}
+
+impl OwnerCells {
+    pub(super) fn new(owners: Owners) -> Self {
+        Self { owners, known: BTreeMap::new() }
+    }
+
+    /// The cells of a row with those of the owner behind each ledger.
+    pub(super) fn widened(&mut self, cells: &[Cell], of_fold: &[Column]) -> Vec<Cell> {
+        let mut wide = Vec::with_capacity(cells.len() + OF_OWNERS.len());
+        for (cell, column) in cells.iter().zip(of_fold) {
+            wide.push(cell.clone());
+            let (Cell::Text(ledger), Kind::Owner) = (cell, column.kind) else { continue };
+            if !self.known.contains_key(ledger) {
+                self.known.insert(ledger.clone(), (self.owners)(ledger));
+            }
+            let ReportOwner { name, tax_id } = self.known.get(ledger).cloned().unwrap_or_default();
+            wide.extend([Cell::Text(name), Cell::Text(tax_id)]);
+        }
+        wide
+    }
+}
