@@ -1,9 +1,6 @@
 //! API Pix by the word of the Central Bank's document: Prism stands between the adapter and a
 //! player of an institution, and judges every message of a conversation without faults.
 
-use std::process::{Child, Stdio};
-use std::time::Duration;
-
 use actors::rails::{OpenPix, PixFate, PixOpening, PixRail, PixSpan, Repay, RepayAnswer};
 use ledger::id::ObjectId;
 use ledger::money::Centavos;
@@ -13,7 +10,7 @@ use rails::api_pix::{ApiPix, ApiPixSettings, open};
 use serde_json::json;
 use testkit::api_pix_player::{CLIENT_SECRET, Player};
 
-use crate::tool;
+use crate::prism::Judge;
 
 /// Name of the document in the folder that `CENTAVO_RAIL_DOCUMENTS` names. It is the Central Bank's
 /// and not part of this project.
@@ -26,44 +23,6 @@ fn corrected(document: &str) -> String {
     let document = document.replace("\"/^", "\"^").replace("$/\"", "$\"").replace("format: uri", "format: text");
     let (before, list) = document.split_once("PixConsultados:").expect("the list of payments");
     format!("{before}PixConsultados:{}", list.replacen("\"parametros\", \"cobs\"", "\"parametros\", \"pix\"", 1))
-}
-
-struct Prism(Child);
-
-impl Drop for Prism {
-    fn drop(&mut self) {
-        let _ended = self.0.kill();
-        let _ended = self.0.wait();
-    }
-}
-
-/// Prism before a player, and the address at which it listens; `None` if it, or the document, is
-/// missing.
-async fn judge(folder: &std::path::Path, player: &Player) -> Option<(Prism, String)> {
-    let documents = std::env::var_os("CENTAVO_RAIL_DOCUMENTS").map(std::path::PathBuf::from);
-    let Some(document) = documents.and_then(|path| std::fs::read_to_string(path.join(DOCUMENT)).ok()) else {
-        println!("NOT CHECKED: CENTAVO_RAIL_DOCUMENTS names no folder with {DOCUMENT}");
-        return None;
-    };
-    let mut prism = tool::node_program("@stoplight/prism-cli", "dist/index.js")?;
-    let path = folder.join(DOCUMENT);
-    std::fs::write(&path, corrected(&document)).unwrap();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let upstream = format!("http://{}{}", player.address, player.rules.base);
-    prism.arg("proxy").arg(path).arg(upstream).args(["--errors", "--host", "127.0.0.1", "--port", &port.to_string()]);
-    let log = std::fs::File::create(folder.join("prism.log")).unwrap();
-    let prism = Prism(prism.stdout(log.try_clone().unwrap()).stderr(log).stdin(Stdio::null()).spawn().unwrap());
-    for _ in 0..600 {
-        if tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_ok() {
-            return Some((prism, format!("http://127.0.0.1:{port}")));
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("Prism does not listen: {}", log_of(folder));
-}
-
-fn log_of(folder: &std::path::Path) -> String {
-    std::fs::read_to_string(folder.join("prism.log")).unwrap_or_default()
 }
 
 fn adapter(folder: &std::path::Path, player: &Player, url: &str) -> ApiPix {
@@ -84,8 +43,9 @@ fn now() -> Timestamp {
 async fn every_message_is_as_the_document_has_it() {
     let folder = tempfile::tempdir().unwrap();
     let player = Player::start("bacen").await;
-    let Some((_prism, url)) = judge(folder.path(), &player).await else { return };
-    let rail = adapter(folder.path(), &player, &url);
+    let upstream = format!("http://{}{}", player.address, player.rules.base);
+    let Some(judge) = Judge::start(folder.path(), DOCUMENT, corrected, &upstream).await else { return };
+    let rail = adapter(folder.path(), &player, &judge.url);
     let payers = [
         Payer { name: "Maria das Dores".to_owned(), document: "12345678909".to_owned(), ..Payer::default() },
         Payer { name: "Loja Azul Ltda".to_owned(), document: "11222333000181".to_owned(), ..Payer::default() },
@@ -95,9 +55,9 @@ async fn every_message_is_as_the_document_has_it() {
         let charge = ObjectId((now().0 as u128) << 80 | 8 << 76 | 2 << 62 | number);
         let call = OpenPix { charge, amount: Centavos(8_000), expires_at: now().plus_ms(3_600_000), payer };
         let opening = rail.open(call).await;
-        assert!(matches!(opening, Ok(PixOpening::Registered { .. })), "{opening:?}\n{}", log_of(folder.path()));
+        assert!(matches!(opening, Ok(PixOpening::Registered { .. })), "{opening:?}\n{}", judge.log());
         if number == 1 {
-            assert_eq!(rail.cancel(charge).await, Ok(PixFate::Cancelled), "{}", log_of(folder.path()));
+            assert_eq!(rail.cancel(charge).await, Ok(PixFate::Cancelled), "{}", judge.log());
             continue;
         }
         let payment = player.pay(Some(&charge.txid()), "80.00");
@@ -114,17 +74,17 @@ async fn every_message_is_as_the_document_has_it() {
         };
         for again in [1, 1, 2] {
             let answer = rail.repay(repay(again)).await;
-            assert!(matches!(answer, Ok(RepayAnswer::Repaid(_))), "{answer:?}\n{}", log_of(folder.path()));
+            assert!(matches!(answer, Ok(RepayAnswer::Repaid(_))), "{answer:?}\n{}", judge.log());
         }
     }
     let span = PixSpan { from: now().plus_ms(-600_000), until: now().plus_ms(1_000), page: 0 };
-    let receipts = rail.received(span).await.unwrap_or_else(|error| panic!("{error}\n{}", log_of(folder.path())));
+    let receipts = rail.received(span).await.unwrap_or_else(|error| panic!("{error}\n{}", judge.log()));
     assert_eq!((receipts.payments.len(), receipts.has_more), (2, false));
     rail.register_callback("https://shop.example.com/pix-callbacks").await.unwrap();
     assert_eq!(player.returns_done().len(), 4);
     assert_eq!(player.records().violations, Vec::<String>::new());
     // The judge can refuse: a message that the document does not allow never reaches the player.
-    let request = reqwest::Client::new().put(format!("{url}/cob/{}", "a".repeat(32)));
+    let request = reqwest::Client::new().put(format!("{}/cob/{}", judge.url, "a".repeat(32)));
     let judged = request.json(&json!({"valor": {"original": 80}})).send().await.unwrap();
     assert!(!judged.status().is_success() && judged.text().await.unwrap().contains("stoplight.io/prism/errors"));
 }

@@ -8,6 +8,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod adyen;
 mod api_pix;
 mod audit;
 mod card_brands;
@@ -20,6 +21,7 @@ mod install;
 mod metrics;
 mod month_end;
 mod pix_codes;
+mod prism;
 mod rail_check;
 mod release;
 mod runbook;
