@@ -50,10 +50,12 @@ pub struct Account {
 pub struct BankStatement {
     /// First day of the period; of a file that has none, the day of the first line.
     pub from: NaiveDate,
-    /// Last day of the period; of a file that has none, the day of the last line.
+    /// Last day of the period, or the day on which the file was made, where that is earlier; of a
+    /// file without a period, the day of the last line.
     pub to: NaiveDate,
     /// True if the file does not show whether its last day is over: it has no line of that day,
-    /// and its period ends at midnight, or is one moment.
+    /// and its period ends at midnight, or is one moment; or the file was made on that day, before
+    /// its period ended.
     pub is_last_day_open: bool,
     /// The lines, in the order of the file. Their days may lie outside the period.
     pub lines: Vec<StatementLine>,
@@ -148,7 +150,8 @@ pub fn read(file: &[u8]) -> Result<Vec<Account>, FileError> {
     if reading.accounts.is_empty() {
         return Err(refused("falta STMTRS"));
     }
-    Ok(merged(reading.accounts).into_iter().map(|account| account.finish(last)).collect())
+    let made_on = reading.made_on;
+    Ok(merged(reading.accounts).into_iter().map(|account| account.finish(last, made_on)).collect())
 }
 
 /// The name of an element as an error shows it: at most 20 characters, none that is not printable.
@@ -172,6 +175,8 @@ struct Reading {
     /// Whether the last account still goes on.
     is_in_account: bool,
     has_ended: bool,
+    /// The day on which the file was made (`DTSERVER`), if it says so.
+    made_on: Option<NaiveDate>,
     rows: usize,
     /// The row that is being read.
     row: Option<OpenRow>,
@@ -239,6 +244,8 @@ impl Reading {
         }
         if let Some(account) = self.accounts.last_mut().filter(|_| self.is_in_account) {
             account.value(tag, value, at);
+        } else if tag == "DTSERVER" {
+            self.made_on = moment_of(&value).map(|moment| moment.day);
         }
         Ok(())
     }
@@ -354,12 +361,12 @@ impl OpenAccount {
     }
 
     /// The account, when the file is read whole up to the line `last`.
-    fn finish(self, last: u64) -> Account {
+    fn finish(self, last: u64, made_on: Option<NaiveDate>) -> Account {
         let (number, is_card, lines, line) = (self.number.clone(), self.is_card, self.lines.len(), self.line);
-        Account { number, is_card, lines, line, statement: self.statement(last) }
+        Account { number, is_card, lines, line, statement: self.statement(last, made_on) }
     }
 
-    fn statement(self, last: u64) -> Result<BankStatement, FileError> {
+    fn statement(self, last: u64, made_on: Option<NaiveDate>) -> Result<BankStatement, FileError> {
         let refused = |line: u64, defect: String| FileError { line, defect };
         if let Some(fault) = self.fault {
             return Err(fault);
@@ -384,9 +391,20 @@ impl OpenAccount {
         }
         let ends_at_midnight = self.to.is_some_and(|to| to.second == Some(0));
         let is_moment = self.to.is_some_and(|to| to.second.is_some()) && self.from == self.to;
-        let is_last_day_open = (ends_at_midnight || is_moment) && !days.contains(&to);
+        let is_made_within = made_on.is_some_and(|made_on| is_cut_short(made_on, (from, to), &days));
+        let to = if is_made_within { made_on.map_or(to, |made_on| to.min(made_on)) } else { to };
+        let is_last_day_open = is_made_within || (ends_at_midnight || is_moment) && !days.contains(&to);
         Ok(BankStatement { from, to, is_last_day_open, lines: self.lines, balances: self.balances })
     }
+}
+
+/// Whether a file was made before its period was over: banks write the period that was asked for.
+/// A day before the last line is not that of the making. A period of that one day, with lines of
+/// other days, is written by programs that do not know the period.
+fn is_cut_short(made_on: NaiveDate, (from, to): (NaiveDate, NaiveDate), days: &BTreeSet<NaiveDate>) -> bool {
+    let is_believable = days.last().is_none_or(|last| *last <= made_on);
+    let is_day_of_making = from == to && to == made_on && days.iter().any(|day| *day != to);
+    is_believable && (from..to).contains(&made_on) || is_day_of_making
 }
 
 /// The accounts, in order; statements of one account that follow each other are one. What lies
@@ -564,6 +582,29 @@ mod tests {
         }
         let outside = statement("<DTSTART>20261127<DTEND>20261127", &row(3, "1,00", "CHEQUE"));
         assert_eq!((outside.compared(), outside.span()), (Some((day(27), day(27))), (day(3), day(27))));
+    }
+
+    /// Banks write the period that was asked for, also where it ends after the file was made.
+    #[test]
+    fn no_day_counts_as_compared_that_was_not_over_when_the_file_was_made() {
+        for (made, period, line, compared) in [
+            ("20261115", "<DTSTART>20261101<DTEND>20261130", 13, Some((1, 14))),
+            ("20261115180000[-3:BRT]", "<DTSTART>20261101<DTEND>20261130235959[-3:BRT]", 15, Some((1, 14))),
+            ("20261101", "<DTSTART>20261101<DTEND>20261130", 1, None),
+            ("20261130", "<DTSTART>20261101<DTEND>20261130", 13, Some((1, 30))),
+            ("20261201", "<DTSTART>20261101<DTEND>20261130", 13, Some((1, 30))),
+            ("00000000", "<DTSTART>20261101<DTEND>20261130", 13, Some((1, 30))),
+            ("20261003", "<DTSTART>20261101<DTEND>20261130", 13, Some((1, 30))),
+            ("20261105", "<DTSTART>20261101<DTEND>20261130", 13, Some((1, 30))),
+            ("20261129113942", "<DTSTART>20261129<DTEND>20261129", 2, None),
+            ("20261129113942", "<DTSTART>20261129<DTEND>20261129", 29, Some((29, 29))),
+            ("20261130", "<DTSTART>20261129<DTEND>20261129", 2, Some((29, 29))),
+        ] {
+            let account = format!("<CURDEF>BRL<ACCTID>1{period}{}", row(line, "1,00", "PIX"));
+            let file = format!("<OFX><SONRS><DTSERVER>{made}</SONRS><STMTRS>{account}</STMTRS></OFX>");
+            let read = read(file.as_bytes()).unwrap();
+            assert_eq!(read.compared(), compared.map(|(from, to)| (day(from), day(to))), "{made} {period} {line}");
+        }
     }
 
     #[test]
