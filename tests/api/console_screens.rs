@@ -31,9 +31,10 @@ fn hostile(characters: usize) -> String {
 
 /// Pages that are read, as the route table has them.
 fn templates() -> BTreeSet<String> {
-    const NO_PAGES: [&str; 6] = [
+    const NO_PAGES: [&str; 7] = [
         "/console/find",
         "/console/exports/file",
+        "/console/exports/{id}/file",
         "/console/reports/file",
         "/console/assets/{name}",
         "/console/{*unknown}",

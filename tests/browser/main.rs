@@ -18,7 +18,7 @@ use crate::sample_server::SampleServer;
 
 /// Route templates that no address shows: forms' targets, redirects and files. The pages that forms
 /// answer with are judged where they are sent.
-const NO_PAGES: [&str; 20] = [
+const NO_PAGES: [&str; 21] = [
     "/console/house/batches",
     "/console/merchants/{id}/holds",
     "/console/recipients/{id}/freeze",
@@ -34,6 +34,7 @@ const NO_PAGES: [&str; 20] = [
     "/console/find",
     "/console/sign-out",
     "/console/exports/file",
+    "/console/exports/{id}/file",
     "/console/reports/file",
     "/console/reconciliations/{id}/dismiss",
     "/console/webhooks/{id}/redeliver",
@@ -554,6 +555,9 @@ async fn finance_closes_a_month() {
         browser.has("Emitido em").await;
         browser.open(&format!("{}/console/reports", shop.operations())).await;
     }
+    browser.click("nav a[href='/console/exports']").await;
+    browser.click("section[aria-labelledby=mapped] button").await;
+    browser.has("O arquivo está em preparo.").await;
     browser.javascript(false).await;
     for (token, expected) in [(sample_server::ANA, "pedido"), (sample_server::RUI, "fechado")] {
         browser.open(&format!("{}/console/periods/{month}?lang=pt", shop.operations())).await;

@@ -1,4 +1,4 @@
-//! Exports: the books as files, by the route of `/ops`.
+//! Exports: the books as files, and in the accounts of another program, by the routes of `/ops`.
 
 use std::sync::Arc;
 
@@ -6,36 +6,157 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::http::request::Parts;
 use axum::response::Response;
-use maud::html;
+use maud::{Markup, html};
+use serde_json::{Value, json};
 
+use crate::keys::json_of;
 use crate::page::{Screen, Section, Visit};
-use crate::words;
+use crate::sent_form::PostedFile;
+use crate::show;
+use crate::show::Head::Text;
+use crate::wire_words;
+use crate::words::{self, Word};
 use ops::desk::Desk;
 use ops::export::{export, format_names};
+use ops::exports;
+use ops::operator::Decider;
+use web::caller::PathId;
+use web::credential::Role;
+use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::query;
+use web::session::FormOutcome;
 
-/// Form that asks for an export.
-pub(crate) async fn form(visit: Visit) -> Response {
-    if let Err(problem) = visit.whole() {
-        return visit.answer(Err(problem));
-    }
-    let day = |name: &'static str, word| {
-        html! { div { label for=(name) { (visit.say(word)) } input id=(name) type="date" name=(name); } }
+/// A map to the accounts and the layout of another program, to begin with.
+const SAMPLE_MAP: &str = include_str!("../../../examples/journal-entries/dominio.toml");
+/// Characters of a map that a field takes, as the route of `/ops` does.
+const MAP_CHARS_MAX: usize = 50_000;
+
+/// Page of the exports: the forms, and the files that are made in the background.
+pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, mut parts: Parts) -> Response {
+    parts.uri = Uri::from_static("/ops/exports");
+    let made = async {
+        visit.whole()?;
+        let jobs = json_of(exports::list(State(desk), visit.operator.clone(), parts).await?).await?;
+        let body = html! {
+            (form(&visit))
+            @if visit.may(Role::Decide) { (mapped_form(&visit)) }
+            section.card aria-labelledby="jobs" {
+                h2 id="jobs" { (visit.say(words::EXPORT_JOBS)) }
+                @match jobs["items"].as_array().filter(|items| !items.is_empty()) {
+                    Some(items) => (show::scrolled(visit.say(words::EXPORT_JOBS), jobs_table(&visit, items))),
+                    None => p.dim { (visit.say(words::NOTHING)) },
+                }
+            }
+        };
+        Ok(Screen { section: Section::Exports, title: visit.say(words::EXPORTS).to_owned(), body })
     };
-    let body = html! {
+    visit.answer(made.await)
+}
+
+fn day(visit: &Visit, prefix: &str, name: &str, word: Word) -> Markup {
+    let id = format!("{prefix}{name}");
+    html! { div { label for=(id) { (visit.say(word)) } input id=(id) type="date" name=(name); } }
+}
+
+/// Form that asks for an export at once.
+fn form(visit: &Visit) -> Markup {
+    let day = |name, word| day(visit, "", name, word);
+    html! {
         form.card action="/console/exports/file" {
             label for="ledger" { (visit.say(words::LEDGER)) }
             input id="ledger" name="ledger" maxlength="60" placeholder="M-…, R-…, P-…, P-all, P-house" aria-describedby="of-all";
             p.dim id="of-all" { (visit.say(words::OF_ALL_LEDGERS)) }
             label for="format" { (visit.say(words::FORMAT)) }
             select id="format" name="format" { @for format in format_names() { option value=(format) { (format) } } }
-            p.dim { (visit.say(words::OTHER_FORMATS)) }
             div.actions { (day("from", words::FROM)) (day("to", words::TO)) }
             p.actions { button.primary type="submit" { (visit.say(words::DOWNLOAD)) } }
         }
+    }
+}
+
+/// Form that asks for the books in the accounts of another program.
+fn mapped_form(visit: &Visit) -> Markup {
+    let levels = [("entry", words::BY_ENTRY), ("day", words::BY_DAY)];
+    html! {
+        section.card aria-labelledby="mapped" {
+            h2 id="mapped" { (visit.say(words::OWN_CHART)) }
+            p.dim { (visit.say(words::OWN_CHART_WHAT)) }
+            form method="post" action="/console/exports" enctype="multipart/form-data" {
+                (visit.form_fields())
+                label for="map-file" { (visit.say(words::MAP_FILE)) }
+                input id="map-file" name="map_file" type="file" accept=".toml,.txt";
+                label for="map" { (visit.say(words::MAP_TEXT)) }
+                textarea id="map" name="map" rows="12" maxlength=(MAP_CHARS_MAX) spellcheck="false" { (SAMPLE_MAP) }
+                label for="mapped-ledger" { (visit.say(words::LEDGER)) }
+                input id="mapped-ledger" name="ledger" maxlength="60" required value="P-all" spellcheck="false";
+                label for="level" { (visit.say(words::LEVEL)) }
+                select id="level" name="level" { @for (value, word) in levels { option value=(value) { (visit.say(word)) } } }
+                div.actions { (day(visit, "mapped-", "from", words::FROM)) (day(visit, "mapped-", "to", words::TO)) }
+                p.actions { button.primary type="submit" { (visit.say(words::ASK_EXPORT)) } }
+            }
+        }
+    }
+}
+
+fn jobs_table(visit: &Visit, jobs: &[Value]) -> Markup {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let heads = [Text(words::WHAT), Text(words::DAYS), Text(words::STATUS), Text(words::FILE)];
+    let rows = html! {
+        @for job in jobs {
+            tr {
+                td { code { (text(&job["ledger"])) " " (text(&job["report"])) " " (text(&job["format"])) } }
+                td { (text(&job["from"])) " – " (text(&job["to"])) }
+                td {
+                    (visit.say(wire_words::export_status(job["status"].as_str().unwrap_or_default())))
+                    @if let Some(detail) = job["detail"].as_str() { br; bdi { (detail) } }
+                }
+                td {
+                    @if let Some(name) = job["file"]["name"].as_str() {
+                        a href={"/console/exports/" (text(&job["id"])) "/file"} { bdi { (name) } }
+                    }
+                }
+            }
+        }
     };
-    visit.answer(Ok(Screen { section: Section::Exports, title: visit.say(words::EXPORTS).to_owned(), body }))
+    show::table(visit.language, &heads, rows)
+}
+
+/// Asks for the export of the form, as the route of `/ops` does.
+pub(crate) async fn ask(State(desk): State<Arc<Desk>>, PostedFile { visit, form, file }: PostedFile) -> Response {
+    let asked = async {
+        visit.operator.require(Role::Decide)?;
+        visit.whole()?;
+        let given = |name| Some(form.value(name).trim()).filter(|text| !text.is_empty());
+        // Of browsers, a line in a field ends with CR LF.
+        let text = String::from_utf8_lossy(&file.bytes);
+        let map = if file.bytes.is_empty() { form.value("map") } else { &text };
+        let body = json!({
+            "format": "journal-entries", "ledger": given("ledger"), "map": map.replace("\r\n", "\n"),
+            "level": given("level"), "from": given("from"), "to": given("to"),
+        });
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/exports", body.to_string());
+        exports::create(State(Arc::clone(&desk)), Decider(visit.operator.clone()), sent).await
+    };
+    visit.done(asked.await, "/console/exports", FormOutcome::ExportAsked)
+}
+
+/// File of an export that was made in the background.
+pub(crate) async fn job_file(
+    State(desk): State<Arc<Desk>>,
+    visit: Visit,
+    PathId(id): PathId,
+    mut parts: Parts,
+) -> Response {
+    parts.uri = Uri::from_static("/ops/exports");
+    let made = async {
+        visit.whole()?;
+        exports::file(State(desk), visit.operator.clone(), PathId(id), parts).await
+    };
+    match made.await {
+        Ok(file) => file,
+        Err(problem) => visit.answer(Err(problem)),
+    }
 }
 
 /// File of the export that the form asked for.

@@ -47,6 +47,7 @@ const QUERIES: &[(&str, &[&str])] = &[
     ("/console/reports", &["report", "ledger", "account", "from", "to", "page", "per_page"]),
     ("/console/reports/file", &["report", "ledger", "account", "from", "to", "format"]),
     ("/console/exports", &[]),
+    ("/console/exports/{id}/file", &[]),
     ("/console/exports/file", &["ledger", "format", "from", "to", "at"]),
     ("/console/audit", &PAGED),
     ("/console/sandbox", &[]),

@@ -184,6 +184,17 @@ pub(crate) fn file_kind(name: &str) -> Word {
     }
 }
 
+/// Where an export stands, by its name in the interface.
+pub(crate) fn export_status(name: &str) -> Word {
+    match name {
+        "queued" => word("na fila", "queued"),
+        "running" => word("em preparo", "being made"),
+        "done" => word("pronto", "ready"),
+        "failed" => word("não foi possível", "failed"),
+        _ => OTHER,
+    }
+}
+
 /// A kind of difference between a file and the books, by its name in the interface.
 pub(crate) fn finding(name: &str) -> Word {
     match name {

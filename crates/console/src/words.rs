@@ -455,11 +455,20 @@ words! {
     LAST_BACKUP_THROUGH = "Último backup, até o", "Last backup, through";
     SHED = "Requisições recusadas por carga", "Requests shed";
     // Exports and sandbox.
+    EXPORT_JOBS = "Arquivos prontos e em preparo", "Files that are ready or being made";
+    EXPORT_ASKED = "O arquivo está em preparo.", "The file is being made.";
+    OWN_CHART = "No plano de contas da empresa", "In the company's chart of accounts";
+    OWN_CHART_WHAT = "O mapa diz o código de cada conta no programa do contador, e as colunas do arquivo. Comece pelo modelo abaixo ou envie o seu.", "The map has the code of each account in the bookkeeper's program, and the columns of the file. Begin with the sample below or send your own.";
+    MAP_FILE = "Arquivo do mapa (TOML)", "File of the map (TOML)";
+    MAP_TEXT = "Mapa, quando não há arquivo", "Map, where there is no file";
+    LEVEL = "Lançamentos", "Entries";
+    BY_ENTRY = "um por registro", "one for each Record";
+    BY_DAY = "um por dia", "one for each day";
+    ASK_EXPORT = "Preparar o arquivo", "Make the file";
     LEAST = "Valor de (R$)", "Amount from (R$)";
     MOST = "Valor até (R$)", "Amount to (R$)";
     NO_CHARGE_HERE = "Nenhuma cobrança aberta nos 2.000 Records lidos; as mais antigas vêm antes.", "No charge was opened in the 2,000 Records that were read; older ones come before.";
     OF_ALL_LEDGERS = "Vazio: todas as razões (jsonl ou csv).", "Empty: all ledgers (jsonl or csv).";
-    OTHER_FORMATS = "O formato de programas contábeis (journal-entries) precisa de um mapa de contas: POST /ops/exports com map.", "The format of bookkeeping programs (journal-entries) needs a map of accounts: POST /ops/exports with map.";
     FORMAT = "Formato", "Format";
     DOWNLOAD = "Baixar", "Download";
     CLOCK_MOVED = "O relógio andou; o que venceu foi lançado.", "The clock has moved; what fell due was booked.";
@@ -503,6 +512,7 @@ pub(crate) fn done(done: &FormOutcome) -> Word {
         FormOutcome::SentAgain => SENT_AGAIN,
         FormOutcome::AllSentAgain => ALL_SENT_AGAIN,
         FormOutcome::ClockMoved => CLOCK_MOVED,
+        FormOutcome::ExportAsked => EXPORT_ASKED,
         FormOutcome::FileCompared => FILE_COMPARED,
         FormOutcome::ResultDismissed => RESULT_DISMISSED,
         FormOutcome::PixPaid(_) => PIX_PAID,

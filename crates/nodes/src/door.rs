@@ -44,8 +44,11 @@ const LAST_ANSWERS: Duration = Duration::from_secs(3);
 const OWNER_SEEN_EVERY: Duration = Duration::from_millis(250);
 /// The routes with bodies that are files, and the bytes of a body at most: that of the console has
 /// fields of a form beside the file.
-const FILES: [(&str, usize); 2] =
-    [("/ops/reconciliations", FILE_BYTES_MAX), ("/console/reconciliations", FILE_BYTES_MAX + JSON_BYTES_MAX)];
+const FILES: [(&str, usize); 3] = [
+    ("/ops/reconciliations", FILE_BYTES_MAX),
+    ("/console/exports", FILE_BYTES_MAX + JSON_BYTES_MAX),
+    ("/console/reconciliations", FILE_BYTES_MAX + JSON_BYTES_MAX),
+];
 
 /// Door of a listener, as a tower layer.
 #[derive(Clone)]

@@ -96,6 +96,7 @@ pub const OF_THE_HOUSE: &[&str] = &[
     "/console/charges",
     "/console/exports",
     "/console/exports/file",
+    "/console/exports/{id}/file",
     "/console/find",
     "/console/health",
     "/console/house",

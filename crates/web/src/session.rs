@@ -76,6 +76,8 @@ pub enum FormOutcome {
     AllSentAgain,
     /// The sandbox clock was moved.
     ClockMoved,
+    /// An export was asked for.
+    ExportAsked,
     /// A file of an institution was compared.
     FileCompared,
     /// The result of a file was dismissed.
