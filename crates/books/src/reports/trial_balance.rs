@@ -307,7 +307,7 @@ mod tests {
     fn folded(records: &[(Timestamp, Record)], request: &ReportRequest) -> String {
         let mut names = Names::default();
         records.iter().for_each(|(_, record)| names.learn(record));
-        let mut accounts = BTreeMap::<(String, String), [i128; 3]>::new();
+        let mut accounts = BTreeMap::<(String, String), (&str, [i128; 3])>::new();
         for (at, record) in records {
             let day = day_of(at.0);
             if request.to.is_some_and(|to| day > to) {
@@ -324,7 +324,8 @@ mod tests {
                     };
                     let mut sums = Balance::default();
                     sums.post(posting);
-                    let of = accounts.entry(name).or_default();
+                    let (ptbr, of) = accounts.entry(name).or_default();
+                    *ptbr = posting.account.name_ptbr();
                     match request.from.is_some_and(|from| day < from) {
                         true => of[0] += sums.net(),
                         false => (of[1], of[2]) = (of[1] + sums.debits, of[2] + sums.credits),
@@ -332,11 +333,11 @@ mod tests {
                 }
             }
         }
-        accounts.retain(|_, sums| *sums != [0; 3]);
-        let rows = accounts.into_iter().map(|((ledger, account), [opening, debits, credits])| {
-            format!("{ledger},{account},{opening},{debits},{credits},{}\r\n", opening + debits - credits)
+        accounts.retain(|_, (_, sums)| *sums != [0; 3]);
+        let rows = accounts.into_iter().map(|((ledger, account), (ptbr, [opening, debits, credits]))| {
+            format!("{ledger},{account},{ptbr},{opening},{debits},{credits},{}\r\n", opening + debits - credits)
         });
-        "ledger,account,opening,debits,credits,closing\r\n".to_owned() + &rows.collect::<String>()
+        "ledger,account,account_name,opening,debits,credits,closing\r\n".to_owned() + &rows.collect::<String>()
     }
 
     proptest! {
