@@ -1540,6 +1540,45 @@ pub enum Event {
         #[n(1)]
         is_refund: bool,
     },
+    /// Merchant: an operator asks for goodwill of the house.
+    #[n(102)]
+    AdjustmentRequested {
+        /// The adjustment's id.
+        #[n(0)]
+        id: ObjectId,
+        /// How much the merchant is to get.
+        #[n(1)]
+        amount: Centavos,
+        /// Reference of the document that proves it.
+        #[n(2)]
+        reference: String,
+        /// Why, in the operator's words; the merchant reads it.
+        #[n(3)]
+        reason: String,
+    },
+    /// Merchant: an operator rejected the adjustment.
+    #[n(103)]
+    AdjustmentRejected {
+        /// The adjustment's id.
+        #[n(0)]
+        id: ObjectId,
+        /// Why, in the operator's words.
+        #[n(1)]
+        notes: String,
+    },
+    /// Merchant: another operator approved the adjustment. The platform bears it.
+    #[n(104)]
+    AdjustmentCreated {
+        /// The adjustment's id.
+        #[n(0)]
+        id: ObjectId,
+        /// How much.
+        #[n(1)]
+        amount: Centavos,
+        /// Reference of the document that proves it.
+        #[n(2)]
+        reference: String,
+    },
     /// Merchant: an operator froze a recipient. It goes on to receive, and nothing leaves to it.
     #[n(100)]
     RecipientFrozen {

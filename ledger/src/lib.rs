@@ -31,6 +31,7 @@
 #![deny(clippy::float_arithmetic)]
 
 pub mod account;
+pub mod adjustment;
 pub mod anticipation;
 pub mod asked_entry;
 pub mod audit;

@@ -55,10 +55,10 @@ pub struct OperationRow {
     #[schema(format = "uuid")]
     id: String,
     /// `charge`, `fee`, `split`, `settlement`, `refund`, `take_back`, `cashout`, `cashout_fee`,
-    /// `cashout_returned`, `deficit` or `dispute`.
+    /// `cashout_returned`, `deficit`, `dispute` or `adjustment`.
     #[serde(rename = "type")]
     #[schema(
-        pattern = "^(charge|fee|split|settlement|refund|take_back|cashout|cashout_fee|cashout_returned|deficit|dispute)$"
+        pattern = "^(charge|fee|split|settlement|refund|take_back|cashout|cashout_fee|cashout_returned|deficit|dispute|adjustment)$"
     )]
     kind: &'static str,
     /// Above zero when the account rises, below when it falls.
@@ -84,7 +84,7 @@ pub struct OperationRow {
 /// The account's operations, newest first, after booking what is due. With a type, the period may
 /// hold 2,000 operations.
 #[utoipa::path(get, path = "/api/balance/operations", operation_id = "list_operations",
-    params(("type" = Option<String>, Query, pattern = "^(charge|fee|split|settlement|refund|take_back|cashout|cashout_fee|cashout_returned|deficit|dispute)$", description = "Operations of this type only"),
+    params(("type" = Option<String>, Query, pattern = "^(charge|fee|split|settlement|refund|take_back|cashout|cashout_fee|cashout_returned|deficit|dispute|adjustment)$", description = "Operations of this type only"),
         ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
         ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),
         ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),

@@ -170,8 +170,14 @@ fn wrong_tokens(source: &SecretSource, data: &Path, error: OpsTokensError) -> Se
 /// The first of the operators' tokens, for a program that calls their server; `None` if there is
 /// none yet.
 pub fn first_ops_token(source: &SecretSource, data: &Path) -> Result<Option<Secret>, SecretError> {
-    let Some(text) = source.read(data, OPS_TOKEN_FILE)? else { return Ok(None) };
-    OpsTokens::first(text.reveal()).map(Some).map_err(|error| wrong_tokens(source, data, error))
+    Ok(ops_tokens_in_order(source, data)?.into_iter().next())
+}
+
+/// The operators' tokens in their order, for a program that calls their server; none if there is
+/// none yet.
+pub fn ops_tokens_in_order(source: &SecretSource, data: &Path) -> Result<Vec<Secret>, SecretError> {
+    let Some(text) = source.read(data, OPS_TOKEN_FILE)? else { return Ok(Vec::new()) };
+    OpsTokens::in_order(text.reveal()).map_err(|error| wrong_tokens(source, data, error))
 }
 
 /// The master key: 64 hexadecimal digits. It is made with the data. Without it no personal data can

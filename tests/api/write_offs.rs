@@ -203,3 +203,56 @@ async fn the_console_asks_for_a_write_off_and_another_operator_approves() {
     let found = Browser::signed_in(&world, RUI).await.get(&format!("/console/find?q={id}")).await;
     assert_eq!(found.header("location"), format!("/console/queue/{id}"));
 }
+
+/// The house gives money to a merchant: two operators, the merchant's reason, its line and event.
+#[tokio::test]
+async fn goodwill_is_credited_by_two_operators() {
+    let world = World::sandbox().await;
+    let mut ana = String::new();
+    let merchant = with_deficit(&world, &mut ana).await;
+    let wanted = json!({
+        "debit": "Expenses:Losses:Other", "credit": format!("Liabilities:Merchants:M-{}:Available", merchant.id),
+        "amount": 700, "reason": "Indisponibilidade de sábado", "reference": "CHAMADO-17",
+    });
+    for (member, value, field) in [
+        ("debit", json!("Expenses:Losses:Clawback"), "debit"),
+        ("credit", json!(format!("Liabilities:Merchants:M-{}:Pending", merchant.id)), "credit"),
+        ("credit", json!(format!("Liabilities:Merchants:M-{ana}:Available")), "credit"),
+        ("amount", json!(0), "amount"),
+        ("effective_date", json!("2026-11-01"), "effective_date"),
+    ] {
+        let mut wrong = wanted.clone();
+        wrong[member] = value;
+        let refused = world.ops_post("/ops/entries", &wrong).await.refused(400, "validation_failed");
+        assert_eq!(refused["errors"][0]["field"], field, "{refused}");
+    }
+    let asked = world.ops_post("/ops/entries", &wanted).await.expect(201);
+    assert_eq!((&asked["credit"], &asked["status"]), (&wanted["credit"], &json!("pending")));
+    let id = text(&asked["id"]);
+    assert_eq!(merchant.balance().await[0], 0, "nothing moves yet");
+    let waiting = queue(&world).await;
+    assert_eq!([&waiting[0]["id"], &waiting[0]["merchant_id"]], [&*id, &*merchant.id]);
+    let preview = world.ops_get(&format!("/ops/queue/{id}/preview")).await.expect(200);
+    assert!(preview["balances"].to_string().contains("\"after\":204"), "{preview}");
+    let path = format!("/ops/entries/{id}/approve");
+    world.ops_post(&path, &json!({})).await.refused(409, "second_operator_needed");
+    let approved = world.second_ops_post(&path, &[], &json!({})).await.expect(200);
+    assert_eq!(approved["status"], "approved");
+    world.second_ops_post(&path, &[], &json!({})).await.refused(409, "already_decided");
+
+    // It repays the Deficit of 496 first.
+    assert_eq!(merchant.get("/api/balance").await.expect(200)["deficit"], 0);
+    assert_eq!(merchant.balance().await[0], 204);
+    let lines = merchant.get("/api/balance/operations?type=adjustment").await.expect(200);
+    let [line] = &items(&lines)[..] else { panic!("{lines}") };
+    assert_eq!((&line["amount"], &line["account"]), (&json!(700), &json!("available")));
+    let events = merchant.get("/api/events").await.expect(200);
+    let event = items(&events).iter().find(|event| event["event"] == "adjustment.created").unwrap();
+    let event = merchant.get(&format!("/api/events/{}", text(&event["id"]))).await.expect(200);
+    assert_eq!(
+        event["adjustment"],
+        json!({"id": id, "amount": 700, "reason": "Indisponibilidade de sábado", "reference": "CHAMADO-17"})
+    );
+    assert_eq!(balance(&world, &format!("P-{}", merchant.id), "Expenses:Losses:Other").await, 700);
+    world.check_books().await;
+}

@@ -120,10 +120,15 @@ impl Drop for Printing {
     }
 }
 
+/// The tokens of a server that two operators serve.
+fn two_operators() -> String {
+    format!("ana:{OPS_TOKEN},rui:second-{OPS_TOKEN}")
+}
+
 fn trigger(event: &str, server: &Server, key: Option<&str>) -> Output {
     let mut command = Command::new(centavo());
     command.args(["trigger", event, "--url", &server.public, "--ops-url", &server.operations]);
-    command.env("CENTAVO_OPS_TOKEN", OPS_TOKEN).env_remove("CENTAVO_API_KEY");
+    command.env("CENTAVO_OPS_TOKEN", two_operators()).env_remove("CENTAVO_API_KEY");
     command.args(key.map(|key| ["--key", key]).into_iter().flatten());
     command.output().unwrap()
 }
@@ -150,7 +155,9 @@ async fn events(server: &Server, key: &str) -> Vec<Value> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_event_can_be_triggered() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Arc::new(Server::start(&Launch::on(folder.path())).await.unwrap());
+    let launch = Launch::on(folder.path()).with("CENTAVO_OPS_TOKEN", two_operators());
+    let launch = launch.with("CENTAVO_OPS_ROLES", "ana=admin,rui=admin");
+    let server = Arc::new(Server::start(&launch).await.unwrap());
     for kind in WebhookEventKind::VARIANTS {
         let (name, shared) = (kind.name(), Arc::clone(&server));
         let done = tokio::task::spawn_blocking(move || trigger(name, &shared, None)).await.unwrap();

@@ -94,6 +94,9 @@ fn of_operators(desk: &Desk, visit: &Visit, record: &Record) -> Result<Vec<(&'st
             Event::HouseEntryRequested { id, .. }
             | Event::HouseEntryApproved { id, .. }
             | Event::HouseEntryRejected { id, .. }
+            | Event::AdjustmentRequested { id, .. }
+            | Event::AdjustmentRejected { id, .. }
+            | Event::AdjustmentCreated { id, .. }
             | Event::WriteOffRequested { id, .. }
             | Event::WriteOffRejected { id, .. }
             | Event::WithdrawalReturnRequested { id, .. }

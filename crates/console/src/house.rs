@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use actors::engine::Engine;
 use axum::extract::State;
 use axum::response::Response;
 use ledger::event::PayoutBank;
@@ -30,7 +31,7 @@ use web::credential::Role;
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::session::FormOutcome;
-use web::views::house_entry::{HouseEntryView, OperatorEntry, debt_accounts};
+use web::views::house_entry::{HouseEntryView, OperatorEntry, debt_accounts, goodwill_accounts};
 
 /// Entries that wait and are shown; the queue has all.
 const WAITING_MAX: usize = 40;
@@ -66,7 +67,8 @@ async fn screen(desk: &Desk, visit: &Visit) -> Result<Screen, Problem> {
         }
         @if visit.may(Role::Decide) {
             (form(visit, &EntryDraft::default()))
-            (write_off_form(visit))
+            (owner_form(visit, ("write-off", "debtor"), [words::ASK_WRITE_OFF, words::WRITE_OFF, words::DEBTOR]))
+            (owner_form(visit, ("goodwill", "credited"), [words::ASK_GOODWILL, words::GOODWILL, words::MERCHANT]))
             (return_form(visit, &EntryDraft::default()))
             (settlement_form(visit))
         }
@@ -146,17 +148,18 @@ pub(crate) fn form(visit: &Visit, draft: &EntryDraft) -> Markup {
     }
 }
 
-fn write_off_form(visit: &Visit) -> Markup {
+/// The form for an entry of a merchant or a recipient, whom its field names.
+fn owner_form(visit: &Visit, (id, field): (&str, &str), [ask, what, whom]: [words::Word; 3]) -> Markup {
     html! {
-        section.card aria-labelledby="write-off" {
-            h2 id="write-off" { (visit.say(words::ASK_WRITE_OFF)) }
-            p.dim { (visit.say(words::WRITE_OFF)) }
+        section.card aria-labelledby=(id) {
+            h2 id=(id) { (visit.say(ask)) }
+            p.dim { (visit.say(what)) }
             form method="post" action="/console/house" {
                 (visit.form_fields())
-                label for="debtor" { (visit.say(words::DEBTOR)) " (M-…, R-…)" }
-                input id="debtor" name="debtor" required maxlength="100" autocomplete="off" spellcheck="false";
-                (amount_and_reason(visit, "debt-", &EntryDraft::default()))
-                p.actions { button.primary type="submit" { (visit.say(words::ASK_WRITE_OFF)) } }
+                label for=(field) { (visit.say(whom)) @if field == "debtor" { " (M-…, R-…)" } @else { " (M-…)" } }
+                input id=(field) name=(field) required maxlength="100" autocomplete="off" spellcheck="false";
+                (amount_and_reason(visit, &format!("{id}-"), &EntryDraft::default()))
+                p.actions { button.primary type="submit" { (visit.say(ask)) } }
             }
         }
     }
@@ -297,13 +300,15 @@ fn wanted(desk: &Desk, visit: &Visit, form: &FormBody) -> Result<String, Problem
     }
     let wrong = || Problem::new(Code::ValidationFailed).says(visit.say(words::AMOUNT_WRONG));
     let amount = centavos(visit.language, form.value("amount")).ok_or_else(wrong)?;
-    let (debit, credit) = match text("debtor").trim() {
-        "" => (text("debit").to_owned(), text("credit").to_owned()),
-        debtor => {
-            let nobody = || Problem::new(Code::NotFound).says(visit.say(words::NO_DEBTOR));
-            let ledger = ops_books::find(desk, debtor).map_err(|_| nobody())?;
-            debt_accounts(&desk.engine, ledger).ok_or_else(nobody)?
-        }
+    let accounts = |owner, of: fn(&Engine, LedgerId) -> Option<(String, String)>| {
+        let nobody = || Problem::new(Code::NotFound).says(visit.say(words::NO_DEBTOR));
+        let ledger = ops_books::find(desk, owner).map_err(|_| nobody())?;
+        of(&desk.engine, ledger).ok_or_else(nobody)
+    };
+    let (debit, credit) = match (given("debtor"), given("credited")) {
+        (Some(debtor), _) => accounts(debtor, debt_accounts)?,
+        (_, Some(credited)) => accounts(credited, goodwill_accounts)?,
+        _ => (text("debit").to_owned(), text("credit").to_owned()),
     };
     let body = json!({
         "debit": debit, "credit": credit, "amount": amount,

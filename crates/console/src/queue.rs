@@ -207,12 +207,15 @@ fn of_what(visit: &Visit, item: &QueueItem) -> Markup {
     }
 }
 
-/// What an item is, in words. Of the entries, those of a merchant's group are write-offs and
-/// returns of withdrawals.
+/// What an item is, in words. Of the entries, those of a merchant's group are write-offs, credits
+/// to the merchant, and returns of withdrawals.
 pub(crate) fn item_word(item: &QueueItem) -> Word {
     match (item.kind, &item.merchant_id) {
         ("entry", None) => words::HOUSE_ENTRY,
         ("entry", Some(_)) if item.withdrawal.is_some() => words::RETURN_ENTRY,
+        ("entry", Some(_)) if item.credit.as_ref().is_some_and(|credit| credit.starts_with("Liabilities:")) => {
+            words::GOODWILL_ENTRY
+        }
         ("entry", Some(_)) => words::WRITE_OFF_ENTRY,
         (kind, _) => kind_word(kind),
     }

@@ -298,6 +298,7 @@ pub(crate) fn event(kind: WebhookEventKind) -> Word {
         DisputeOpened => word("contestação aberta", "dispute opened"),
         DisputeAccepted => word("contestação aceita", "dispute accepted"),
         DisputeReleased => word("contestação liberada", "dispute released"),
+        AdjustmentCreated => word("crédito da casa", "credit of the house"),
         SubscriptionCreated => word("assinatura criada", "subscription created"),
         SubscriptionChargeCreated => word("cobrança de assinatura criada", "charge of a subscription created"),
         SubscriptionRenewed => word("assinatura renovada", "subscription renewed"),

@@ -151,6 +151,7 @@ words! {
     HOUSE_ENTRY = "Lançamento da casa", "Entry of the house";
     OPERATOR_ENTRY = "Lançamento de operador", "Entry of an operator";
     WRITE_OFF_ENTRY = "Baixa de dívida", "Write-off of a debt";
+    GOODWILL_ENTRY = "Crédito da casa", "Credit of the house";
     RETURN_ENTRY = "Devolução de saque", "Return of a withdrawal";
     REFERENCE = "Referência", "Reference";
     REFERENCE_REPEATS = "O documento prova mais de um lançamento", "The document proves more than one entry";
@@ -393,6 +394,8 @@ words! {
     IN_SUSPENSE = "Sem cobrança (suspenso)", "Without a charge (suspense)";
     ASK_WRITE_OFF = "Pedir a baixa de uma dívida", "Ask for the write-off of a debt";
     WRITE_OFF = "O déficit de um lojista é perda da plataforma; a dívida de um recebedor é perda do seu lojista.", "The Deficit of a merchant is the platform's loss; the debt of a recipient is its merchant's loss.";
+    ASK_GOODWILL = "Pedir um crédito da casa", "Ask for a credit of the house";
+    GOODWILL = "A casa dá dinheiro a um lojista, por sua perda. O lojista lê o motivo, e um déficit dele é pago primeiro.", "The house gives money to a merchant, at its own loss. The merchant reads the reason, and a Deficit is repaid first.";
     DEBTOR = "Devedor", "Debtor";
     ASK_RETURN = "Pedir a devolução de um saque", "Ask for the return of a withdrawal";
     RETURN = "O banco devolveu um saque pago, e só o extrato mostra. O valor volta ao disponível do recebedor, e o lojista lê o motivo.", "The bank returned a paid withdrawal, and only its statement shows it. The money is available to the recipient again, and the merchant reads the reason.";

@@ -1,11 +1,12 @@
-//! Entries of operators: of the house ledger (`P-house`), the write-off of a debt, or the return of
-//! a withdrawal. One operator asks for an entry, another approves it.
+//! Entries of operators: of the house ledger (`P-house`), the write-off of a debt, a credit to a
+//! merchant, or the return of a withdrawal. One operator asks for an entry, another approves it.
 
 use std::sync::Arc;
 
 use actors::engine::{CommandContext, Outcome};
 use axum::extract::State;
 use axum::response::Response;
+use ledger::adjustment::{Adjustment, AdjustmentTerms};
 use ledger::asked_entry::{EntryCommand, Ruling};
 use ledger::event::PayoutBank;
 use ledger::house::{HOUSE_GROUP, HouseAccount, HouseCommand, HouseEntry, HouseEntryTerms};
@@ -33,7 +34,7 @@ use web::json::{Checker, Raw, parse_exact};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::{created, ok};
-use web::views::house_entry::{HouseEntryView, OperatorEntry, debt_accounts};
+use web::views::house_entry::{HouseEntryView, OperatorEntry, debt_accounts, goodwill_accounts};
 
 /// The kind of an entry that says that a withdrawal came back.
 pub const WITHDRAWAL_RETURNED: &str = "withdrawal_returned";
@@ -67,8 +68,10 @@ pub struct HouseEntryRequest<'a> {
     debit: Raw<'a>,
     /// The account to credit, another one of these. Or the debt that is written off:
     /// `Assets:Merchants:M-…:Deficit`, debited to `Expenses:Losses:Other`, or
-    /// `Assets:Receivable:Recipients:R-…`, debited to `Expenses:Losses:Clawback`. Required, but for
-    /// a withdrawal that came back.
+    /// `Assets:Receivable:Recipients:R-…`, debited to `Expenses:Losses:Clawback`. Or a merchant to
+    /// whom the house gives money: `Liabilities:Merchants:M-…:Available`, debited to
+    /// `Expenses:Losses:Other`; it repays the merchant's Deficit first. Required, but for a
+    /// withdrawal that came back.
     #[serde(default)]
     #[schema(value_type = Option<String>, nullable = false)]
     credit: Raw<'a>,
@@ -76,7 +79,8 @@ pub struct HouseEntryRequest<'a> {
     #[serde(default)]
     #[schema(value_type = Option<i64>, nullable = false, minimum = 1, maximum = 1000000000000_i64)]
     amount: Raw<'a>,
-    /// Why, at most 500 characters. Of a withdrawal that came back, its merchant reads it.
+    /// Why, at most 500 characters. Of a withdrawal that came back, and of a credit, the merchant
+    /// reads it.
     #[schema(value_type = String, min_length = 1, max_length = 500)]
     reason: Raw<'a>,
     /// Reference of the document that proves it, at most 100 characters.
@@ -88,14 +92,14 @@ pub struct HouseEntryRequest<'a> {
     #[schema(value_type = Option<bool>)]
     reference_repeats: Raw<'a>,
     /// The day on which it takes effect, not after today and not in a closed month; the day of its
-    /// booking when absent or null, and of every write-off.
+    /// booking when absent or null, and of every write-off and credit to a merchant.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = Date, example = "2026-11-30")]
     effective_date: Option<Raw<'a>>,
 }
 
-/// Asks for an entry of the house ledger, for the write-off of a debt, or for the return of a
-/// withdrawal. It waits in the queue until another operator approves it.
+/// Asks for an entry of the house ledger, for the write-off of a debt, for a credit to a merchant,
+/// or for the return of a withdrawal. It waits in the queue until another operator approves it.
 #[utoipa::path(post, path = "/ops/entries", operation_id = "request_entry", request_body = HouseEntryRequest,
     responses((status = 201, body = HouseEntryView)))]
 pub async fn request(
@@ -116,13 +120,24 @@ pub async fn request(
         let requested = key.run_recorded(recipient, WithdrawalReturn::made_by, execute).await?;
         return requested.answer(|found| Ok(created(HouseEntryView::of_return(&desk.engine, found))));
     }
-    if let Some(debtor) = debtor(desk, wire)? {
-        let debtor = &debtor;
+    if let Some(owner) = owner(desk, wire)? {
+        let owner = &owner;
+        if owner.is_credited {
+            let execute = |admitted| async move {
+                let (id, (amount, reference), reason) = check_owned(desk, wire, owner)?;
+                let terms = AdjustmentTerms { amount, reference };
+                let command = MerchantCommand::Adjust(EntryCommand::Request { id, terms, reason });
+                Ok(desk.engine.command(owner.group, command, operator.context(admitted)).await?)
+            };
+            let requested = key.run_recorded(owner.ledger, Adjustment::made_by, execute).await?;
+            return requested.answer(|found| Ok(created(HouseEntryView::of_adjustment(&desk.engine, found))));
+        }
         let execute = |admitted| async move {
-            let command = check_write_off(desk, wire, debtor)?;
-            write_off(desk, debtor.ledger, command, operator.context(admitted)).await
+            let (id, (amount, reference), reason) = check_owned(desk, wire, owner)?;
+            let command = WriteOffCommand::Request { id, terms: WriteOffTerms { amount, reference }, reason };
+            write_off(desk, owner.ledger, command, operator.context(admitted)).await
         };
-        let requested = key.run_recorded(debtor.ledger, WriteOff::made_by, execute).await?;
+        let requested = key.run_recorded(owner.ledger, WriteOff::made_by, execute).await?;
         return requested.answer(|write_off| Ok(created(HouseEntryView::of_write_off(&desk.engine, write_off))));
     }
     let execute = |admitted| async move {
@@ -168,54 +183,60 @@ fn refuse_what_returns_have(check: &mut Checker, wire: &HouseEntryRequest<'_>) {
     }
 }
 
-/// How the names of debts begin.
-const DEBTS: [&str; 2] = ["Assets:Merchants:", "Assets:Receivable:Recipients:"];
+/// How the names of debts begin, and of what a merchant can be given.
+const OWNED: [&str; 3] = ["Assets:Merchants:", "Assets:Receivable:Recipients:", "Liabilities:Merchants:"];
 
-/// The ledger whose debt an entry writes off.
-struct Debtor {
+/// The ledger whose debt an entry writes off, or which it credits.
+struct Owner {
     ledger: LedgerId,
     group: GroupNumber,
     /// Name of the account that is debited.
     loss: String,
+    /// True of a merchant that gets money.
+    is_credited: bool,
 }
 
-/// The debtor of an entry; `None` if it credits no debt. Errors: no ledger has the credited debt.
-fn debtor(desk: &Desk, wire: &HouseEntryRequest<'_>) -> Result<Option<Debtor>, Problem> {
+/// The owner of the credited account; `None` if the house has it. Errors: no ledger has it.
+fn owner(desk: &Desk, wire: &HouseEntryRequest<'_>) -> Result<Option<Owner>, Problem> {
     let mut check = Checker::new();
     let credit = check.any_text("credit", wire.credit);
-    let Some(credit) = credit.filter(|credit| DEBTS.iter().any(|debts| credit.starts_with(debts))) else {
+    let Some(credit) = credit.filter(|credit| OWNED.iter().any(|begin| credit.starts_with(begin))) else {
         return Ok(None);
     };
     let name = credit.split(':').find(|part| part.starts_with("M-") || part.starts_with("R-"));
-    let debtor = name.and_then(|name| books::find(desk, name).ok());
-    let debtor = debtor.and_then(|ledger| {
-        let (loss, debt) = debt_accounts(&desk.engine, ledger)?;
-        Some(Debtor { ledger, group: ledger.group()?, loss }).filter(|_| debt == credit)
+    let owner = name.and_then(|name| books::find(desk, name).ok());
+    let owner = owner.and_then(|ledger| {
+        let debt = debt_accounts(&desk.engine, ledger).map(|accounts| (accounts, false));
+        let both = debt.into_iter().chain(goodwill_accounts(&desk.engine, ledger).map(|accounts| (accounts, true)));
+        let ((loss, _), is_credited) = both.into_iter().find(|((_, known), _)| *known == credit)?;
+        Some(Owner { ledger, group: ledger.group()?, loss, is_credited })
     });
-    let nobody = "credit não é a dívida de um lojista ou de um recebedor";
-    let debtor = debtor.or_else(|| check.refuse("credit", "unknown", nobody));
-    check.finish_with(debtor).map(Some)
+    let nobody = "credit não é a dívida de um lojista ou de um recebedor, nem o disponível de um lojista";
+    let owner = owner.or_else(|| check.refuse("credit", "unknown", nobody));
+    check.finish_with(owner).map(Some)
 }
 
-fn check_write_off(desk: &Desk, wire: &HouseEntryRequest<'_>, debtor: &Debtor) -> Result<WriteOffCommand, Problem> {
-    let loss = debtor.loss.as_str();
+/// Id, amount with reference, and reason of a write-off or a credit.
+type OwnedEntry = (ObjectId, (Centavos, String), String);
+
+fn check_owned(desk: &Desk, wire: &HouseEntryRequest<'_>, owner: &Owner) -> Result<OwnedEntry, Problem> {
+    let loss = owner.loss.as_str();
     let mut check = Checker::new();
     let debit = check.text("debit", wire.debit, 1..=100).and_then(|debit| match debit == loss {
         true => Some(debit),
-        false => check.refuse("debit", "not_the_loss", format!("debit deve ser {loss}, a perda desta dívida")),
+        false => check.refuse("debit", "not_the_loss", format!("debit deve ser {loss}, a perda deste lançamento")),
     });
     let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
     let reason = check.prose("reason", wire.reason, 1..=500);
     let reference = check.text("reference", wire.reference, 1..=100);
     if wire.effective_date.is_some() {
-        check.refuse::<()>("effective_date", "not_allowed", "uma baixa vale a partir do seu lançamento");
+        check.refuse::<()>("effective_date", "not_allowed", "uma baixa ou um crédito vale a partir do seu lançamento");
     }
     refuse_what_returns_have(&mut check, wire);
-    let id = desk.engine.new_id(debtor.group)?;
+    let id = desk.engine.new_id(owner.group)?;
     let checked = (|| {
         let (_, amount, reference, reason) = (debit?, Centavos(amount?), reference?, reason?);
-        let terms = WriteOffTerms { amount, reference: reference.into_owned() };
-        Some(WriteOffCommand::Request { id, terms, reason: reason.into_owned() })
+        Some((id, (amount, reference.into_owned()), reason.into_owned()))
     })();
     check.finish_with(checked)
 }
@@ -369,6 +390,10 @@ async fn decide(
             }
             OperatorEntry::WriteOff(_) => {
                 write_off(desk, owner, WriteOffCommand::Decide { id, ruling }, context).await?
+            }
+            OperatorEntry::Adjustment(_) => {
+                let command = MerchantCommand::Adjust(EntryCommand::Decide { id, ruling });
+                desk.engine.command(owner.group().unwrap_or_default(), command, context).await?
             }
             OperatorEntry::Return(found) => {
                 // It is read after its request was: what came later, the recipient's state knows.

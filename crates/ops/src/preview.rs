@@ -291,6 +291,11 @@ async fn of_entry(desk: &Desk, item: &WaitingItem, verdict: Verdict) -> Result<S
             let command = MerchantCommand::WriteOff(WriteOffCommand::Decide { id, ruling });
             vec![desk.engine.preview(group, command).await??]
         }
+        (OperatorEntry::Adjustment(_), ledger) => {
+            let group = ledger.group().unwrap_or_default();
+            let command = MerchantCommand::Adjust(EntryCommand::Decide { id, ruling });
+            vec![desk.engine.preview(group, command).await??]
+        }
         (OperatorEntry::WriteOff(_), recipient) => {
             let command = RecipientCommand::WriteOff(WriteOffCommand::Decide { id, ruling });
             desk.engine.preview_recipient(recipient, vec![command]).await??

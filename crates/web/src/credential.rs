@@ -243,11 +243,14 @@ impl OpsTokens {
         self.0.iter().map(|operator| operator.name.as_str())
     }
 
-    /// The first token of a configured text, for whoever calls the server that is configured by it.
-    pub fn first(text: &str) -> Result<Secret, OpsTokensError> {
-        let first = text.split(',').next().unwrap_or_default().trim();
-        let token = first.split_once(':').map_or(first, |(_, token)| token.trim());
-        visible(token).map(|token| Secret(token.to_owned())).ok_or(OpsTokensError::Token)
+    /// The tokens of a configured text, in its order, for whoever calls the server that is
+    /// configured by it.
+    pub fn in_order(text: &str) -> Result<Vec<Secret>, OpsTokensError> {
+        let tokens = text.split(',').map(|item| {
+            let token = item.split_once(':').map_or(item, |(_, token)| token).trim();
+            visible(token).map(|token| Secret(token.to_owned())).ok_or(OpsTokensError::Token)
+        });
+        tokens.collect()
     }
 }
 
@@ -449,7 +452,7 @@ mod tests {
         ];
         for (configured, authorization, name) in cases {
             let tokens = all_admins(configured);
-            let first = format!("Bearer {}", OpsTokens::first(configured).unwrap().reveal());
+            let first = format!("Bearer {}", OpsTokens::in_order(configured).unwrap()[0].reveal());
             assert!(tokens.operator(&headers(&[("authorization", &first)])).is_ok(), "{configured}");
             let found = tokens.operator(&headers(&[("authorization", authorization)])).ok();
             assert_eq!(found, name.map(|name| (name, Role::Admin)), "{configured} {authorization}");

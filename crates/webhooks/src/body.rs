@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use actors::engine::{Engine, SubscriptionRow};
+use ledger::adjustment::Adjustment;
 use ledger::anticipation::Anticipation;
 use ledger::charge::Charge;
 use ledger::event::Event;
@@ -89,6 +90,9 @@ struct Things {
     /// An anticipation's result.
     #[schema(nullable = false)]
     anticipation: Option<AnticipationTold>,
+    /// Money that the house credited.
+    #[schema(nullable = false)]
+    adjustment: Option<AdjustmentTold>,
 }
 
 impl WebhookBody {
@@ -119,6 +123,7 @@ impl OutboxEvent {
             WebhookObject::Withdrawal(id) => raw("withdrawal", self.withdrawal(engine, *id)?),
             WebhookObject::Cashout(id) => raw("cashout", CashoutView::of(engine, &self.as_of(engine, *id)?)),
             WebhookObject::Dispute(id) => raw("dispute", DisputeView::of(engine, &self.as_of(engine, *id)?)),
+            WebhookObject::Adjustment(id) => raw("adjustment", AdjustmentTold::of(self.as_of(engine, *id)?)),
             WebhookObject::Subscription { id, standing, .. } => {
                 let row = engine.known_subscription(self.record.owner, *id)?;
                 raw(
@@ -248,6 +253,30 @@ struct RecipientTold {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     bank_account: Option<DestinationView>,
+}
+
+/// Money that the house credited to the account's available balance.
+#[derive(Serialize, ToSchema)]
+#[schema(as = EventAdjustment)]
+struct AdjustmentTold {
+    /// Its id, that of its line in the statement.
+    #[schema(format = "uuid")]
+    id: String,
+    /// How much, centavos.
+    #[schema(example = 5000)]
+    amount: i64,
+    /// Why, in the words of the operations team.
+    #[schema(example = "Indisponibilidade de sábado")]
+    reason: String,
+    /// Reference of the document that proves it.
+    #[schema(example = "CHAMADO-17")]
+    reference: String,
+}
+
+impl AdjustmentTold {
+    fn of(Adjustment { id, terms, reason, .. }: Adjustment) -> Self {
+        Self { id: id.uuid().to_string(), amount: terms.amount.0, reason, reference: terms.reference }
+    }
 }
 
 /// A refund, in the shape of the interface, exactly.

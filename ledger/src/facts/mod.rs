@@ -6,6 +6,7 @@
 //! declaration ([`Event::name`]).
 
 mod acquirer;
+mod adjustment;
 mod anticipation;
 mod card;
 mod cashout;
@@ -106,6 +107,9 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::WriteOffRejected { id, notes } => write_off::rejected(to, *id, notes),
         Event::DeficitWrittenOff { id, amount, reference } => write_off::of_deficit(to, *id, *amount, reference),
         Event::ClawbackWrittenOff { id, reference, debts } => write_off::of_clawback(to, *id, reference, debts),
+        Event::AdjustmentRequested { id, reason, .. } => write_off::requested(to, *id, reason),
+        Event::AdjustmentRejected { id, notes } => write_off::rejected(to, *id, notes),
+        Event::AdjustmentCreated { id, amount, reference } => adjustment::created(to, *id, *amount, reference),
         Event::PeriodCloseRequested { month } => period::close_requested(to, *month),
         Event::PeriodClosed { month, .. } => period::closed(to, *month),
         Event::DeficitRecovered { amount } => maturity::deficit_recovered(to, *amount),
@@ -270,6 +274,9 @@ impl Event {
             Self::HouseEntryRequested { .. } => ["Lançamento da casa pedido", "Entry of the house asked for"],
             Self::HouseEntryApproved { .. } => ["Lançamento da casa aprovado", "Entry of the house approved"],
             Self::HouseEntryRejected { .. } => ["Lançamento da casa recusado", "Entry of the house rejected"],
+            Self::AdjustmentRequested { .. } => ["Crédito da casa pedido", "Credit of the house asked for"],
+            Self::AdjustmentRejected { .. } => ["Crédito da casa recusado", "Credit of the house rejected"],
+            Self::AdjustmentCreated { .. } => ["Crédito da casa", "Credit of the house"],
             Self::WriteOffRequested { .. } => ["Baixa de dívida pedida", "Write-off of a debt asked for"],
             Self::WithdrawalReturnRequested { .. } => ["Devolução de saque pedida", "Return of a withdrawal asked for"],
             Self::WithdrawalReturnRejected { .. } => ["Devolução de saque recusada", "Return of a withdrawal rejected"],

@@ -45,6 +45,8 @@ pub enum StatementLineKind {
     Deficit,
     /// Held for a dispute, or taken by it.
     Dispute,
+    /// Goodwill of the house.
+    Adjustment,
 }
 
 /// One movement on an account of the merchant, as the statement lists it.

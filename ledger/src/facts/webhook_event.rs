@@ -85,6 +85,9 @@ pub enum WebhookEventKind {
     /// A dispute was released.
     #[strum(serialize = "dispute.released")]
     DisputeReleased,
+    /// The house credited money.
+    #[strum(serialize = "adjustment.created")]
+    AdjustmentCreated,
     /// A subscription began.
     #[strum(serialize = "subscription.created")]
     SubscriptionCreated,
@@ -159,6 +162,8 @@ pub enum WebhookObject {
     Cashout(ObjectId),
     /// A dispute.
     Dispute(ObjectId),
+    /// An adjustment.
+    Adjustment(ObjectId),
     /// A subscription, where it stands now, and the charge that was opened for it.
     Subscription {
         /// The subscription's id.
@@ -237,6 +242,7 @@ impl WebhookEvent {
             | WebhookObject::Withdrawal(id)
             | WebhookObject::Cashout(id)
             | WebhookObject::Dispute(id)
+            | WebhookObject::Adjustment(id)
             | WebhookObject::Subscription { id, .. } => Subject::Object(*id),
             WebhookObject::Refund(refund) => Subject::Object(refund.id),
             WebhookObject::Anticipation(done) => Subject::Object(done.id),

@@ -8,6 +8,7 @@ use super::dispute::OpenDispute;
 use super::refund::{ChargeFacts, RequestRefund, UnorderedPix};
 use super::refund_failure::FailRefund;
 use super::subscriptions::{Subscribe, SubscriptionChange};
+use crate::adjustment::AdjustmentCommand;
 use crate::event::{CardBrand, CardFace, CardRefusal};
 use crate::fees::{PaymentMethod, Settings};
 use crate::id::{Fingerprint, ObjectId};
@@ -55,6 +56,8 @@ pub enum MerchantCommand {
         /// The recipient.
         id: ObjectId,
     },
+    /// Credit goodwill of the house, by two operators.
+    Adjust(AdjustmentCommand),
     /// Freeze a recipient, or end that. Again: nothing changes.
     FreezeRecipient {
         /// The recipient.

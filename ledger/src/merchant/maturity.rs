@@ -1,6 +1,7 @@
 //! Maturity: the seller's card money falls due; and when the merchant needs attention next.
 
 use super::MerchantState;
+use crate::adjustment::AdjustmentCommand;
 use crate::event::{Due, Event};
 use crate::money::Centavos;
 use crate::record::Decision;
@@ -36,6 +37,17 @@ impl MerchantState {
             amount: open.amount,
             reference: open.reference.clone(),
         })
+    }
+
+    /// Asks for an adjustment, or decides on one that waits. What it gives repays the Deficit
+    /// first.
+    pub(super) fn adjust(&self, command: AdjustmentCommand) -> Result<Decision, Rejection> {
+        let event = command.decide(&self.goodwill)?;
+        let recovery = match &event {
+            Event::AdjustmentCreated { amount, .. } => self.recovery(self.available() + *amount),
+            _ => None,
+        };
+        Ok(Decision { events: [event].into_iter().chain(recovery).collect(), personal: None })
     }
 
     /// When the next facts of [`MerchantState::mature`] take effect, at `now` or before: in the

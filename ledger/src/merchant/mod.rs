@@ -24,6 +24,7 @@ mod sub_recipients;
 mod subscriptions;
 
 use crate::account::Account;
+use crate::adjustment;
 use crate::balances::Ledger;
 use crate::event::Event;
 use crate::fees::{PaymentMethod, Settings};
@@ -104,6 +105,8 @@ pub struct MerchantState {
     adjustments: Adjustments,
     /// The write-off of the Deficit that waits for a second operator.
     write_off: Option<OpenWriteOff>,
+    /// The adjustments that wait for a second operator.
+    goodwill: Vec<OpenWriteOff>,
 }
 
 impl MerchantState {
@@ -188,6 +191,7 @@ impl MerchantState {
             Command::AcceptDispute { id, amount, facts } => self.accept_dispute(id, amount, &facts, now),
             Command::ReleaseDispute { id, facts, notes } => self.release_dispute(id, &facts, notes, now),
             Command::WriteOff(command) => self.write_off_deficit(command),
+            Command::Adjust(command) => self.adjust(command),
         }
     }
 
@@ -372,6 +376,9 @@ impl MerchantState {
             }
             Event::WriteOffRequested { .. } | Event::WriteOffRejected { .. } | Event::DeficitWrittenOff { .. } => {
                 OpenWriteOff::follow(&mut self.write_off, event, record);
+            }
+            Event::AdjustmentRequested { .. } | Event::AdjustmentRejected { .. } | Event::AdjustmentCreated { .. } => {
+                adjustment::follow(&mut self.goodwill, event, record)
             }
             // Only accounts move, or nothing does.
             Event::DeficitRecovered { .. }

@@ -46,6 +46,9 @@ struct MerchantHead {
     write_off: Option<OpenWriteOff>,
     #[n(6)]
     settled_by_files: Option<SettledThrough>,
+    /// None while none waits.
+    #[n(7)]
+    goodwill: Option<Vec<OpenWriteOff>>,
 }
 
 impl Sectioned for MerchantState {
@@ -54,7 +57,8 @@ impl Sectioned for MerchantState {
         let begun = |settled: SettledThrough| (settled != SettledThrough::default()).then_some(settled);
         let [settled, settled_by_files] = [settled, settled_by_files].map(begun);
         let (profile, accounts, write_off) = (self.profile.clone(), self.ledger.plain(), self.write_off.clone());
-        let head = MerchantHead { id, settings, profile, accounts, settled, write_off, settled_by_files };
+        let goodwill = (!self.goodwill.is_empty()).then(|| self.goodwill.clone());
+        let head = MerchantHead { id, settings, profile, accounts, settled, write_off, settled_by_files, goodwill };
         minicbor::to_vec(head).expect("writing into memory cannot fail")
     }
 
@@ -89,11 +93,13 @@ impl Sectioned for MerchantState {
     }
 
     fn from_sections<'a>(head: &[u8], sections: impl IntoIterator<Item = (Section, &'a [u8])>) -> Result<Self, Error> {
-        let MerchantHead { id, settings, profile, accounts, settled, write_off, settled_by_files } =
+        let MerchantHead { id, settings, profile, accounts, settled, write_off, settled_by_files, goodwill } =
             minicbor::decode(head)?;
         let [settled, settled_by_files] = [settled, settled_by_files].map(Option::unwrap_or_default);
         let ledger = Ledger::of_plain(accounts);
-        let mut state = Self { id, settings, profile, settled, settled_by_files, ledger, write_off, ..Self::default() };
+        let goodwill = goodwill.unwrap_or_default();
+        let mut state = Self { id, settings, profile, settled, settled_by_files, ledger, ..Self::default() };
+        (state.write_off, state.goodwill) = (write_off, goodwill);
         for (section, bytes) in sections {
             match section.kind {
                 API_KEYS => state.keys.read_section(bytes)?,

@@ -567,6 +567,29 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             )),
         ),
         (
+            "adjustment-requested",
+            by_operator(one(
+                merchant,
+                Event::AdjustmentRequested {
+                    id: id(9),
+                    amount: Centavos(5_000),
+                    reference: "CHAMADO-17".to_owned(),
+                    reason: "Indisponibilidade de sábado".to_owned(),
+                },
+            )),
+        ),
+        (
+            "adjustment-rejected",
+            by_operator(one(merchant, Event::AdjustmentRejected { id: id(9), notes: "Não foi nossa".to_owned() })),
+        ),
+        (
+            "adjustment-created",
+            by_operator(one(
+                merchant,
+                Event::AdjustmentCreated { id: id(9), amount: Centavos(5_000), reference: "CHAMADO-17".to_owned() },
+            )),
+        ),
+        (
             "clawback-written-off",
             by_operator(one(
                 recipient,

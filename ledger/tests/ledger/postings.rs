@@ -263,6 +263,11 @@ const LESSONS: &[(&str, &[&str], &[&str])] = &[
         &["open-pix p 8000 ana=1000", "pay p", "withdraw ana w"],
         &["cancel-withdrawal ana w"],
     ),
+    (
+        "The house credits goodwill, which repays a Deficit first",
+        &["open-card c 10000 1x ana=9999", "capture c"],
+        &["ask-adjustment o 700", "reject-adjustment o", "ask-adjustment x 700", "approve-adjustment x"],
+    ),
     ("A recipient is frozen, and that ends", &[], &["freeze ana", "unfreeze ana"]),
     (
         "Settings and keys",

@@ -316,13 +316,25 @@ fn anticipating() -> impl Strategy<Value = &'static str> {
     prop::sample::select(["ana", "bia"].as_slice())
 }
 
-/// Steps of a write-off; the latest request bears the debtor's name.
+/// Steps of a write-off, whose latest request bears the debtor's name, and of an adjustment.
 fn write_off() -> impl Strategy<Value = String> {
     let verb = prop::sample::select(
-        ["ask-write-off", "ask-write-off", "approve-write-off", "approve-own-write-off", "reject-write-off"].as_slice(),
+        [
+            "ask-write-off",
+            "ask-write-off",
+            "approve-write-off",
+            "approve-own-write-off",
+            "reject-write-off",
+            "ask-adjustment",
+            "approve-adjustment",
+            "reject-adjustment",
+        ]
+        .as_slice(),
     );
     let debtor = prop::sample::select(["merchant", "ana", "bia"].as_slice());
     (verb, debtor, 1_i64..400).prop_map(|(verb, debtor, amount)| match verb {
+        "ask-adjustment" => format!("{verb} credit {amount}"),
+        "approve-adjustment" | "reject-adjustment" => format!("{verb} credit"),
         "ask-write-off" => format!("{verb} {debtor} o-{debtor} {amount}"),
         verb => format!("{verb} {debtor} o-{debtor}"),
     })

@@ -89,6 +89,7 @@ fn what_moves_money_out_is_told() {
         ),
         (ana, Event::WithdrawalRejected { id, amount, notes: notes(), by_merchant: false }, "withdrawal.rejected"),
         (ana, Event::WithdrawalRejected { id, amount, notes: notes(), by_merchant: true }, "withdrawal.rejected"),
+        (merchant, Event::AdjustmentCreated { id, amount, reference: notes() }, "adjustment.created"),
         (merchant, Event::RecipientFrozen { number, reason: notes() }, ""),
         (merchant, Event::RecipientUnfrozen { number, reason: notes() }, ""),
         (

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use ledger::account::Account;
+use ledger::adjustment::{AdjustmentCommand, AdjustmentTerms};
 use ledger::asked_entry::{EntryCommand, Ruling};
 use ledger::entry::Side;
 use ledger::event::{
@@ -119,7 +120,8 @@ impl World {
         for (unknown_withdrawal, name) in (100..).zip(["w-ana", "w-bia"]) {
             names.insert(name.to_owned(), ids.object(GROUP, START, 1 << 40 | unknown_withdrawal));
         }
-        for (made, name) in (200_u64..).zip(["p0", "p1", "s0", "s1", "o-merchant", "o-ana", "o-bia", "x-ana", "x-bia"])
+        for (made, name) in
+            (200_u64..).zip(["p0", "p1", "s0", "s1", "o-merchant", "o-ana", "o-bia", "credit", "x-ana", "x-bia"])
         {
             names.insert(name.to_owned(), ids.object(GROUP, START, 1 << 40 | made));
         }
@@ -175,6 +177,12 @@ impl World {
                 };
                 // The name stays with the open request.
                 decided.inspect_err(|_| self.names = names)
+            }
+            ("ask-adjustment" | "approve-adjustment" | "approve-own-adjustment" | "reject-adjustment", [rest @ ..]) => {
+                let names = self.names.clone();
+                let command = MerchantCommand::Adjust(self.goodwill(verb, rest));
+                // The name stays with the open request.
+                self.decide(command).inspect_err(|_| self.names = names)
             }
             (
                 "ask-return" | "approve-return" | "approve-return-late" | "approve-own-return" | "reject-return",
@@ -287,6 +295,23 @@ impl World {
                 let terms = AnticipationTerms { target_days, rate, expected_fee: None };
                 RecipientCommand::Anticipate { id: self.new_id(), splits, terms }
             }
+            _ => panic!("no such step: {verb} {rest:?}"),
+        }
+    }
+
+    /// `ask-adjustment o 700`, then `approve-adjustment o`. The first operator has no name.
+    fn goodwill(&mut self, verb: &str, rest: &[&str]) -> AdjustmentCommand {
+        let operator = if verb == "approve-own-adjustment" { "" } else { "rui" }.to_owned();
+        match (verb, rest) {
+            ("ask-adjustment", [name, amount]) => AdjustmentCommand::Request {
+                id: self.name(name),
+                terms: AdjustmentTerms { amount: centavos(amount), reference: "CHAMADO-17".to_owned() },
+                reason: "an outage".to_owned(),
+            },
+            ("reject-adjustment", [name]) => {
+                AdjustmentCommand::Decide { id: self.id(name), ruling: Ruling::Reject { notes: "not ours".to_owned() } }
+            }
+            (_, [name]) => AdjustmentCommand::Decide { id: self.id(name), ruling: Ruling::Approve { operator } },
             _ => panic!("no such step: {verb} {rest:?}"),
         }
     }

@@ -62,6 +62,9 @@ pub enum TriggerFailure {
     /// No operator's token was found.
     #[error("an operator's token is needed: set CENTAVO_OPS_TOKEN (or --ops-token), or --data to the server's data")]
     NoToken,
+    /// The event takes two operators, and one token was found.
+    #[error("{0} takes two operators: CENTAVO_OPS_TOKEN (or --ops-token) must have the tokens of both")]
+    NoSecond(&'static str),
     /// A request was refused, or had no answer.
     #[error(transparent)]
     Remote(#[from] RemoteError),
@@ -92,15 +95,16 @@ const MERCHANT: Flags = Flags { url: "--url", credential: "--key" };
 pub async fn run(args: TriggerArgs) -> Result<(), TriggerFailure> {
     let TriggerArgs { event, key, url, ops_url, trust, ops_token, ops_token_file, data } = args;
     let source = SecretSource::given("CENTAVO_OPS_TOKEN", ops_token, ops_token_file)?;
-    let token = secrets::first_ops_token(&source, &data)?.ok_or(TriggerFailure::NoToken)?;
-    let operator = Remote::new(&ops_url, token, trust.as_ref(), OPERATOR)?;
+    let mut tokens = secrets::ops_tokens_in_order(&source, &data)?.into_iter();
+    let mut operator = || tokens.next().map(|token| Remote::new(&ops_url, token, trust.as_ref(), OPERATOR)).transpose();
+    let (operator, second) = (operator()?.ok_or(TriggerFailure::NoToken)?, operator()?);
     let merchant = |key| Remote::new(&url, key, trust.as_ref(), MERCHANT);
     let scene = match key {
-        Some(key) => Scene::of(merchant(key)?, operator),
+        Some(key) => Scene::of(merchant(key)?, operator, second),
         None => {
             let key = scene::open_account(&operator).await?;
             say(&format!("A new account. Its API key: {}", key.reveal()));
-            Scene::of(merchant(key)?, operator)
+            Scene::of(merchant(key)?, operator, second)
         }
     };
     let before = scene.last_event().await?;

@@ -30,6 +30,8 @@ const SUBSCRIPTIONS: &str = "/api/recurrency/subscriptions";
 pub(super) struct Scene {
     merchant: Remote,
     operator: Remote,
+    /// Another one, where its token was given too.
+    second: Option<Remote>,
     /// True once a page of events was asked for; the next one waits a little.
     has_looked: Cell<bool>,
 }
@@ -50,8 +52,9 @@ pub(super) async fn open_account(operator: &Remote) -> TriggerResult<Secret> {
 }
 
 impl Scene {
-    pub(super) fn of(merchant: Remote, operator: Remote) -> Self {
-        Self { merchant, operator, has_looked: Cell::new(false) }
+    /// Sends its requests with these credentials.
+    pub(super) fn of(merchant: Remote, operator: Remote, second: Option<Remote>) -> Self {
+        Self { merchant, operator, second, has_looked: Cell::new(false) }
     }
 
     /// Number of the account's last event.
@@ -107,6 +110,7 @@ impl Scene {
             Kind::DisputeOpened => self.dispute().await.map(drop),
             Kind::DisputeAccepted => self.decide_dispute("accept").await,
             Kind::DisputeReleased => self.decide_dispute("release").await,
+            Kind::AdjustmentCreated => self.adjust().await,
             Kind::SubscriptionCreated => self.subscribe(Payment::Pix, 2).await.map(drop),
             Kind::SubscriptionChargeCreated => self.subscription_with_code(2).await.map(drop),
             Kind::SubscriptionRenewed => self.pay_subscription(2).await,
@@ -226,6 +230,20 @@ impl Scene {
     async fn decide_dispute(&self, verb: &str) -> TriggerResult<()> {
         let id = self.dispute().await?;
         self.decide(&format!("/ops/disputes/{id}"), verb).await
+    }
+
+    /// One operator asks for a credit of the house, another one approves it.
+    async fn adjust(&self) -> TriggerResult<()> {
+        let name = WebhookEventKind::AdjustmentCreated.name();
+        let second = self.second.as_ref().ok_or(TriggerFailure::NoSecond(name))?;
+        // The charge's id leads to the merchant's.
+        let path = format!("/ops/charges/{}", self.open_pix(&[]).await?);
+        let charge = said(&self.operator, Method::GET, &path, None).await?;
+        let body = json!({ "debit": "Expenses:Losses:Other", "amount": AMOUNT,
+            "credit": format!("Liabilities:Merchants:M-{}:Available", text(&charge, &path, "merchant_id")?),
+            "reason": "Indisponibilidade de sábado", "reference": "CHAMADO-17" });
+        let id = text(&post(&self.operator, "/ops/entries", &body).await?, "/ops/entries", "id")?;
+        post(second, &format!("/ops/entries/{id}/approve"), &json!({})).await.map(drop)
     }
 
     /// Begins a subscription of this number of monthly cycles.

@@ -123,6 +123,8 @@ pub(crate) const EVENTS: &[(&str, &str, &str)] = &[
     ("an installment that was settled before", "acquirer_unexplained", "P-house credit Liabilities:Suspense"),
     ("deficit written off, the merchant's", "deficit_written_off", "M debit Liabilities:Platform:Deficit"),
     ("deficit written off, the platform's loss", "deficit_written_off", "P debit Expenses:Losses:Other"),
+    ("goodwill of the house, the merchant's", "adjustment_created", "M debit Assets:Platform:Available"),
+    ("goodwill of the house, the platform's loss", "adjustment_created", "P debit Expenses:Losses:Other"),
     ("clawback written off, the recipient's", "clawback_written_off", "R debit Liabilities:Clawback:M-"),
     ("clawback written off, the merchant's loss", "clawback_written_off", "M debit Expenses:Losses:Clawback"),
 ];
@@ -210,6 +212,7 @@ const WIDE: &[&str] = &[
     "written-off bia 600",
     "card 90000000 bia=89999999",
     "written-off merchant 500",
+    "written-off goodwill 700",
     "until Fri",
     "debit 5000 bia=50",
     "days 2",
@@ -389,6 +392,10 @@ impl Shop<'_> {
             ["paid-twice"] => self.pay_twice(),
             ["written-off", name, amount] => {
                 let (debit, credit) = match name {
+                    // What is given is the same loss of the platform as what is not paid back.
+                    "goodwill" => {
+                        ("Expenses:Losses:Other", format!("Liabilities:Merchants:M-{}:Available", merchant.id))
+                    }
                     "merchant" => ("Expenses:Losses:Other", format!("Assets:Merchants:M-{}:Deficit", merchant.id)),
                     name => {
                         let claim = format!("Assets:Receivable:Recipients:R-{}", self.recipient(name));

@@ -79,8 +79,8 @@ pub enum WaitingKind {
         #[n(1)]
         destination: Option<Sealed>,
     },
-    /// An entry of the house ledger, the write-off of a debt of this ledger, or the return of a
-    /// withdrawal of it, is to be approved by another operator, or rejected.
+    /// An entry of the house ledger, the write-off of a debt of this ledger, a credit to it, or the
+    /// return of a withdrawal of it, is to be approved by another operator, or rejected.
     #[n(6)]
     HouseEntry {
         /// How much.
@@ -234,12 +234,6 @@ impl WaitingSet {
                 let disputes = self.disputes_of(about, charge);
                 self.put(about, *id, WaitingKind::Refund { charge, amount, until, disputes, version: None });
             }
-            (Event::HouseEntryRequested { id, terms, .. }, _) => {
-                self.put(about, *id, WaitingKind::HouseEntry { amount: terms.amount });
-            }
-            (Event::WriteOffRequested { id, amount, .. } | Event::WithdrawalReturnRequested { id, amount, .. }, _) => {
-                self.put(about, *id, WaitingKind::HouseEntry { amount: *amount });
-            }
             (Event::PayerNotRepaid { id, charge, amount, .. }, _) => {
                 self.put(about, *id, WaitingKind::Rail { charge: *charge, amount: *amount });
             }
@@ -259,16 +253,33 @@ impl WaitingSet {
                 | Event::CashoutFailed { id, .. }
                 | Event::RefundApproved { id, .. }
                 | Event::RefundRejected { id, .. }
-                | Event::PayerRepaid { id, .. }
-                | Event::HouseEntryApproved { id, .. }
-                | Event::HouseEntryRejected { id, .. }
-                | Event::WriteOffRejected { id, .. }
-                | Event::WithdrawalReturnRejected { id, .. }
-                | Event::WithdrawalReturned { entry: Some(ReturnEntry { id, .. }), .. }
-                | Event::DeficitWrittenOff { id, .. }
-                | Event::ClawbackWrittenOff { id, .. },
+                | Event::PayerRepaid { id, .. },
                 _,
             ) => self.remove(about, *id),
+            _ => self.count_entry(event, about, record),
+        }
+    }
+
+    /// Counts an event of an entry by two operators, or of the closing of a month.
+    fn count_entry(&mut self, event: &Event, about: LedgerId, record: &Record) {
+        match event {
+            Event::HouseEntryRequested { id, terms, .. } => {
+                self.put(about, *id, WaitingKind::HouseEntry { amount: terms.amount });
+            }
+            Event::WriteOffRequested { id, amount, .. }
+            | Event::AdjustmentRequested { id, amount, .. }
+            | Event::WithdrawalReturnRequested { id, amount, .. } => {
+                self.put(about, *id, WaitingKind::HouseEntry { amount: *amount });
+            }
+            Event::HouseEntryApproved { id, .. }
+            | Event::HouseEntryRejected { id, .. }
+            | Event::WriteOffRejected { id, .. }
+            | Event::WithdrawalReturnRejected { id, .. }
+            | Event::WithdrawalReturned { entry: Some(ReturnEntry { id, .. }), .. }
+            | Event::AdjustmentRejected { id, .. }
+            | Event::AdjustmentCreated { id, .. }
+            | Event::DeficitWrittenOff { id, .. }
+            | Event::ClawbackWrittenOff { id, .. } => self.remove(about, *id),
             _ => self.count_month(event, about, record),
         }
     }

@@ -244,6 +244,9 @@ pub(super) fn concerns_registry(event: &Event) -> bool {
             | Event::HouseEntryRequested { .. }
             | Event::HouseEntryApproved { .. }
             | Event::HouseEntryRejected { .. }
+            | Event::AdjustmentRequested { .. }
+            | Event::AdjustmentRejected { .. }
+            | Event::AdjustmentCreated { .. }
             | Event::WriteOffRequested { .. }
             | Event::WriteOffRejected { .. }
             | Event::DeficitWrittenOff { .. }

@@ -1,8 +1,9 @@
-//! Entry of an operator as JSON: one of the house ledger, the write-off of a debt, or the return of
-//! a withdrawal.
+//! Entry of an operator as JSON: one of the house ledger, the write-off of a debt, a credit to a
+//! merchant, or the return of a withdrawal.
 
 use actors::engine::Engine;
 use ledger::account::Account;
+use ledger::adjustment::{Adjustment, AdjustmentTerms};
 use ledger::asked_entry::{AskedEntry, EntryDecision};
 use ledger::house::{HOUSE_GROUP, HouseEntry, HouseEntryTerms};
 use ledger::id::{LedgerId, ObjectId, RecipientNumber};
@@ -12,7 +13,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use wire::timestamp::date;
 
-use crate::problem::Problem;
+use crate::problem::{Problem, broken};
 use crate::reply::time;
 use crate::views::ledger::ledger_name;
 
@@ -22,6 +23,8 @@ pub enum OperatorEntry {
     House(HouseEntry),
     /// The write-off of a debt.
     WriteOff(WriteOff),
+    /// A credit to a merchant.
+    Adjustment(Adjustment),
     /// The return of a withdrawal.
     Return(WithdrawalReturn),
 }
@@ -32,21 +35,18 @@ impl OperatorEntry {
         if engine.ids().group(id) == HOUSE_GROUP {
             return Ok(engine.object(id)?.map(Self::House));
         }
+        if let Some(write_off) = engine.object(id)? {
+            return Ok(Some(Self::WriteOff(write_off)));
+        }
         match engine.object(id)? {
-            Some(write_off) => Ok(Some(Self::WriteOff(write_off))),
+            Some(adjustment) => Ok(Some(Self::Adjustment(adjustment))),
             None => Ok(engine.object(id)?.map(Self::Return)),
         }
     }
 
     /// The entry with an id from the books.
     pub fn known(engine: &Engine, id: ObjectId) -> Result<Self, Problem> {
-        if engine.ids().group(id) == HOUSE_GROUP {
-            return Ok(Self::House(engine.known_object(id)?));
-        }
-        match engine.object(id)? {
-            Some(write_off) => Ok(Self::WriteOff(write_off)),
-            None => Ok(Self::Return(engine.known_object(id)?)),
-        }
+        Self::find(engine, id)?.ok_or_else(broken)
     }
 
     /// The id under which operators decide on it.
@@ -54,6 +54,7 @@ impl OperatorEntry {
         match self {
             Self::House(entry) => entry.id,
             Self::WriteOff(write_off) => write_off.id,
+            Self::Adjustment(adjustment) => adjustment.id,
             Self::Return(found) => found.id,
         }
     }
@@ -63,6 +64,7 @@ impl OperatorEntry {
         match self {
             Self::House(_) => LedgerId::System,
             Self::WriteOff(write_off) => write_off.owner,
+            Self::Adjustment(adjustment) => adjustment.owner,
             Self::Return(found) => found.owner,
         }
     }
@@ -140,6 +142,14 @@ impl HouseEntryView {
         Self { debit, credit, amount: amount.0, reference, ..asked }
     }
 
+    /// What is shown of a credit to a merchant.
+    pub fn of_adjustment(engine: &Engine, entry: Adjustment) -> Self {
+        let (debit, credit) = goodwill_accounts(engine, entry.owner).unwrap_or_default();
+        let asked = Self::asked(&entry);
+        let AdjustmentTerms { amount, reference } = entry.terms;
+        Self { debit, credit, amount: amount.0, reference, ..asked }
+    }
+
     /// What is shown of the return of a withdrawal: the entry in the books of the platform.
     pub fn of_return(engine: &Engine, entry: WithdrawalReturn) -> Self {
         let number = match entry.owner {
@@ -164,6 +174,7 @@ impl HouseEntryView {
         match entry {
             OperatorEntry::House(entry) => Self::of(entry),
             OperatorEntry::WriteOff(write_off) => Self::of_write_off(engine, write_off),
+            OperatorEntry::Adjustment(adjustment) => Self::of_adjustment(engine, adjustment),
             OperatorEntry::Return(found) => Self::of_return(engine, found),
         }
     }
@@ -191,6 +202,13 @@ pub fn debt_accounts(engine: &Engine, debtor: LedgerId) -> Option<(String, Strin
         LedgerId::Platform(_) | LedgerId::System => return None,
     };
     Some((name_in(engine, debtor, loss), name_in(engine, debtor, claim)))
+}
+
+/// The names of the two accounts that a credit of the house moves: its loss, which is debited, and
+/// what it owes to the merchant. None for all other ledgers.
+pub fn goodwill_accounts(engine: &Engine, merchant: LedgerId) -> Option<(String, String)> {
+    let LedgerId::Merchant(_) = merchant else { return None };
+    Some((name_in(engine, merchant, Account::Losses), name_in(engine, merchant, Account::MerchantAvailable)))
 }
 
 /// The name of an account in the books of a ledger's group.

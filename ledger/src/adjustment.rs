@@ -1,0 +1,83 @@
+//! Adjustment: goodwill of the house, which credits a merchant's Available. An operator asks for
+//! it, and another one approves it. It belongs to the merchant's ledger.
+
+use crate::asked_entry::{AskedEntry, EntryCommand, EntryTerms};
+use crate::event::Event;
+use crate::id::ObjectId;
+use crate::money::Centavos;
+use crate::record::Record;
+use crate::rejection::Rejection;
+use crate::write_off::OpenWriteOff;
+
+/// What an adjustment gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdjustmentTerms {
+    /// How much, centavos.
+    pub amount: Centavos,
+    /// Reference of the document that proves it.
+    pub reference: String,
+}
+
+/// Command of an operator about an adjustment.
+pub type AdjustmentCommand = EntryCommand<AdjustmentTerms>;
+
+/// An adjustment, from its Records. Its owner is the merchant that gets the money.
+pub type Adjustment = AskedEntry<AdjustmentTerms>;
+
+/// The adjustments that wait for a second operator, after an event of the merchant's Record.
+pub(crate) fn follow(open: &mut Vec<OpenWriteOff>, event: &Event, record: &Record) {
+    match event {
+        Event::AdjustmentRequested { id, amount, reference, .. } => {
+            let (requested_by, reference) = (record.operator.clone().unwrap_or_default(), reference.clone());
+            open.push(OpenWriteOff { id: *id, amount: *amount, reference, requested_by });
+        }
+        Event::AdjustmentRejected { id, .. } | Event::AdjustmentCreated { id, .. } => {
+            open.retain(|waiting| waiting.id != *id);
+        }
+        _ => {}
+    }
+}
+
+impl AdjustmentCommand {
+    /// Decides it for a merchant of which `open` waits. Errors: it does not wait; the operator who
+    /// asked for it approves it.
+    pub(crate) fn decide(self, open: &[OpenWriteOff]) -> Result<Event, Rejection> {
+        match self {
+            Self::Request { id, terms: AdjustmentTerms { amount, reference }, reason } => {
+                Ok(Event::AdjustmentRequested { id, amount, reference, reason })
+            }
+            Self::Decide { id, ruling } => {
+                let open = open.iter().find(|open| open.id == id).ok_or(Rejection::HouseEntryAlreadyDecided)?;
+                Ok(match ruling.rejects(&open.requested_by)? {
+                    Some(notes) => Event::AdjustmentRejected { id, notes },
+                    None => Event::AdjustmentCreated { id, amount: open.amount, reference: open.reference.clone() },
+                })
+            }
+        }
+    }
+}
+
+impl EntryTerms for AdjustmentTerms {
+    fn requested(event: &Event) -> Option<(ObjectId, Self, &String)> {
+        match event {
+            Event::AdjustmentRequested { id, amount, reference, reason } => {
+                Some((*id, Self { amount: *amount, reference: reference.clone() }, reason))
+            }
+            _ => None,
+        }
+    }
+
+    fn booked(event: &Event) -> Option<ObjectId> {
+        match event {
+            Event::AdjustmentCreated { id, .. } => Some(*id),
+            _ => None,
+        }
+    }
+
+    fn rejected(event: &Event) -> Option<(ObjectId, &String)> {
+        match event {
+            Event::AdjustmentRejected { id, notes } => Some((*id, notes)),
+            _ => None,
+        }
+    }
+}
