@@ -1,19 +1,22 @@
 //! Blind index of personal data: which values of a Record are found, and their keyed hashes.
 //!
-//! A hash is an HMAC-SHA-256 under a key that is derived from the key of the month in which the
-//! value was sealed. Where the month's key was dropped, there is no such key any more: its values
+//! A hash is a SipHash-2-4 under a key that is derived from the key of the month in which the value
+//! was sealed. Where the month's key was dropped, there is no such key any more: its values
 //! are not found, and what the index has of them says nothing. Nothing is opened while somebody
 //! searches; a Record is opened once, when it is added to the index.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use ledger::event::Event;
-use ledger::personal::{Address, BankAccount, MerchantProfile, Payer, PixDestination, PixKeyKind, RecipientProfile};
+use ledger::personal::{
+    Address, BankAccount, MerchantProfile, Payer, PixDestination, PixKeyKind, RecipientProfile, Sealed, SealedFor,
+};
 use ledger::record::Record;
 
 use crate::index::{FoundKind, SearchKey};
 use crate::read_model::FoldName;
-use crate::seal::Keyring;
+use crate::seal::{Keyring, MonthKey};
 use store::StoreError;
 
 /// Words of a name that are found: the first ones.
@@ -59,18 +62,21 @@ impl PersonalValue {
         Self::BankAccount(Box::new(account.clone()))
     }
 
-    fn purpose_and_text(&self) -> (&'static str, String) {
+    fn purpose_and_text(&self) -> (&'static str, Cow<'_, str>) {
         match self {
-            Self::Document(document) => ("document", document.to_uppercase()),
-            Self::Email(email) => ("email", email.trim().to_lowercase()),
-            Self::NameWord(word) => ("name", word.chars().take(WORD_CHARACTERS_MAX).collect()),
+            Self::Document(document) => ("document", document.to_uppercase().into()),
+            Self::Email(email) => ("email", email.trim().to_lowercase().into()),
+            Self::NameWord(word) => {
+                let end = word.char_indices().nth(WORD_CHARACTERS_MAX).map_or(word.len(), |(end, _)| end);
+                ("name", word[..end].into())
+            }
             Self::BankAccount(account) => {
                 let BankAccount { bank_code, ispb, agencia, conta, conta_dv, .. } = &**account;
                 let parts = [bank_code.as_ref().or(ispb.as_ref()), agencia.as_ref(), Some(conta), conta_dv.as_ref()];
-                ("account", parts.map(|part| part.map_or("", String::as_str)).join(" "))
+                ("account", parts.map(|part| part.map_or("", String::as_str)).join(" ").into())
             }
-            Self::Phone(phone) => ("phone", phone.clone()),
-            Self::Address(address) => ("address", address.clone()),
+            Self::Phone(phone) => ("phone", phone.into()),
+            Self::Address(address) => ("address", address.into()),
         }
     }
 }
@@ -112,54 +118,57 @@ impl PersonalIndex {
     pub fn search_keys(&self, values: &[PersonalValue]) -> Result<Vec<Vec<SearchKey>>, StoreError> {
         let mut sets = Vec::new();
         for month in self.keyring.months()?.into_iter().rev() {
-            let keys = values.iter().map(|value| self.search_key(month, value));
-            sets.extend(keys.collect::<Result<Option<Vec<_>>, _>>()?);
+            let key = self.keyring.month(month)?;
+            sets.extend(key.map(|key| values.iter().map(|value| search_key(month, &key, value)).collect()));
         }
         Ok(sets)
-    }
-
-    /// The key of a value that was sealed in a month; `None` if the month's key was dropped.
-    fn search_key(&self, month: u16, value: &PersonalValue) -> Result<Option<SearchKey>, StoreError> {
-        let (purpose, text) = value.purpose_and_text();
-        let hash = self.keyring.blind_hash(month, purpose, text.as_bytes())?;
-        Ok(hash.map(|hash| SearchKey::sealed(month, hash)))
     }
 
     /// The keys of all personal values of a Record. Nothing of a Record whose month's key was
     /// dropped.
     pub(crate) fn of_record(&self, record: &Record) -> Result<Vec<(SearchKey, FoundKind)>, StoreError> {
         let (Some(sealed), Some(found)) = (&record.personal, found_kind(record)) else { return Ok(Vec::new()) };
-        let mut keys = Vec::new();
-        for value in self.values(record, found) {
-            keys.extend(self.search_key(sealed.month, &value)?.map(|key| (key, found)));
-        }
-        Ok(keys)
+        let Some(sealed_for) = record.personal_for() else { return Ok(Vec::new()) };
+        let Some(key) = self.keyring.month(sealed.month)? else { return Ok(Vec::new()) };
+        let values = self.values(&key, sealed_for, sealed, found).unwrap_or_default();
+        Ok(values.iter().map(|value| (search_key(sealed.month, &key, value), found)).collect())
     }
 
-    fn values(&self, record: &Record, found: FoundKind) -> Vec<PersonalValue> {
-        let keyring = &self.keyring;
-        let values = match found {
+    /// The values of sealed personal data; `None` if it does not open.
+    fn values(
+        &self,
+        key: &MonthKey,
+        sealed_for: SealedFor,
+        sealed: &Sealed,
+        found: FoundKind,
+    ) -> Option<Vec<PersonalValue>> {
+        Some(match found {
             FoundKind::Charge | FoundKind::Customer => {
-                keyring.open_personal(record).map(|payer: Payer| self.person(&payer.name, payer.document, payer.email))
+                let payer: Payer = key.open_value(sealed_for, sealed)?;
+                self.person(&payer.name, payer.document, payer.email)
             }
-            FoundKind::Recipient => keyring.open_personal(record).map(|profile: RecipientProfile| {
+            FoundKind::Recipient => {
+                let profile: RecipientProfile = key.open_value(sealed_for, sealed)?;
                 let mut values = self.person(&profile.name, profile.document.clone(), profile.email.clone());
                 values.extend(profile.bank.as_ref().map(PersonalValue::account));
                 values.extend(PersonalValue::phone(&profile));
                 values.extend(profile.address.as_ref().and_then(PersonalValue::address));
                 values
-            }),
-            FoundKind::Merchant => keyring
-                .open_personal(record)
-                .map(|profile: MerchantProfile| self.person(&profile.name, profile.document, None)),
-            FoundKind::Act => None,
-            FoundKind::Cashout => keyring.open_personal(record).map(|to: PixDestination| match to.kind {
-                PixKeyKind::Cpf | PixKeyKind::Cnpj => vec![PersonalValue::Document(to.key)],
-                PixKeyKind::Email => vec![PersonalValue::Email(to.key)],
-                PixKeyKind::Phone | PixKeyKind::Evp => Vec::new(),
-            }),
-        };
-        values.unwrap_or_default()
+            }
+            FoundKind::Merchant => {
+                let profile: MerchantProfile = key.open_value(sealed_for, sealed)?;
+                self.person(&profile.name, profile.document, None)
+            }
+            FoundKind::Act => Vec::new(),
+            FoundKind::Cashout => {
+                let to: PixDestination = key.open_value(sealed_for, sealed)?;
+                match to.kind {
+                    PixKeyKind::Cpf | PixKeyKind::Cnpj => vec![PersonalValue::Document(to.key)],
+                    PixKeyKind::Email => vec![PersonalValue::Email(to.key)],
+                    PixKeyKind::Phone | PixKeyKind::Evp => Vec::new(),
+                }
+            }
+        })
     }
 
     fn person(&self, name: &str, document: String, email: Option<String>) -> Vec<PersonalValue> {
@@ -167,6 +176,12 @@ impl PersonalIndex {
         let others = [PersonalValue::Document(document)].into_iter().chain(email.map(PersonalValue::Email));
         words.chain(others).collect()
     }
+}
+
+/// The key of a value that was sealed in a month.
+fn search_key(month: u16, key: &MonthKey, value: &PersonalValue) -> SearchKey {
+    let (purpose, text) = value.purpose_and_text();
+    SearchKey::sealed(month, key.blind_hash(purpose, text.as_bytes()))
 }
 
 /// What a Record with personal data makes that is found by them.

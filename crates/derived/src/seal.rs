@@ -17,6 +17,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::hash::Hasher;
 use std::sync::Arc;
 
 use aes_gcm::aead::{Aead, AeadInOut, KeyInit, Payload};
@@ -28,6 +29,7 @@ use ledger::record::Record;
 use ledger::time::Timestamp;
 use parking_lot::RwLock;
 use sha2::Sha256;
+use siphasher::sip::SipHasher24;
 
 use crate::checkpoint::{Checkpoint, SignedCheckpoint, Signer};
 use store::{Store, StoreError};
@@ -96,11 +98,28 @@ pub struct Keyring {
     store: Arc<dyn Store>,
 }
 
-/// The key of a month: what it seals with, and the digest before its first byte that hashes values
-/// for search.
-struct MonthKey {
+/// The key of a month: it opens what was sealed in that month, and hashes values for search.
+pub struct MonthKey {
     cipher: Aes256Gcm,
-    search: Hmac<Sha256>,
+    search: SipHasher24,
+}
+
+impl MonthKey {
+    /// Opens one of the structures of [`ledger::personal`]; `None` if it is for something else.
+    pub fn open_value<T: for<'b> minicbor::Decode<'b, ()>>(&self, sealed_for: SealedFor, sealed: &Sealed) -> Option<T> {
+        let opened = open(&self.cipher, &sealed_for.associated_data(sealed.version), &sealed.bytes)?;
+        minicbor::decode(&opened).ok()
+    }
+
+    /// Keyed hash of a value for search: SipHash-2-4. `purpose` keeps hashes of different things
+    /// apart.
+    pub fn blind_hash(&self, purpose: &str, value: &[u8]) -> u64 {
+        let mut hasher = self.search;
+        hasher.write(purpose.as_bytes());
+        hasher.write(&[0]);
+        hasher.write(value);
+        hasher.finish()
+    }
 }
 
 impl Keyring {
@@ -236,21 +255,12 @@ impl Keyring {
         Fingerprint(short)
     }
 
-    /// A keyed hash of a value for search, under the key of a month; `None` if that was dropped.
-    /// `purpose` keeps hashes of different things apart.
-    pub fn blind_hash(&self, month: u16, purpose: &str, value: &[u8]) -> Result<Option<u64>, StoreError> {
-        let key = match self.month_key(month) {
-            Err(SealError::Store(error)) => return Err(error),
-            // A key that does not open seals nothing either.
-            key => key.ok().flatten(),
-        };
-        let Some(key) = key else { return Ok(None) };
-        let mut mac = key.search.clone();
-        mac.update(purpose.as_bytes());
-        mac.update(&[0]);
-        mac.update(value);
-        let digest = mac.finalize().into_bytes();
-        Ok(digest.first_chunk().map(|first| u64::from_be_bytes(*first)))
+    /// The key of a month; `None` if it was dropped, or does not open and so seals nothing either.
+    pub fn month(&self, month: u16) -> Result<Option<Arc<MonthKey>>, StoreError> {
+        match self.month_key(month) {
+            Err(SealError::Store(error)) => Err(error),
+            key => Ok(key.ok().flatten()),
+        }
     }
 
     /// The months whose keys are there, in order.
@@ -294,7 +304,8 @@ impl Keyring {
     fn open_month_key(&self, month: u16, sealed: &[u8]) -> Result<Arc<MonthKey>, SealError> {
         let key = self.open_secret(of_month(month), sealed).and_then(|key| <[u8; 32]>::try_from(key).ok());
         let key = key.ok_or(SealError::WrongMasterKey)?;
-        let search = keyed(&hkdf(b"centavo", &key, b"search"));
+        let search = hkdf(b"centavo", &key, b"search");
+        let search = SipHasher24::new_with_key(&std::array::from_fn(|index| search[index]));
         let key = Arc::new(MonthKey { cipher: cipher(&key), search });
         self.months.write().insert(month, Some(Arc::clone(&key)));
         Ok(key)
