@@ -10,6 +10,8 @@
 //! form `30/11/2026`, and may have amounts in reais with a decimal comma: when one amount of such a
 //! file has a comma, all are in reais.
 //!
+//! Adyen's settlement details report is read too ([`adyen_report`]).
+//!
 //! A file is of the days from its first payment to its last: a batch that was booked for one of
 //! them and that no line names is missing in the file. A file with a head alone is of no day.
 
@@ -20,6 +22,7 @@ use ledger::event::{SettledLine, SettledObject};
 use ledger::id::ObjectId;
 use ledger::money::{AMOUNT_MAX, Centavos};
 
+use super::adyen_report;
 pub use super::finding::{Comparison, FileError, Finding, FindingKind, SettledAmount};
 use super::ofx_tokens::decoded;
 use super::ofx_values::amount_of;
@@ -73,23 +76,30 @@ pub fn read(file: &[u8]) -> Result<BatchFile, FileError> {
     // A spreadsheet may name the separator before the head.
     let named = text.split_once('\n').filter(|(line, _)| line.trim_end() == "sep=;");
     let (body, first) = named.map_or((&*text, 1), |(_, body)| (body, 2));
+    if adyen_report::is_one(body) {
+        return file_of(adyen_report::read(body)?);
+    }
     let is_spreadsheet = body.lines().next().is_some_and(|head| head.contains(';'));
     let rows = rows_of(body, is_spreadsheet, first)?;
     let amounts = rows.iter().flat_map(|(_, row)| row.iter().skip(5));
     let is_reais = is_spreadsheet && amounts.into_iter().any(|amount| amount.contains(','));
     let notation = Notation { is_spreadsheet, is_reais };
-    let mut lines = Vec::with_capacity(rows.len());
+    let line = |(at, row): (u64, csv::StringRecord)| {
+        line_of(&row, at, notation).map_err(|defect| FileError { line: at, defect })
+    };
+    file_of(rows.into_iter().map(line).collect::<Result<_, _>>()?)
+}
+
+/// A file of these lines. Error: payments of more than 366 days.
+fn file_of(lines: Vec<FileLine>) -> Result<BatchFile, FileError> {
     let mut days: Option<(NaiveDate, NaiveDate)> = None;
-    for (at, row) in rows {
-        let refused = |defect: String| FileError { line: at, defect };
-        let line = line_of(&row, at, notation).map_err(refused)?;
-        let paid_on = line.settled.paid_on;
-        let (from, to) = days.map_or((paid_on, paid_on), |(from, to)| (from.min(paid_on), to.max(paid_on)));
+    for FileLine { line, settled: SettledAmount { paid_on, .. }, .. } in &lines {
+        let (from, to) = days.map_or((*paid_on, *paid_on), |(from, to)| (from.min(*paid_on), to.max(*paid_on)));
         if (to - from).num_days() >= PERIOD_DAYS_MAX {
-            return Err(refused(format!("os pagamentos são de mais de {PERIOD_DAYS_MAX} dias")));
+            let defect = format!("os pagamentos são de mais de {PERIOD_DAYS_MAX} dias");
+            return Err(FileError { line: *line, defect });
         }
         days = Some((from, to));
-        lines.push(line);
     }
     Ok(BatchFile { days, lines })
 }
