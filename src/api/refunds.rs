@@ -81,7 +81,7 @@ fn check(app: &App, caller: Caller, wire: &RefundRequest<'_>) -> Result<RequestR
     Ok(RequestRefund {
         facts: paid_charge(&app.engine, app.disputes, caller.group, charge)?,
         id,
-        amount: Centavos(amount),
+        amount: Some(Centavos(amount)),
         take_back,
         reason: reason.as_deref().map(seal).transpose()?,
     })

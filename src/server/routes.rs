@@ -166,6 +166,7 @@ fn decisions_of_operators() -> OperatorRoutes {
         .routes(routes!(outflow::reject))
         .routes(routes!(refunds_review::approve))
         .routes(routes!(refunds_review::reject))
+        .routes(routes!(refunds_review::start))
         .routes(routes!(disputes_review::open))
         .routes(routes!(disputes_review::accept))
         .routes(routes!(disputes_review::release))

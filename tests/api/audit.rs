@@ -107,3 +107,71 @@ async fn who_plays_a_payer_or_makes_up_data_in_a_sandbox_is_named() {
     let expected = [("approve", "recipient"), ("create", "api_key"), ("create", "merchant"), ("pay", "charge")];
     assert_eq!(rows, expected.map(|(action, kind)| (action.to_owned(), kind.to_owned())).into());
 }
+
+/// Each filter alone and all together, the same rows in a file, and what is refused.
+#[tokio::test]
+async fn the_audit_is_searched_by_person_action_object_and_span() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let (first, second) = (merchant.draft("Ana", 1).await, merchant.draft("Bia", 2).await);
+    world.ops_post(&format!("/ops/sub-recipients/{first}/approve"), &json!({})).await.expect(200);
+    world.advance(86_400).await;
+    let notes = json!({"notes": "Documento; ilegível"});
+    world.second_ops_post(&format!("/ops/sub-recipients/{second}/reject"), &[], &notes).await.expect(200);
+    for address in [json!("http://127.0.0.1:9/a"), json!("http://127.0.0.1:9/b"), Value::Null] {
+        let body = json!({"webhook_url": address});
+        world.ops_patch(&format!("/ops/api-keys/{}", merchant.key_id), &body).await.expect(200);
+    }
+    let all = world.ops_get("/ops/audit?per_page=100").await.expect(200);
+    let (all, today) = (items(&all).clone(), text(&items(&all)[0]["at"])[..10].to_owned());
+    let changed: Vec<_> = all[..3].iter().map(|row| [&row["changes"][0]["old"], &row["changes"][0]["new"]]).collect();
+    let (a, b) = (json!("http://127.0.0.1:9/a"), json!("http://127.0.0.1:9/b"));
+    assert_eq!(changed, [[&b, &Value::Null], [&a, &b], [&Value::Null, &a]], "the address before is said too");
+
+    type Meets = fn(&Value, &str, &str) -> bool;
+    let filters: [(String, Meets); 7] = [
+        ("operator=second".to_owned(), |row, _, _| row["operator"] == "second"),
+        ("action=approve".to_owned(), |row, _, _| row["action"] == "approve"),
+        ("kind=api_key".to_owned(), |row, _, _| row["kind"] == "api_key"),
+        (format!("id={first}"), |row, first, _| row["id"] == first),
+        (format!("from={today}"), |row, _, today| text(&row["at"]).as_str() >= today),
+        (format!("to={}", text(&all[4]["at"])), |row, _, _| row["kind"] != "api_key" || row["action"] == "create"),
+        (format!("merchant_id={}", merchant.id), |row, _, _| !row["merchant_id"].is_null()),
+    ];
+    for (query, meets) in &filters {
+        let expected: Vec<_> = all.iter().filter(|row| meets(row, &first, &today)).collect();
+        let list = world.ops_get(&format!("/ops/audit?{query}&per_page=100")).await.expect(200);
+        if !query.starts_with("to=") {
+            assert_eq!(items(&list).iter().collect::<Vec<_>>(), expected, "{query}");
+            assert_eq!(list["total"], expected.len(), "{query}");
+        }
+        assert!(!items(&list).is_empty() && items(&list).iter().all(|row| meets(row, &first, &today)), "{query}");
+    }
+    let two = "operator=operator&kind=api_key&action=change";
+    let second_page = world.ops_get(&format!("/ops/audit?{two}&per_page=2&page=2")).await.expect(200);
+    assert_eq!((items(&second_page), &second_page["total"]), (&vec![all[2].clone()], &json!(3)));
+
+    let csv = world.ops_get("/ops/audit?action=reject&format=csv").await;
+    assert!(csv.header("content-disposition").unwrap().contains("audit.csv"));
+    let lines: Vec<_> = csv.text.lines().collect();
+    assert!(lines[0].starts_with("at,operator,api_key_id,action,kind,id,merchant_id,merchant,notes,changes,"));
+    assert_eq!(lines.len(), 2, "{}", csv.text);
+    assert!(lines[1].contains(&format!(",second,,reject,recipient,{second},{},Loja Azul,Documento; ", merchant.id)));
+    let brazilian = world.ops_get("/ops/audit?action=reject&format=csv-ptbr").await;
+    assert!(
+        brazilian.text.starts_with("\u{feff}Quando;Operador;") && brazilian.text.contains(";\"Documento; ilegível\";")
+    );
+
+    for (query, code) in [
+        ("action=x", "unknown"),
+        ("kind=x", "unknown"),
+        ("id=x", "invalid"),
+        ("from=x", "invalid_time"),
+        ("format=x", "unknown"),
+        ("who=x", "unknown_parameter"),
+        ("operator=a&operator=b", "ambiguous"),
+    ] {
+        let refused = world.ops_get(&format!("/ops/audit?{query}")).await.refused(400, "validation_failed");
+        assert_eq!(refused["errors"][0]["code"], code, "{query}: {refused}");
+    }
+}

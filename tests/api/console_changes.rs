@@ -378,3 +378,25 @@ async fn a_form_that_is_sent_twice_changes_once() {
         assert!(again.status == 303 || action.ends_with("/revoke"), "{action}: {}", again.html);
     }
 }
+
+#[tokio::test]
+async fn a_refund_is_started_on_the_page_of_its_charge() {
+    let world = world_of_three().await;
+    let merchant = world.merchant().await;
+    let txid = text(&merchant.paid_pix(&pix("100.00")).await["txid"]);
+    let (place, path) = (format!("/console/charges/{txid}"), format!("/console/charges/{txid}/refunds"));
+    assert!(
+        !Browser::signed_in(&world, EVA).await.page(&place).await.html.contains(&path),
+        "who only reads starts none"
+    );
+    let browser = Browser::signed_in(&world, RUI).await;
+    let page = browser.page(&place).await;
+    let refused = send(&browser, &page, &path, &[("amount", "12.3"), ("reason", "Golpe & outros")]).await;
+    assert_eq!(refused.status, 400);
+    refused.has(&["value=\"12.3\"", "Golpe &amp; outros</textarea>"]);
+    let sent = send(&browser, &page, &path, &[("amount", "12.34"), ("reason", "Golpe")]).await;
+    assert_eq!((sent.status, sent.header("location")), (303, &*place), "{}", sent.html);
+    browser.page(&place).await.has(&["The refund waits in the queue", "R$12.34"]);
+    let queue = world.ops_get("/ops/queue?kind=refund").await.expect(200);
+    assert_eq!((&items(&queue)[0]["amount"], &items(&queue)[0]["reason"]), (&json!(1_234), &json!("Golpe")));
+}

@@ -242,3 +242,50 @@ async fn much_money_takes_two_operators() {
     world.ops_post(&format!("/ops/refunds/{refused}/reject"), &json!({"notes": "x"})).await.expect(200);
     world.check_books().await;
 }
+
+/// It enters the queue like a merchant's, and whoever starts it is the first of two above the
+/// limit.
+#[tokio::test]
+async fn an_operator_starts_a_refund() {
+    let world = World::with_settings(|settings| settings.second_operator_above = Some(Centavos(5_000))).await;
+    let merchant = world.merchant().await;
+    let txid = text(&merchant.paid_pix(&pix("100.00")).await["txid"]);
+    let path = format!("/ops/charges/{txid}/refunds");
+    let start = async |body: Value| world.ops_post(&path, &body).await;
+    let small = start(json!({"amount": 3_000, "reason": "Pagou duas vezes"})).await.expect(201);
+    let shown = merchant.get(&format!("/api/refunds/{}", text(&small["id"]))).await.expect(200);
+    assert_eq!((&shown["amount"], &shown["status"]), (&json!(3_000), &json!("pending")));
+    let waiting = item(&world, &text(&small["id"])).await;
+    let said = (&waiting["kind"], &waiting["status"], &waiting["reason"]);
+    assert_eq!(said, (&json!("refund"), &json!("pending"), &json!("Pagou duas vezes")), "{waiting}");
+    let audit = world.ops_get(&format!("/ops/audit?id={}", text(&small["id"]))).await.expect(200);
+    let row = &items(&audit)[0];
+    assert_eq!([&row["action"], &row["kind"], &row["operator"]], ["request", "refund", "operator"]);
+    world.ops_post(&format!("/ops/refunds/{}/approve", text(&small["id"])), &json!({})).await.expect(200);
+
+    // Without an amount it is all the rest, and needs another operator.
+    let rest = start(json!({"reason": "Golpe"})).await.expect(201);
+    assert_eq!(rest["amount"], 7_000);
+    let id = text(&rest["id"]);
+    let waiting = item(&world, &id).await;
+    assert_eq!((&waiting["status"], &waiting["requested_by"]), (&json!("waiting_second"), &json!("operator")));
+    let approve = format!("/ops/refunds/{id}/approve");
+    world.ops_post(&approve, &json!({})).await.refused(409, "second_operator_needed");
+    start(json!({"reason": "Golpe"})).await.refused(409, "refund_exceeds_available");
+    world.second_ops_post(&approve, &[], &json!({})).await.expect(200);
+    start(json!({"reason": "Golpe"})).await.refused(422, "charge_not_refundable");
+    for (body, field) in [
+        (json!({}), "reason"),
+        (json!({"reason": ""}), "reason"),
+        (json!({"reason": "x", "amount": 0}), "amount"),
+        (json!({"reason": "x", "splits": []}), "splits"),
+    ] {
+        let refused = start(body).await.refused(400, "validation_failed");
+        assert_eq!(refused["errors"][0]["field"], field, "{refused}");
+    }
+    let unpaid = text(&merchant.post("/api/pix", &pix("10.00")).await.expect(201)["txid"]);
+    let body = json!({"reason": "x"});
+    world.ops_post(&format!("/ops/charges/{unpaid}/refunds"), &body).await.refused(422, "charge_not_refundable");
+    world.ops_post("/ops/charges/x/refunds", &body).await.refused(404, "charge_not_found");
+    world.check_books().await;
+}

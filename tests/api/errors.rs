@@ -36,6 +36,7 @@ const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("POST", "/ops/refunds/{F}/approve", true),
     ("POST", "/ops/refunds/{F}/reject", true),
     ("POST", "/ops/charges/{T}/disputes", true),
+    ("POST", "/ops/charges/{T}/refunds", true),
     ("POST", "/ops/disputes/{D}/accept", true),
     ("POST", "/ops/disputes/{D}/release", true),
     ("POST", "/api/cards", true),

@@ -18,7 +18,8 @@ use crate::sample_server::SampleServer;
 
 /// Route templates that no address shows: forms' targets, redirects and files. The pages that forms
 /// answer with are judged where they are sent.
-const NO_PAGES: [&str; 21] = [
+const NO_PAGES: [&str; 22] = [
+    "/console/charges/{txid}/refunds",
     "/console/house/batches",
     "/console/merchants/{id}/holds",
     "/console/recipients/{id}/freeze",

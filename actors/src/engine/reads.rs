@@ -356,13 +356,13 @@ impl Engine {
         Ok(records_of(&shard, may_wait(|| shard.read_model().about(id))?))
     }
 
-    /// The operator who was the first of two to approve a refund or withdrawal; `None` if nobody
-    /// was.
+    /// The operator who was the first of two to approve a refund or withdrawal, or who started the
+    /// refund; `None` if nobody was.
     pub fn first_approval(&self, id: ObjectId) -> Result<Option<String>, LoadError> {
-        let is_asked = |event: &Event| matches!(event, Event::ApprovalAsked { id: of, .. } if *of == id);
+        let is_asked = |event: &Event| matches!(event, Event::ApprovalAsked { id: of, .. } | Event::RefundRequested { id: of, .. } if *of == id);
         for found in self.history(id)? {
             let (_, record) = found?;
-            if record.events.iter().any(is_asked) {
+            if record.operator.is_some() && record.events.iter().any(is_asked) {
                 return Ok(record.operator);
             }
         }
@@ -738,11 +738,13 @@ impl Engine {
         ))
     }
 
-    /// The Records of the audit trail, of all groups or of one. Those that are passed over are read
-    /// where there are several partitions, since their times say which come first.
+    /// The Records of the audit trail, of all groups or of one, that took effect since `from` and
+    /// before `to`. Those that are passed over are read where there are several partitions, since
+    /// their times say which come first.
     pub fn audit(
         &self,
         group: Option<GroupNumber>,
+        (from, to): (Option<Timestamp>, Option<Timestamp>),
         skip: u64,
         count: usize,
     ) -> Result<Listed<impl Iterator<Item = AuditedRecord> + use<>>, LoadError> {
@@ -751,11 +753,13 @@ impl Engine {
             None => self.shards.all(),
         };
         let (of_one, of_all) = if shards.len() == 1 { (skip, 0) } else { (0, skip) };
-        let mut total = 0;
-        for shard in &shards {
-            total += shard.read_model().audit_page(group, 0, 0)?.0;
+        let (mut total, mut lists) = (0, Vec::new());
+        for shard in shards {
+            let range = shard.read_model().audit_range(group, from, to)?;
+            total += shard.read_model().audit_page(group, range.clone(), 0, 0)?.0;
+            lists.push(audit_list(shard, (group, range), of_one));
         }
-        let mut merged = newest_first(shards.iter().map(|shard| audit_list(Arc::clone(shard), group, of_one)));
+        let mut merged = newest_first(lists);
         merged.by_ref().take(usize::try_from(of_all).unwrap_or(usize::MAX)).try_for_each(|passed| passed.map(drop))?;
         let items = merged.take(count).map(|found| {
             let (_, (at, record)) = found?;
@@ -820,11 +824,11 @@ impl Engine {
 /// Audit trail of one partition, newest first, from a place on: the next Records of it.
 fn audit_list(
     shard: Arc<Shard>,
-    group: Option<GroupNumber>,
+    (group, range): (Option<GroupNumber>, Range<u64>),
     mut passed: u64,
 ) -> impl FnMut() -> Result<Vec<BookedRecord>, LoadError> {
     move || {
-        let (_, sequences) = shard.read_model().audit_page(group, passed, LOOKED_UP_AT_ONCE)?;
+        let (_, sequences) = shard.read_model().audit_page(group, range.clone(), passed, LOOKED_UP_AT_ONCE)?;
         passed += sequences.len() as u64;
         let read = booked_records(shard.part(), &sequences)?.into_iter();
         Ok(read.map(|(sequence, at, record)| (at, (shard.position(sequence), record))).collect())

@@ -104,7 +104,7 @@ impl Readers {
         };
         for group in [None].into_iter().chain(audit.groups().map(|(group, _)| Some(*group))) {
             paged("what operators did to", &group, &by_operators(group), |skip, count| {
-                self.read_model.audit_page(group, skip, count).map_err(text_of)
+                self.read_model.audit_page(group, 0..u64::MAX, skip, count).map_err(text_of)
             })?;
         }
         for (group, books) in audit.groups() {

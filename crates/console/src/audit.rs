@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use actors::engine::Listed;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
+use books::list_file::ListFormat;
 use maud::html;
-use serde_json::Value;
 use wire::cut_text::record_name;
 
+use crate::list_filter::{self, Field, as_sent, file_links};
 use crate::page::{Screen, Section, Visit};
 use crate::paging::{pager, part};
 use crate::queue::merchant_link;
@@ -17,25 +17,48 @@ use crate::show;
 use crate::show::Head::Text;
 use crate::wire_words;
 use crate::words;
-use ops::audit;
+use ops::audit::{self, ACTIONS, AuditFilter, KINDS, shown};
 use ops::desk::Desk;
+use ops::list_file::requested_format;
 use web::problem::Problem;
-use web::reply::query;
 
 const ROWS_A_PAGE: u64 = 50;
 
-/// Page of the audit trail, newest first.
+/// Page of the audit trail, newest first, by what a filter asks for; or all of it as a file.
 pub(crate) async fn list(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
-    visit.answer(screen(&desk, &visit, &parts))
+    match asked(&desk, &visit, &parts) {
+        Ok((filter, Some(format))) => match audit::file(&desk, &filter, format).await {
+            Ok(file) => file,
+            Err(problem) => visit.answer(Err(problem)),
+        },
+        Ok((filter, None)) => visit.answer(screen(&desk, &visit, &parts, &filter)),
+        Err(problem) => visit.answer(Err(problem)),
+    }
 }
 
-fn screen(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
-    let pairs = query(parts)?;
-    let page = part(&pairs, ROWS_A_PAGE)?;
-    let Listed { total, items } = desk.engine.audit(visit.scope.group(), page.skip(), page.count())?;
-    let rows = items.map(|found| Ok(audit::row(desk, found?))).collect::<Result<Vec<_>, Problem>>()?;
+fn asked(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<(AuditFilter, Option<ListFormat>), Problem> {
+    let given = as_sent(visit, parts)?;
+    Ok((AuditFilter::read(desk, &given)?, requested_format(&given)?))
+}
+
+fn fields() -> [Field<'static>; 6] {
+    [
+        Field::Text("operator", words::WHO),
+        Field::Choice("action", words::WHAT, ACTIONS.map(|name| (name, wire_words::action(name))).into()),
+        Field::Choice("kind", words::KIND, KINDS.map(|name| (name, wire_words::audited(name))).into()),
+        Field::Text("id", words::ID),
+        Field::Day("from", words::FROM),
+        Field::Day("to", words::TO),
+    ]
+}
+
+fn screen(desk: &Desk, visit: &Visit, parts: &Parts, filter: &AuditFilter) -> Result<Screen, Problem> {
+    let given = as_sent(visit, parts)?;
+    let page = part(&given, ROWS_A_PAGE)?;
+    let (total, rows) = filter.page(desk, page)?;
     let heads = [words::WHEN, words::WHO, words::WHAT, words::MERCHANT, words::NOTES, words::RECORD].map(Text);
     let body = html! {
+        (list_filter::form(visit, &given, &fields()))
         section.card aria-label=(visit.say(words::AUDIT)) {
             @if !rows.is_empty() {
                 (show::scrolled(visit.say(words::AUDIT), show::table(visit.language, &heads, html! {
@@ -55,20 +78,8 @@ fn screen(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> 
                 })))
             }
             (pager(visit, parts, page, total))
+            (file_links(visit, parts))
         }
     };
     Ok(Screen { section: Section::Audit, title: visit.say(words::AUDIT).to_owned(), body })
-}
-
-/// A value as text: that of a bank account has its parts one after the other.
-fn shown(value: &Value) -> String {
-    match value {
-        Value::Null => "—".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Object(parts) => {
-            let parts = parts.values().filter(|part| !part.is_null()).map(shown);
-            parts.collect::<Vec<_>>().join(" · ")
-        }
-        other => other.to_string(),
-    }
 }

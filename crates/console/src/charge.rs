@@ -24,6 +24,7 @@ use crate::flow::{self, ChargePart, Flow, PartOf};
 use crate::page::{Screen, Section, Visit};
 use crate::paging::{self, pager_named, part_named};
 use crate::records::{facts_of, record_link};
+use crate::refund;
 use crate::show;
 use crate::show::Head::{Amount, Text};
 use crate::webhooks;
@@ -68,7 +69,7 @@ fn screen(desk: &Desk, visit: &Visit, txid: &str, parts: &Parts) -> Result<Scree
         (timeline(desk, visit, shown)?)
         (pager_named(visit, parts, "records", page, records.len() as u64))
         (webhooks::of_records(desk, visit, desk.engine.ids().group(id), shown)?)
-        @if matches!(charge.outcome, ChargeOutcome::Paid { .. }) { (dispute::form(visit, &charge.id.txid(), charge.terms.method)) }
+        @if matches!(charge.outcome, ChargeOutcome::Paid { .. }) { (refund::form(visit, &charge.id.txid())) (dispute::form(visit, &charge.id.txid(), charge.terms.method)) }
     };
     Ok(Screen { section: Section::Found, title, body })
 }

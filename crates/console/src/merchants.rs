@@ -19,6 +19,7 @@ use crate::books::balance_table;
 use crate::form::optional;
 use crate::holds;
 use crate::keys::{key_form, revoke_form};
+use crate::list_filter::{self, Field};
 use crate::page::{Screen, Section, Visit};
 use crate::paging::{self, pager, pager_named, part, part_named};
 use crate::scope::Scope;
@@ -288,7 +289,7 @@ fn charges_screen(desk: &Arc<Desk>, visit: &Visit, id: &str, parts: &Parts) -> R
     let owner = show::owner_name(&desk.engine, visit.language, LedgerId::Merchant(group));
     let heads = [Text(words::TXID), Text(words::WHEN), Text(words::METHOD), Text(words::STATUS), Amount(words::AMOUNT)];
     let body = html! {
-        (charge_filters(visit, &given, html! {})?)
+        (charge_filters(visit, &given, Vec::new()))
         section.card aria-label=(visit.say(words::CHARGES)) {
             @if !rows.is_empty() {
                 (show::scrolled(visit.say(words::CHARGES), show::table(visit.language, &heads, html! {
@@ -311,33 +312,18 @@ fn charges_screen(desk: &Arc<Desk>, visit: &Visit, id: &str, parts: &Parts) -> R
 }
 
 /// The form that says which charges a list shows; `others` are fields of one list alone.
-pub(crate) fn charge_filters(visit: &Visit, given: &[(String, String)], others: Markup) -> Result<Markup, Problem> {
-    let (status, method) = (optional(given, "status")?, optional(given, "payment_method")?);
-    let (from, to) = (optional(given, "from")?, optional(given, "to")?);
-    Ok(html! {
-        form.filters {
-            (visit.scope.field())
-            div {
-                label for="status" { (visit.say(words::STATUS)) }
-                select id="status" name="status" {
-                    option value="" { (visit.say(words::ALL_KINDS)) }
-                    @for (name, word) in STATUSES { option value=(name) selected[status == Some(name)] { (visit.say(word)) } }
-                }
-            }
-            div {
-                label for="payment_method" { (visit.say(words::METHOD)) }
-                select id="payment_method" name="payment_method" {
-                    option value="" { (visit.say(words::ALL_KINDS)) }
-                    @for known in [PaymentMethod::Pix, PaymentMethod::CreditCard, PaymentMethod::DebitCard] {
-                        @let name = known.name();
-                        option value=(name) selected[method == Some(name)] { (visit.say(wire_words::method(known))) }
-                    }
-                }
-            }
-            div { label for="from" { (visit.say(words::FROM)) } input id="from" type="date" name="from" value=[from]; }
-            div { label for="to" { (visit.say(words::TO)) } input id="to" type="date" name="to" value=[to]; }
-            (others)
-            button type="submit" { (visit.say(words::SHOW)) }
-        }
-    })
+pub(crate) fn charge_filters(visit: &Visit, given: &[(String, String)], others: Vec<Field<'_>>) -> Markup {
+    let methods = [PaymentMethod::Pix, PaymentMethod::CreditCard, PaymentMethod::DebitCard];
+    let mut fields = vec![
+        Field::Choice("status", words::STATUS, STATUSES.into()),
+        Field::Choice(
+            "payment_method",
+            words::METHOD,
+            methods.map(|method| (method.name(), wire_words::method(method))).into(),
+        ),
+        Field::Day("from", words::FROM),
+        Field::Day("to", words::TO),
+    ];
+    fields.extend(others);
+    list_filter::form(visit, given, &fields)
 }

@@ -11,7 +11,7 @@ use ledger::id::LedgerId;
 use maud::{Markup, html};
 use wire::cut_text::cut_name;
 
-use crate::form::{centavos, optional};
+use crate::list_filter::{Field, as_sent};
 use crate::merchants::charge_filters;
 use crate::page::{Screen, Section, Visit};
 use crate::scope::Scope;
@@ -41,7 +41,7 @@ fn screen(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> 
     let given: Vec<_> = query(parts)?.into_iter().filter(|(_, value)| !value.is_empty()).collect();
     let is_later = given.iter().any(|(name, _)| name == "before");
     let through = requested_before(&given, &desk.engine.published())?;
-    let wanted = charge_query(desk, &in_centavos(visit, &given))?;
+    let wanted = charge_query(desk, &as_sent(visit, parts)?)?;
     let NewestCharges { found, rest } = desk.engine.newest_charges(&through, &wanted, A_PAGE)?;
     let go_on_before = (!rest.is_empty()).then(|| go_on(&given, &cut_name(&rest.next())));
     let mut charges = Vec::new();
@@ -49,7 +49,11 @@ fn screen(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> 
         charges.push(desk.engine.known_object::<Charge>(id)?);
     }
     let body = html! {
-        (charge_filters(visit, &given, amounts(visit, &given)?)?)
+        (charge_filters(visit, &given, vec![
+            Field::Amount("amount_from", words::LEAST),
+            Field::Amount("amount_to", words::MOST),
+            Field::Hidden("recipient_id"),
+        ]))
         section.card aria-label=(visit.say(words::CHARGES)) {
             @if charges.is_empty() {
                 p.dim { (visit.say(if go_on_before.is_some() { words::NO_CHARGE_HERE } else { words::NOTHING })) }
@@ -73,32 +77,6 @@ fn go_on(given: &[(String, String)], before: &str) -> String {
     let filters = given.iter().filter(|(name, _)| FILTERS.contains(&name.as_str()));
     let pairs = filters.map(|(name, value)| (name.as_str(), value.as_str())).chain([("before", before)]);
     form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
-}
-
-/// The parameters with amounts in centavos, which people wrote in reais. One that is no amount is
-/// refused later.
-fn in_centavos(visit: &Visit, given: &[(String, String)]) -> Vec<(String, String)> {
-    let read = |(name, value): &(String, String)| {
-        let amount = name.starts_with("amount_").then(|| centavos(visit.language, value));
-        let value = match amount {
-            None => value.clone(),
-            Some(amount) => amount.map_or("-".to_owned(), |amount| amount.to_string()),
-        };
-        (name.clone(), value)
-    };
-    given.iter().map(read).collect()
-}
-
-/// The fields of the filter that only this list has.
-fn amounts(visit: &Visit, given: &[(String, String)]) -> Result<Markup, Problem> {
-    let (least, most) = (optional(given, "amount_from")?, optional(given, "amount_to")?);
-    let recipient = optional(given, "recipient_id")?;
-    Ok(html! {
-        @for (name, label, value) in [("amount_from", words::LEAST, least), ("amount_to", words::MOST, most)] {
-            div { label for=(name) { (visit.say(label)) } input id=(name) name=(name) inputmode="decimal" maxlength="20" value=[value]; }
-        }
-        @if let Some(recipient) = recipient { input type="hidden" name="recipient_id" value=(recipient); }
-    })
 }
 
 fn table(desk: &Desk, visit: &Visit, charges: &[Charge]) -> Markup {

@@ -49,7 +49,7 @@ const QUERIES: &[(&str, &[&str])] = &[
     ("/console/exports", &[]),
     ("/console/exports/{id}/file", &[]),
     ("/console/exports/file", &["ledger", "format", "from", "to", "at"]),
-    ("/console/audit", &PAGED),
+    ("/console/audit", &["operator", "action", "kind", "id", "from", "to", "format", "page", "per_page"]),
     ("/console/sandbox", &[]),
 ];
 

@@ -10,7 +10,7 @@ use ledger::id::ObjectId;
 use maud::{Markup, html};
 use serde_json::json;
 
-use crate::form::centavos;
+use crate::list_filter::{self, Field, as_sent};
 use crate::page::{Screen, Section, Visit};
 use crate::paging::{self, pager_named, part};
 use crate::sent_form::PostedForm;
@@ -43,13 +43,13 @@ pub(crate) async fn list(State(desk): State<Arc<Desk>>, visit: Visit, parts: Par
 
 fn list_screen(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
     let pairs = query(parts)?;
-    let filter = QueueFilter { by_deadline: true, ..QueueFilter::read(desk, &in_centavos(visit, &pairs))? };
+    let filter = QueueFilter { by_deadline: true, ..QueueFilter::read(desk, &as_sent(visit, parts)?)? };
     let page = part(&pairs, ITEMS_A_PAGE)?;
     let through = usize::try_from(page.skip().saturating_add(page.per_page)).unwrap_or(usize::MAX);
     let WaitingPage { items, total, amount } = filter.page(desk, through);
     let items = paging::items(&items, page).iter().map(|item| view(desk, item)).collect::<Result<Vec<_>, _>>()?;
     let body = html! {
-        (filters(visit, &filter, &pairs))
+        (list_filter::form(visit, &pairs, &fields()))
         section.card aria-label=(visit.say(words::QUEUE)) {
             p { (total) " " (visit.say(words::WAITING_COUNT)) ", " (visit.say(words::SUM_OF_THESE)) " " (visit.money(amount)) }
             @if !items.is_empty() {
@@ -69,49 +69,14 @@ fn list_screen(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<Screen, Prob
     Ok(Screen { section: Section::Queue, title: visit.say(words::QUEUE).to_owned(), body })
 }
 
-/// The parameters as the route of `/ops` takes them: without the empty ones of a form, and amounts
-/// in centavos, which people write in reais.
-fn in_centavos(visit: &Visit, pairs: &[(String, String)]) -> Vec<(String, String)> {
-    let sent = pairs.iter().filter(|(_, value)| !value.is_empty());
-    let sent = sent.map(|(name, value)| match name.as_str() {
-        "amount_from" | "amount_to" => {
-            let amount = centavos(visit.language, value).map(|amount| amount.to_string());
-            (name.clone(), amount.unwrap_or_else(|| value.clone()))
-        }
-        _ => (name.clone(), value.clone()),
-    });
-    sent.collect()
-}
-
-fn filters(visit: &Visit, filter: &QueueFilter, pairs: &[(String, String)]) -> Markup {
-    let sent = |name: &str| pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-    let amounts = [("amount_from", words::AMOUNT_FROM), ("amount_to", words::AMOUNT_TO)];
-    let days = [("from", words::DAY_FROM), ("to", words::DAY_TO)];
-    html! {
-        form.filters {
-            (visit.scope.field())
-            div {
-                label for="kind" { (visit.say(words::KIND)) }
-                select id="kind" name="kind" {
-                    option value="" { (visit.say(words::ALL_KINDS)) }
-                    @for known in KINDS { option value=(known) selected[filter.kind == Some(known)] { (visit.say(kind_word(known))) } }
-                }
-            }
-            @for (name, word) in amounts {
-                div {
-                    label for=(name) { (visit.say(word)) }
-                    input id=(name) name=(name) value=[sent(name)] size="8" inputmode="decimal" autocomplete="off";
-                }
-            }
-            @for (name, word) in days {
-                div {
-                    label for=(name) { (visit.say(word)) }
-                    input id=(name) type="date" name=(name) value=[sent(name)];
-                }
-            }
-            button type="submit" { (visit.say(words::SHOW)) }
-        }
-    }
+fn fields() -> [Field<'static>; 5] {
+    [
+        Field::Choice("kind", words::KIND, KINDS.map(|kind| (kind, kind_word(kind))).into()),
+        Field::Amount("amount_from", words::AMOUNT_FROM),
+        Field::Amount("amount_to", words::AMOUNT_TO),
+        Field::Day("from", words::DAY_FROM),
+        Field::Day("to", words::DAY_TO),
+    ]
 }
 
 fn table(desk: &Desk, visit: &Visit, items: &[QueueItem]) -> Markup {

@@ -15,8 +15,8 @@ use crate::Console;
 use crate::refused_form::show_again;
 use crate::{
     assets, audit, books, charge, dispute, endpoint, exports, find, health, holds, house, item, keys, many, merchants,
-    newest, overview, page, periods, queue, recipients, reconciliations, registration, reports, sandbox, settings,
-    sign_in, trial_balance, webhooks,
+    newest, overview, page, periods, queue, recipients, reconciliations, refund, registration, reports, sandbox,
+    settings, sign_in, trial_balance, webhooks,
 };
 use web::reading::on_waiting_thread;
 
@@ -27,6 +27,7 @@ pub fn all(console: &Console) -> Router {
         .route("/console/find", get(find::find))
         .route("/console/charges", get(newest::charges))
         .route("/console/charges/{txid}", get(charge::show))
+        .route("/console/charges/{txid}/refunds", post(refund::start))
         .route("/console/charges/{txid}/dispute", get(dispute::confirm).post(dispute::open))
         .route("/console/records/{sequence}", get(books::record))
         .route("/console/ledgers/{name}", get(books::ledger))

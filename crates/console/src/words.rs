@@ -233,6 +233,7 @@ words! {
     REJECT_CHOSEN = "Recusar os escolhidos", "Reject the chosen ones";
     WAITING_COUNT = "à espera", "waiting";
     SHOW = "Mostrar", "Show";
+    WHOLE_LIST = "A lista inteira", "The whole list";
     WITHDRAWAL = "Saque", "Withdrawal";
     PAYOUT = "Transferência sem resposta", "Transfer without an answer";
     WAITS_NO_MORE = "Isto não espera mais: alguém já decidiu.", "This does not wait any more: somebody decided.";
@@ -271,6 +272,9 @@ words! {
     ADDRESS_OF = "Endereço", "Address";
     INCOME = "Renda mensal ou faturamento anual", "Monthly income or annual revenue";
     REVEAL_WHAT = "Quem olhou, de quem e quando ficam na auditoria.", "Who looked, whose it was and when stand in the audit trail.";
+    START_REFUND = "Pedir devolução", "Start a refund";
+    REFUND_ALL = "Sem valor: tudo o que ainda pode ser devolvido. O pedido espera na fila; nada se move antes da aprovação.", "Without an amount: all that can still be given back. It waits in the queue; nothing moves before it is approved.";
+    REFUND_STARTED = "A devolução espera na fila.", "The refund waits in the queue.";
     MONTH_CLOSING = "Fechamento de mês", "Closing of a month";
     APPROVED_BY_ONE = "Um operador aprovou; outro precisa aprovar também.", "One operator has approved; another one has to as well.";
     SUSPENDED = "Conta suspensa", "Suspended";
@@ -519,6 +523,7 @@ pub(crate) fn done(done: &FormOutcome) -> Word {
         FormOutcome::FileCompared => FILE_COMPARED,
         FormOutcome::ResultDismissed => RESULT_DISMISSED,
         FormOutcome::PixPaid(_) => PIX_PAID,
+        FormOutcome::RefundStarted => REFUND_STARTED,
     }
 }
 

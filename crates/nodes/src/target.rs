@@ -32,6 +32,7 @@ pub enum Destination {
 pub const OF_GROUPS: &[&str] = &[
     "/console/charges/{txid}",
     "/console/charges/{txid}/dispute",
+    "/console/charges/{txid}/refunds",
     "/console/keys/{id}",
     "/console/keys/{id}/address",
     "/console/keys/{id}/redeliver",
@@ -56,6 +57,7 @@ pub const OF_GROUPS: &[&str] = &[
     "/ops/charges/{txid}",
     "/ops/charges/{txid}/disputes",
     "/ops/charges/{txid}/disputes/preview",
+    "/ops/charges/{txid}/refunds",
     "/ops/disputes/{id}/accept",
     "/ops/disputes/{id}/release",
     "/ops/endpoints/{id}/redeliver",

@@ -4,24 +4,30 @@
 
 use std::sync::Arc;
 
-use actors::engine::Listed;
-use axum::extract::{FromRequestParts, State};
+use actors::engine::{Listed, Unavailable};
+use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
+use books::list_file::{ListCell, ListColumn, ListFormat, ListKind};
 use ledger::audit::{AuditSubject, AuditedFact};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::record::Record;
+use ledger::time::Timestamp;
 use serde::Serialize;
+use serde_json::Value;
 use store::cut::Position;
 use store::{Partition, Sequence};
 use utoipa::ToSchema;
 
 use crate::audited_changes::{FieldChange, changes};
 use crate::desk::Desk;
+use crate::list_file::{list_file, requested_format, too_many};
 use crate::merchants;
 use crate::operator::Operator;
+use web::json::Checker;
 use web::problem::Problem;
-use web::reply::{List, PageQuery, list_of, query, single, time};
+use web::reply::{List, Page, between, ok, one_of, only, query, single, time};
+use web::views::ledger::owner_name;
 use web::views::recipient::recipient_id;
 
 /// One thing that an operator did, a change of where money goes, or a withdrawal taken back.
@@ -67,6 +73,9 @@ pub struct AuditRow {
     pub sequence: u64,
     /// The partition.
     pub partition: u16,
+    /// When it took effect.
+    #[serde(skip)]
+    effective_at: Timestamp,
 }
 
 impl AuditRow {
@@ -76,33 +85,226 @@ impl AuditRow {
     }
 }
 
-/// The merchant whose part of a list is asked for, if one is.
-#[derive(Clone, Copy, Debug)]
-pub struct OfMerchant(pub Option<GroupNumber>);
+/// Actions of the audit trail.
+pub const ACTIONS: [&str; 18] = [
+    "create",
+    "change",
+    "revoke",
+    "rotate_secret",
+    "approve",
+    "reject",
+    "open",
+    "accept",
+    "release",
+    "advance",
+    "request",
+    "settle",
+    "close",
+    "read",
+    "pay",
+    "freeze",
+    "unfreeze",
+    "cancel",
+];
 
-impl FromRequestParts<Arc<Desk>> for OfMerchant {
-    type Rejection = Problem;
+/// Kinds of things to which something was done.
+pub const KINDS: [&str; 14] = [
+    "merchant",
+    "api_key",
+    "recipient",
+    "bank_account",
+    "withdrawal",
+    "refund",
+    "dispute",
+    "clock",
+    "entry",
+    "period",
+    "tax_ids",
+    "charge",
+    "rail_item",
+    "batch",
+];
 
-    async fn from_request_parts(parts: &mut Parts, desk: &Arc<Desk>) -> Result<Self, Problem> {
-        let pairs = query(parts)?;
-        let id = single(&pairs, "merchant_id")?;
-        id.map(|id| merchants::find(desk, id)).transpose().map(Self)
+/// Parameters that say which rows are listed.
+pub const FILTERS: [&str; 7] = ["merchant_id", "operator", "action", "kind", "id", "from", "to"];
+
+/// Rows that are looked through for those of a person, an action, a kind or an id, at most.
+const LOOKED_THROUGH_MAX: u64 = 20_000;
+
+/// Which rows of the audit trail are asked for: those that meet all that is given.
+#[derive(Clone, Debug, Default)]
+pub struct AuditFilter {
+    /// The group of the merchant that they concern.
+    pub group: Option<GroupNumber>,
+    /// The operator's name.
+    pub operator: Option<String>,
+    /// What was done.
+    pub action: Option<&'static str>,
+    /// To what kind of thing.
+    pub kind: Option<&'static str>,
+    /// To which thing.
+    pub id: Option<ObjectId>,
+    /// Since when.
+    pub from: Option<Timestamp>,
+    /// Before when.
+    pub to: Option<Timestamp>,
+}
+
+/// A Record of the audit trail with its place, and what it says there.
+type Audited = (Position, Record, AuditedFact);
+
+impl AuditFilter {
+    /// Reads [`FILTERS`] in a query.
+    pub fn read(desk: &Desk, pairs: &[(String, String)]) -> Result<Self, Problem> {
+        let group = single(pairs, "merchant_id")?.map(|id| merchants::find(desk, id)).transpose()?;
+        let (action, kind) = (one_of(pairs, "action", &ACTIONS)?, one_of(pairs, "kind", &KINDS)?);
+        let mut check = Checker::new();
+        let id = single(pairs, "id")?.and_then(|id| {
+            ObjectId::parse(id).or_else(|| check.refuse("id", "invalid", "id deve ser um UUID ou um txid"))
+        });
+        let (from, to) = between(&mut check, pairs)?;
+        check.finish()?;
+        // Of the rows about an object of a merchant only those of the merchant are read.
+        let of_id =
+            || Some(desk.engine.ids().group(id?)).filter(|group| desk.engine.merchant(*group, |_| ()).is_some());
+        let operator = single(pairs, "operator")?.map(str::to_owned);
+        Ok(Self { group: group.or_else(of_id), operator, action, kind, id, from, to })
+    }
+
+    /// The rows of a page, newest first, and how many there are.
+    pub fn page(&self, desk: &Desk, page: Page) -> Result<(u64, Vec<AuditRow>), Problem> {
+        if !self.is_selective() {
+            let Listed { total, items } = self.listed(desk, page.skip(), page.count())?;
+            let rows = items.map(|found| Ok(row(desk, found?))).collect::<Result<_, Problem>>()?;
+            return Ok((total, rows));
+        }
+        let (mut total, mut rows) = (0, Vec::new());
+        for found in self.found(desk)? {
+            let found = found?;
+            if total >= page.skip() && rows.len() < page.count() {
+                rows.push(row(desk, found));
+            }
+            total += 1;
+        }
+        Ok((total, rows))
+    }
+
+    /// All rows, newest first, each read when it is asked for.
+    pub fn rows<'a>(&'a self, desk: &'a Desk) -> Result<impl Iterator<Item = Result<AuditRow, Problem>> + 'a, Problem> {
+        Ok(self.found(desk)?.map(|found| Ok(row(desk, found?))))
+    }
+
+    fn found<'a>(&'a self, desk: &'a Desk) -> Result<impl Iterator<Item = Result<Audited, Problem>> + 'a, Problem> {
+        let Listed { total, items } = self.listed(desk, 0, usize::MAX)?;
+        if self.is_selective() && total > LOOKED_THROUGH_MAX {
+            let message = format!("só se procura em até {LOOKED_THROUGH_MAX} linhas, e há {total}: escolha from e to");
+            return Err(too_many("from", message));
+        }
+        let items = items.map(|found| found.map_err(Problem::from));
+        Ok(items.filter(|found| found.as_ref().map_or(true, |found| self.takes(desk, found))))
+    }
+
+    fn listed(
+        &self,
+        desk: &Desk,
+        skip: u64,
+        count: usize,
+    ) -> Result<Listed<impl Iterator<Item = Result<Audited, Unavailable>> + use<>>, Problem> {
+        Ok(desk.engine.audit(self.group, (self.from, self.to), skip, count)?)
+    }
+
+    /// Whether rows are read to find out if they are asked for.
+    fn is_selective(&self) -> bool {
+        self.operator.is_some() || self.action.is_some() || self.kind.is_some() || self.id.is_some()
+    }
+
+    fn takes(&self, desk: &Desk, (_, record, fact): &Audited) -> bool {
+        let is_by = self.operator.is_none() || self.operator == record.operator;
+        let is_named = self.action.is_none_or(|action| action == fact.action);
+        let is_kind = self.kind.is_none_or(|kind| kind == fact.kind);
+        is_by && is_named && is_kind && self.id.is_none_or(|id| subject_id(desk, record, fact.subject) == Some(id))
     }
 }
 
-/// What operators did, newest first.
+/// What operators did, newest first: all of it, or what meets all that is given. With `operator`,
+/// `action`, `kind` or `id`, 20,000 rows of a merchant or a span are looked through. A file has all
+/// rows, 100,000 at most.
 #[utoipa::path(get, path = "/ops/audit", operation_id = "list_audit",
     params(("merchant_id" = Option<String>, Query, format = "uuid", description = "Only what concerns this merchant."),
+        ("operator" = Option<String>, Query, description = "Only what this operator did: the name, as configured with the token."),
+        ("action" = Option<String>, Query, pattern = "^(create|change|revoke|rotate_secret|approve|reject|open|accept|release|advance|request|settle|close|read|pay|freeze|unfreeze|cancel)$", description = "Only this action."),
+        ("kind" = Option<String>, Query, pattern = "^(merchant|api_key|recipient|bank_account|withdrawal|refund|dispute|clock|entry|period|tax_ids|charge|rail_item|batch)$", description = "Only what was done to things of this kind."),
+        ("id" = Option<String>, Query, description = "Only what was done to this thing."),
+        ("from" = Option<String>, Query, description = "At this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
+        ("to" = Option<String>, Query, description = "Before this instant, or on this day at the latest"),
+        ("format" = Option<String>, Query, pattern = "^(json|csv|csv-ptbr|xlsx)$", description = "`json` when absent."),
         ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
-    responses((status = 200, body = List<AuditRow>), (status = 404)))]
-pub async fn list(
-    State(desk): State<Arc<Desk>>,
-    _: Operator,
-    OfMerchant(group): OfMerchant,
-    PageQuery { page, .. }: PageQuery,
-) -> Result<Response, Problem> {
-    let Listed { total, items } = desk.engine.audit(group, page.skip(), page.count())?;
-    list_of(total, page, items.map(move |found| Ok(row(&desk, found?))))
+    responses((status = 200, content((List<AuditRow> = "application/json"), (String = "text/csv"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 404)))]
+pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+    let pairs = query(&parts)?;
+    only(&pairs, &[&FILTERS[..], &["format", "page", "per_page"]].concat())?;
+    let (filter, page) = (AuditFilter::read(&desk, &pairs)?, Page::read(&pairs, 20)?);
+    if let Some(format) = requested_format(&pairs)? {
+        return file(&desk, &filter, format).await;
+    }
+    let (total, rows) = filter.page(&desk, page)?;
+    Ok(ok(List::new(rows, total, page)))
+}
+
+/// Columns of the audit trail as a file.
+const COLUMNS: [ListColumn; 12] = [
+    ("at", "Quando", ListKind::Instant),
+    ("operator", "Operador", ListKind::Text),
+    ("api_key_id", "Chave de API", ListKind::Text),
+    ("action", "Ação", ListKind::Text),
+    ("kind", "Objeto", ListKind::Text),
+    ("id", "ID", ListKind::Text),
+    ("merchant_id", "ID do lojista", ListKind::Text),
+    ("merchant", "Lojista", ListKind::Text),
+    ("notes", "Motivo", ListKind::Text),
+    ("changes", "Alterações", ListKind::Text),
+    ("partition", "Partição", ListKind::Text),
+    ("sequence", "Registro", ListKind::Text),
+];
+
+/// The rows of a filter as a file, newest first.
+pub async fn file(desk: &Arc<Desk>, filter: &AuditFilter, format: ListFormat) -> Result<Response, Problem> {
+    let cells = |row: Result<AuditRow, Problem>| {
+        let row = row?;
+        let merchant = row.merchant_id.as_deref().and_then(|id| merchants::find(desk, id).ok());
+        let merchant = merchant.and_then(|group| owner_name(&desk.engine, LedgerId::Merchant(group)));
+        let change =
+            |change: &FieldChange| format!("{}: {} → {}", change.field, shown(&change.old), shown(&change.new));
+        let changes: Vec<_> = row.changes.iter().map(change).collect();
+        Ok(vec![
+            ListCell::Instant(row.effective_at.0),
+            ListCell::text(row.operator),
+            ListCell::text(row.api_key_id),
+            ListCell::text(Some(row.action)),
+            ListCell::text(Some(row.kind)),
+            ListCell::text(row.id),
+            ListCell::text(row.merchant_id),
+            ListCell::text(merchant),
+            ListCell::text(row.notes),
+            ListCell::text((!changes.is_empty()).then(|| changes.join("; "))),
+            ListCell::text(Some(row.partition.to_string())),
+            ListCell::text(Some(row.sequence.to_string())),
+        ])
+    };
+    list_file(desk, (format, "audit", "Auditoria"), &COLUMNS, filter.rows(desk)?.map(cells)).await
+}
+
+/// A value of a change as text: that of a bank account has its parts one after the other.
+pub fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "—".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Object(parts) => {
+            let parts = parts.values().filter(|part| !part.is_null()).map(shown);
+            parts.collect::<Vec<_>>().join(" · ")
+        }
+        other => other.to_string(),
+    }
 }
 
 /// A row as it is shown.
@@ -110,7 +312,7 @@ pub fn row(desk: &Desk, (at, record, audited): (Position, Record, AuditedFact)) 
     let merchant = record.owner.group().and_then(|group| desk.engine.merchant(group, |row| row.id));
     let AuditedFact { action, kind, subject, notes } = audited;
     let id = subject_id(desk, &record, subject);
-    let changes = changes(desk, &record);
+    let changes = changes(desk, at, &record);
     AuditRow {
         at: time(record.effective_at),
         operator: record.operator,
@@ -123,6 +325,7 @@ pub fn row(desk: &Desk, (at, record, audited): (Position, Record, AuditedFact)) 
         changes,
         sequence: at.sequence.0,
         partition: at.partition.0,
+        effective_at: record.effective_at,
     }
 }
 

@@ -2,10 +2,11 @@
 
 use ledger::event::Event;
 use ledger::fees::Settings;
-use ledger::id::{GroupNumber, LedgerId};
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::record::Record;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use store::cut::Position;
 use utoipa::ToSchema;
 
 use crate::desk::Desk;
@@ -29,7 +30,7 @@ pub struct FieldChange {
 }
 
 /// The fields that a Record changed of a merchant, an API key or a recipient's bank account.
-pub fn changes(desk: &Desk, record: &Record) -> Vec<FieldChange> {
+pub fn changes(desk: &Desk, at: Position, record: &Record) -> Vec<FieldChange> {
     let mut changes = Vec::new();
     for event in &record.events {
         match event {
@@ -38,8 +39,9 @@ pub fn changes(desk: &Desk, record: &Record) -> Vec<FieldChange> {
                 let hidden = record.personal.iter().map(|_| hidden("name, city"));
                 changes.extend(hidden);
             }
-            Event::ApiKeyChanged { webhook_url, .. } => {
-                changes.push(FieldChange { field: "webhook_url".to_owned(), old: Value::Null, new: json!(webhook_url) })
+            Event::ApiKeyChanged { id, webhook_url } => {
+                let old = json!(address_before(desk, at, record, *id));
+                changes.push(FieldChange { field: "webhook_url".to_owned(), old, new: json!(webhook_url) });
             }
             Event::BankAccountChanged { number, .. } => {
                 let of = record.owner.group().map(|group| LedgerId::Recipient(group, *number));
@@ -49,6 +51,19 @@ pub fn changes(desk: &Desk, record: &Record) -> Vec<FieldChange> {
         }
     }
     changes
+}
+
+/// The address of an endpoint's webhooks before a Record; `None` if it had none.
+fn address_before(desk: &Desk, at: Position, record: &Record, key: ObjectId) -> Option<String> {
+    let listed = desk.engine.audit(record.owner.group(), (None, None), 0, usize::MAX).ok()?;
+    let before = listed.items.map_while(Result::ok).skip_while(|(place, ..)| place.sequence >= at.sequence);
+    let address = |event: &Event| match event {
+        Event::ApiKeyCreated { id, webhook_url, .. } | Event::ApiKeyChanged { id, webhook_url } if *id == key => {
+            Some(webhook_url.clone())
+        }
+        _ => None,
+    };
+    before.flat_map(|(_, record, _)| record.events).find_map(|event| address(&event)).flatten()
 }
 
 fn hidden(field: &str) -> FieldChange {

@@ -1,12 +1,17 @@
-//! Review of refunds by operators (interface 3.6).
+//! Refunds by operators: their review (interface 3.6), and those that an operator starts.
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
 use ledger::id::{LedgerId, ObjectId};
-use ledger::merchant::MerchantCommand;
+use ledger::merchant::{MerchantCommand, RequestRefund};
+use ledger::money::{AMOUNT_MAX, Centavos};
+use ledger::object::Object;
+use ledger::personal::{FreeText, SealedFor};
 use ledger::refund::Refund;
+use serde::Deserialize;
+use utoipa::ToSchema;
 
 use crate::desk::Desk;
 use crate::item_version::{Approval, IfMatch, on_version, with_item};
@@ -15,12 +20,63 @@ use crate::second_operator::{answer, is_first};
 use crate::sub_recipients::Notes;
 use web::caller::PathId;
 use web::idempotency::{Key, KeyScope, KeyedResult, decided};
-use web::json::parse_exact;
+use web::json::{Checker, Raw, parse_exact};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
-use web::reply::ok;
+use web::reply::{created, ok};
 use web::views::charge::paid_charge;
 use web::views::refund::RefundView;
+
+/// A refund that an operator starts.
+#[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
+#[schema(as = OperatorRefund, example = json!({"amount": 3000, "reason": "Produto devolvido"}))]
+pub struct OperatorRefundRequest<'a> {
+    /// Centavos; all that can still be given back, when absent.
+    #[serde(default)]
+    #[schema(value_type = Option<i64>, minimum = 1, maximum = 1000000000000_i64)]
+    amount: Raw<'a>,
+    /// Why, at most 500 characters; the merchant reads it.
+    #[schema(value_type = String, min_length = 1, max_length = 500)]
+    reason: Raw<'a>,
+}
+
+/// Starts a refund of a paid charge. It waits in the queue like one that a merchant asks for, and
+/// moves no money until it is approved; recipients keep their splits. Above the limit of two
+/// operators, whoever starts it counts as the first of the two.
+#[utoipa::path(post, path = "/ops/charges/{txid}/refunds", operation_id = "start_refund",
+    params(("txid" = String, Path)), request_body = OperatorRefundRequest,
+    responses((status = 201, body = RefundView)))]
+pub async fn start(
+    State(desk): State<Arc<Desk>>,
+    Decider(operator): Decider,
+    PathId(txid): PathId,
+    sent: KeyedBody,
+) -> Result<Response, Problem> {
+    let wire: OperatorRefundRequest<'_> = parse_exact(sent.bytes())?;
+    let charge = ObjectId::parse(&txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
+    let group = desk.engine.ids().group(charge);
+    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&charge.txid()))?;
+    let (desk, wire, operator) = (&desk, &wire, &operator);
+    let execute = |admitted| async move {
+        // Order of checks: the path, the body, then the state of the charge.
+        let facts = match paid_charge(&desk.engine, desk.disputes, group, charge) {
+            Err(problem) if problem.code() == Code::ChargeNotFound => return Err(problem),
+            facts => facts,
+        };
+        let mut check = Checker::new();
+        let amount = check.optional(wire.amount, |check, raw| check.centavos("amount", raw, 1..=AMOUNT_MAX.0));
+        let reason = check.prose("reason", wire.reason, 1..=500);
+        let reason = FreeText { text: check.finish_with(reason)?.into_owned() };
+        let (id, amount) = (desk.engine.new_id(group)?, amount.map(Centavos));
+        let reason = Some(desk.engine.keyring().seal_value(SealedFor::reason(id), desk.engine.now(), &reason)?);
+        let wanted = RequestRefund { id, facts: facts?, amount, take_back: Vec::new(), reason };
+        let command = MerchantCommand::RequestRefund(Box::new(wanted));
+        Ok(desk.engine.command(group, command, operator.context(admitted)).await?)
+    };
+    let asked = key.run_recorded(LedgerId::Merchant(group), Refund::made_by, execute).await?;
+    asked.answer(|refund| Ok(created(RefundView::of(&desk.engine, &refund))))
+}
 
 /// Approves a refund: the money moves at once, and goes back to the payer. Above the limit of two
 /// operators the first approval is 202 and moves nothing; another operator's is the decision.

@@ -10,8 +10,8 @@ use ledger::id::{GroupNumber, ObjectId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::audit::OfMerchant;
 use crate::desk::Desk;
+use crate::merchants;
 use crate::operator::{Decider, Operator};
 use crate::other_nodes::backlogs;
 use web::caller::PathId;
@@ -19,7 +19,7 @@ use web::idempotency::KeyScope;
 use web::json::parse_unread_exact;
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
-use web::reply::{ok, only, query, time};
+use web::reply::{ok, only, query, single, time};
 use web::views::delivery::AnswerView;
 use webhooks::event::OutboxEvent;
 use webhooks::{DeliveryTry, EndpointBehind};
@@ -72,11 +72,9 @@ pub struct BacklogView {
 #[utoipa::path(get, path = "/ops/webhooks", operation_id = "list_webhook_backlogs",
     params(("merchant_id" = Option<String>, Query, format = "uuid", description = "Only of this merchant.")),
     responses((status = 200, body = WebhookBacklogs), (status = 404)))]
-pub async fn list(
-    State(desk): State<Arc<Desk>>,
-    _: Operator,
-    OfMerchant(group): OfMerchant,
-) -> Result<Response, Problem> {
+pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+    let pairs = query(&parts)?;
+    let group = single(&pairs, "merchant_id")?.map(|id| merchants::find(&desk, id)).transpose()?;
     let (total, backlogs) = backlogs(&desk, group, ITEMS_MAX).await?;
     let views = backlogs.into_iter().map(|behind| view(&desk, behind));
     Ok(ok(WebhookBacklogs { items: views.collect::<Result<_, _>>()?, total }))

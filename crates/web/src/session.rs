@@ -84,6 +84,8 @@ pub enum FormOutcome {
     ResultDismissed,
     /// The PIX charge of this txid was paid.
     PixPaid(String),
+    /// A refund was started.
+    RefundStarted,
 }
 
 /// One session, as a request finds it.

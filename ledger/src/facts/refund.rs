@@ -14,9 +14,10 @@ use crate::money::Centavos;
 use crate::personal::SealedFor;
 use crate::time::Minute;
 
-/// The merchant asked for a refund.
+/// A merchant, or an operator for it, asked for a refund.
 pub(super) fn requested(to: &mut impl Facets, id: ObjectId, charge: ObjectId) {
     about(to, id, charge);
+    to.audited(|| AuditedFact::of("request", "refund", id));
     to.personal(|_| SealedFor::reason(id));
 }
 

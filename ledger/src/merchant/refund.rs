@@ -131,8 +131,8 @@ pub struct RequestRefund {
     pub id: ObjectId,
     /// The charge.
     pub facts: ChargeFacts,
-    /// The amount, centavos.
-    pub amount: Centavos,
+    /// The amount, centavos; all that can still be given back, where there is none.
+    pub amount: Option<Centavos>,
     /// Take-backs of recipients' splits.
     pub take_back: Vec<SplitRequest>,
     /// Why, sealed.
@@ -174,7 +174,8 @@ impl MerchantState {
         if !free.is_positive() && unrefunded.is_positive() {
             return Err(Rejection::ChargeDisputed);
         }
-        if amount > unrefunded {
+        let amount = amount.unwrap_or(unrefunded.min(free));
+        if amount > unrefunded || !amount.is_positive() {
             return Err(Rejection::RefundExceedsCharge);
         }
         if amount > free {

@@ -665,7 +665,7 @@ impl World {
         let sealed = |text: &str| Sealed { month: 672, bytes: text.as_bytes().to_vec(), version: 0 };
         Some(match (verb, rest) {
             ("refund", [name, charge, amount, splits @ ..]) => self.facts(charge).map(|facts| {
-                let (take_back, amount) = (self.splits(splits), centavos(amount));
+                let (take_back, amount) = (self.splits(splits), (*amount != "rest").then(|| centavos(amount)));
                 let reason = Some(sealed("reason"));
                 let order = RequestRefund { id: self.name(name), facts, amount, take_back, reason };
                 MerchantCommand::RequestRefund(Box::new(order))

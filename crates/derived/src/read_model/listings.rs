@@ -262,15 +262,31 @@ impl ReadModel {
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
-    /// How many Records operators asked for, of all groups or of one, and the page of them that
-    /// begins `skip` from the newest.
+    /// The range of the audit trail's Records, of all groups or of one, that took effect since
+    /// `from` and before `to`.
+    pub fn audit_range(
+        &self,
+        group: Option<GroupNumber>,
+        from: Option<Timestamp>,
+        to: Option<Timestamp>,
+    ) -> Result<Range<u64>, LoadError> {
+        let effective_at = |number| Ok(self.record(Sequence(number))?.effective_at);
+        let bound = |time: Option<Timestamp>, open| {
+            time.map_or(Ok(open), |time| self.first_since(&[IndexKey::audit(group)], time, effective_at))
+        };
+        Ok(bound(from, 0)?..bound(to, u64::MAX)?)
+    }
+
+    /// How many Records of a range operators asked for, of all groups or of one, and the page of
+    /// them that begins `skip` from the newest.
     pub fn audit_page(
         &self,
         group: Option<GroupNumber>,
+        range: Range<u64>,
         skip: u64,
         count: usize,
     ) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let (total, listed) = self.index().page(&[IndexKey::audit(group)], &[], 0..u64::MAX, skip, count)?;
+        let (total, listed) = self.index().page(&[IndexKey::audit(group)], &[], range, skip, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 

@@ -1,0 +1,231 @@
+//! Files of lists: rows of any columns as CSV or as a workbook. A list is what an operator sees on
+//! a page; a file has all of its rows. One row is in memory.
+
+use std::io::{self, Write};
+
+use wire::csv_cell::{write_cell, write_text};
+use wire::timestamp::{local, with_milliseconds};
+
+use crate::workbook::{SheetCell, SheetColumn, SheetKind, SheetTitle, TableBook};
+
+/// Format of a list's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListFormat {
+    /// RFC 4180; amounts in centavos, instants in RFC 3339.
+    Csv,
+    /// `;` between cells, amounts in reais with a decimal comma, times of Sao Paulo, a byte order
+    /// mark.
+    CsvPtbr,
+    /// A workbook with numbers and times as such.
+    Xlsx,
+}
+
+impl ListFormat {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Csv, Self::CsvPtbr, Self::Xlsx];
+
+    /// Its name in a query.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::CsvPtbr => "csv-ptbr",
+            Self::Xlsx => "xlsx",
+        }
+    }
+
+    /// What HTTP calls it in `Content-Type`.
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Self::Csv | Self::CsvPtbr => "text/csv; charset=utf-8; header=present",
+            Self::Xlsx => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        }
+    }
+
+    /// The end of its file's name.
+    pub fn ending(self) -> &'static str {
+        if self == Self::Xlsx { "xlsx" } else { "csv" }
+    }
+}
+
+/// Kind of a column's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListKind {
+    /// An id, a name, a word.
+    Text,
+    /// An amount, centavos.
+    Amount,
+    /// An instant.
+    Instant,
+}
+
+/// Name of a column for programs, its head for people, in Portuguese, and its kind.
+pub type ListColumn = (&'static str, &'static str, ListKind);
+
+/// Value of one column in one row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListCell {
+    /// No value.
+    Empty,
+    /// An id, a name, a word.
+    Text(String),
+    /// An amount, centavos.
+    Amount(i64),
+    /// An instant, milliseconds since the Unix epoch.
+    Instant(i64),
+}
+
+impl ListCell {
+    /// A text; no value where there is none.
+    pub fn text(text: Option<impl Into<String>>) -> Self {
+        text.map_or(Self::Empty, |text| Self::Text(text.into()))
+    }
+}
+
+/// A file of a list that is being written.
+pub struct ListFile<'a> {
+    out: &'a mut dyn Write,
+    rows: Rows,
+}
+
+enum Rows {
+    Csv { is_brazilian: bool, line: Vec<u8> },
+    Sheet(Box<TableBook>),
+}
+
+impl<'a> ListFile<'a> {
+    /// Begins a file with its head. `title` stands above the rows of a workbook.
+    pub fn new(
+        format: ListFormat,
+        title: &'static str,
+        columns: &[ListColumn],
+        out: &'a mut dyn Write,
+    ) -> io::Result<Self> {
+        let rows = match format {
+            ListFormat::Csv => {
+                let names: Vec<_> = columns.iter().map(|(name, ..)| *name).collect();
+                write!(out, "{}\r\n", names.join(","))?;
+                Rows::Csv { is_brazilian: false, line: Vec::new() }
+            }
+            ListFormat::CsvPtbr => {
+                let labels: Vec<_> = columns.iter().map(|(_, label, _)| *label).collect();
+                write!(out, "\u{feff}{}\r\n", labels.join(";"))?;
+                Rows::Csv { is_brazilian: true, line: Vec::new() }
+            }
+            ListFormat::Xlsx => {
+                let column = |(_, head, kind): &ListColumn| {
+                    let kind = match kind {
+                        ListKind::Text => SheetKind::Text,
+                        ListKind::Amount => SheetKind::Amount,
+                        ListKind::Instant => SheetKind::Instant,
+                    };
+                    SheetColumn { head, kind }
+                };
+                let title = SheetTitle { title, subject: String::new() };
+                Rows::Sheet(Box::new(TableBook::new(title, columns.iter().map(column).collect())?))
+            }
+        };
+        Ok(Self { out, rows })
+    }
+
+    /// Writes a row: a cell for each column.
+    pub fn row(&mut self, cells: &[ListCell]) -> io::Result<()> {
+        match &mut self.rows {
+            Rows::Csv { is_brazilian, line } => {
+                line.clear();
+                csv_line(*is_brazilian, cells, line);
+                self.out.write_all(line)
+            }
+            Rows::Sheet(book) => book.row(cells.iter().map(sheet_cell)),
+        }
+    }
+
+    /// Writes what is left. `now_ms` is the time of the list, milliseconds since the Unix epoch.
+    pub fn finish(self, now_ms: i64) -> io::Result<()> {
+        match self.rows {
+            Rows::Csv { .. } => Ok(()),
+            Rows::Sheet(book) => {
+                let about = [format!("Lista de {}", local(now_ms).format("%d/%m/%Y %H:%M:%S"))];
+                book.finish(&[], &about, now_ms, |part| self.out.write_all(part))
+            }
+        }
+    }
+}
+
+fn csv_line(is_brazilian: bool, cells: &[ListCell], line: &mut Vec<u8>) {
+    let separator = if is_brazilian { ';' } else { ',' };
+    for (place, cell) in cells.iter().enumerate() {
+        if place > 0 {
+            line.push(separator as u8);
+        }
+        match cell {
+            ListCell::Empty => {}
+            ListCell::Text(text) => write_text(text, separator, line),
+            ListCell::Amount(centavos) if is_brazilian => {
+                let sign = if *centavos < 0 { "-" } else { "" };
+                let (reais, rest) = (centavos.unsigned_abs() / 100, centavos.unsigned_abs() % 100);
+                line.extend(format!("{sign}{reais},{rest:02}").bytes());
+            }
+            ListCell::Amount(centavos) => line.extend(centavos.to_string().bytes()),
+            ListCell::Instant(at) if is_brazilian => {
+                write_cell(&local(*at).format("%d/%m/%Y %H:%M:%S").to_string(), separator, line);
+            }
+            ListCell::Instant(at) => write_cell(&with_milliseconds(*at), separator, line),
+        }
+    }
+    line.extend_from_slice(b"\r\n");
+}
+
+fn sheet_cell(cell: &ListCell) -> SheetCell<'_> {
+    match cell {
+        ListCell::Empty => SheetCell::Empty,
+        ListCell::Text(text) => SheetCell::Text(text),
+        ListCell::Amount(centavos) => SheetCell::Amount((*centavos).into()),
+        ListCell::Instant(at) => SheetCell::Instant(local(*at)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use calamine::{Data, Reader, Xlsx, open_workbook_from_rs};
+
+    use super::*;
+
+    const COLUMNS: [ListColumn; 4] = [
+        ("id", "ID", ListKind::Text),
+        ("name", "Nome", ListKind::Text),
+        ("amount", "Valor", ListKind::Amount),
+        ("created_at", "Criada em", ListKind::Instant),
+    ];
+
+    fn file(format: ListFormat) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut file = ListFile::new(format, "Lista", &COLUMNS, &mut out).unwrap();
+        let text = |text: &str| ListCell::Text(text.to_owned());
+        file.row(&[text("000123"), text("=cmd(); \"x\""), ListCell::Amount(-123_456), ListCell::Instant(0)]).unwrap();
+        file.row(&[text("2"), ListCell::Empty, ListCell::Amount(5), ListCell::Empty]).unwrap();
+        file.finish(0).unwrap();
+        out
+    }
+
+    #[test]
+    fn the_same_rows_in_each_format() {
+        let plain = String::from_utf8(file(ListFormat::Csv)).unwrap();
+        let expected = "id,name,amount,created_at\r\n'000123,\"'=cmd(); \"\"x\"\"\",-123456,1970-01-01T00:00:00.000Z\r\n'2,,5,\r\n";
+        assert_eq!(plain, expected);
+        let brazilian = String::from_utf8(file(ListFormat::CsvPtbr)).unwrap();
+        let expected = "\u{feff}ID;Nome;Valor;Criada em\r\n'000123;\"'=cmd(); \"\"x\"\"\";-1234,56;31/12/1969 21:00:00\r\n'2;;0,05;\r\n";
+        assert_eq!(brazilian, expected);
+        let mut book: Xlsx<_> = open_workbook_from_rs(Cursor::new(file(ListFormat::Xlsx))).unwrap();
+        let sheet = book.worksheet_range_at(0).unwrap().unwrap();
+        let rows: Vec<_> = sheet.rows().skip_while(|row| row[0] != Data::String("ID".into())).collect();
+        assert_eq!(rows[0][2], Data::String("Valor".to_owned()));
+        assert_eq!(
+            rows[1][..3],
+            [Data::String("000123".into()), Data::String("=cmd(); \"x\"".into()), Data::Float(-1234.56)]
+        );
+        assert!(matches!(rows[1][3], Data::DateTime(_)), "{:?}", rows[1][3]);
+        assert_eq!((rows[2][1].clone(), rows[2][2].clone()), (Data::Empty, Data::Float(0.05)));
+    }
+}

@@ -1,0 +1,97 @@
+//! Filter of a list: a form whose fields stand in the address, and links to files of the list, with
+//! all rows of the filter.
+
+use axum::http::request::Parts;
+use books::list_file::ListFormat;
+use maud::{Markup, html};
+
+use crate::form::centavos;
+use crate::page::Visit;
+use crate::words::{self, Word};
+use web::language::Language;
+use web::problem::Problem;
+use web::reply::query;
+
+/// A field of a filter, by the parameter that it sends.
+pub(crate) enum Field<'a> {
+    /// One of these values; none for all.
+    Choice(&'static str, Word, Vec<(&'a str, Word)>),
+    /// Digits or letters.
+    Text(&'static str, Word),
+    /// An amount, which people write in reais.
+    Amount(&'static str, Word),
+    /// A day.
+    Day(&'static str, Word),
+    /// A parameter of a link, which the form keeps.
+    Hidden(&'static str),
+}
+
+/// The form of a filter with what an address has.
+pub(crate) fn form(visit: &Visit, given: &[(String, String)], fields: &[Field<'_>]) -> Markup {
+    let sent = |name: &str| given.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+    html! {
+        form.filters {
+            (visit.scope.field())
+            @for field in fields {
+                @match field {
+                    Field::Hidden(name) => @if let Some(value) = sent(name) { input type="hidden" name=(name) value=(value); },
+                    Field::Choice(name, label, options) => div {
+                        label for=(name) { (visit.say(*label)) }
+                        select id=(name) name=(name) {
+                            option value="" { (visit.say(words::ALL_KINDS)) }
+                            @for (value, word) in options {
+                                option value=(value) selected[sent(name) == Some(value)] { (visit.say(*word)) }
+                            }
+                        }
+                    },
+                    Field::Text(name, label) => div {
+                        label for=(name) { (visit.say(*label)) }
+                        input id=(name) name=(name) value=[sent(name)] maxlength="140" autocomplete="off";
+                    },
+                    Field::Amount(name, label) => div {
+                        label for=(name) { (visit.say(*label)) }
+                        input id=(name) name=(name) value=[sent(name)] size="8" maxlength="20" inputmode="decimal" autocomplete="off";
+                    },
+                    Field::Day(name, label) => div {
+                        label for=(name) { (visit.say(*label)) }
+                        input id=(name) type="date" name=(name) value=[sent(name)];
+                    },
+                }
+            }
+            button type="submit" { (visit.say(words::SHOW)) }
+        }
+    }
+}
+
+/// The parameters as the routes of `/ops` take them: without the empty ones of a form, and amounts
+/// in centavos. One that is no amount is refused there.
+pub(crate) fn as_sent(visit: &Visit, parts: &Parts) -> Result<Vec<(String, String)>, Problem> {
+    let sent = query(parts)?.into_iter().filter(|(name, value)| !value.is_empty() && name != "lang");
+    let read = |(name, value): (String, String)| match name.as_str() {
+        "amount_from" | "amount_to" => {
+            let amount = centavos(visit.language, &value).map(|amount| amount.to_string());
+            (name, amount.unwrap_or(value))
+        }
+        _ => (name, value),
+    };
+    Ok(sent.map(read).collect())
+}
+
+/// Links to the list as files: all rows of the filter.
+pub(crate) fn file_links(visit: &Visit, parts: &Parts) -> Markup {
+    let own = ["format=", "page=", "before=", "lang="];
+    let pairs = parts.uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+    let pairs: Vec<_> = pairs.filter(|pair| !own.iter().any(|own| pair.starts_with(own))).collect();
+    let link = |format: ListFormat| {
+        let format = format!("format={}", format.name());
+        let pairs: Vec<_> = pairs.iter().copied().chain([format.as_str()]).collect();
+        format!("{}?{}", parts.uri.path(), pairs.join("&"))
+    };
+    let csv = if visit.language == Language::Portuguese { ListFormat::CsvPtbr } else { ListFormat::Csv };
+    html! {
+        p.pager {
+            (visit.say(words::WHOLE_LIST)) ": "
+            a href=(link(csv)) download { "CSV" } " · " a href=(link(ListFormat::Xlsx)) download { "XLSX" }
+        }
+    }
+}

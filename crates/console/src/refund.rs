@@ -1,0 +1,68 @@
+//! Refund that an operator starts on the page of a charge. It moves no money: the page of the item
+//! in the queue shows the entries before they are approved.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use ledger::id::ObjectId;
+use maud::{Markup, html};
+use serde_json::json;
+
+use crate::form::centavos;
+use crate::page::Visit;
+use crate::sent_form::PostedForm;
+use crate::words;
+use ops::desk::Desk;
+use ops::operator::Decider;
+use ops::refunds;
+use web::caller::PathId;
+use web::credential::Role;
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::session::FormOutcome;
+
+/// The form on the page of a paid charge.
+pub(crate) fn form(visit: &Visit, txid: &str) -> Markup {
+    html! {
+        @if visit.may(Role::Decide) {
+            section.card aria-labelledby="refund" {
+                h2 id="refund" { (visit.say(words::START_REFUND)) }
+                form method="post" action={"/console/charges/" (txid) "/refunds"} {
+                    (visit.form_fields())
+                    label for="refund-amount" { (visit.say(words::AMOUNT)) " (R$)" }
+                    input id="refund-amount" name="amount" inputmode="decimal" maxlength="20" autocomplete="off" aria-describedby="refund-all";
+                    p.dim id="refund-all" { (visit.say(words::REFUND_ALL)) }
+                    label for="refund-reason" { (visit.say(words::NOTES)) }
+                    textarea id="refund-reason" name="reason" rows="2" maxlength="500" required {}
+                    p.actions { button type="submit" { (visit.say(words::START_REFUND)) } }
+                }
+            }
+        }
+    }
+}
+
+/// Starts the refund, as the route of `/ops` does, and leads to its charge, which lists it.
+pub(crate) async fn start(
+    State(desk): State<Arc<Desk>>,
+    PathId(txid): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
+    let started = async {
+        visit.operator.require(Role::Decide)?;
+        visit.sees(ObjectId::parse(&txid).map(|id| desk.engine.ids().group(id)))?;
+        let amount = match form.value("amount") {
+            "" => None,
+            text => Some(
+                centavos(visit.language, text)
+                    .ok_or_else(|| Problem::new(Code::ValidationFailed).says(visit.say(words::AMOUNT_WRONG)))?,
+            ),
+        };
+        let mut body = json!({"reason": form.value("reason")});
+        amount.map(|amount| body["amount"] = json!(amount));
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/charges/{txid}/refunds", body.to_string());
+        let operator = Decider(visit.operator.clone());
+        refunds::start(State(desk), operator, PathId(txid.clone()), sent).await
+    };
+    visit.done(started.await, &format!("/console/charges/{txid}"), FormOutcome::RefundStarted)
+}

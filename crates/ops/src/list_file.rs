@@ -1,0 +1,74 @@
+//! Answer to a list as a file: all rows of a filter, as CSV or as a workbook.
+
+use std::io::{self, BufWriter, Seek, Write};
+
+use axum::http::HeaderValue;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use books::list_file::{ListCell, ListColumn, ListFile, ListFormat};
+
+use crate::desk::Desk;
+use web::json::Checker;
+use web::problem::Code;
+use web::problem::{FieldError, Problem, failed};
+use web::reply::single;
+use web::streamed::{ReadPace, streamed, turn};
+
+/// Rows of a file at most; a filter with more is 400 `too_many_items`.
+pub const ROWS_MAX: usize = 100_000;
+
+/// The format that a query asks for; `None` for JSON.
+pub fn requested_format(pairs: &[(String, String)]) -> Result<Option<ListFormat>, Problem> {
+    let mut check = Checker::new();
+    let format = match single(pairs, "format")? {
+        None | Some("json") => Some(None),
+        Some(name) => ListFormat::ALL.into_iter().find(|format| format.name() == name).map(Some).or_else(|| {
+            let names = ListFormat::ALL.map(ListFormat::name).join(", ");
+            check.refuse("format", "unknown", format!("format deve ser um destes: json, {names}"))
+        }),
+    };
+    check.finish_with(format)
+}
+
+/// A file with these rows. It is made whole before the answer begins, so that rows that cannot be
+/// read are a problem, and no broken file. One at a time, exports and reports counted.
+pub async fn list_file<I>(
+    desk: &std::sync::Arc<Desk>,
+    (format, name, title): (ListFormat, &str, &'static str),
+    columns: &[ListColumn],
+    rows: I,
+) -> Result<Response, Problem>
+where
+    I: Iterator<Item = Result<Vec<ListCell>, Problem>>,
+{
+    let _one_at_a_time = turn(&desk.exporting, "Another export or report is under way.").await?;
+    let mut file = tempfile::tempfile().map_err(failed)?;
+    let mut out = BufWriter::new(&mut file);
+    let mut list = ListFile::new(format, title, columns, &mut out).map_err(failed)?;
+    let mut pace = ReadPace::new(&desk.engine);
+    for (count, row) in rows.enumerate() {
+        if count == ROWS_MAX {
+            return Err(too_many("format", format!("um arquivo tem até {ROWS_MAX} linhas: escolha um filtro menor")));
+        }
+        list.row(&row?).map_err(failed)?;
+        pace.step();
+    }
+    list.finish(desk.engine.now().0).map_err(failed)?;
+    out.flush().map_err(failed)?;
+    drop(out);
+    file.rewind().map_err(failed)?;
+    let body = streamed("a list", move |out| Ok(io::copy(&mut io::BufReader::new(file), out).map(drop)?));
+    let disposition = format!("attachment; filename=\"{name}.{}\"", format.ending());
+    let headers = [
+        (CONTENT_TYPE, HeaderValue::from_static(format.media_type())),
+        (CONTENT_DISPOSITION, HeaderValue::from_str(&disposition).map_err(failed)?),
+    ];
+    Ok((headers, body).into_response())
+}
+
+/// 400: what a parameter asks for is more than is looked through at once.
+pub(crate) fn too_many(name: &'static str, message: String) -> Problem {
+    let error = FieldError { field: name.to_owned(), code: "too_many_items", message: message.clone().into() };
+    let problem = Problem::new(Code::ValidationFailed).message(message);
+    problem.detail(format!("Too many items: {name}.")).errors(vec![error])
+}
