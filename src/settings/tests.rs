@@ -212,10 +212,10 @@ fn a_wrong_table_is_named_with_its_line_and_without_its_values() {
         ("rail.itau = 'tesouro'".to_owned(), "at line 1: rail.itau: expected a table"),
         ("[[rail.itau]]\nkind = 'api_pix'".to_owned(), "rail.itau: expected a table"),
         ("[rail.Itau]\nkind = 'api_pix'".to_owned(), "at line 1: rail: a name is 1 to 16 small letters"),
-        ("[rail.itau]\nkey = 'k'".to_owned(), "at line 1: rail.itau.kind: expected one of api_pix, efi, http"),
+        ("[rail.itau]\nkey = 'k'".to_owned(), "at line 1: rail.itau.kind: expected one of adyen, api_pix, efi, http"),
         (
             "[rail.itau]\nkey = 'k'\nkind = 'tesouro'".to_owned(),
-            "at line 3: rail.itau.kind: expected one of api_pix, efi, http",
+            "at line 3: rail.itau.kind: expected one of adyen, api_pix, efi, http",
         ),
         ("[rail.itau]\nkind = 'api_pix'".to_owned(), "at line 1: rail.itau: missing field `dialect`"),
         (one("client_secret = 'tesouro'"), "at line 9: rail.itau: unknown field `client_secret`"),

@@ -185,6 +185,7 @@ fn words_of(html: &str) -> Vec<String> {
         ("<bdi>", "</bdi>"),
         ("<code", "</code>"),
         ("<desc", "</desc>"),
+        ("<textarea", "</textarea>"),
         ("<span class=\"account\">", "</span>"),
         // Reports are in Portuguese.
         ("<article", "</article>"),

@@ -223,6 +223,8 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
     ("docs/rails/README.md", "centavo rail check", Run(HELP_KNOWS, &[])),
     ("docs/rails/README.md", "rails_listen", Text),
     ("docs/rails/README.md", "callback_url", Text),
+    ("docs/rails/adyen.md", "[rails]", Text),
+    ("docs/rails/adyen.md", "https://pay.example.com", Text),
     ("docs/rails/going-live.md", "install -d -o centavo", NotRun("needs the certificate that an institution gives")),
     ("docs/rails/going-live.md", "[rails]", Text),
     ("docs/rails/going-live.md", "rails_listen", Text),

@@ -34,7 +34,7 @@ const TEXTS: &[(&str, &[&str])] = &[
             "rate_limits {card, other}",
         ],
     ),
-    ("a field and its value", &["enabled = false", "enabled = true", "kind = \"http\""]),
+    ("a field and its value", &["enabled = false", "enabled = true", "kind = \"adyen\"", "kind = \"http\""]),
     ("a line that `rail check` prints", &["not tested"]),
     ("a message of the interface", &["amount deve ser inteiro em centavos", "line N"]),
     (

@@ -87,7 +87,9 @@ fn mapped_form(visit: &Visit) -> Markup {
                 label for="map-file" { (visit.say(words::MAP_FILE)) }
                 input id="map-file" name="map_file" type="file" accept=".toml,.txt";
                 label for="map" { (visit.say(words::MAP_TEXT)) }
-                textarea id="map" name="map" rows="12" maxlength=(MAP_CHARS_MAX) spellcheck="false" { (SAMPLE_MAP) }
+                textarea id="map" name="map" rows="12" maxlength=(MAP_CHARS_MAX) lang="pt-BR" spellcheck="false" {
+                    (SAMPLE_MAP)
+                }
                 label for="mapped-ledger" { (visit.say(words::LEDGER)) }
                 input id="mapped-ledger" name="ledger" maxlength="60" required value="P-all" spellcheck="false";
                 label for="level" { (visit.say(words::LEVEL)) }
