@@ -360,6 +360,12 @@ async fn pages(caller: &Caller<'_>, secrets: &mut Secrets) {
     let cookie = format!("__Host-centavo={secret}");
     // A merchant with recipients and something in the queue.
     caller.post("/ops/sandbox/data", OPS_TOKEN, &json!({})).await;
+    // A bank statement that was compared.
+    let authorization = format!("Bearer {OPS_TOKEN}");
+    let headers = [("authorization", authorization.as_str()), ("content-type", "application/x-ofx")];
+    let statement = include_str!("../statements/nubank.ofx");
+    caller.send(Method::POST, "/ops/reconciliations?account=own", &headers, statement).await;
+    assert_eq!(caller.last_status(), 200);
     let visited = crawl(caller, &cookie).await;
     for template in templates().iter().filter(|template| !UNLINKED.contains(&template.as_str())) {
         assert!(visited.contains(template), "no link leads to {template}, of {visited:?}");

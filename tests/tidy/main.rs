@@ -453,10 +453,7 @@ fn portuguese(source: &str) -> impl Iterator<Item = &str> {
     let mut parts = source.split('"').skip(1).step_by(2).zip(source.split('"').skip(2).step_by(2));
     let mut is_second = false;
     std::iter::from_fn(move || parts.next())
-        .filter(move |(_, between)| {
-            let is_first = !std::mem::replace(&mut is_second, between.trim() == ",");
-            is_first
-        })
+        .filter(move |(_, between)| !std::mem::replace(&mut is_second, between.trim() == ","))
         .map(|(text, _)| text)
 }
 

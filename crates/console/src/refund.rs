@@ -59,7 +59,9 @@ pub(crate) async fn start(
             ),
         };
         let mut body = json!({"reason": form.value("reason")});
-        amount.map(|amount| body["amount"] = json!(amount));
+        if let Some(amount) = amount {
+            body["amount"] = json!(amount);
+        }
         let sent = KeyedBody::of_form(form.value("key"), "/ops/charges/{txid}/refunds", body.to_string());
         let operator = Decider(visit.operator.clone());
         refunds::start(State(desk), operator, PathId(txid.clone()), sent).await

@@ -66,6 +66,7 @@ async fn visit_of(request: Request, console: &Console) -> Result<(Visit, String,
 }
 
 /// The visit of a form that has the session's token.
+#[expect(clippy::result_large_err, reason = "it is what the extractors refuse with")]
 fn of_session(visit: Visit, path: &str, form: &FormBody) -> Result<Visit, Response> {
     let sent = form.value(FORM_TOKEN).as_bytes();
     if !bool::from(sent.ct_eq(visit.form_token().as_bytes())) {

@@ -178,7 +178,7 @@ impl World {
                 // The name stays with the open request.
                 decided.inspect_err(|_| self.names = names)
             }
-            ("ask-adjustment" | "approve-adjustment" | "approve-own-adjustment" | "reject-adjustment", [rest @ ..]) => {
+            ("ask-adjustment" | "approve-adjustment" | "approve-own-adjustment" | "reject-adjustment", rest) => {
                 let names = self.names.clone();
                 let command = MerchantCommand::Adjust(self.goodwill(verb, rest));
                 // The name stays with the open request.
