@@ -364,8 +364,14 @@ async fn pages(caller: &Caller<'_>, secrets: &mut Secrets) {
     let authorization = format!("Bearer {OPS_TOKEN}");
     let headers = [("authorization", authorization.as_str()), ("content-type", "application/x-ofx")];
     let statement = include_str!("../statements/nubank.ofx");
-    caller.send(Method::POST, "/ops/reconciliations?account=own", &headers, statement).await;
-    assert_eq!(caller.last_status(), 200);
+    let compared = caller.send(Method::POST, "/ops/reconciliations?account=own&again=true", &headers, statement).await;
+    assert_eq!(caller.last_status(), 200, "{compared}");
+    // A file of the books, once it is made.
+    let job = caller.post("/ops/exports", OPS_TOKEN, &json!({"format": "csv"})).await;
+    let path = format!("/ops/exports/{}", job["id"].as_str().unwrap());
+    while caller.send(Method::GET, &path, &headers[..1], "").await["status"] != "done" {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
     let visited = crawl(caller, &cookie).await;
     for template in templates().iter().filter(|template| !UNLINKED.contains(&template.as_str())) {
         assert!(visited.contains(template), "no link leads to {template}, of {visited:?}");

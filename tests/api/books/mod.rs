@@ -274,7 +274,8 @@ async fn the_month_holds_every_event_of_the_accounting_manual() {
     // The ledger has a golden Record of each event, so one that moves money and is not played here
     // is noticed.
     let mut all = events_that_move_money();
-    // Only an acquirer that notifies makes it (`tests/api/cards_at_adyen.rs`); the sandbox has none.
+    // Only an acquirer that notifies makes it (`tests/api/cards_at_adyen.rs`); the sandbox has
+    // none.
     assert!(all.remove("repayment_reversed"));
     assert!(all.len() > 20, "{all:?}");
     let named: BTreeSet<_> = month::EVENTS.iter().map(|(_, event, _)| (*event).to_owned()).collect();
