@@ -226,7 +226,7 @@ impl AuditFilter {
     }
 }
 
-/// What operators did, newest first: all of it, or what meets all that is given. With `operator`,
+/// Acts of operators, newest first; those that meet all filters that are given. With `operator`,
 /// `action`, `kind` or `id`, 20,000 rows of a merchant or a span are looked through. A file has all
 /// rows, 100,000 at most.
 #[utoipa::path(get, path = "/ops/audit", operation_id = "list_audit",

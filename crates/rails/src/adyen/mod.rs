@@ -75,7 +75,7 @@ impl Adyen {
         Ok(())
     }
 
-    /// What a body of notifications says; nothing of what changes nothing here. `rail` is the
+    /// The notifications of a body, without those that change nothing here. `rail` is the
     /// adapter's name. Errors: it is not signed with the key of the settings.
     pub fn notifications(&self, body: &[u8], rail: &RailName) -> Result<Vec<CardNotification>, NotBelieved> {
         let key = self.hmac_key.read();

@@ -101,7 +101,7 @@ impl Notification {
         signature.is_some_and(|signature| mac.chain_update(self.signed()).verify_slice(&signature).is_ok())
     }
 
-    /// What it says; none of what changes nothing here.
+    /// The incident that it reports; `None` if it changes nothing here.
     fn incident(&self) -> Option<CardIncident> {
         Some(match (self.event_code.as_str(), self.success.as_str()) {
             ("AUTHORISATION", "false") => CardIncident::NotAuthorized,

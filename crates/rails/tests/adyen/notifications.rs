@@ -1,4 +1,4 @@
-//! Notifications: what is believed, and what it says.
+//! Notifications: which of them are believed, and the incidents that they report.
 
 use actors::rails::{CardIncident, CardNotification};
 use centavo_rails::adyen::NotBelieved;
