@@ -156,6 +156,8 @@ async fn the_audit_is_searched_by_person_action_object_and_span() {
     let lines: Vec<_> = csv.text.lines().collect();
     assert!(lines[0].starts_with("at,operator,api_key_id,action,kind,id,merchant_id,merchant,notes,changes,"));
     assert_eq!(lines.len(), 2, "{}", csv.text);
+    let number = lines[1].rsplit(',').next().unwrap();
+    assert!(number.parse::<u64>().is_ok(), "places are numbers, not guarded texts: {number}");
     assert!(lines[1].contains(&format!(",second,,reject,recipient,{second},{},Loja Azul,Documento; ", merchant.id)));
     let brazilian = world.ops_get("/ops/audit?action=reject&format=csv-ptbr").await;
     assert!(

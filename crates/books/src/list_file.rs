@@ -54,6 +54,8 @@ pub enum ListKind {
     Text,
     /// An amount, centavos.
     Amount,
+    /// A whole number.
+    Count,
     /// An instant.
     Instant,
 }
@@ -70,6 +72,8 @@ pub enum ListCell {
     Text(String),
     /// An amount, centavos.
     Amount(i64),
+    /// A whole number.
+    Count(u64),
     /// An instant, milliseconds since the Unix epoch.
     Instant(i64),
 }
@@ -116,6 +120,7 @@ impl<'a> ListFile<'a> {
                     let kind = match kind {
                         ListKind::Text => SheetKind::Text,
                         ListKind::Amount => SheetKind::Amount,
+                        ListKind::Count => SheetKind::Count,
                         ListKind::Instant => SheetKind::Instant,
                     };
                     SheetColumn { head, kind }
@@ -166,6 +171,7 @@ fn csv_line(is_brazilian: bool, cells: &[ListCell], line: &mut Vec<u8>) {
                 line.extend(format!("{sign}{reais},{rest:02}").bytes());
             }
             ListCell::Amount(centavos) => line.extend(centavos.to_string().bytes()),
+            ListCell::Count(count) => line.extend(count.to_string().bytes()),
             ListCell::Instant(at) if is_brazilian => {
                 write_cell(&local(*at).format("%d/%m/%Y %H:%M:%S").to_string(), separator, line);
             }
@@ -180,6 +186,7 @@ fn sheet_cell(cell: &ListCell) -> SheetCell<'_> {
         ListCell::Empty => SheetCell::Empty,
         ListCell::Text(text) => SheetCell::Text(text),
         ListCell::Amount(centavos) => SheetCell::Amount((*centavos).into()),
+        ListCell::Count(count) => SheetCell::Count(*count),
         ListCell::Instant(at) => SheetCell::Instant(local(*at)),
     }
 }

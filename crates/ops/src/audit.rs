@@ -263,8 +263,8 @@ const COLUMNS: [ListColumn; 12] = [
     ("merchant", "Lojista", ListKind::Text),
     ("notes", "Motivo", ListKind::Text),
     ("changes", "Alterações", ListKind::Text),
-    ("partition", "Partição", ListKind::Text),
-    ("sequence", "Registro", ListKind::Text),
+    ("partition", "Partição", ListKind::Count),
+    ("sequence", "Registro", ListKind::Count),
 ];
 
 /// The rows of a filter as a file, newest first.
@@ -287,8 +287,8 @@ pub async fn file(desk: &Arc<Desk>, filter: &AuditFilter, format: ListFormat) ->
             ListCell::text(merchant),
             ListCell::text(row.notes),
             ListCell::text((!changes.is_empty()).then(|| changes.join("; "))),
-            ListCell::text(Some(row.partition.to_string())),
-            ListCell::text(Some(row.sequence.to_string())),
+            ListCell::Count(row.partition.into()),
+            ListCell::Count(row.sequence),
         ])
     };
     list_file(desk, (format, "audit", "Auditoria"), &COLUMNS, filter.rows(desk)?.map(cells)).await
