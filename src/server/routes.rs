@@ -30,7 +30,7 @@ use ops::desk::Desk;
 use ops::{
     api_keys, audit, backup, batches, blocks, books, charges as all_charges, checkpoint, clock, cluster,
     disputes as disputes_review, entries, export, exports, health, holds, item_details, made_up, merchants,
-    other_nodes, periods, preview, queue, rail_items, recipients as all_recipients, reconciliations, records,
+    other_nodes, overview, periods, preview, queue, rail_items, recipients as all_recipients, reconciliations, records,
     refunds as refunds_review, reports as made_reports, sandbox, search, sub_recipients as review, webhooks,
     withdrawals as outflow,
 };
@@ -124,6 +124,7 @@ fn for_merchants(in_sandbox: bool) -> Routes {
 /// The books, as operators read and close them.
 fn books_of_operators() -> OperatorRoutes {
     OperatorRoutes::new()
+        .routes(routes!(overview::get))
         .routes(routes!(books::trial_balance))
         .routes(routes!(books::accounts))
         .routes(routes!(books::entries))

@@ -9,7 +9,7 @@ use std::num::{NonZeroU16, NonZeroU32};
 use std::path::PathBuf;
 
 use books::export::{Format, Level};
-use books::reports::{Report, ReportFormat};
+use books::reports::{DayOf, Report, ReportFormat};
 use chrono::NaiveDate;
 use clap::builder::BoolishValueParser;
 use clap::error::{ContextKind, ContextValue};
@@ -564,6 +564,10 @@ pub struct ReportArgs {
     /// Account of the general ledger, with those below it [default: all].
     #[arg(long, value_name = "ACCOUNT")]
     pub account: Option<String>,
+    /// Which day of a Record counts: that of its booking, or of its effect (trial-balance,
+    /// general-ledger).
+    #[arg(long, value_enum, default_value = "booking")]
+    pub by: DayOf,
     /// What to write.
     #[arg(long, value_enum, default_value = "table")]
     pub format: ReportFormat,

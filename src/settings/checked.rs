@@ -415,9 +415,9 @@ impl ExportArgs {
 impl ReportArgs {
     /// Checks all settings.
     pub fn settings(self) -> Result<ReportSettings, ConfigError> {
-        let Self { name, journal, ledger, account, format, from, to, at, out } = self;
+        let Self { name, journal, ledger, account, by, format, from, to, at, out } = self;
         let ledger = ledger.filter(|ledger| ledger != "all");
-        let request = ReportRequest { report: name, ledger, account, from, to };
+        let request = ReportRequest { report: name, ledger, account, by, from, to };
         request.check()?;
         if out.is_none() && format == ReportFormat::Xlsx {
             return Err(ConfigError::NoReportFolder(format.name()));

@@ -226,8 +226,31 @@ async fn a_month_is_closed_by_two_operators() {
     let reported = late["rows"].as_array().unwrap();
     assert!(reported.len() == 2 && reported.iter().all(found), "{late}");
     assert_eq!([&late["totals"]["debit"], &late["totals"]["credit"]], [700, 700]);
-    // A list of the PIX institution that lacks the payment of the month.
+    // By the day of effect it is of the month; by that of the booking it is not.
+    let of = async |query: &str| {
+        let report = world.ops_get(&format!("/ops/reports/{query}")).await.expect(200);
+        let is_of_the_bank = |row: &&Value| row["ledger"] == "P-house" && row["account"] == "Assets:Bank:Pix";
+        let found = report["rows"].as_array().unwrap().iter().filter(is_of_the_bank).cloned();
+        found.collect::<Vec<_>>()
+    };
+    assert!(of(&format!("trial-balance?to={day}")).await.is_empty());
+    let by_effect = of(&format!("trial-balance?by=effect&from={day}&to={day}")).await;
+    assert_eq!((&by_effect[0]["opening"], &by_effect[0]["debits"]), (&json!(0), &json!(700)));
+    assert_eq!(by_effect[0]["type"], "assets");
     let next = local(now).date_naive().succ_opt().unwrap();
+    let opened = of(&format!("trial-balance?by=effect&from={next}")).await;
+    assert_eq!([&opened[0]["opening"], &opened[0]["closing"]], [700, 700]);
+    let lines = of(&format!("general-ledger?by=effect&from={day}&to={day}")).await;
+    assert_eq!(lines.iter().map(|row| &row["balance"]).collect::<Vec<_>>(), [0, 700, 700], "{lines:?}");
+    assert_eq!((&lines[1]["date"], &lines[1]["effective_date"]), (&last["date"], &json!(day)));
+    let opened = of(&format!("general-ledger?by=effect&from={next}")).await;
+    assert_eq!(opened.iter().map(|row| &row["balance"]).collect::<Vec<_>>(), [700, 700], "{opened:?}");
+    world.ops_get("/ops/reports/fees?by=effect").await.refused(400, "validation_failed");
+    let changed = format!("/ops/reports/changed-days?from={}", text(&last["date"]));
+    let changed = world.ops_get(&changed).await.expect(200);
+    let changed = changed["rows"].as_array().unwrap().iter().find(|row| row["effective_date"] == day).unwrap();
+    assert_eq!([&changed["records"], &changed["late"], &changed["debits"]], [1, 1, 700]);
+    // A list of the PIX institution that lacks the payment of the month.
     let list = json!({"parametros": {"inicio": format!("{day}T03:00:00.000Z"), "fim": format!("{next}T02:59:59.999Z"),
         "paginacao": {"paginaAtual": 0, "itensPorPagina": 1, "quantidadeDePaginas": 1, "quantidadeTotalDeItens": 0}},
         "pix": []});

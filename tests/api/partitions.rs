@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use books::reports::{Report, ReportFormat, ReportRequest};
+use books::reports::{DayOf, Report, ReportFormat, ReportRequest};
 use centavo::settings::checked::ReportSettings;
 use chrono::Duration;
 use serde_json::{Value, json};
@@ -318,7 +318,7 @@ async fn a_command_on_partitions_without_records_makes_the_report_of_the_server(
     for (report, served) in served {
         let (format, out) = (ReportFormat::Json, folder.path().join("reports"));
         let journal = journal_in(folder.path());
-        let request = ReportRequest { report, ledger: None, account: None, from: None, to: None };
+        let request = ReportRequest { report, ledger: None, account: None, by: DayOf::Booking, from: None, to: None };
         let name = request.file_name(format);
         let settings = ReportSettings { journal, request, format, at: None, out: Some(out.clone()) };
         centavo::commands::report::run(settings).await.unwrap();

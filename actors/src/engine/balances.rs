@@ -1,6 +1,7 @@
 //! Balances: as published, and as they were at a cut of the past. What is about all partitions is
 //! put together from what each of them says.
 
+use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use super::Engine;
 use super::shard::Shard;
 use derived::balance_files::{AsOf, BooksAsOf, SumsAsOf};
 use derived::checkpoint::{Checkpoint, SignedCheckpoint};
+use derived::read_model::DayFigures;
 use derived::records::LoadError;
 use store::cut::{Cut, Position, head_hash};
 use store::{BlockHash, Partition, Sequence};
@@ -93,6 +95,17 @@ impl Engine {
         let kinds = (0..).zip(sums).filter(|(_, sum)| *sum != Balance::default());
         let kinds = kinds.filter_map(|(code, sum)| Some((Account::of_kind(code)?, sum))).collect();
         Totals { through: Cut::new(through), is_balanced, kinds }
+    }
+
+    /// The figures of the last [`DAYS_MAX`](derived::read_model::DAYS_MAX) days with Records, of all
+    /// partitions, by day (days since 1970-01-01).
+    pub fn daily_figures(&self) -> BTreeMap<u32, DayFigures> {
+        let mut days = BTreeMap::<u32, DayFigures>::new();
+        for figures in self.shards.all().iter().flat_map(|shard| shard.read_model().daily_figures()) {
+            let day = figures.day;
+            days.entry(day).or_insert_with(|| DayFigures { day, ..DayFigures::default() }).add(&figures);
+        }
+        days
     }
 
     /// A signed statement of what the journal of a partition holds now, which follows the

@@ -12,6 +12,7 @@ mod assets;
 mod audit;
 mod books;
 mod charge;
+mod daily_chart;
 mod dispute;
 mod endpoint;
 mod exports;

@@ -8,14 +8,17 @@ use axum::response::{IntoResponse, Redirect, Response};
 use ledger::account::Account;
 use maud::{Markup, html};
 
+use crate::daily_chart::{Series, bars};
 use crate::page::{Screen, Section, Visit};
 use crate::queue::kind_word;
 use crate::records::cut_link;
 use crate::scope::Scope;
 use crate::show;
+use crate::wire_words;
 use crate::words::{self, Word};
 use ops::desk::Desk;
 use ops::health::readiness;
+use ops::overview::{Overview, OverviewDay, overview};
 use ops::queue;
 use ops::queue_item::kind_name;
 use web::language::Language;
@@ -128,6 +131,7 @@ fn figures(desk: &Desk, language: Language) -> Markup {
                 }
             }
         }
+        (last_days(language, &overview(desk)))
         section.card aria-labelledby="waits" {
             h2 id="waits" { (say(words::WAITS)) }
             @if total == 0 { p.dim { (say(words::NOTHING)) } }
@@ -138,4 +142,98 @@ fn figures(desk: &Desk, language: Language) -> Markup {
             }
         }
     }
+}
+
+/// Sales, cards approved, and money in and out of the last days, drawn and as a table.
+fn last_days(language: Language, of: &Overview) -> Markup {
+    let say = |word: Word| word.text(language);
+    let series = |heading, class, amount: fn(&OverviewDay) -> u64| Series {
+        heading,
+        class,
+        amounts: of.days.iter().map(amount).collect(),
+    };
+    let sales = [
+        series(words::SALES_BY_CARD, "seller", |day| day.card_amount),
+        series(words::FEE_PIX, "platform", |day| day.pix_amount),
+    ];
+    let banks = [
+        series(words::MONEY_IN, "seller", |day| day.money_in),
+        series(words::MONEY_OUT, "platform", |day| day.money_out),
+    ];
+    let [first, last] = [of.days.first(), of.days.last()].map(|day| day.map_or("", |day| &day.date));
+    let dates = [first, last].map(|date| show::day(language, date));
+    let dates = [&*dates[0], &*dates[1]];
+    let [captured, refused] = [
+        of.days.iter().map(|day| day.card_count).sum::<u64>(),
+        of.days.iter().map(|day| day.refused_count).sum::<u64>(),
+    ];
+    html! {
+        section.card aria-labelledby="last-days" {
+            h2 id="last-days" { (say(words::LAST_DAYS)) }
+            h3 { (say(words::SALES_BY_DAY)) }
+            (bars(language, ("sales", words::SALES_BY_DAY, false), dates, [&sales[0], &sales[1]]))
+            h3 { (say(words::BANKS_BY_DAY)) }
+            (bars(language, ("banks", words::BANKS_BY_DAY, true), dates, [&banks[0], &banks[1]]))
+            @if captured + refused > 0 {
+                dl.figures {
+                    div { dt { (say(words::APPROVED)) } dd { (share(language, captured, captured + refused)) } }
+                    div { dt { (say(words::CARDS_REFUSED)) } dd { (show::count(language, refused)) } }
+                }
+            }
+            @if !of.refusals.is_empty() {
+                h3 { (say(words::REFUSAL_REASONS)) }
+                ul {
+                    @for refusal in &of.refusals {
+                        li { (say(wire_words::refusal(refusal.reason))) " (" code { (refusal.card_status) } "): " (show::count(language, refusal.count)) }
+                    }
+                }
+            }
+            details {
+                summary { (say(words::FIGURES_BY_DAY)) }
+                (show::scrolled(say(words::LAST_DAYS), by_day(language, &of.days)))
+            }
+        }
+    }
+}
+
+/// The days on which something happened, newest first.
+fn by_day(language: Language, days: &[OverviewDay]) -> Markup {
+    let moved = |day: &&OverviewDay| {
+        day.card_count + day.pix_count + day.refused_count > 0 || day.money_in > 0 || day.money_out > 0
+    };
+    let amount = |amount: u64| html! { td.amount { (show::money(language, amount.into())) } };
+    html! {
+        table {
+            thead {
+                tr {
+                    th scope="col" { (words::DAY.text(language)) }
+                    @for word in [words::SALES_BY_CARD, words::FEE_PIX, words::APPROVED, words::MONEY_IN, words::MONEY_OUT] {
+                        th.amount scope="col" { (word.text(language)) }
+                    }
+                }
+            }
+            tbody {
+                @for day in days.iter().rev().filter(moved) {
+                    tr {
+                        td { (show::day(language, &day.date)) }
+                        (amount(day.card_amount))
+                        (amount(day.pix_amount))
+                        td.amount { (share(language, day.card_count, day.card_count + day.refused_count)) }
+                        (amount(day.money_in))
+                        (amount(day.money_out))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A share of a count in percent, with one decimal; empty where there is nothing to share.
+fn share(language: Language, part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return String::new();
+    }
+    let tenths = (u128::from(part) * 1_000 + u128::from(whole) / 2) / u128::from(whole);
+    let comma = if language == Language::Portuguese { ',' } else { '.' };
+    format!("{}{comma}{}%", tenths / 10, tenths % 10)
 }

@@ -11,7 +11,6 @@ use ledger::account::Account;
 use ledger::time::Month;
 use maud::{Markup, html};
 use serde_json::{Value, json};
-use wire::timestamp::day;
 
 use crate::form::optional;
 use crate::house::{self, EntryDraft};
@@ -31,7 +30,6 @@ use web::caller::PathId;
 use web::credential::Role;
 use web::idempotency::SentKey;
 use web::keyed::KeyedBody;
-use web::language::Language;
 use web::problem::{Code, Problem};
 use web::reply::{PageQuery, query};
 use web::session::FormOutcome;
@@ -158,11 +156,6 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-fn day_of(visit: &Visit, value: &Value) -> String {
-    let format = if visit.language == Language::Portuguese { "%d/%m/%Y" } else { "%Y-%m-%d" };
-    day(text(value)).map(|day| day.format(format).to_string()).unwrap_or_default()
-}
-
 fn table(visit: &Visit, items: &[Value]) -> Markup {
     let count = |result: &Value, name: &str| show::count(visit.language, result[name].as_u64().unwrap_or_default());
     let heads = [
@@ -185,7 +178,7 @@ fn table(visit: &Visit, items: &[Value]) -> Markup {
                     }
                     @if result["dismissed"].is_object() { " · " (visit.say(words::DISMISSED)) }
                 }
-                td { (day_of(visit, &result["from"])) " – " (day_of(visit, &result["to"])) }
+                td { (show::day(visit.language, text(&result["from"]))) " – " (show::day(visit.language, text(&result["to"]))) }
                 @for name in ["matched", "differs", "only_ours", "only_theirs", "twice", "undecided"] {
                     td.amount { (count(result, name)) }
                 }
@@ -260,15 +253,18 @@ async fn one_screen(desk: &Arc<Desk>, visit: &Visit, id: &str, parts: &Parts) ->
         @if visit.may(Role::Decide) && !result["dismissed"].is_object() { (dismissal(visit, id)) }
         p { a href="/console/reconciliations" { "← " (visit.say(words::RECONCILIATION)) } }
     };
-    let title =
-        format!("{} {}", visit.say(wire_words::file_kind(text(&result["kind"]))), day_of(visit, &result["from"]));
+    let title = format!(
+        "{} {}",
+        visit.say(wire_words::file_kind(text(&result["kind"]))),
+        show::day(visit.language, text(&result["from"]))
+    );
     Ok(Screen { section: Section::Reconciliations, title, body })
 }
 
 fn facts(visit: &Visit, result: &Value) -> Vec<(&'static str, Markup)> {
     let by =
         |name: &Value, at: &Value| html! { bdi { (text(name)) } " · " (show::text_moment(visit.language, text(at))) };
-    let days = html! { (day_of(visit, &result["from"])) " – " (day_of(visit, &result["to"])) };
+    let days = html! { (show::day(visit.language, text(&result["from"]))) " – " (show::day(visit.language, text(&result["to"]))) };
     let mut pairs = vec![
         (visit.say(words::FILE), file_name(visit, text(&result["kind"]), account_of(result))),
         (visit.say(words::DAYS), days),
@@ -312,7 +308,7 @@ fn differences(visit: &Visit, result: &Value, findings: &[Value]) -> Markup {
     let (sha256, is_of_bank) = (text(&result["sha256"]), account_of(result).is_some());
     let side = |side: &Value| {
         html! {
-            td { (day_of(visit, &side["paid_on"])) }
+            td { (show::day(visit.language, text(&side["paid_on"]))) }
             td.amount {
                 @if let Some(net) = side["net"].as_i64() { (visit.money(net)) }
                 @if let Some(fee) = side["fee"].as_i64().filter(|fee| *fee != 0) { br; span.dim { (visit.say(words::FEE)) " " (visit.money(fee)) } }

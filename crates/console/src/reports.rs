@@ -30,7 +30,7 @@ const PAGE_BYTES_MAX: usize = 1 << 20;
 /// Merchants that the field of the ledger offers.
 const MERCHANTS_MAX: u64 = 200;
 /// The parameters of a report, as the route of `/ops` takes them.
-const FIELDS: [&str; 4] = ["ledger", "account", "from", "to"];
+const FIELDS: [&str; 5] = ["ledger", "account", "by", "from", "to"];
 
 /// Page of the reports, or of one of them.
 pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
@@ -80,7 +80,7 @@ fn form(desk: &Desk, visit: &Visit, given: &[(String, String)], of: Report) -> R
             html! { div { label for=(name) { (visit.say(word)) } input id=(name) type="date" name=(name) value=(value); } },
         )
     };
-    let (ledger, account) = (optional(given, "ledger")?, optional(given, "account")?);
+    let [ledger, account, by] = [optional(given, "ledger")?, optional(given, "account")?, optional(given, "by")?];
     Ok(html! {
         form action="/console/reports" {
             input type="hidden" name="report" value=(of.name());
@@ -93,6 +93,14 @@ fn form(desk: &Desk, visit: &Visit, given: &[(String, String)], of: Report) -> R
             @if of == Report::GeneralLedger {
                 label for="account" { (visit.say(words::ACCOUNT)) }
                 input id="account" name="account" maxlength="200" autocomplete="off" spellcheck="false" value=(account.unwrap_or_default());
+            }
+            @if of.takes_effect() {
+                label for="by" { (visit.say(words::DAYS_BY)) }
+                select id="by" name="by" {
+                    @for (name, word) in [("booking", words::BY_BOOKING), ("effect", words::BY_EFFECT)] {
+                        option value=(name) selected[by == Some(name)] { (visit.say(word)) }
+                    }
+                }
             }
             div.actions {
                 @if of.takes_from() { (day("from", words::FROM)?) }

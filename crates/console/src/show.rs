@@ -85,6 +85,12 @@ fn clock(language: Language, at: Timestamp) -> String {
     local(at.0).format(format).to_string()
 }
 
+/// A day, such as `2026-11-30`, as people of a language write it; empty where it is none.
+pub(crate) fn day(language: Language, date: &str) -> String {
+    let format = if language == Language::Portuguese { "%d/%m/%Y" } else { "%Y-%m-%d" };
+    wire::timestamp::day(date).map(|day| day.format(format).to_string()).unwrap_or_default()
+}
+
 /// An account as a reader of the language knows it, with its name in the books.
 pub(crate) fn account_label(language: Language, account: Account) -> String {
     match language {

@@ -108,6 +108,9 @@ words! {
     EXPORTS = "Exportar", "Exports";
     REPORTS = "Relatórios", "Reports";
     REPORT = "Relatório", "Report";
+    DAYS_BY = "Dias pela", "Days by";
+    BY_BOOKING = "Data do registro", "Booking";
+    BY_EFFECT = "Data de competência", "Effect";
     WHOSE = "De quem (vazio: de todos)", "Whose (empty: of all)";
     PRINT = "Imprimir", "Print";
     AUDIT = "Auditoria", "Audit";
@@ -161,6 +164,17 @@ words! {
     EQUITY = "Capital próprio", "Equity";
     EARNED = "Ganhou", "Earned";
     SPENT = "Gastou", "Spent";
+    LAST_DAYS = "Últimos 90 dias", "The last 90 days";
+    DAY = "Dia", "Day";
+    FIGURES_BY_DAY = "Números por dia", "Figures by day";
+    SALES_BY_DAY = "Vendas por dia", "Sales by day";
+    BANKS_BY_DAY = "Entradas e saídas dos bancos por dia", "Money in and out of the banks by day";
+    SALES_BY_CARD = "Cartão", "Card";
+    MONEY_IN = "Entradas", "In";
+    MONEY_OUT = "Saídas", "Out";
+    APPROVED = "Cartões aprovados", "Cards approved";
+    CARDS_REFUSED = "Cartões recusados", "Cards refused";
+    REFUSAL_REASONS = "Motivos das recusas", "Reasons of refusals";
     BOOKS = "Os livros", "The books";
     WAITS = "O que espera decisão", "What waits for a decision";
     BALANCED = "Débitos e créditos são iguais.", "Debits equal credits.";

@@ -138,6 +138,7 @@ pub const OF_THE_HOUSE: &[&str] = &[
     "/ops/exports/{id}/manifest",
     "/ops/journal/{sequence}",
     "/ops/merchants",
+    "/ops/overview",
     "/ops/periods",
     "/ops/periods/{period}",
     "/ops/periods/{period}/close",

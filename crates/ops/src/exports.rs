@@ -63,6 +63,9 @@ pub struct ExportJobRequest<'a> {
     /// reads; for `journal-entries`.
     #[schema(value_type = Option<String>, max_length = 50_000)]
     map: Raw<'a>,
+    /// Of a report, `booking` when absent, or `effect`: as `by` of the report.
+    #[schema(value_type = Option<String>, pattern = "^(booking|effect)$")]
+    by: Raw<'a>,
     /// With `map`: `entry` when absent, or `day` for one entry a day.
     #[schema(value_type = Option<String>, pattern = "^(entry|day)$")]
     level: Raw<'a>,
@@ -114,6 +117,7 @@ fn report_job(
     let pairs = pairs_of(&[
         ("ledger", wire.ledger),
         ("account", wire.account),
+        ("by", wire.by),
         ("format", wire.format),
         ("from", wire.from),
         ("to", wire.to),
@@ -179,8 +183,10 @@ const MAP_CHARS_MAX: usize = 50_000;
 /// The chart of accounts of a body, which the formats of bookkeeping programs need.
 fn chart_of(wire: &ExportJobRequest<'_>, is_wanted: bool) -> Result<Option<(Chart, Level)>, Problem> {
     let mut check = Checker::new();
-    if check.optional_text("account", wire.account, 1..=200).is_some() {
-        check.refuse::<()>("account", "not_taken", "account é de um relatório");
+    for (name, raw) in [("account", wire.account), ("by", wire.by)] {
+        if check.optional_text(name, raw, 1..=200).is_some() {
+            check.refuse::<()>(name, "not_taken", format!("{name} é de um relatório"));
+        }
     }
     let map = check.optional_lines("map", wire.map, MAP_CHARS_MAX);
     let level = check.optional_text("level", wire.level, 1..=50);

@@ -33,6 +33,7 @@ pub mod made_up;
 pub mod merchants;
 pub mod operator;
 pub mod other_nodes;
+pub mod overview;
 pub mod periods;
 pub mod preview;
 pub mod queue;

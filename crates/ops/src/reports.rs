@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use books::export::PLATFORM;
 use books::opening_books::OpeningBooks;
 use books::reports::{
-    Report, ReportContext, ReportFormat, ReportMaker, ReportOwner, ReportRequest, ReportSummary, WrongReport,
+    DayOf, Report, ReportContext, ReportFormat, ReportMaker, ReportOwner, ReportRequest, ReportSummary, WrongReport,
 };
 use ledger::id::LedgerId;
 use ledger::time::Timestamp;
@@ -92,9 +92,10 @@ pub struct ReportColumn {
 /// the end of one day, from the last one before that end. The headers `Report-Cut` and
 /// `Report-Head` name the cut in every format.
 #[utoipa::path(get, path = "/ops/reports/{name}", operation_id = "read_report",
-    params(("name" = String, Path, pattern = "^(trial-balance|general-ledger|daily-close|receivables|settlement-calendar|fees|anticipation-income|monthly-totals|late-entries|statement)$", example = "trial-balance", description = "The report's name."),
+    params(("name" = String, Path, pattern = "^(trial-balance|general-ledger|daily-close|receivables|settlement-calendar|fees|anticipation-income|monthly-totals|late-entries|changed-days|statement)$", example = "trial-balance", description = "The report's name."),
         ("ledger" = Option<String>, Query, pattern = "^(all|P-all|P-house|[MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})$", description = "One ledger, or `P-all`; `all` when absent. Not for daily-close and settlement-calendar; fees, anticipation-income and monthly-totals take `M-…`; statement wants `M-…` or `R-…`."),
         ("account" = Option<String>, Query, pattern = "^[A-Z][A-Za-z0-9:-]{0,199}$", description = "Of general-ledger: an account, with those below it."),
+        ("by" = Option<String>, Query, pattern = "^(booking|effect)$", description = "Of trial-balance and general-ledger: whether the days are those of the booking (when absent) or of the effect."),
         ("format" = Option<String>, Query, pattern = "^(json|csv|csv-ptbr|xlsx|html)$", description = "`json` when absent."),
         ("from" = Option<String>, Query, format = Date, example = "2026-01-01", description = "The first day; receivables and settlement-calendar, which are of the end of one day, take none."),
         ("to" = Option<String>, Query, format = Date, example = "2099-12-31", description = "The last day; the last of the books when absent."),
@@ -112,7 +113,7 @@ pub async fn report(
 ) -> Result<Response, Problem> {
     let report = Report::named(&name).ok_or_else(|| Problem::new(Code::NotFound))?;
     let pairs = query(&parts)?;
-    only(&pairs, &["ledger", "account", "format", "from", "to", "at", "names", "page", "per_page", "tax_ids"])?;
+    only(&pairs, &["ledger", "account", "by", "format", "from", "to", "at", "names", "page", "per_page", "tax_ids"])?;
     let (request, format) = asked(&desk, report, &pairs)?;
     let context = ReportContext { rows: rows(&pairs, format)?, ..context(&desk, &operator, &request, &pairs).await? };
     let published = desk.engine.published();
@@ -175,7 +176,8 @@ pub(super) fn asked(
     if account.as_ref().is_some_and(|name| name.is_empty() || !is_name(name)) {
         check.refuse::<()>("account", "invalid", "account deve ser o nome de uma conta");
     }
-    let mut request = ReportRequest { report, ledger, account, from, to };
+    let by = one_of(pairs, "by", &["booking", "effect"])?.and_then(DayOf::named).unwrap_or_default();
+    let mut request = ReportRequest { report, ledger, account, by, from, to };
     if let Err(wrong) = request.check() {
         let (field, code, message) = refusal(wrong);
         check.refuse::<()>(field, code, message);
@@ -275,6 +277,7 @@ fn refusal(wrong: WrongReport) -> (&'static str, &'static str, String) {
         WrongReport::OneLedger(report) => ("ledger", "one_ledger", format!("{} quer M-… ou R-…", report.name())),
         WrongReport::OneMerchant(report) => ("ledger", "one_merchant", format!("{} quer M-…, ou nada", report.name())),
         WrongReport::NoFrom(report) => ("from", "not_taken", format!("{} é do fim de um dia: use to", report.name())),
+        WrongReport::NoEffect(report) => ("by", "not_taken", format!("{} é pela data do registro", report.name())),
         WrongReport::NoAccount(report) => ("account", "not_taken", format!("{} não escolhe contas", report.name())),
     }
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use books::export::{Chart, Format, Level, Request};
-use books::reports::{Report, ReportFormat, ReportRequest};
+use books::reports::{DayOf, Report, ReportFormat, ReportRequest};
 use centavo::commands::{export, report};
 use centavo::settings::checked::{ExportSettings, JournalSettings, ReportSettings};
 use centavo::settings::secrets::SecretSource;
@@ -131,7 +131,7 @@ fn all(random: &mut Random, merchant: &Merchant<'_>, days: &[NaiveDate], last: u
             let account = Some("Assets:Bank".to_owned());
             let account = account.filter(|_| report == Report::GeneralLedger && random.below(3) == 0);
             let is_one = report == Report::Statement;
-            let mut request = ReportRequest { report, ledger, account, from, to };
+            let mut request = ReportRequest { report, ledger, account, by: DayOf::Booking, from, to };
             if is_one {
                 request.ledger = Some(merchant.ledger());
             }
@@ -159,7 +159,7 @@ fn all(random: &mut Random, merchant: &Merchant<'_>, days: &[NaiveDate], last: u
 /// What is due at the end of each fifth day, and at the cut of each ninth Record.
 fn due_on_days(days: &[NaiveDate], last: u64) -> Vec<BookRequest> {
     let of = |report, to, at| {
-        let request = ReportRequest { report, ledger: None, account: None, from: None, to };
+        let request = ReportRequest { report, ledger: None, account: None, by: DayOf::Booking, from: None, to };
         BookRequest::Report(request, ReportFormat::Csv, at)
     };
     let reports = [Report::Receivables, Report::SettlementCalendar];
@@ -216,7 +216,14 @@ async fn a_beginning_at_a_balance_file_changes_no_byte() {
         ends_are_alike(&world, &merchant, &days[..days.len() - 3]).await;
         let mut requests = all(&mut Random(seed), &merchant, &days, world.cut().await.records());
         let of_the_payment = Some(dates[1]);
-        let fees = ReportRequest { report: Report::Fees, ledger: None, account: None, from: of_the_payment, to: None };
+        let fees = ReportRequest {
+            report: Report::Fees,
+            ledger: None,
+            account: None,
+            by: DayOf::Booking,
+            from: of_the_payment,
+            to: None,
+        };
         requests.push(BookRequest::Report(fees, ReportFormat::Json, None));
         let mut answers = Vec::new();
         let begins_there = due_on_days(&days, world.cut().await.records());

@@ -6,7 +6,7 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use books::reports::{Report, ReportFormat, ReportRequest};
+use books::reports::{DayOf, Report, ReportFormat, ReportRequest};
 use calamine::{Data, Reader, Xlsx, open_workbook_from_rs};
 use centavo::settings::checked::ReportSettings;
 use chrono::NaiveDate;
@@ -207,6 +207,34 @@ async fn the_daily_close_says_what_is_unexplained() {
     }
 }
 
+/// The overview counts what the reports come to, also after a start that reads the journal again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_overview_is_what_the_reports_sum_to() {
+    let world = World::sandbox().await;
+    month::play_open(&world).await;
+    // An overview ends today, and is of 90 days.
+    let overview = world.ops_get("/ops/overview").await.expect(200);
+    let days = overview["days"].as_array().unwrap();
+    assert_eq!(days.len(), 90);
+    let from = text(&days[0]["date"]);
+    let sum = |name: &str| days.iter().map(|day| amount(&day[name])).sum::<i128>();
+    let close = get(&world, Report::DailyClose, &format!("from={from}")).await;
+    for day in days {
+        let of_day = rows(&close).iter().filter(|row| row["date"] == day["date"]);
+        let of_day = of_day.fold([0, 0], |sums, row| [sums[0] + amount(&row["in"]), sums[1] + amount(&row["out"])]);
+        assert_eq!(of_day, [amount(&day["money_in"]), amount(&day["money_out"])], "{day}");
+    }
+    assert!(sum("money_in") > 0 && sum("money_out") > 0, "{overview}");
+    let months = get(&world, Report::MonthlyTotals, "").await;
+    assert_eq!(sum("card_amount") + sum("pix_amount"), amount(&months["totals"]["gross"]));
+    assert_eq!(sum("card_count") + sum("pix_count"), amount(&months["totals"]["count"]));
+    let refusals = overview["refusals"].as_array().unwrap();
+    assert_eq!(sum("refused_count"), refusals.iter().map(|of| amount(&of["count"])).sum());
+    world.ops_get("/ops/overview?from=2026-01-01").await.refused(400, "validation_failed");
+    let world = world.restarted().await;
+    assert_eq!(world.ops_get("/ops/overview").await.expect(200), overview);
+}
+
 /// Two halves of the days are the whole, and the second one begins where the first one ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn days_follow_each_other() {
@@ -231,6 +259,8 @@ async fn days_follow_each_other() {
         let moved = match report {
             Report::TrialBalance => &["debits", "credits"][..],
             Report::GeneralLedger | Report::LateEntries => &["debit", "credit"],
+            // A day of effect of both halves is in each: its Records are counted apart.
+            Report::ChangedDays => &["records", "late", "debits"],
             Report::DailyClose => &["in", "out", "explained", "unexplained"],
             Report::Fees => &["volume", "charged", "returned", "net"],
             Report::AnticipationIncome => &["earned"],
@@ -258,7 +288,7 @@ async fn bytes(world: &World, path: &str) -> (reqwest::header::HeaderMap, Vec<u8
 
 fn request(report: Report, merchant: &Merchant<'_>) -> ReportRequest {
     let ledger = (report == Report::Statement).then(|| merchant.ledger());
-    ReportRequest { report, ledger, account: None, from: None, to: None }
+    ReportRequest { report, ledger, account: None, by: DayOf::Booking, from: None, to: None }
 }
 
 /// Each report in each format: the same bytes twice and from the command; the rows of all formats
@@ -304,7 +334,7 @@ async fn every_format_has_the_same_rows() {
 }
 
 /// Columns whose values people read in Portuguese words.
-const IN_WORDS: [&str; 7] = ["ids", "event", "component", "method", "object", "bucket", "counter_accounts"];
+const IN_WORDS: [&str; 8] = ["type", "ids", "event", "component", "method", "object", "bucket", "counter_accounts"];
 
 fn same_rows(format: ReportFormat, bytes: &[u8], json: &Value) {
     let as_cell = |value: &Value| match value {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use books::export::{Format, Request};
-use books::reports::{Report, ReportFormat, ReportRequest};
+use books::reports::{DayOf, Report, ReportFormat, ReportRequest};
 use chrono::{Days, NaiveDate};
 use wire::timestamp::day;
 
@@ -29,7 +29,7 @@ fn all(merchant: &str, from: NaiveDate, to: NaiveDate) -> Vec<BookRequest> {
             let is_of_one_day = matches!(report, Report::Receivables | Report::SettlementCalendar);
             let from = days.0.filter(|_| !is_of_one_day);
             requests.push(BookRequest::Report(
-                ReportRequest { report, ledger, account: None, from, to: days.1 },
+                ReportRequest { report, ledger, account: None, by: DayOf::Booking, from, to: days.1 },
                 format,
                 None,
             ));

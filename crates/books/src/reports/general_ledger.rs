@@ -83,15 +83,16 @@ impl GeneralLedger {
             let amount = i128::from(posting.amount.0);
             let (debit, credit) = if posting.side == Side::Debit { (amount, 0) } else { (0, amount) };
             self.count += 1;
-            let key = line_key((ledger, account), self.count, &texts.join(SEPARATOR));
-            let effective = day_of(posted.record.takes_effect_at().0);
-            self.lines.add(&key, [debit, credit, (days(posted.day) << 32) | days(effective)])?;
+            let number = (u64::from(days(posted.day)) << 36) + self.count;
+            let key = line_key((ledger, account), number, &texts.join(SEPARATOR));
+            let [booked, effective] = [posted.booked_at, posted.record.takes_effect_at()].map(|at| days(day_of(at.0)));
+            self.lines.add(&key, [debit, credit, (i128::from(booked) << 32) | i128::from(effective)])?;
         }
         Ok(())
     }
 }
 
-/// Key of a line: it sorts by ledger and account, then by number.
+/// Key of a line: it sorts by ledger and account, then by number, which begins with the day.
 fn line_key((ledger, account): (&str, &str), number: u64, texts: &str) -> Vec<u8> {
     [&key_of_account(ledger, account)[..], b"\0", &number.to_be_bytes(), texts.as_bytes()].concat()
 }
@@ -107,8 +108,8 @@ fn line_of(key: &[u8]) -> Option<((&str, &str), u64, &str)> {
 }
 
 /// Days since the beginning of our era, of which [`day`] makes the day again.
-fn days(day: NaiveDate) -> i128 {
-    chrono::Datelike::num_days_from_ce(&day).into()
+fn days(day: NaiveDate) -> u32 {
+    chrono::Datelike::num_days_from_ce(&day).unsigned_abs()
 }
 
 fn day(days: i128) -> Option<NaiveDate> {

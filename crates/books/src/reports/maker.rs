@@ -14,6 +14,7 @@ use store::cut::{Cut, PassedBlocks, Position, positions};
 use wire::timestamp::day_of;
 
 use super::anticipation_income::AnticipationIncome;
+use super::changed_days::ChangedDays;
 use super::context::ReportContext;
 use super::daily_close::DailyClose;
 use super::fees::Fees;
@@ -24,7 +25,7 @@ use super::ledger_scope::LedgerScope;
 use super::monthly_totals::MonthlyTotals;
 use super::openings::Openings;
 use super::receivables::ReceivablesReport;
-use super::request::{Report, ReportFormat, ReportRequest};
+use super::request::{DayOf, Report, ReportFormat, ReportRequest};
 use super::settlement_calendar::SettlementCalendar;
 use super::statement::StatementReport;
 use super::table::Rows;
@@ -160,14 +161,15 @@ impl<'a> ReportMaker<'a> {
         }
         // The journal goes on after the last day: that day is over.
         self.through = Some(day);
-        if self.request.to.is_some_and(|to| day > to) {
+        // What takes effect in the days may be booked after them.
+        if self.request.by == DayOf::Booking && self.request.to.is_some_and(|to| day > to) {
             return Ok(false);
         }
         let counted = self.reached.cut().of(block.partition);
         let records = positions(block).filter(|(at, _)| at.sequence > counted);
         for (at, bytes) in records.take_while(|(at, _)| cut.contains(*at)) {
             let record = Record::decode(bytes).map_err(|error| ReportError::Decode { at, error })?;
-            self.post(at, (Timestamp(block.booked_at_ms), day), &record)?;
+            self.post(at, Timestamp(block.booked_at_ms), &record)?;
         }
         self.reached.pass(block, cut);
         self.booked_at_ms = block.booked_at_ms;
@@ -181,17 +183,28 @@ impl<'a> ReportMaker<'a> {
         self.scope.learn(ledger, id);
     }
 
-    fn post(&mut self, at: Position, (booked_at, day): (Timestamp, NaiveDate), record: &Record) -> io::Result<()> {
+    fn post(&mut self, at: Position, booked_at: Timestamp, record: &Record) -> io::Result<()> {
         for (ledger, id) in Names::opened_by(record) {
             self.learn(ledger, id);
         }
+        let counts_at = match self.request.by {
+            DayOf::Booking => booked_at,
+            DayOf::Effect => record.takes_effect_at(),
+        };
+        let day = day_of(counts_at.0);
+        if self.request.to.is_some_and(|to| day > to) {
+            return Ok(());
+        }
         let is_before = self.request.from.is_some_and(|from| day < from);
-        if is_before {
-            if let Some(openings) = &mut self.openings {
+        match (&mut self.openings, is_before, self.request.by) {
+            (Some(openings), true, _) => {
                 openings.post(record, &self.scope, |ledger, account| self.fold.opens(ledger, account));
             }
-        } else {
-            self.begin(day)?;
+            (_, false, DayOf::Booking) => self.begin(day)?,
+            // What takes effect before the first day may still come: the balances before it are
+            // whole at the end.
+            (_, false, DayOf::Effect) => self.first_day = Some(self.first_day.map_or(day, |first| first.min(day))),
+            (None, true, _) => {}
         }
         let Self { names, scope, before, fold, rows, .. } = self;
         let posted = PostedRecord { at, booked_at, day, record, names, scope, before: before.as_ref() };
@@ -203,7 +216,7 @@ impl<'a> ReportMaker<'a> {
 
     fn begin(&mut self, day: NaiveDate) -> io::Result<()> {
         let Some(openings) = self.openings.take() else { return Ok(()) };
-        self.first_day = Some(day);
+        self.first_day = self.first_day.or(Some(day));
         let (from, to) = self.days();
         let begun = ReportSpan { from, to, names: &self.names, scope: &self.scope };
         self.fold.begin(openings, &begun, &mut self.rows)
@@ -242,6 +255,7 @@ fn fold(request: &ReportRequest) -> Box<dyn Fold> {
         Report::AnticipationIncome => Box::new(AnticipationIncome::default()),
         Report::MonthlyTotals => Box::new(MonthlyTotals::default()),
         Report::LateEntries => Box::new(LateEntries),
+        Report::ChangedDays => Box::new(ChangedDays::default()),
         Report::Statement => Box::new(StatementReport::default()),
     }
 }

@@ -16,6 +16,7 @@
 //! Rows are written as they are made; the format `table` holds them.
 
 mod anticipation_income;
+mod changed_days;
 mod context;
 mod daily_close;
 mod fees;
@@ -36,4 +37,4 @@ mod trial_balance;
 
 pub use context::{Owners, ReportContext, ReportOwner};
 pub use maker::{ReportError, ReportMaker, ReportSummary};
-pub use request::{Report, ReportFormat, ReportRequest, WrongReport};
+pub use request::{DayOf, Report, ReportFormat, ReportRequest, WrongReport};

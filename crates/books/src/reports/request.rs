@@ -30,13 +30,15 @@ pub enum Report {
     MonthlyTotals,
     /// Postings that take effect in a month before that of their booking.
     LateEntries,
+    /// Days whose figures by effect were changed by what was booked in some days.
+    ChangedDays,
     /// Movements of one merchant or recipient.
     Statement,
 }
 
 impl Report {
     /// All reports.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::TrialBalance,
         Self::GeneralLedger,
         Self::DailyClose,
@@ -46,6 +48,7 @@ impl Report {
         Self::AnticipationIncome,
         Self::MonthlyTotals,
         Self::LateEntries,
+        Self::ChangedDays,
         Self::Statement,
     ];
 
@@ -71,6 +74,7 @@ impl Report {
             Self::AnticipationIncome => "Receita de antecipação",
             Self::MonthlyTotals => "Totais mensais por lojista",
             Self::LateEntries => "Lançamentos de meses anteriores",
+            Self::ChangedDays => "Dias com valores alterados",
             Self::Statement => "Extrato",
         }
     }
@@ -87,6 +91,7 @@ impl Report {
             Self::AnticipationIncome => "Deságio das antecipações e a parte apropriada no período.",
             Self::MonthlyTotals => "Vendas de cada lojista por mês e meio de pagamento, para as declarações.",
             Self::LateEntries => "Partidas com data de competência em mês anterior ao do registro.",
+            Self::ChangedDays => "Dias de competência alterados pelo que foi registrado em um período.",
             Self::Statement => "Movimentos de um lojista ou recebedor, com os saldos depois de cada um.",
         }
     }
@@ -101,9 +106,32 @@ impl Report {
         matches!(self, Self::Fees | Self::AnticipationIncome | Self::MonthlyTotals)
     }
 
+    /// Whether its days can be those of the effect.
+    pub fn takes_effect(self) -> bool {
+        matches!(self, Self::TrialBalance | Self::GeneralLedger)
+    }
+
     /// Whether it is of days: the others are of the end of one day.
     pub fn takes_from(self) -> bool {
         !matches!(self, Self::Receivables | Self::SettlementCalendar)
+    }
+}
+
+/// Which day of a Record counts for the days of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum DayOf {
+    /// The day of its booking: what a day showed once is never changed.
+    #[default]
+    Booking,
+    /// The day on which it takes effect ([`Record::takes_effect_at`](ledger::record::Record::takes_effect_at)),
+    /// never after that of the booking: a later booking can change what a day showed.
+    Effect,
+}
+
+impl DayOf {
+    /// The days of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        [("booking", Self::Booking), ("effect", Self::Effect)].into_iter().find(|of| of.0 == name).map(|of| of.1)
     }
 }
 
@@ -173,6 +201,8 @@ pub struct ReportRequest {
     pub ledger: Option<String>,
     /// Account whose postings are listed, with those below it; all when absent.
     pub account: Option<String>,
+    /// Which day of a Record counts.
+    pub by: DayOf,
     /// The first day; from the beginning when absent.
     pub from: Option<NaiveDate>,
     /// The last day; through the cut when absent.
@@ -197,6 +227,9 @@ pub enum WrongReport {
     /// The report is of the end of a day.
     #[error("{} takes no from: it is of the end of one day", .0.name())]
     NoFrom(Report),
+    /// The days of the report are those of the booking.
+    #[error("{} is by the day of the booking", .0.name())]
+    NoEffect(Report),
     /// The report does not choose accounts.
     #[error("{} takes no account", .0.name())]
     NoAccount(Report),
@@ -205,12 +238,15 @@ pub enum WrongReport {
 impl ReportRequest {
     /// Refuses what the report does not take.
     pub fn check(&self) -> Result<(), WrongReport> {
-        let Self { report, ledger, account, from, to } = self;
+        let Self { report, ledger, account, by, from, to } = self;
         if from.zip(*to).is_some_and(|(from, to)| from > to) {
             return Err(WrongReport::NoDays);
         }
         if from.is_some() && !report.takes_from() {
             return Err(WrongReport::NoFrom(*report));
+        }
+        if *by == DayOf::Effect && !report.takes_effect() {
+            return Err(WrongReport::NoEffect(*report));
         }
         if account.is_some() && *report != Report::GeneralLedger {
             return Err(WrongReport::NoAccount(*report));
@@ -250,7 +286,8 @@ impl ReportRequest {
     /// The ledger, the account and the days, in Portuguese.
     pub(super) fn subject(&self) -> String {
         let days = days_ptbr(self.from, self.to);
-        [self.ledger.clone(), self.account.clone(), Some(days)].into_iter().flatten().collect::<Vec<_>>().join(", ")
+        let by = (self.by == DayOf::Effect).then(|| "por data de competência".to_owned());
+        [self.ledger.clone(), self.account.clone(), Some(days), by].into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
     /// The name under which a browser keeps it: report, days, ending of the format.
@@ -262,7 +299,8 @@ impl ReportRequest {
             (None, Some(to)) => format!("_to_{to}"),
             (None, None) => String::new(),
         };
-        format!("{}{of}{days}.{}", self.report.name(), format.ending())
+        let by = if self.by == DayOf::Effect { "_by_effect" } else { "" };
+        format!("{}{of}{days}{by}.{}", self.report.name(), format.ending())
     }
 }
 
@@ -274,7 +312,8 @@ mod tests {
 
     #[test]
     fn a_report_is_refused_what_it_does_not_take() {
-        let of = |report| ReportRequest { report, ledger: None, account: None, from: None, to: None };
+        let of =
+            |report| ReportRequest { report, ledger: None, account: None, by: DayOf::Booking, from: None, to: None };
         let days = |from, to, of: ReportRequest| ReportRequest { from: day(from), to: day(to), ..of };
         let ledger = |name: &str, of: ReportRequest| ReportRequest { ledger: Some(name.to_owned()), ..of };
         let fees = of(Report::Fees);
@@ -293,6 +332,8 @@ mod tests {
                 ReportRequest { account: Some("Assets".to_owned()), ..of(Report::TrialBalance) },
                 Err(WrongReport::NoAccount(Report::TrialBalance)),
             ),
+            (ReportRequest { by: DayOf::Effect, ..of(Report::TrialBalance) }, Ok(())),
+            (ReportRequest { by: DayOf::Effect, ..of(Report::Fees) }, Err(WrongReport::NoEffect(Report::Fees))),
         ] {
             assert_eq!(request.check(), expected, "{request:?}");
         }

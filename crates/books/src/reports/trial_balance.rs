@@ -18,12 +18,23 @@ use crate::sorted_sums::{HELD_MAX, SortedSums, account_of_key, key_of_account};
 
 const COLUMNS: &[Column] = &[
     column("ledger", "Razão", Kind::Owner),
+    column("type", "Grupo", Kind::Word),
     column("account", "Conta", Kind::Text),
     column("account_name", "Nome da conta", Kind::Text),
     sum("opening", "Saldo inicial"),
     sum("debits", "Débitos"),
     sum("credits", "Créditos"),
     sum("closing", "Saldo final"),
+];
+
+/// Types of accounts: the beginning of their names, the type's name, and its name for an
+/// accountant.
+const ACCOUNT_TYPES: [(&str, &str, &str); 5] = [
+    ("Assets:", "assets", "Ativo"),
+    ("Liabilities:", "liabilities", "Passivo"),
+    ("Equity:", "equity", "Patrimônio líquido"),
+    ("Income:", "income", "Receitas"),
+    ("Expenses:", "expenses", "Despesas"),
 ];
 
 /// Fold of the trial balance.
@@ -135,8 +146,10 @@ impl Fold for TrialBalanceReport {
             let (key, [opening, debits, credits]) = row?;
             let (ledger, account) = account_of_key(key)?;
             let name = Cell::account_name(&account);
+            let of_type = ACCOUNT_TYPES.iter().find(|(begin, ..)| account.starts_with(begin));
             rows.add(&[
                 Cell::Text(ledger),
+                of_type.map_or(Cell::Empty, |(_, name, ptbr)| Cell::word(name, ptbr)),
                 Cell::Text(account),
                 name,
                 Cell::Centavos(opening),
@@ -229,7 +242,7 @@ mod tests {
     use super::*;
     use crate::reports::context::ReportContext;
     use crate::reports::maker::ReportMaker;
-    use crate::reports::request::{Report, ReportFormat, ReportRequest};
+    use crate::reports::request::{DayOf, Report, ReportFormat, ReportRequest};
 
     /// What happens next: in a group, of some kind, after some days.
     type Step = (u32, u8, u8);
@@ -335,9 +348,13 @@ mod tests {
         }
         accounts.retain(|_, (_, sums)| *sums != [0; 3]);
         let rows = accounts.into_iter().map(|((ledger, account), (ptbr, [opening, debits, credits]))| {
-            format!("{ledger},{account},{ptbr},{opening},{debits},{credits},{}\r\n", opening + debits - credits)
+            let of_type = ACCOUNT_TYPES.iter().find(|(begin, ..)| account.starts_with(begin)).unwrap().1;
+            format!(
+                "{ledger},{of_type},{account},{ptbr},{opening},{debits},{credits},{}\r\n",
+                opening + debits - credits
+            )
         });
-        "ledger,account,account_name,opening,debits,credits,closing\r\n".to_owned() + &rows.collect::<String>()
+        "ledger,type,account,account_name,opening,debits,credits,closing\r\n".to_owned() + &rows.collect::<String>()
     }
 
     proptest! {
@@ -365,7 +382,7 @@ mod tests {
                 _ => Some("P-house".to_owned()),
             };
             let (from, to) = (days.map(|(from, _)| day(from)), days.map(|(from, count)| day(from + count)));
-            let request = ReportRequest { report: Report::TrialBalance, ledger, account: None, from, to };
+            let request = ReportRequest { report: Report::TrialBalance, ledger, account: None, by: DayOf::Booking, from, to };
             // A ledger that no Record of the days names is refused.
             let opened = day_of(records[0].0.0);
             prop_assume!(which < 3 || to.is_none_or(|to| opened <= to));

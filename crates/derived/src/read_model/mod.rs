@@ -7,6 +7,7 @@
 //! only the end of the journal (`pages.rs`). Data that grows with history is in the index
 //! ([`crate::index`]) and read a page at a time (`listings.rs`).
 
+mod daily_figures;
 mod listings;
 mod merchants;
 mod operator_queue;
@@ -38,10 +39,12 @@ use crate::records::LoadError;
 use crate::seal::Keyring;
 use store::{Block, Head, Part, Sequence};
 
+use daily_figures::DailyFigures;
 use page_id::PageId;
 use registry::{Registry, concerns_registry};
 
 pub use crate::index::FOLLOWED_MAX;
+pub use daily_figures::{DAYS_MAX, DayFigures, Volume};
 pub use listings::{
     ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent, Listing,
 };
@@ -81,6 +84,7 @@ pub struct ReadModel {
     /// Apart from the balances, since every request with a key asks for one.
     ordinals: RwLock<Ordinals>,
     dues: Mutex<Dues>,
+    daily: Mutex<DailyFigures>,
     outbox: Arc<OutboxSignal>,
     published: AtomicU64,
     /// The latest time at which a published Record took effect, milliseconds.
@@ -274,6 +278,7 @@ impl ReadModel {
             places,
             share,
             dues: Mutex::default(),
+            daily: Mutex::default(),
             outbox,
             published: AtomicU64::new(0),
             latest_ms: AtomicI64::new(i64::MIN),
@@ -410,6 +415,10 @@ impl ReadModel {
             for (sequence, record) in records {
                 dues.count(*sequence, record, |ledger| folding.is_new(ledger, *sequence), owes);
             }
+        }
+        {
+            let mut daily = self.daily.lock();
+            records.iter().for_each(|(_, record)| daily.count(record));
         }
         let latest_ms = records.iter().map(|(_, record)| record.effective_at.0).max();
         self.latest_ms.fetch_max(latest_ms.unwrap_or(i64::MIN), Ordering::AcqRel);
@@ -623,6 +632,11 @@ impl ReadModel {
                 rows: rows.skip(usize::try_from(skip).unwrap_or(usize::MAX)).take(most).collect(),
             };
         }
+    }
+
+    /// The figures of the last [`DAYS_MAX`] days, oldest first; a day without Records is absent.
+    pub fn daily_figures(&self) -> Vec<DayFigures> {
+        self.daily.lock().days().cloned().collect()
     }
 
     /// The sums of the accounts of all ledgers by kind, each at the place of its code in the chart.

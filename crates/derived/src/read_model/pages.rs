@@ -16,6 +16,7 @@ use ledger::time::{Month, Timestamp};
 use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
 
+use super::daily_figures::DailyFigures;
 use super::operator_queue::WaitingKind;
 use super::page_id::{PREFIX, PageId};
 use super::registry::{FileBatches, Registry};
@@ -26,7 +27,7 @@ use crate::records::LoadError;
 use store::{Part, Sequence, StoreError};
 
 /// The version of the pages' encoding.
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 /// The pages are written after this many Records, or after more when many pages changed; of several
 /// partitions each after its part of that.
 const RECORDS_PER_KEEPING_MIN: u64 = 65_536;
@@ -64,6 +65,9 @@ struct Summary {
     /// The acquirer's batches from files of operators.
     #[n(9)]
     file_batches: Option<FileBatches>,
+    /// Figures of the last days.
+    #[n(10)]
+    daily: DailyFigures,
 }
 
 #[derive(Encode, Decode)]
@@ -219,6 +223,7 @@ impl ReadModel {
                 house,
                 closed,
                 file_batches: Some(self.file_batches()),
+                daily: self.daily.lock().clone(),
             };
             (folding.changed.drain().collect::<Vec<_>>(), through, summary)
         };
@@ -335,7 +340,7 @@ impl ReadModel {
         let mut folding = self.folding.lock();
         (folding.loaded, folding.kept_through) = (loaded, summary.through);
         (*self.registry.write(), *self.books.write(), *self.dues.lock()) = (registry, books, dues);
-        *self.ordinals.write() = ordinals;
+        (*self.ordinals.write(), *self.daily.lock()) = (ordinals, summary.daily);
         self.latest_ms.store(summary.latest_ms, std::sync::atomic::Ordering::Release);
         Ok(())
     }
