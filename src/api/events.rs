@@ -198,13 +198,14 @@ pub async fn redeliver(
     parse_unread(sent.bytes())?;
     let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), Some(&id))?;
     let event = find(&app, caller, &id)?;
-    key.once(&app.redelivered, || {
+    key.once(&app.redelivered, async {
         if !app.webhooks.deliver_again(caller.group, &event, app.engine.now()) {
             let detail = "1,000 events wait at each address of the account.";
             return Err(Problem::new(Code::RateLimited).detail(detail).retry_after(60));
         }
         EventView::of(&app, caller, &event)
     })
+    .await
 }
 
 fn find(app: &App, caller: Caller, id: &str) -> Result<OutboxEvent, Problem> {

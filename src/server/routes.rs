@@ -202,7 +202,9 @@ fn for_operators(in_sandbox: bool) -> OperatorRoutes {
     let webhooks = OperatorRoutes::new()
         .routes(routes!(webhooks::list))
         .routes(routes!(webhooks::tries))
+        .routes(routes!(webhooks::event))
         .route_layer(from_fn(on_waiting_thread))
+        .routes(routes!(webhooks::test))
         .routes(routes!(webhooks::redeliver))
         .routes(routes!(webhooks::redeliver_given_up));
     let money = OperatorRoutes::new()

@@ -147,6 +147,15 @@ async fn the_address_and_the_secret_of_a_key_are_changed() {
     assert_eq!(reader.post(&format!("{place}/redeliver"), &[]).await.status, 403);
     let sent = Browser::signed_in(&world, RUI).await.post(&format!("{place}/redeliver"), &[]).await;
     assert_eq!(sent.header("location"), place);
+    let test = format!("{place}/test");
+    assert!(!browser.page(&place).await.html.contains(&test), "a key without an address has nothing to test");
+    let url = [("webhook_url", "http://127.0.0.1:9/hooks")];
+    assert_eq!(send(&browser, &browser.page(&place).await, &address, &url).await.status, 303);
+    assert!(browser.page(&place).await.html.contains(&test));
+    let tested = send(&browser, &browser.page(&place).await, &test, &[]).await;
+    assert_eq!(tested.status, 200);
+    tested.has(&["role=\"status\"", "nobody listens"]);
+    assert_eq!(reader.post(&test, &[]).await.status, 403);
     assert_eq!(browser.get("/console/keys/x").await.status, 404);
 }
 

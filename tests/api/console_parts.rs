@@ -147,6 +147,7 @@ async fn a_scope_shows_one_merchant_alone() {
         (format!("/console/keys/{}/rotate", other.key_id), vec![]),
         (format!("/console/keys/{}/address", other.key_id), vec![]),
         (format!("/console/keys/{}/redeliver", other.key_id), vec![]),
+        (format!("/console/keys/{}/test", other.key_id), vec![]),
         ("/console/merchants".to_owned(), vec![("name", "x"), ("document", "11222333000181")]),
         ("/console/house".to_owned(), vec![]),
         ("/console/sandbox/pix".to_owned(), vec![("txid", theirs.as_str())]),

@@ -64,6 +64,8 @@ const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("POST", "/ops/sub-recipients/{R}/reject", true),
     ("GET", "/ops/queue", false),
     ("POST", "/ops/webhooks/{E}/redeliver", true),
+    ("GET", "/ops/webhooks/{E}", false),
+    ("POST", "/ops/endpoints/{K}/test", true),
     ("GET", "/ops/audit", false),
     ("GET", "/ops/trial-balance", false),
     ("GET", "/ops/ledgers/M-{M}/accounts", false),
@@ -280,7 +282,7 @@ async fn a_body_may_be_left_out_where_nothing_is_asked_in_it() {
                 "pause" | "resume" => 200,
                 "cancel" if path.contains("/subscriptions/") => 200,
                 "approve" if path.contains("/sub-recipients/") => 409,
-                "cancel" | "release" => 409,
+                "cancel" | "release" | "test" => 409,
                 "pay" | "approve" | "accept" => {
                     if content_type.is_none() {
                         200

@@ -133,7 +133,12 @@ pub(crate) async fn make(merchant: &Merchant<'_>, operation: &Operation) -> Stri
         }
         "merchants" => merchant.id.clone(),
         "recipients" => merchant.recipient("Ana Prado", next()).await,
-        "api-keys" | "endpoints" => merchant.key_id.clone(),
+        "endpoints" => {
+            let path = format!("/ops/merchants/{}/api-keys", merchant.id);
+            let body = json!({"webhook_url": "http://127.0.0.1:9/"});
+            text(&merchant.world.ops_post(&path, &body).await.expect(201)["id"])
+        }
+        "api-keys" => merchant.key_id.clone(),
         "ledgers" => merchant.ledger(),
         "records" | "journal" => {
             paid_pix(merchant).await;

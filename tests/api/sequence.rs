@@ -11,7 +11,8 @@ use crate::makers::make;
 use crate::world::*;
 
 /// Commands that write nothing.
-const READS: [&str; 6] = ["/simulate", "/redeliver", "/dismiss", "/clock/confirm", "/ops/exports", "/api/reports"];
+const READS: [&str; 7] =
+    ["/simulate", "/redeliver", "/test", "/dismiss", "/clock/confirm", "/ops/exports", "/api/reports"];
 
 /// The Record that an answer names.
 fn named(answer: &Answer) -> Option<Position> {

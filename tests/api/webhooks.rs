@@ -156,8 +156,13 @@ async fn hear(State(heard): State<Arc<Heard>>, uri: Uri, headers: HeaderMap, byt
     }
     match answered {
         0 => std::future::pending().await,
-        status => (StatusCode::from_u16(status).unwrap(), [("location", "/elsewhere")]),
+        status => (StatusCode::from_u16(status).unwrap(), [("location", "/elsewhere")], long_answer(status)),
     }
+}
+
+/// What a receiver answers: more than is stored of it.
+fn long_answer(status: u16) -> String {
+    format!("answered {status} {}", "x".repeat(2_000))
 }
 
 /// A key of the merchant with an address; gives its id and its secret.
@@ -866,7 +871,7 @@ async fn why_a_webhook_failed_survives_a_restart_and_its_last_try() {
     assert_eq!((&listed["waiting"], &listed["given_up"], listed.get("oldest_at")), (&json!(0), &json!(1), None));
     let tries = world.ops_get(&format!("/ops/endpoints/{key}/tries")).await.expect(200);
     assert_eq!(tries["total"], 8, "those of this process: {tries}");
-    has_exactly(&items(&tries)[0], &["event_id", "kind", "status", "cause", "at", "duration_ms"]);
+    has_exactly(&items(&tries)[0], &["event_id", "kind", "status", "cause", "at", "duration_ms", "response"]);
     for one in items(&tries) {
         assert_eq!((&one["event_id"], &one["kind"], &one["status"]), (&json!(id), &json!("charge.paid"), &json!(410)));
     }
@@ -880,9 +885,75 @@ async fn why_a_webhook_failed_survives_a_restart_and_its_last_try() {
     assert_eq!(world.ops_get("/ops/webhooks").await.expect(200)["total"], 0);
     assert_eq!(world.ops_post(&again, &json!({})).await.expect(200)["redelivered"], 0, "nothing is given up");
     let tries = world.ops_get(&format!("/ops/endpoints/{key}/tries")).await.expect(200);
-    has_exactly(&items(&tries)[0], &["event_id", "kind", "status", "at", "duration_ms"]);
+    has_exactly(&items(&tries)[0], &["event_id", "kind", "status", "at", "duration_ms", "response"]);
     world.ops_get("/ops/endpoints/x/tries").await.refused(404, "not_found");
     world.ops_get(&format!("/ops/endpoints/{key}/tries?x=1")).await.refused(400, "validation_failed");
+}
+
+/// An operator reads what was sent and answered, tests the endpoint once it is repaired, and sends
+/// the event again.
+#[tokio::test]
+async fn an_endpoint_is_repaired_tested_and_gets_its_event_again() {
+    let (world, receiver) = (World::sandbox().await, Receiver::listen().await);
+    let merchant = world.merchant().await;
+    receiver.answers(500);
+    let (key, secret) = key_with(&merchant, &receiver.url).await;
+    merchant.post("/api/card", &card(1_000, APPROVED)).await.expect(201);
+    let sent = receiver.heard(1).await.remove(0);
+    let path = format!("/ops/webhooks/{}", sent.header("webhook-id"));
+    let read = || async { world.ops_get(&path).await.expect(200) };
+    let event = until(read, |event| !event["tries"].as_array().unwrap().is_empty()).await;
+    has_exactly(&event, &["id", "merchant_id", "payload", "tries"]);
+    assert_eq!((&event["payload"], &event["merchant_id"]), (&sent.body, &json!(merchant.id)));
+    let tried = &event["tries"][0];
+    has_exactly(tried, &["api_key_id", "status", "cause", "at", "duration_ms", "response"]);
+    assert_eq!((&tried["api_key_id"], &tried["status"]), (&json!(key), &json!(500)));
+    assert_eq!(tried["response"], long_answer(500)[..1024]);
+
+    let test = format!("/ops/endpoints/{key}/test");
+    let headers = [("idempotency-key", "t-1"), ("content-type", "application/json")];
+    let send_test = async || world.ops_send(Method::POST, &test, &headers, "{}".to_owned()).await;
+    let before = world.cut().await;
+    let failed = send_test().await.expect(200);
+    has_exactly(&failed, &["id", "status", "cause", "at", "duration_ms", "response"]);
+    assert_eq!((&failed["cause"], &failed["response"]), (&json!("status"), &json!(long_answer(500)[..1024])));
+    let tested = receiver.heard(2).await.remove(1);
+    has_exactly(&tested.body, &["event", "timestamp"]);
+    assert_eq!((tested.event(), tested.header("webhook-id")), ("webhook.test", failed["id"].as_str().unwrap()));
+    assert_eq!(tested.header("webhook-signature"), standard_signature(&secret, &tested));
+    assert_eq!(service_signatures(&tested), [service_signature(&secret, &tested)]);
+    receiver.answers(204);
+    assert_eq!(send_test().await.expect(200), failed, "the same key is the same test");
+    receiver.heard(2).await;
+    let accepted = world.ops_post(&test, &json!({})).await.expect(200);
+    assert_eq!((&accepted["status"], accepted.get("cause")), (&json!(204), None));
+    assert_eq!(world.cut().await, before, "a test event is in no journal");
+
+    world.ops_post(&format!("{path}/redeliver"), &json!({})).await.expect(200);
+    let event = until(read, |event| event["tries"].as_array().unwrap().len() == 2).await;
+    assert_eq!((&event["tries"][0]["status"], &event["tries"][1]["status"]), (&json!(204), &json!(500)));
+    assert_eq!(world.ops_get("/ops/webhooks").await.expect(200)["total"], 0);
+    let no_address = format!("/ops/endpoints/{}/test", merchant.key_id);
+    world.ops_post(&no_address, &json!({})).await.refused(409, "state_conflict");
+    world.ops_get(&format!("{path}?x=1")).await.refused(400, "validation_failed");
+    world.ops_get("/ops/webhooks/x").await.refused(404, "not_found");
+}
+
+/// Operators see no more personal data in a payload than elsewhere.
+#[tokio::test]
+async fn contacts_are_masked_in_the_payload_that_operators_read() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.paid_pix(&pix("80.00")).await;
+    let cashout = json!({"amount": 3_000, "pix_key": "ana.prado@example.com", "pix_key_type": "email"});
+    merchant.post("/api/cashout", &cashout).await.expect(201);
+    world.advance(60).await;
+    let events = merchant.get("/api/events").await.expect(200);
+    let processed = items(&events).iter().find(|event| event["event"] == "cashout.processed").unwrap();
+    assert_eq!(processed["cashout"]["pix_key"], "ana.prado@example.com");
+    let read = world.ops_get(&format!("/ops/webhooks/{}", text(&processed["id"]))).await.expect(200);
+    assert_eq!(read["payload"]["cashout"]["pix_key"], "*****************.com");
+    assert_eq!(read["payload"]["cashout"]["end_to_end_id"], processed["cashout"]["end_to_end_id"]);
 }
 
 /// A thousand wait at an endpoint, whoever asks for more.

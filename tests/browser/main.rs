@@ -18,7 +18,7 @@ use crate::sample_server::SampleServer;
 
 /// Route templates that no address shows: forms' targets, redirects and files. The pages that forms
 /// answer with are judged where they are sent.
-const NO_PAGES: [&str; 22] = [
+const NO_PAGES: [&str; 23] = [
     "/console/charges/{txid}/refunds",
     "/console/house/batches",
     "/console/merchants/{id}/holds",
@@ -30,6 +30,7 @@ const NO_PAGES: [&str; 22] = [
     "/console/keys/{id}/address",
     "/console/keys/{id}/rotate",
     "/console/keys/{id}/redeliver",
+    "/console/keys/{id}/test",
     "/console/merchants/{id}/keys",
     "/console/keys/{id}/revoke",
     "/console/find",

@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use maud::{Markup, html};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::keys::{admin, json_of, revoke_form, shown_secret};
 use crate::merchants::last_used;
@@ -59,6 +59,12 @@ fn screen(desk: &Desk, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen,
                 (visit.say(words::LAST_USED), last_used(visit, api_keys::last_used_at(desk, key).as_deref())),
             ]))
             @if visit.may(Role::Decide) && !given_up.is_empty() { (again_form(visit, id)) }
+            @if visit.may(Role::Decide) && address.is_some() {
+                form method="post" action={"/console/keys/" (id) "/test"} {
+                    (visit.form_fields())
+                    p.actions { button type="submit" { (visit.say(words::SEND_TEST)) } }
+                }
+            }
         }
         @if visit.may(Role::Admin) {
             section.card aria-labelledby="change" {
@@ -108,7 +114,7 @@ fn rotate_form(visit: &Visit, id: &str) -> Markup {
 fn tries(desk: &Desk, visit: &Visit, group: GroupNumber, key: ObjectId) -> Result<Markup, Problem> {
     let rows: Vec<TryView> = tries_of(desk, group, key)?;
     let heading = visit.say(words::LAST_TRIES);
-    let heads = [Text(words::WHAT), Text(words::ID), Text(words::LAST_ANSWER)];
+    let heads = [words::WHAT, words::ID, words::LAST_ANSWER, words::RESPONSE].map(Text);
     Ok(html! {
         section.card aria-labelledby="tries" {
             h2 id="tries" { (heading) }
@@ -119,12 +125,49 @@ fn tries(desk: &Desk, visit: &Visit, group: GroupNumber, key: ObjectId) -> Resul
                             td { (visit.say(wire_words::event_named(row.kind))) }
                             td { a href={"/console/webhooks/" (row.event_id)} { code { (row.event_id) } } }
                             td { (answer(visit, Some(&row.answer))) }
+                            td { code { bdi { (row.response) } } }
                         }
                     }
                 })))
             }
         }
     })
+}
+
+/// Sends a test event, as `POST /ops/endpoints/{id}/test` does, and shows how it ended.
+pub(crate) async fn test(
+    State(desk): State<Arc<Desk>>,
+    PathId(id): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
+    let tested = async {
+        visit.operator.require(Role::Decide)?;
+        visit.sees(Some(webhooks::endpoint(&desk, &id)?.0))?;
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/endpoints/{id}/test", "{}");
+        let operator = Decider(visit.operator.clone());
+        let ended = webhooks::test(State(Arc::clone(&desk)), operator, PathId(id.clone()), sent).await?;
+        Ok(tested_screen(&visit, &id, &json_of(ended).await?))
+    };
+    visit.answer(tested.await)
+}
+
+/// Page with the outcome of a test event.
+fn tested_screen(visit: &Visit, id: &str, ended: &Value) -> Screen {
+    let cause = ended["cause"].as_str().map_or(words::ACCEPTED, wire_words::cause);
+    let how = html! {
+        @if let Some(status) = ended["status"].as_u64() { (status) " " }
+        (visit.say(cause)) " " span.dim { (ended["duration_ms"].as_u64().unwrap_or_default()) " ms" }
+    };
+    let body = html! {
+        section.card role="status" aria-label=(visit.say(words::SEND_TEST)) {
+            (show::facts(vec![
+                (visit.say(words::LAST_ANSWER), how),
+                (visit.say(words::RESPONSE), html! { code { bdi { (ended["response"].as_str().unwrap_or_default()) } } }),
+            ]))
+        }
+        p { a href={"/console/keys/" (id)} { "← " (visit.say(words::API_KEY)) } }
+    };
+    Screen { section: Section::Webhooks, title: visit.say(words::SEND_TEST).to_owned(), body }
 }
 
 /// Delivers events again that were given up, as `POST /ops/endpoints/{id}/redeliver` does.

@@ -44,6 +44,7 @@ pub fn all(console: &Console) -> Router {
         .route("/console/keys/{id}", get(endpoint::show))
         .route("/console/keys/{id}/address", post(endpoint::set_address))
         .route("/console/keys/{id}/rotate", post(endpoint::rotate))
+        .route("/console/keys/{id}/test", post(endpoint::test))
         .route("/console/keys/{id}/redeliver", post(endpoint::send_all_again))
         .route("/console/keys/{id}/revoke", post(keys::revoke))
         .route("/console/merchants/{id}", get(merchants::one))

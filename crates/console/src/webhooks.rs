@@ -25,11 +25,11 @@ use ops::desk::Desk;
 use ops::merchants::find;
 use ops::operator::Decider;
 use ops::other_nodes::backlogs;
-use ops::webhooks::{redeliver, view};
+use ops::webhooks::{EventTry, event_tries, payload, redeliver, view};
 use web::caller::PathId;
 use web::credential::Role;
 use web::keyed::KeyedBody;
-use web::problem::{Code, Problem};
+use web::problem::{Code, Problem, failed};
 use web::reply::query;
 use web::session::FormOutcome;
 use web::views::delivery::AnswerView;
@@ -171,8 +171,46 @@ fn event_screen(desk: &Desk, visit: &Visit, id: &str, parts: &Parts) -> Result<S
                 (pager_named(visit, parts, "deliveries", page, statuses.len() as u64))
             }
         }
+        (tries(visit, &event_tries(desk, group, &event)))
+        (body_that_is_sent(desk, visit, &event)?)
     };
     Ok(Screen { section: Section::Webhooks, title: format!("{}: {kind}", visit.say(words::EVENT)), body })
+}
+
+/// The body of an event's webhooks.
+fn body_that_is_sent(desk: &Desk, visit: &Visit, event: &OutboxEvent) -> Result<Markup, Problem> {
+    let body = serde_json::to_string_pretty(&payload(desk, event)?).map_err(failed)?;
+    Ok(html! {
+        section.card aria-labelledby="payload" {
+            h2 id="payload" { (visit.say(words::PAYLOAD)) }
+            p.dim { (visit.say(words::PAYLOAD_MASKED)) }
+            pre tabindex="0" { code { (body) } }
+        }
+    })
+}
+
+/// The stored tries of an event, each with its answer.
+fn tries(visit: &Visit, tries: &[EventTry]) -> Markup {
+    let heading = visit.say(words::TRIES_OF_EVENT);
+    let heads = [words::WHEN, words::API_KEY, words::LAST_ANSWER, words::RESPONSE].map(Text);
+    html! {
+        section.card aria-labelledby="tries" {
+            h2 id="tries" { (heading) " (" (tries.len()) ")" }
+            p.dim { (visit.say(words::TRIES_STORED)) }
+            @if !tries.is_empty() {
+                (show::scrolled(heading, show::table(visit.language, &heads, html! {
+                    @for tried in tries {
+                        tr {
+                            td { (show::text_moment(visit.language, &tried.answer.at)) }
+                            td { a href={"/console/keys/" (tried.api_key_id)} { code { (tried.api_key_id) } } }
+                            td { (answer(visit, Some(&tried.answer))) }
+                            td { code { bdi { (tried.response) } } }
+                        }
+                    }
+                })))
+            }
+        }
+    }
 }
 
 fn deliveries(desk: &Desk, visit: &Visit, statuses: &[(ObjectId, DeliveryStatus)]) -> Markup {

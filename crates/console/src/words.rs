@@ -458,6 +458,13 @@ words! {
     SEND_ALL_AGAIN = "Enviar de novo todos os desistidos", "Send all given up again";
     ALL_SENT_AGAIN = "Os eventos desistidos serão enviados de novo.", "What was given up will be sent again.";
     LAST_TRIES = "Últimas tentativas", "Last tries";
+    TRIES_OF_EVENT = "Tentativas deste evento", "Tries of this event";
+    TRIES_STORED = "Em memória: as últimas 100 de cada endereço, desde o início deste processo.", "In memory: the last 100 of each address, since this process began.";
+    PAYLOAD = "Corpo enviado", "Body that is sent";
+    PAYLOAD_MASKED = "Chaves PIX, e-mails e telefones aparecem aqui com máscara.", "PIX keys, e-mail addresses and telephone numbers are masked here.";
+    RESPONSE = "Resposta (primeiro KiB)", "Answer (first KiB)";
+    ACCEPTED = "aceito", "accepted";
+    SEND_TEST = "Enviar evento de teste", "Send a test event";
     // Health.
     READY = "pronto", "ready";
     NOT_READY = "não está pronto", "not ready";

@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::id::{GroupNumber, ObjectId};
 use serde::Serialize;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::desk::Desk;
@@ -18,9 +19,10 @@ use web::caller::PathId;
 use web::idempotency::KeyScope;
 use web::json::parse_unread_exact;
 use web::keyed::KeyedBody;
-use web::problem::{Code, Problem};
+use web::problem::{Code, Problem, failed};
 use web::reply::{ok, only, query, single, time};
 use web::views::delivery::AnswerView;
+use webhooks::body::WebhookBody;
 use webhooks::event::OutboxEvent;
 use webhooks::{DeliveryTry, EndpointBehind};
 
@@ -108,7 +110,7 @@ pub async fn redeliver(
     let id = ObjectId::parse(&id).ok_or_else(not_found)?;
     let group = desk.engine.ids().group(id);
     let event = OutboxEvent::find(&desk.engine, group, id)?.ok_or_else(not_found)?;
-    key.once(&desk.redelivered, || {
+    key.once(&desk.redelivered, async {
         if !desk.webhooks.deliver_again(group, &event, desk.engine.now()) {
             let detail = "1,000 events wait at each address of the account.";
             return Err(Problem::new(Code::RateLimited).detail(detail).retry_after(60));
@@ -116,6 +118,7 @@ pub async fn redeliver(
         tracing::info!(operator = operator.name, event = %id.uuid(), "an operator delivers an event again");
         Ok(RedeliveredView { id: id.uuid().to_string(), kind: event.content.kind.into() })
     })
+    .await
 }
 
 /// The last tries at an endpoint.
@@ -125,6 +128,134 @@ pub struct TryList {
     items: Vec<TryView>,
     /// How many there are.
     total: usize,
+}
+
+/// A webhook event of any merchant: its body, and its stored tries.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = WebhookEventDetails)]
+pub struct EventDetails {
+    /// The event's id: `webhook-id` of every try.
+    #[schema(format = "uuid")]
+    id: String,
+    /// The merchant.
+    #[schema(format = "uuid")]
+    merchant_id: String,
+    /// The body of its webhooks as it is sent, with PIX keys, e-mail addresses and telephone numbers
+    /// masked.
+    #[schema(value_type = Object)]
+    payload: Value,
+    /// Its tries among those that are stored, newest first, at endpoints that the account has now.
+    tries: Vec<EventTry>,
+}
+
+/// A try to deliver one event.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = WebhookEventTry)]
+pub struct EventTry {
+    /// The API key whose address it is.
+    #[schema(format = "uuid")]
+    pub api_key_id: String,
+    /// How the try ended.
+    #[serde(flatten)]
+    pub answer: AnswerView,
+    /// The first KiB of the answer's body, as text; empty when there was no answer.
+    pub response: String,
+}
+
+/// A webhook event of any merchant: the body that is sent, and the outcome of each try with the
+/// answer of the endpoint. Tries are in memory: the last 100 of an endpoint, since this process
+/// began.
+#[utoipa::path(get, path = "/ops/webhooks/{id}", operation_id = "get_webhook_event", params(("id" = String, Path)),
+    responses((status = 200, body = EventDetails), (status = 400), (status = 404)))]
+pub async fn event(
+    State(desk): State<Arc<Desk>>,
+    _: Operator,
+    PathId(id): PathId,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    only(&query(&parts)?, &[])?;
+    let not_found = || Problem::new(Code::NotFound);
+    let id = ObjectId::parse(&id).ok_or_else(not_found)?;
+    let group = desk.engine.ids().group(id);
+    let event = OutboxEvent::find(&desk.engine, group, id)?.ok_or_else(not_found)?;
+    Ok(ok(EventDetails {
+        id: id.uuid().to_string(),
+        merchant_id: desk.engine.merchant_id(group)?.uuid().to_string(),
+        payload: payload(&desk, &event)?,
+        tries: event_tries(&desk, group, &event),
+    }))
+}
+
+/// The body of an event's webhooks, with PIX keys, e-mail addresses and telephone numbers masked.
+pub fn payload(desk: &Desk, event: &OutboxEvent) -> Result<Value, Problem> {
+    let mut body = serde_json::to_value(WebhookBody::of(&desk.engine, event)?).map_err(failed)?;
+    mask_contacts(&mut body);
+    Ok(body)
+}
+
+fn mask_contacts(value: &mut Value) {
+    match value {
+        Value::Object(members) => members.iter_mut().for_each(|(name, member)| match member {
+            Value::String(text) if ["pix_key", "email", "phone"].contains(&name.as_str()) => {
+                *text = wire::mask::account(text);
+            }
+            member => mask_contacts(member),
+        }),
+        Value::Array(items) => items.iter_mut().for_each(mask_contacts),
+        _ => {}
+    }
+}
+
+/// The stored tries of an event, newest first.
+pub fn event_tries(desk: &Desk, group: GroupNumber, event: &OutboxEvent) -> Vec<EventTry> {
+    let view = |(key, DeliveryTry { answer, response, .. }): (ObjectId, DeliveryTry)| EventTry {
+        api_key_id: key.uuid().to_string(),
+        answer: AnswerView::of(answer),
+        response: response.into(),
+    };
+    desk.webhooks.tries_of_event(group, event.number()).into_iter().map(view).collect()
+}
+
+/// Outcome of a test event.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = TestedEndpoint)]
+pub struct TestView {
+    /// The id of the test event: its `webhook-id`.
+    #[schema(format = "uuid")]
+    id: String,
+    /// How the try ended.
+    #[serde(flatten)]
+    pub answer: AnswerView,
+    /// The first KiB of the answer's body, as text; empty when there was no answer.
+    pub response: String,
+}
+
+/// Sends a test event to an endpoint once, and waits for the answer, 15 seconds at most. The body is
+/// `{event: "webhook.test", timestamp}`, signed as every event is. It is no event of the account: it
+/// has no `sequence` and is not tried again. 409 for a key without an address, 503 while there is no
+/// room for it.
+#[utoipa::path(post, path = "/ops/endpoints/{id}/test", operation_id = "test_endpoint", params(("id" = String, Path)),
+    responses((status = 200, body = TestView), (status = 409, description = "`state_conflict`: the key has no address.")))]
+pub async fn test(
+    State(desk): State<Arc<Desk>>,
+    Decider(operator): Decider,
+    PathId(id): PathId,
+    sent: KeyedBody,
+) -> Result<Response, Problem> {
+    parse_unread_exact(sent.bytes())?;
+    let once = sent.key(&desk.engine, KeyScope::Operators, Some(&id))?;
+    let (group, key) = endpoint(&desk, &id)?;
+    let has_address = desk.engine.api_key(key).is_some_and(|row| row.webhook.url.is_some());
+    has_address.then_some(()).ok_or_else(|| Problem::new(Code::StateConflict).detail("The key has no address."))?;
+    once.once(&desk.redelivered, async {
+        let id = desk.engine.new_id(group)?.uuid().to_string();
+        let body = json!({"event": "webhook.test", "timestamp": time(desk.engine.now())}).to_string();
+        let ended = desk.webhooks.send_once(&desk.engine, (group, key), (&id, body.into_bytes())).await;
+        let (answer, response) = ended.ok_or_else(|| Problem::new(Code::Overloaded).retry_after(5))?;
+        tracing::info!(operator = operator.name, ?key, status = answer.status, "an operator tests an endpoint");
+        Ok(TestView { id, answer: AnswerView::of(answer), response })
+    })
+    .await
 }
 
 /// A try to deliver an event.
@@ -140,6 +271,8 @@ pub struct TryView {
     /// How the try ended.
     #[serde(flatten)]
     pub answer: AnswerView,
+    /// The first KiB of the answer's body, as text; empty when there was no answer.
+    pub response: String,
 }
 
 /// The last tries at an endpoint, newest first. They are kept in memory, 100 of an endpoint and
@@ -160,10 +293,10 @@ pub async fn tries(
 
 /// The last tries at an endpoint as they are shown, newest first.
 pub fn tries_of(desk: &Desk, group: GroupNumber, key: ObjectId) -> Result<Vec<TryView>, Problem> {
-    let view = |DeliveryTry { number, answer }| {
+    let view = |DeliveryTry { number, answer, response }| {
         let event = OutboxEvent::numbered(&desk.engine, group, number)?;
         let (event_id, kind) = (event.id.uuid().to_string(), event.content.kind.into());
-        Ok(TryView { event_id, kind, answer: AnswerView::of(answer) })
+        Ok(TryView { event_id, kind, answer: AnswerView::of(answer), response: response.into() })
     };
     desk.webhooks.tries(group, key).into_iter().map(view).collect()
 }
@@ -193,7 +326,7 @@ pub async fn redeliver_given_up(
     parse_unread_exact(sent.bytes())?;
     let once = sent.key(&desk.engine, KeyScope::Operators, Some(&id))?;
     let (group, key) = endpoint(&desk, &id)?;
-    once.once(&desk.redelivered, || {
+    once.once(&desk.redelivered, async {
         let given_up = desk.webhooks.given_up(group, key).into_iter();
         let events = given_up.map(|number| OutboxEvent::numbered(&desk.engine, group, number));
         let events = events.collect::<Result<Vec<_>, _>>()?;
@@ -201,6 +334,7 @@ pub async fn redeliver_given_up(
         tracing::info!(operator = operator.name, ?key, redelivered, "an operator delivers what was given up again");
         Ok(RedeliveredAll { redelivered, left: events.len() - redelivered })
     })
+    .await
 }
 
 /// The group and the key of an endpoint.

@@ -346,14 +346,14 @@ impl Key<'_> {
 
     /// Carries out once a request that commits no Record: while its answer is remembered, the same
     /// key gets it again.
-    pub fn once<T: Serialize>(
+    pub async fn once<T: Serialize>(
         &self,
         answers: &RememberedAnswers,
-        execute: impl FnOnce() -> Result<T, Problem>,
+        execute: impl Future<Output = Result<T, Problem>>,
     ) -> Result<Response, Problem> {
-        let Some(idempotency) = self.idempotency else { return Ok(ok(execute()?)) };
-        let execute = || serde_json::to_value(execute()?).map_err(failed);
-        answers.once(idempotency, self.engine.now(), execute)?.answer(|answer| Ok(ok(answer)))
+        let Some(idempotency) = self.idempotency else { return Ok(ok(execute.await?)) };
+        let execute = async { serde_json::to_value(execute.await?).map_err(failed) };
+        answers.once(idempotency, self.engine.now(), execute).await?.answer(|answer| Ok(ok(answer)))
     }
 
     /// A permit for the command: in turn, or at once for an operator.
@@ -435,17 +435,17 @@ impl RememberedAnswers {
         }
     }
 
-    fn once(
+    async fn once(
         &self,
         idempotency: Idempotency,
         now: Timestamp,
-        execute: impl FnOnce() -> Result<Value, Problem>,
+        execute: impl Future<Output = Result<Value, Problem>>,
     ) -> Result<KeyedResult<Value>, Problem> {
         if let Some(answer) = self.begin(idempotency, now)? {
             return Ok(KeyedResult::Replayed(answer, None));
         }
         let mut under_way = UnderWay { answers: self, idempotency, answer: None };
-        let answer = execute()?;
+        let answer = execute.await?;
         under_way.answer = Some(answer.clone());
         Ok(KeyedResult::Executed(answer, None))
     }
@@ -509,6 +509,8 @@ mod tests {
     use ledger::id::Fingerprint;
     use tower::ServiceExt;
 
+    use futures_util::FutureExt;
+
     use super::*;
 
     /// The scope is hashed with the key: another text would let stored keys be used again.
@@ -532,7 +534,10 @@ mod tests {
     fn a_request_that_panicked_or_was_refused_leaves_its_key_free() {
         let answers = RememberedAnswers::default();
         let idempotency = Idempotency { key: Fingerprint([1; 16]), body: Fingerprint([2; 16]) };
-        let once = |execute: fn() -> Result<Value, Problem>| answers.once(idempotency, Timestamp(1), execute);
+        let once = |execute: fn() -> Result<Value, Problem>| {
+            let answered = answers.once(idempotency, Timestamp(1), async move { execute() });
+            answered.now_or_never().unwrap()
+        };
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| once(|| panic!("seeded"))));
         assert!(panicked.is_err());
         assert_eq!(once(|| Err(broken())).err().map(|problem| problem.code()), Some(Code::Internal));

@@ -28,6 +28,9 @@ const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
+/// How a try ended, and the first KiB of the answer's body.
+pub(super) type Ended = (Answer, String);
+
 /// Makes one try; `None` if there was no room for its body.
 pub(super) async fn attempt(
     engine: &Engine,
@@ -35,19 +38,49 @@ pub(super) async fn attempt(
     id: EndpointId,
     number: u64,
     addresses: &Addresses,
-) -> Option<Answer> {
-    let (begun, key) = (Instant::now(), id.1);
-    let tried = tokio::time::timeout(TRY_MAX, send(engine, webhooks, id, number, addresses)).await;
-    let (status, cause) = match tried.unwrap_or(Err(TryFailure::Late)) {
-        Ok(status) => (Some(status), None),
+) -> Option<Ended> {
+    let ended = timed(engine, send(engine, webhooks, id, number, addresses)).await;
+    if let Some((Answer { cause: Some(cause), .. }, _)) = &ended {
+        tracing::info!(key = ?id.1, number, cause = cause.name(), "a webhook was not delivered");
+    }
+    ended
+}
+
+/// Sends a body to an endpoint once, whatever waits there; `None` if there was no room for it.
+pub(super) async fn attempt_once(
+    engine: &Engine,
+    webhooks: &Webhooks,
+    id: EndpointId,
+    (event, body): (&str, Vec<u8>),
+) -> Option<Ended> {
+    timed(engine, post(engine, webhooks, id, &Addresses::default(), (event, body))).await
+}
+
+async fn timed(
+    engine: &Engine,
+    sending: impl Future<Output = Result<(StatusCode, String), TryFailure>>,
+) -> Option<Ended> {
+    let begun = Instant::now();
+    let tried = tokio::time::timeout(TRY_MAX, sending).await.unwrap_or(Err(TryFailure::Late));
+    let (status, cause, response) = match tried {
+        Ok((status, response)) => (Some(status.as_u16()), failure_of(status), response),
         Err(TryFailure::NoRoom) => return None,
         Err(why) => {
-            tracing::info!(?key, number, %why, "a webhook was not delivered");
-            (why.status(), Some(why.cause()))
+            tracing::info!(%why, "a webhook had no answer");
+            (None, Some(why.cause()), String::new())
         }
     };
     let duration_ms = u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX);
-    Some(Answer { status, cause, at: engine.now(), duration_ms })
+    Some((Answer { status, cause, at: engine.now(), duration_ms }, response))
+}
+
+/// Why a status is a failure; `None` if it is none.
+fn failure_of(status: StatusCode) -> Option<Cause> {
+    match status {
+        status if status.is_success() => None,
+        status if status.is_redirection() => Some(Cause::Redirect),
+        _ => Some(Cause::Status),
+    }
 }
 
 /// Why a try failed, or was not made.
@@ -59,8 +92,6 @@ pub(super) enum TryFailure {
     Refused(#[from] Refusal),
     #[error("{0}")]
     Post(#[from] PostError),
-    #[error("the answer was {0}")]
-    Status(StatusCode),
     #[error("there was no answer in time")]
     Late,
     #[error("it could not be written: {0}")]
@@ -70,20 +101,11 @@ pub(super) enum TryFailure {
 }
 
 impl TryFailure {
-    fn status(&self) -> Option<u16> {
-        match self {
-            Self::Status(status) => Some(status.as_u16()),
-            _ => None,
-        }
-    }
-
     fn cause(&self) -> Cause {
         match self {
             Self::Refused(Refusal::Unknown) => Cause::Dns,
             Self::Refused(_) => Cause::NotPublic,
             Self::Post(error) => error.cause(),
-            Self::Status(status) if status.is_redirection() => Cause::Redirect,
-            Self::Status(_) => Cause::Status,
             Self::Late => Cause::Timeout,
             Self::NoAddress | Self::Unwritten(_) | Self::NoRoom => Cause::Internal,
         }
@@ -102,19 +124,30 @@ async fn send(
     id: EndpointId,
     number: u64,
     addresses: &Addresses,
-) -> Result<u16, TryFailure> {
-    let (group, key) = id;
-    let row = engine.api_key(key).filter(|row| !row.revoked).ok_or(TryFailure::NoAddress)?.webhook;
-    let target = Target::parse(row.url.as_deref().ok_or(TryFailure::NoAddress)?)?;
+) -> Result<(StatusCode, String), TryFailure> {
+    let group = id.0;
     let listed = engine.webhook_events(group, number..number + 1).map_err(Problem::from)?;
     let event = OutboxEvent::read(engine, group, *listed.first().ok_or(TryFailure::Unwritten("missing"))?)?;
     let body =
         serde_json::to_vec(&WebhookBody::of(engine, &event)?).map_err(|_| TryFailure::Unwritten("unwritable"))?;
+    post(engine, webhooks, id, addresses, (&event.id.uuid().to_string(), body)).await
+}
+
+/// Signs a body, and sends it to the address of an endpoint.
+async fn post(
+    engine: &Engine,
+    webhooks: &Webhooks,
+    id: EndpointId,
+    addresses: &Addresses,
+    (event, body): (&str, Vec<u8>),
+) -> Result<(StatusCode, String), TryFailure> {
+    let key = id.1;
+    let row = engine.api_key(key).filter(|row| !row.revoked).ok_or(TryFailure::NoAddress)?.webhook;
+    let target = Target::parse(row.url.as_deref().ok_or(TryFailure::NoAddress)?)?;
     let _until_it_has_ended = webhooks.body_room.take(id, body.len()).ok_or(TryFailure::NoRoom)?;
-    let request = request(&target, &secrets(engine, key, &row)?, &event.id.uuid().to_string(), wall_seconds(), body)?;
+    let request = request(&target, &secrets(engine, key, &row)?, event, wall_seconds(), body)?;
     let addresses = webhooks.guard.look_up_once(&target, addresses).await?;
-    let status = webhooks.poster.send(&target, &addresses, request).await?;
-    if status.is_success() { Ok(status.as_u16()) } else { Err(TryFailure::Status(status)) }
+    Ok(webhooks.poster.send(&target, &addresses, request).await?)
 }
 
 /// The secrets that sign now, the newest first: those of the last 24 hours.

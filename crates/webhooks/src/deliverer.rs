@@ -13,12 +13,12 @@ use store::Sequence;
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 
-use super::attempt::attempt;
+use super::attempt::{Ended, attempt};
 use super::endpoint::Endpoint;
 use super::event::OutboxEvent;
 use super::guard::Addresses;
 use super::slots::{Pool, Slots};
-use super::{EndpointId, Webhooks};
+use super::{DeliveryTry, EndpointId, Webhooks};
 use web::problem::Problem;
 
 /// How often progress is stored, and how often the clock is read while an event waits for its time.
@@ -66,7 +66,7 @@ pub async fn run(engine: Arc<Engine>, webhooks: Arc<Webhooks>, mut ending: watch
 struct Deliverer {
     engine: Arc<Engine>,
     webhooks: Arc<Webhooks>,
-    tries: JoinSet<Option<Answer>>,
+    tries: JoinSet<Option<Ended>>,
     under_way: HashMap<Id, (EndpointId, u64, Pool)>,
     slots: Slots<EndpointId>,
     /// Holds that keep the partition of each endpoint here until its progress is stored.
@@ -243,19 +243,19 @@ impl Deliverer {
 
     /// Takes the result of a try that has ended: frees its slot, and notes the answer at its
     /// endpoint.
-    fn settle(&mut self, ended: Result<(Id, Option<Answer>), tokio::task::JoinError>) {
+    fn settle(&mut self, ended: Result<(Id, Option<Ended>), tokio::task::JoinError>) {
         let now = self.engine.now();
         let (task, answer) = match ended {
             Ok(ended) => ended,
             Err(panicked) => {
                 let answer = Answer { status: None, cause: Some(Cause::Internal), at: now, duration_ms: 0 };
-                (panicked.id(), Some(answer))
+                (panicked.id(), Some((answer, String::new())))
             }
         };
         let Some((id, number, pool)) = self.under_way.remove(&task) else { return };
         self.slots.release(pool);
         self.ready.insert(id);
-        let Some(answer) = answer else {
+        let Some((answer, response)) = answer else {
             let later = now.plus_ms(ROOM_AFTER_MS);
             if let Some(endpoint) = self.webhooks.endpoints().get_mut(&id) {
                 endpoint.postpone(number, later);
@@ -264,7 +264,7 @@ impl Deliverer {
         };
         let result = if answer.cause.is_none() { "ok" } else { "failed" };
         self.webhooks.deliveries.get_or_create(&[("result", result)]).inc();
-        self.webhooks.tries.lock().note(id, number, answer);
+        self.webhooks.tries.lock().note(id, DeliveryTry { number, answer, response: response.into() });
         if let Some(endpoint) = self.webhooks.endpoints().get_mut(&id) {
             if answer.cause.is_none() {
                 endpoint.delivered(number, answer);

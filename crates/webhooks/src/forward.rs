@@ -52,6 +52,6 @@ impl Forwarder {
         let request = request(&self.target, &secrets, id, wall_seconds(), body)?;
         let found = lookup_host((self.target.host.as_str(), self.target.port)).await;
         let addresses: Vec<_> = found.map_err(|_| Refusal::Unknown)?.collect();
-        Ok(self.poster.send(&self.target, &addresses, request).await?)
+        Ok(self.poster.send(&self.target, &addresses, request).await?.0)
     }
 }

@@ -20,7 +20,8 @@ mod tries;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use derived::outbox::subject_digest;
+use actors::engine::Engine;
+use derived::outbox::{Answer, subject_digest};
 use ipnet::IpNet;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::time::Timestamp;
@@ -166,6 +167,27 @@ impl Webhooks {
     /// The last tries at an endpoint, newest first, 100 at most.
     pub fn tries(&self, group: GroupNumber, key: ObjectId) -> Vec<DeliveryTry> {
         self.tries.lock().of((group, key))
+    }
+
+    /// Sends a body to an endpoint once, signed as an event of this id, whatever waits there. Gives
+    /// how it ended, and the first KiB of the answer's body; `None` if there is no room for it now.
+    pub async fn send_once(
+        &self,
+        engine: &Engine,
+        (group, key): (GroupNumber, ObjectId),
+        event: (&str, Vec<u8>),
+    ) -> Option<(Answer, String)> {
+        attempt::attempt_once(engine, self, (group, key), event).await
+    }
+
+    /// The tries to deliver an event of a group that are in memory, newest first, each with its
+    /// endpoint.
+    pub fn tries_of_event(&self, group: GroupNumber, number: u64) -> Vec<(ObjectId, DeliveryTry)> {
+        let keys: Vec<_> = self.delivery_statuses(group, number).into_iter().map(|(key, _)| key).collect();
+        let of_key = |key: ObjectId| self.tries(group, key).into_iter().map(move |tried| (key, tried));
+        let mut tries: Vec<_> = keys.into_iter().flat_map(of_key).filter(|(_, tried)| tried.number == number).collect();
+        tries.sort_by_key(|(_, tried)| std::cmp::Reverse(tried.answer.at));
+        tries
     }
 
     /// Numbers of the events that wait at an endpoint, oldest first, 1,000 at most: more of them

@@ -1,5 +1,5 @@
 //! HTTP client of webhook delivery: one connection to a checked address, one request, and the
-//! status of its answer. It follows no redirect, uses no proxy, and never looks the name up again.
+//! status and the begin of its answer. It follows no redirect, uses no proxy, and never looks the name up again.
 //!
 //! It is written by hand on `hyper`, and not with `reqwest`, for three reasons. The receiver may be
 //! hostile: `reqwest` hides its connection, so the bytes of an answer could not be bounded together
@@ -69,6 +69,8 @@ const HEAD_BYTES_MAX: usize = 16 * 1024;
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
 /// Most bytes of an answer in all, framing included: chunk sizes and trailers can be endless, too.
 const WIRE_BYTES_MAX: u64 = 64 * 1024;
+/// Bytes of an answer's body that are given.
+const GIVEN_BYTES_MAX: usize = 1024;
 /// How long the body of an answer is read.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 
@@ -93,13 +95,14 @@ impl Poster {
         Ok(Self { tls: TlsConnector::from(Arc::new(config)) })
     }
 
-    /// Sends a request to the first of a target's addresses that accepts a connection.
+    /// Sends a request to the first of a target's addresses that accepts a connection. Gives the
+    /// status of the answer, and the first KiB of its body as text.
     pub(super) async fn send(
         &self,
         target: &Target,
         addresses: &[SocketAddr],
         request: Request<Full<Bytes>>,
-    ) -> Result<StatusCode, PostError> {
+    ) -> Result<(StatusCode, String), PostError> {
         let stream = connect(addresses).await.map_err(PostError::Connect)?;
         if target.is_https {
             let name = ServerName::try_from(target.host.clone())?;
@@ -126,7 +129,7 @@ async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, io::Error> {
 async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     request: Request<Full<Bytes>>,
-) -> Result<StatusCode, PostError> {
+) -> Result<(StatusCode, String), PostError> {
     let (answer, request_out) = tokio::io::split(stream);
     let stream = tokio::io::join(answer.take(WIRE_BYTES_MAX), request_out);
     let mut http = hyper::client::conn::http1::Builder::new();
@@ -134,8 +137,9 @@ async fn exchange(
     let exchange = async move {
         let answer = sender.send_request(request).await?;
         let status = answer.status();
-        let _cut_off = tokio::time::timeout(ANSWER_MAX, read_a_little(answer.into_body())).await;
-        Ok(status)
+        let mut begin = Vec::new();
+        let _cut_off = tokio::time::timeout(ANSWER_MAX, read_a_little(answer.into_body(), &mut begin)).await;
+        Ok((status, String::from_utf8_lossy(&begin).into_owned()))
     };
     // The connection ends with the exchange: nothing of it outlives a try.
     let mut exchange = std::pin::pin!(exchange);
@@ -145,10 +149,13 @@ async fn exchange(
     }
 }
 
-async fn read_a_little(mut body: Incoming) {
+/// Reads the body of an answer, and adds its first bytes to `begin`.
+async fn read_a_little(mut body: Incoming, begin: &mut Vec<u8>) {
     let mut read = 0;
     while let Some(Ok(frame)) = body.frame().await {
-        read += frame.data_ref().map_or(0, Bytes::len);
+        let data = frame.data_ref().map_or(&[][..], Bytes::as_ref);
+        begin.extend_from_slice(&data[..data.len().min(GIVEN_BYTES_MAX - begin.len())]);
+        read += data.len();
         if read > ANSWER_BYTES_MAX {
             return;
         }
@@ -181,7 +188,8 @@ mod tests {
             taken
         });
         let request = Request::post("/hook").body(Full::new(Bytes::new())).unwrap();
-        let status = exchange(ours, request).await.map_err(|error| error.cause());
+        let answer = exchange(ours, request).await;
+        let status = answer.map(|(status, _)| status).map_err(|error| error.cause());
         (status, receiver.await.unwrap())
     }
 
