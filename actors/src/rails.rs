@@ -329,6 +329,9 @@ pub enum CaseStage {
     /// The payer's bank gets nothing.
     #[n(2)]
     Released,
+    /// The rail has given back what it had taken: its id of that, and when.
+    #[n(3)]
+    Won(#[n(0)] RailStamp),
 }
 
 /// A page of cases.
@@ -398,6 +401,9 @@ pub enum CardIncident {
     /// A case is won, and its money is back.
     #[n(7)]
     CaseWon,
+    /// The money of a case that was won is taken again.
+    #[n(8)]
+    CaseLostAgain,
 }
 
 /// Our answer to a case.

@@ -1,8 +1,9 @@
-//! Adjustment: goodwill of the house, which credits a merchant's Available. An operator asks for
+//! Adjustment: an amount that two operators give a merchant or one of its recipients. It is
+//! goodwill of the house, or what an accepted dispute took that was won later. An operator asks for
 //! it, and another one approves it. It belongs to the merchant's ledger.
 
 use crate::asked_entry::{AskedEntry, EntryCommand, EntryTerms};
-use crate::event::Event;
+use crate::event::{AdjustmentTarget, Event, ReturnEntry};
 use crate::id::ObjectId;
 use crate::money::Centavos;
 use crate::record::Record;
@@ -16,22 +17,26 @@ pub struct AdjustmentTerms {
     pub amount: Centavos,
     /// Reference of the document that proves it.
     pub reference: String,
+    /// What it credits; `None` for the merchant's Available.
+    pub target: Option<AdjustmentTarget>,
 }
 
 /// Command of an operator about an adjustment.
 pub type AdjustmentCommand = EntryCommand<AdjustmentTerms>;
 
-/// An adjustment, from its Records. Its owner is the merchant that gets the money.
+/// An adjustment, from its Records. Its owner is the merchant, also where a recipient gets the money.
 pub type Adjustment = AskedEntry<AdjustmentTerms>;
 
 /// The adjustments that wait for a second operator, after an event of the merchant's Record.
 pub(crate) fn follow(open: &mut Vec<OpenWriteOff>, event: &Event, record: &Record) {
     match event {
-        Event::AdjustmentRequested { id, amount, reference, .. } => {
+        Event::AdjustmentRequested { id, amount, reference, target, .. } => {
             let (requested_by, reference) = (record.operator.clone().unwrap_or_default(), reference.clone());
-            open.push(OpenWriteOff { id: *id, amount: *amount, reference, requested_by });
+            open.push(OpenWriteOff { id: *id, amount: *amount, reference, requested_by, target: *target });
         }
-        Event::AdjustmentRejected { id, .. } | Event::AdjustmentCreated { id, .. } => {
+        Event::AdjustmentRejected { id, .. }
+        | Event::AdjustmentCreated { id, .. }
+        | Event::DisputeReversed { entry: Some(ReturnEntry { id, .. }), .. } => {
             open.retain(|waiting| waiting.id != *id);
         }
         _ => {}
@@ -43,14 +48,19 @@ impl AdjustmentCommand {
     /// asked for it approves it.
     pub(crate) fn decide(self, open: &[OpenWriteOff]) -> Result<Event, Rejection> {
         match self {
-            Self::Request { id, terms: AdjustmentTerms { amount, reference }, reason } => {
-                Ok(Event::AdjustmentRequested { id, amount, reference, reason })
+            Self::Request { id, terms: AdjustmentTerms { amount, reference, target }, reason } => {
+                Ok(Event::AdjustmentRequested { id, amount, reference, reason, target })
             }
             Self::Decide { id, ruling } => {
                 let open = open.iter().find(|open| open.id == id).ok_or(Rejection::HouseEntryAlreadyDecided)?;
                 Ok(match ruling.rejects(&open.requested_by)? {
                     Some(notes) => Event::AdjustmentRejected { id, notes },
-                    None => Event::AdjustmentCreated { id, amount: open.amount, reference: open.reference.clone() },
+                    None => Event::AdjustmentCreated {
+                        id,
+                        amount: open.amount,
+                        reference: open.reference.clone(),
+                        target: open.target,
+                    },
                 })
             }
         }
@@ -60,8 +70,8 @@ impl AdjustmentCommand {
 impl EntryTerms for AdjustmentTerms {
     fn requested(event: &Event) -> Option<(ObjectId, Self, &String)> {
         match event {
-            Event::AdjustmentRequested { id, amount, reference, reason } => {
-                Some((*id, Self { amount: *amount, reference: reference.clone() }, reason))
+            Event::AdjustmentRequested { id, amount, reference, reason, target } => {
+                Some((*id, Self { amount: *amount, reference: reference.clone(), target: *target }, reason))
             }
             _ => None,
         }
@@ -69,7 +79,8 @@ impl EntryTerms for AdjustmentTerms {
 
     fn booked(event: &Event) -> Option<ObjectId> {
         match event {
-            Event::AdjustmentCreated { id, .. } => Some(*id),
+            Event::AdjustmentCreated { id, .. }
+            | Event::DisputeReversed { entry: Some(ReturnEntry { id, .. }), .. } => Some(*id),
             _ => None,
         }
     }

@@ -1,6 +1,6 @@
 //! Dispute: the read model of one charge that a payer's bank wants back, and of the decision on it.
 
-use crate::event::{DisputeCase, DisputeKind, Event};
+use crate::event::{DisputeCase, DisputeKind, Event, SellerDraw};
 use crate::id::{LedgerId, ObjectId};
 use crate::money::Centavos;
 use crate::object::Object;
@@ -20,6 +20,13 @@ pub enum DisputeDecision {
         /// The part that was accepted, centavos.
         amount: Centavos,
     },
+    /// It was accepted, and won later: the seller has the money again.
+    Reversed {
+        /// When it was reversed.
+        at: Timestamp,
+        /// The part that was accepted, centavos.
+        amount: Centavos,
+    },
     /// The seller keeps the money.
     Released {
         /// When it was released.
@@ -28,11 +35,11 @@ pub enum DisputeDecision {
 }
 
 impl DisputeDecision {
-    /// When the dispute was decided; none while it is open.
+    /// When the dispute was decided last; none while it is open.
     pub fn at(self) -> Option<Timestamp> {
         match self {
             Self::Open => None,
-            Self::Accepted { at, .. } | Self::Released { at } => Some(at),
+            Self::Accepted { at, .. } | Self::Reversed { at, .. } | Self::Released { at } => Some(at),
         }
     }
 }
@@ -50,6 +57,8 @@ pub struct Dispute {
     pub kind: DisputeKind,
     /// Disputed amount, centavos.
     pub amount: Centavos,
+    /// Where its money was taken from.
+    pub drawn: SellerDraw,
     /// The part that passes what was left of the charge, centavos; `None` if nothing does.
     pub exceeds: Option<Centavos>,
     /// Why, as the payer's bank says: a sealed [`crate::personal::FreeText`].
@@ -65,12 +74,13 @@ pub struct Dispute {
 impl Object for Dispute {
     fn made_by(record: &Record) -> Option<Self> {
         record.events.iter().find_map(|event| match event {
-            Event::DisputeOpened { id, charge, kind, amount, exceeds, case, .. } => Some(Self {
+            Event::DisputeOpened { id, charge, kind, amount, drawn, exceeds, case, .. } => Some(Self {
                 id: *id,
                 charge: *charge,
                 merchant: record.owner,
                 kind: *kind,
                 amount: *amount,
+                drawn: *drawn,
                 exceeds: *exceeds,
                 reason: record.personal.clone(),
                 case: case.clone(),
@@ -91,6 +101,9 @@ impl Object for Dispute {
             match event {
                 Event::DisputeAccepted { id, amount, .. } if *id == self.id => {
                     self.decision = DisputeDecision::Accepted { at, amount: *amount };
+                }
+                Event::DisputeReversed { id, amount, .. } if *id == self.id => {
+                    self.decision = DisputeDecision::Reversed { at, amount: *amount };
                 }
                 // The release of a rest comes before the acceptance in its Record.
                 Event::DisputeReleased { id, notes, .. } if *id == self.id => {

@@ -14,7 +14,9 @@ use crate::recurrence::{CycleOutcome, PlanTerms, SubscriptionStanding, Subscript
 use crate::time::{Minute, Month, Timestamp};
 
 pub use crate::card_refusal::CardRefusal;
-pub use crate::terms::{CardBrand, CardFace, HouseEntryTerms, MonthEnd, PayoutBank, ReturnEntry, Split, Terms};
+pub use crate::terms::{
+    AdjustmentTarget, CardBrand, CardFace, HouseEntryTerms, MonthEnd, PayoutBank, ReturnEntry, Split, Terms,
+};
 
 /// Effect of the seller's part on the merchant's accounts: it raises one, or draws on others when
 /// fees exceed it.
@@ -1555,6 +1557,9 @@ pub enum Event {
         /// Why, in the operator's words; the merchant reads it.
         #[n(3)]
         reason: String,
+        /// What it credits; the merchant's Available when absent.
+        #[n(4)]
+        target: Option<AdjustmentTarget>,
     },
     /// Merchant: an operator rejected the adjustment.
     #[n(103)]
@@ -1578,6 +1583,41 @@ pub enum Event {
         /// Reference of the document that proves it.
         #[n(2)]
         reference: String,
+        /// What it credits; the merchant's Available when absent. Never a dispute.
+        #[n(3)]
+        target: Option<AdjustmentTarget>,
+    },
+    /// Merchant: an accepted dispute was won later. The rail has its money again, and the seller
+    /// has it back where it was drawn from.
+    #[n(105)]
+    DisputeReversed {
+        /// The dispute's id.
+        #[n(0)]
+        id: ObjectId,
+        /// The charge's id.
+        #[n(1)]
+        charge: ObjectId,
+        /// How the charge was paid.
+        #[n(2)]
+        method: PaymentMethod,
+        /// How much: all that was accepted.
+        #[n(3)]
+        amount: Centavos,
+        /// To the charge's Pending, while that is not due.
+        #[n(4)]
+        to_pending: Centavos,
+        /// When the charge's own money falls due; none for PIX.
+        #[n(5)]
+        seller_due: Option<Minute>,
+        /// To Available.
+        #[n(6)]
+        to_available: Centavos,
+        /// Keyed digest of the dispute's id, which counts once for ever.
+        #[n(7)]
+        key: Fingerprint,
+        /// The entry of two operators; `None` if the rail said it.
+        #[n(8)]
+        entry: Option<ReturnEntry>,
     },
     /// Merchant: an operator froze a recipient. It goes on to receive, and nothing leaves to it.
     #[n(100)]

@@ -105,6 +105,10 @@ impl ReceivableSums {
             }
             Event::DisputeOpened { drawn, seller_due, .. } => self.add(merchant, *seller_due, -drawn.from_pending),
             Event::DisputeReleased { to_pending, seller_due, .. } => self.add(merchant, *seller_due, *to_pending),
+            Event::DisputeReversed { method, amount, to_pending, seller_due, .. } => {
+                self.add(merchant, *seller_due, *to_pending);
+                self.owe(group, if method.is_card() { *amount } else { Centavos::ZERO });
+            }
             Event::ClawbackRecovered { debts, .. } => {
                 for debt in debts {
                     self.add(owner, debt.due, -debt.from_pending);

@@ -296,6 +296,12 @@ impl Receivables {
             Event::DisputeReleased { charge, to_pending, seller_due, .. } => {
                 self.draw((merchant, seller_due.unwrap_or_default(), *charge), -*to_pending);
             }
+            Event::DisputeReversed { id, charge, method, amount, to_pending, seller_due, .. } => {
+                self.draw((merchant, seller_due.unwrap_or_default(), *charge), -*to_pending);
+                if method.is_card() {
+                    self.take_back(group, (*charge, SettledObject::Dispute(*id)), record, *method, -*amount);
+                }
+            }
             Event::ClawbackRecovered { debts, .. } => {
                 for debt in debts {
                     let charge = debt.split.charge;

@@ -140,6 +140,12 @@ pub enum Rejection {
     /// The dispute was accepted or released before.
     #[error("the dispute was decided before")]
     DisputeAlreadyDecided,
+    /// The dispute is not accepted, or was won before.
+    #[error("the dispute is not accepted, or was reversed before")]
+    DisputeNotAccepted,
+    /// The reversal of the dispute was asked for before, and waits for its decision.
+    #[error("the reversal of this dispute waits for its decision")]
+    ReversalWaits,
     /// No such entry of the house ledger.
     #[error("no such entry of the house ledger")]
     HouseEntryNotFound,

@@ -242,6 +242,17 @@ impl HouseEntryTerms {
     }
 }
 
+/// What an adjustment credits besides its merchant's Available.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum AdjustmentTarget {
+    /// A recipient of the merchant: goodwill that is available to it at once.
+    #[n(0)]
+    Recipient(#[n(0)] RecipientNumber),
+    /// An accepted dispute that was won later: the merchant gets back what it took.
+    #[n(1)]
+    Dispute(#[n(0)] ObjectId),
+}
+
 /// The entry of two operators that a withdrawal came back.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct ReturnEntry {

@@ -5,7 +5,7 @@
 use minicbor::{Decode, Encode};
 
 use crate::asked_entry::{AskedEntry, EntryCommand, EntryTerms};
-use crate::event::Event;
+use crate::event::{AdjustmentTarget, Event};
 use crate::id::ObjectId;
 use crate::money::Centavos;
 use crate::record::{Decision, Record};
@@ -39,6 +39,9 @@ pub(crate) struct OpenWriteOff {
     /// The operator who asked for it.
     #[n(3)]
     pub(crate) requested_by: String,
+    /// What an adjustment credits; none of a write-off.
+    #[n(4)]
+    pub(crate) target: Option<AdjustmentTarget>,
 }
 
 impl OpenWriteOff {
@@ -47,7 +50,8 @@ impl OpenWriteOff {
         match event {
             Event::WriteOffRequested { id, amount, reference, .. } => {
                 let requested_by = record.operator.clone().unwrap_or_default();
-                *open = Some(Self { id: *id, amount: *amount, reference: reference.clone(), requested_by });
+                let (id, amount, reference) = (*id, *amount, reference.clone());
+                *open = Some(Self { id, amount, reference, requested_by, target: None });
             }
             Event::WriteOffRejected { .. } | Event::DeficitWrittenOff { .. } | Event::ClawbackWrittenOff { .. } => {
                 *open = None;

@@ -171,6 +171,7 @@ fn decisions_of_operators() -> OperatorRoutes {
         .routes(routes!(disputes_review::open))
         .routes(routes!(disputes_review::accept))
         .routes(routes!(disputes_review::release))
+        .routes(routes!(disputes_review::reverse))
         .routes(routes!(rail_items::settle))
         .routes(routes!(entries::request))
         .routes(routes!(entries::get))

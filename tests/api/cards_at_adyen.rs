@@ -156,11 +156,27 @@ async fn what_adyen_has_undone_is_booked_once() {
     assert_eq!(dispute(&merchant, &lost, "open").await["case_id"], "DISPUTE1");
     notify(&world, &notification("CHARGEBACK", "true", "DISPUTE1", [&lost, &psp(&lost)], 10_000)).await;
     dispute(&merchant, &lost, "accepted").await;
+    // It is won, lost again and won again; each is said twice.
+    let says = |event, id| notification(event, "true", id, [&lost, &psp(&lost)], 10_000);
+    let taken = pending().await;
+    for id in ["DISPUTE1", "DISPUTE2"] {
+        notify(&world, &says("CHARGEBACK_REVERSED", id)).await;
+        notify(&world, &says("CHARGEBACK_REVERSED", id)).await;
+        dispute(&merchant, &lost, "reversed").await;
+        assert_ne!(pending().await, taken, "the money is back");
+        notify(&world, &says("CHARGEBACK", "DISPUTE1")).await;
+        if id == "DISPUTE1" {
+            notify(&world, &says("SECOND_CHARGEBACK", id)).await;
+            notify(&world, &says("SECOND_CHARGEBACK", id)).await;
+            dispute(&merchant, &lost, "accepted").await;
+            assert_eq!(pending().await, taken);
+        }
+    }
     let failed = notification("CAPTURE_FAILED", "true", "CAPTURE1", [&uncaptured, &psp(&uncaptured)], 10_000);
     notify(&world, &failed).await;
     dispute(&merchant, &uncaptured, "accepted").await;
     let disputes = merchant.get("/api/disputes").await.expect(200);
-    assert_eq!(items(&disputes).len(), 2, "{disputes}");
+    assert_eq!(items(&disputes).len(), 3, "{disputes}");
     assert_eq!(player.records().violations, [""; 0]);
     world.check_books().await;
 }

@@ -686,6 +686,30 @@ async fn a_dispute_is_opened_as_it_was_shown() {
 }
 
 #[tokio::test]
+async fn a_dispute_is_reversed_from_its_page() {
+    let world = world_of_three().await;
+    let merchant = world.merchant().await;
+    let txid = text(&merchant.paid_pix(&pix("100.00")).await["txid"]);
+    let dispute = json!({"amount": 2_050, "kind": "med", "reason": "x"});
+    let dispute = world.ops_post(&format!("/ops/charges/{txid}/disputes"), &dispute).await.expect(201);
+    let page = format!("/console/queue/{}", text(&dispute["id"]));
+    let browser = Browser::signed_in(&world, RUI).await;
+    assert!(!browser.page(&page).await.html.contains("Reverse the dispute"), "it is not lost");
+    world.ops_post(&format!("/ops/disputes/{}/accept", text(&dispute["id"])), &json!({})).await.expect(200);
+    browser.page(&page).await.has(&["Reverse the dispute", "accepted"]);
+    let (reverse, fields) = (format!("{page}/reverse"), [("key", "k"), ("reason", "Ganha"), ("reference", "")]);
+    assert_eq!(Browser::signed_in(&world, EVA).await.post(&reverse, &fields).await.status, 403);
+    assert_eq!(browser.post(&reverse, &fields).await.header("location"), page);
+    let entry = text(&items(&world.ops_get("/ops/queue?kind=entry").await.expect(200))[0]["id"]);
+    let item = Browser::signed_in(&world, ANA).await.page(&format!("/console/queue/{entry}")).await;
+    item.has(&["Ganha", &text(&dispute["id"]), "Contra:<wbr>Chargebacks"]);
+    world.ops_post(&format!("/ops/entries/{entry}/approve"), &json!({})).await.expect(200);
+    let decided = browser.page(&page).await;
+    assert!(!decided.html.contains("Reverse the dispute"), "it is won");
+    world.check_books().await;
+}
+
+#[tokio::test]
 async fn merchants_and_keys_are_made_by_admins() {
     let world = world_of_three().await;
     let admin = Browser::signed_in(&world, ANA).await;

@@ -1,8 +1,9 @@
 //! Disputes: the money is held while one is open, gone when it is accepted, back when it is
-//! released.
+//! released, or reversed after it was accepted.
 
 use serde_json::{Value, json};
 
+use crate::console_books::DecisionPreview;
 use crate::world::*;
 
 fn body(amount: i64, kind: &str) -> Value {
@@ -315,4 +316,70 @@ async fn the_kind_fits_the_method_and_each_kind_has_its_deadline() {
     world.advance(120).await;
     open(&world, &by_card, 1).await.refused(422, "charge_not_refundable");
     merchant.post("/api/refunds", &refund(&by_card, 1)).await.refused(422, "charge_not_refundable");
+}
+
+/// What was accepted is won later: one operator says so, another one approves, once.
+#[tokio::test]
+async fn a_dispute_that_was_lost_is_won_by_two_operators() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let (txid, paid) = (captured(&merchant, 10_000).await, paid_pix(&merchant, "80.00").await);
+    let lost = [opened(&world, &txid, 3_000).await, text(&open_med(&world, &paid, 8_000).await.expect(201)["id"])];
+    let path = format!("/ops/disputes/{}/reverse", lost[0]);
+    let why = json!({"reason": "Ganha na segunda instância", "reference": "CHAMADO-18"});
+    world.ops_post(&path, &why).await.refused(409, "state_conflict");
+    decide(&world, &lost[0], "accept").await.expect(200);
+    world.ops_post(&format!("/ops/disputes/{}/accept", lost[1]), &json!({"amount": 5_000})).await.expect(200);
+    let long = json!({"reason": "x", "reference": "x".repeat(101)});
+    for (wrong, field) in [(json!({}), "reason"), (long, "reference")] {
+        let refused = world.ops_post(&path, &wrong).await.refused(400, "validation_failed");
+        assert_eq!(refused["errors"][0]["field"], field, "{refused}");
+    }
+    let before = merchant.balance().await;
+    let asked = world.ops_post(&path, &why).await.expect(201);
+    let said = ["status", "debit", "amount", "reference", "dispute"].map(|name| asked[name].clone());
+    assert_eq!(
+        said,
+        [json!("pending"), json!("Assets:Acquirer:Receivable"), json!(3_000), json!("CHAMADO-18"), json!(lost[0])]
+    );
+    world.ops_post(&path, &why).await.refused(409, "state_conflict");
+    assert_eq!(queued(&world, &text(&asked["id"])).await["dispute"], lost[0]);
+    assert_eq!(merchant.balance().await, before, "nothing moves yet");
+    let names = merchant.names;
+    let world = world.restarted().await;
+    let merchant = Merchant { world: &world, names };
+    let approve = format!("/ops/entries/{}/approve", text(&asked["id"]));
+    world.ops_post(&approve, &json!({})).await.refused(409, "second_operator_needed");
+    let foreseen = DecisionPreview::of(&world, &text(&asked["id"]), "approve").await;
+    world.second_ops_post(&approve, &[], &json!({})).await.expect(200);
+    foreseen.is_booked(&world, 1).await;
+    let [available, pending, ..] = before;
+    assert_eq!(merchant.balance().await, [available, pending + 3_000, 0, 0]);
+    world.second_ops_post(&approve, &[], &json!({})).await.refused(409, "state_conflict");
+    world.ops_post(&path, &why).await.refused(409, "state_conflict");
+
+    // The part that was accepted, without a document: the entry has the dispute's id.
+    let path = format!("/ops/disputes/{}/reverse", lost[1]);
+    let asked = world.ops_post(&path, &json!({"reason": "x"})).await.expect(201);
+    let said = ["debit", "amount", "reference"].map(|name| asked[name].clone());
+    assert_eq!(said, [json!("Assets:Bank:Pix"), json!(5_000), json!(lost[1])]);
+    let reject = format!("/ops/entries/{}/reject", text(&asked["id"]));
+    world.ops_post(&reject, &json!({"notes": "ainda não"})).await.expect(200);
+    let asked = world.ops_post(&path, &json!({"reason": "x"})).await.expect(201);
+    let approve = format!("/ops/entries/{}/approve", text(&asked["id"]));
+    let nothing = json!({});
+    let answers = futures_of(5, |_| world.second_ops_post(&approve, &[], &nothing)).await;
+    assert!(answers.iter().any(|answer| answer.status == 200));
+    assert_eq!(merchant.balance().await, [available + 5_000, pending + 3_000, 0, 0]);
+    let disputes = merchant.get("/api/disputes").await.expect(200);
+    for dispute in items(&disputes) {
+        let accepted = if dispute["id"] == lost[0] { 3_000 } else { 5_000 };
+        assert_eq!((&dispute["status"], &dispute["accepted_amount"]), (&json!("reversed"), &json!(accepted)));
+    }
+    let events = merchant.get("/api/events").await.expect(200);
+    let reversed: Vec<_> = items(&events).iter().filter(|event| event["event"] == "dispute.reversed").collect();
+    assert_eq!(reversed.len(), 2, "{events}");
+    let event = merchant.get(&format!("/api/events/{}", text(&reversed[0]["id"]))).await.expect(200);
+    assert!(items(&disputes).contains(&event["dispute"]), "{event}");
+    world.check_books().await;
 }

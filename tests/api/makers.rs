@@ -95,7 +95,11 @@ pub(crate) async fn make(merchant: &Merchant<'_>, operation: &Operation) -> Stri
         "disputes" => {
             let path = format!("/ops/charges/{}/disputes", paid_pix(merchant).await);
             let body = json!({"amount": 3_000, "kind": "med", "reason": "Golpe"});
-            text(&merchant.world.ops_post(&path, &body).await.expect(201)["id"])
+            let id = text(&merchant.world.ops_post(&path, &body).await.expect(201)["id"]);
+            if operation.path.ends_with("/reverse") {
+                merchant.world.ops_post(&format!("/ops/disputes/{id}/accept"), &json!({})).await.expect(200);
+            }
+            id
         }
         // The first operator may approve what the second one asks for.
         "entries" => {

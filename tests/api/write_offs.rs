@@ -256,3 +256,36 @@ async fn goodwill_is_credited_by_two_operators() {
     assert_eq!(balance(&world, &format!("P-{}", merchant.id), "Expenses:Losses:Other").await, 700);
     world.check_books().await;
 }
+
+/// The house gives money to a recipient: what it owes is paid first, and it withdraws the rest.
+#[tokio::test]
+async fn goodwill_to_a_recipient_is_credited_by_two_operators() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = with_clawback(&world, &merchant).await;
+    let credit = format!("Liabilities:Recipients:R-{ana}:Available");
+    let wanted = json!({"debit": "Expenses:Losses:Other", "credit": credit, "amount": 1_100,
+        "reason": "Indisponibilidade de sábado", "reference": "CHAMADO-17"});
+    let asked = world.ops_post("/ops/entries", &wanted).await.expect(201);
+    assert_eq!([&asked["debit"], &asked["credit"]], [&wanted["debit"], &wanted["credit"]]);
+    let id = text(&asked["id"]);
+    let foreseen = DecisionPreview::of(&world, &id, "approve").await;
+    let approve = format!("/ops/entries/{id}/approve");
+    world.ops_post(&approve, &json!({})).await.refused(409, "second_operator_needed");
+    world.second_ops_post(&approve, &[], &json!({})).await.expect(200);
+    foreseen.is_booked(&world, 1).await;
+    world.advance(0).await;
+    let statement = merchant.statement(&ana).await;
+    assert_eq!(statement["balance"]["available"], 300, "1,100 less the debt of 800: {statement}");
+    let lines = merchant.get("/api/balance/operations?type=adjustment").await.expect(200);
+    assert_eq!(items(&lines).len(), 0, "the merchant has none of it");
+    let events = merchant.get("/api/events").await.expect(200);
+    let event = items(&events).iter().find(|event| event["event"] == "adjustment.created").unwrap();
+    let event = merchant.get(&format!("/api/events/{}", text(&event["id"]))).await.expect(200);
+    assert_eq!((&event["adjustment"]["recipient_id"], &event["adjustment"]["amount"]), (&json!(ana), &json!(1_100)));
+    let withdrawal = merchant.withdraw(&ana).await.expect(201);
+    assert_eq!(withdrawal["amount_cents"], 300);
+    world.approve(&text(&withdrawal["withdrawal_id"])).await.expect(200);
+    assert_eq!(balance(&world, &format!("P-{}", merchant.id), "Expenses:Losses:Other").await, 1_100);
+    world.check_books().await;
+}

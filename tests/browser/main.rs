@@ -24,6 +24,7 @@ const NO_PAGES: [&str; 23] = [
     "/console/merchants/{id}/holds",
     "/console/recipients/{id}/freeze",
     "/console/recipients/{id}/reveal",
+    "/console/queue/{id}/reverse",
     "/console/queue/{id}/settle",
     "/console/sandbox/data",
     "/console/sandbox/pix",

@@ -17,6 +17,9 @@ use super::{Engine, INSIDE_BYTES, Unavailable};
 use crate::rails::{CardIncident, CardNotification, CaseStage, RailCase};
 use derived::records::{LoadError, may_wait};
 
+/// End of the id under which the second debit of a case is booked.
+const AGAIN: &str = "/2";
+
 impl Engine {
     /// Books a notification, wherever its charge is. One about no charge of its rail is logged.
     pub async fn book_card_notification(&self, notification: CardNotification) -> Result<(), Unavailable> {
@@ -43,14 +46,10 @@ impl Engine {
                 false => self.book_case(case_of(notification, charge.id)).await,
             },
             CardIncident::RefundFailed => self.undo_refund(group, charge.id, notification).await,
-            CardIncident::CaseOpened | CardIncident::CaseDebited => {
-                self.book_case(case_of(notification, charge.id)).await
-            }
-            CardIncident::CaseWon => {
-                let (id, charge) = (notification.id, charge.id.txid());
-                tracing::error!(id, charge, amount = %notification.amount, "a case was won, and its money is back: no machine books it");
-                Ok(())
-            }
+            CardIncident::CaseOpened
+            | CardIncident::CaseDebited
+            | CardIncident::CaseWon
+            | CardIncident::CaseLostAgain => self.book_case(case_of(notification, charge.id)).await,
         }
     }
 
@@ -143,6 +142,9 @@ fn case_of(notification: CardNotification, charge: ObjectId) -> RailCase {
     let CardNotification { id, amount, what, reason, due_at, heard_at, .. } = notification;
     let stage = match what {
         CardIncident::CaseOpened => CaseStage::Open,
+        CardIncident::CaseWon => CaseStage::Won(RailStamp::new(id.clone(), heard_at)),
+        // Its first debit may have the same id.
+        CardIncident::CaseLostAgain => CaseStage::Debited(RailStamp::new(format!("{id}{AGAIN}"), heard_at)),
         _ => CaseStage::Debited(RailStamp::new(id.clone(), heard_at)),
     };
     RailCase { id, charge, amount, reason, due_at, stage, is_debit_alone: false }

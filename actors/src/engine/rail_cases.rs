@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use derived::records::{LoadError, may_wait};
 use futures_util::future::join_all;
+use ledger::adjustment::AdjustmentCommand;
 use ledger::charge::Charge;
 use ledger::dispute::{Dispute, DisputeDecision};
 use ledger::event::{DisputeCase, DisputeKind, Event};
 use ledger::id::{GroupNumber, ObjectId};
-use ledger::merchant::{ChargeFacts, MerchantCommand, OpenDispute};
+use ledger::merchant::{ChargeFacts, MerchantCommand, OpenDispute, ReverseDispute};
 use ledger::object::Object;
 use ledger::personal::{FreeText, SealedFor};
 use ledger::rail_name::RailName;
@@ -134,7 +135,7 @@ impl Engine {
         if self.side_value(&noted).map_err(Unavailable::from)?.is_some_and(|id| id == case.id.as_bytes()) {
             return Ok(());
         }
-        let accepts = matches!(dispute.decision, DisputeDecision::Accepted { .. });
+        let accepts = matches!(dispute.decision, DisputeDecision::Accepted { .. } | DisputeDecision::Reversed { .. });
         let answer = CaseAnswer { id: case.id.clone(), accepts, reason: dispute.notes };
         self.pix_rail(Some(name))?.call(PAGE_MAX, |rail| rail.answer_case(answer)).await?;
         Ok(self.keep(&noted, case.id.as_bytes()).map_err(Unavailable::from)?)
@@ -158,13 +159,18 @@ impl Engine {
             return Ok(());
         };
         let disputes = self.disputes_of(case.charge)?;
-        let own = disputes.iter().find(|dispute| is_of(dispute, &case.id)).cloned();
+        // A case that was debited again has a dispute for each time.
+        let own = disputes.iter().rfind(|dispute| is_of(dispute, &case.id)).cloned();
         match (&case.stage, own) {
             (CaseStage::Open, Some(_)) | (CaseStage::Released, None) => Ok(()),
-            (CaseStage::Open, None) => self.open_case(group, &facts, &case).await.map(drop),
+            (CaseStage::Open, None) => self.open_case(group, &facts, &case, None).await.map(drop),
             (CaseStage::Released, Some(dispute)) => self.release_case(group, facts, &dispute).await,
+            (CaseStage::Won(stamp), _) => self.win_case(facts, disputes, &case, stamp.clone()).await,
             (CaseStage::Debited(stamp), own) => {
-                let debits = self.confirmed_debits(case.charge)?;
+                let debits = self.booked_cases(case.charge, |event| match event {
+                    Event::AcceptanceConfirmed { id, .. } => Some(*id),
+                    _ => None,
+                })?;
                 if debits.iter().any(|(_, debit)| debit.as_ref() == Some(&stamp.id)) {
                     return Ok(());
                 }
@@ -175,8 +181,9 @@ impl Engine {
                 };
                 let known = own.or_else(|| disputes.iter().find(is_like).cloned());
                 let dispute = match known {
+                    Some(dispute) if is_back(&dispute) => self.open_case(group, &facts, &case, Some(stamp)).await?,
                     Some(dispute) => Some(dispute),
-                    None => self.open_case(group, &facts, &case).await?,
+                    None => self.open_case(group, &facts, &case, None).await?,
                 };
                 match dispute {
                     Some(dispute) => self.debit_case(group, facts, (&dispute, &case), stamp.clone()).await,
@@ -186,15 +193,18 @@ impl Engine {
         }
     }
 
-    /// Opens the dispute of a case; `None` if it cannot be, which the log says.
+    /// Opens the dispute of a case; `None` if it cannot be, which the log says. `again` is the debit
+    /// of a case whose dispute before was released or won.
     async fn open_case(
         &self,
         group: GroupNumber,
         facts: &ChargeFacts,
         case: &RailCase,
+        again: Option<&RailStamp>,
     ) -> Result<Option<Dispute>, Unavailable> {
         let (id, now) = (self.new_id(group)?, self.now());
-        let key = self.keyring.fingerprint("rail-case", &[&case.charge.0.to_be_bytes(), case.id.as_bytes()]);
+        let (what, named) = again.map_or(("rail-case", &case.id), |stamp| ("rail-case-again", &stamp.id));
+        let key = self.keyring.fingerprint(what, &[&case.charge.0.to_be_bytes(), named.as_bytes()]);
         let is_card = facts.terms.method.is_card();
         let opened = OpenDispute {
             id,
@@ -241,11 +251,7 @@ impl Engine {
     ) -> Result<(), Unavailable> {
         let id = dispute.id;
         match dispute.decision {
-            DisputeDecision::Released { .. } => {
-                tracing::error!(case = case.id, dispute = %id.uuid(), amount = %case.amount, "a rail took the money of a dispute that was released");
-                return Ok(());
-            }
-            DisputeDecision::Accepted { .. } => {}
+            DisputeDecision::Accepted { .. } | DisputeDecision::Released { .. } | DisputeDecision::Reversed { .. } => {}
             DisputeDecision::Open => {
                 let amount = Some(case.amount).filter(|amount| *amount < dispute.amount);
                 let permit = self.admission.take(INSIDE_BYTES).await;
@@ -258,25 +264,84 @@ impl Engine {
         }
         let permit = self.admission.take(INSIDE_BYTES).await;
         let context = CommandContext::of_rail(Some(stamp), permit);
-        self.command(group, MerchantCommand::ConfirmRepayment { id }, context).await.map(drop)
+        if let Outcome::Unchanged = self.command(group, MerchantCommand::ConfirmRepayment { id }, context).await? {
+            tracing::error!(case = case.id, dispute = %id.uuid(), amount = %case.amount, "a rail took the money of a dispute twice: once is in the books");
+        }
+        Ok(())
     }
 
-    /// The accepted disputes of a charge that a rail has confirmed, each with the rail's id of the
-    /// debit.
-    fn confirmed_debits(&self, charge: ObjectId) -> Result<Vec<(ObjectId, Option<String>)>, Unavailable> {
-        let mut debits = Vec::new();
+    /// The rail has given back what it had taken for a case: its accepted dispute is reversed. Where
+    /// there is none of this amount, nothing is booked, which the log says.
+    async fn win_case(
+        &self,
+        facts: ChargeFacts,
+        disputes: Vec<Dispute>,
+        case: &RailCase,
+        stamp: RailStamp,
+    ) -> Result<(), Unavailable> {
+        let reversals = self.booked_cases(case.charge, |event| match event {
+            Event::DisputeReversed { id, .. } => Some(*id),
+            _ => None,
+        })?;
+        if reversals.iter().any(|(_, won)| won.as_ref() == Some(&stamp.id)) {
+            return Ok(());
+        }
+        let is_lost = |dispute: &Dispute| matches!(dispute.decision, DisputeDecision::Accepted { amount, .. } if amount == case.amount);
+        let (own, other): (Vec<_>, Vec<_>) =
+            disputes.into_iter().filter(is_lost).partition(|dispute| is_of(dispute, &case.id));
+        let Some(dispute) = other.into_iter().chain(own).next_back() else {
+            tracing::error!(case = case.id, charge = case.charge.txid(), amount = %case.amount, "a case was won of no dispute that was lost");
+            return Ok(());
+        };
+        let context = CommandContext::of_rail(Some(stamp), self.admission.take(INSIDE_BYTES).await);
+        match self.reverse_dispute(dispute, facts, None, context).await? {
+            Outcome::KeyTaken => Err(Unavailable::OutcomeUnknown),
+            _ => Ok(()),
+        }
+    }
+
+    /// Has a merchant book that an accepted dispute was won, or what an operator does about the
+    /// entry that says so. A dispute is reversed once for ever.
+    pub async fn reverse_dispute(
+        &self,
+        dispute: Dispute,
+        facts: ChargeFacts,
+        command: Option<AdjustmentCommand>,
+        context: CommandContext,
+    ) -> Result<Outcome, Unavailable> {
+        let group = self.ids().group(dispute.id);
+        let is_request = matches!(command, Some(AdjustmentCommand::Request { .. }));
+        let reversal = self.reversal(dispute, facts, command);
+        let key = reversal.key;
+        let command = MerchantCommand::ReverseDispute(Box::new(reversal));
+        match is_request {
+            true => self.command(group, command, context).await,
+            false => self.command_once(group, key, command, context).await,
+        }
+    }
+
+    /// The reversal of a dispute, with the key that counts once.
+    pub fn reversal(&self, dispute: Dispute, facts: ChargeFacts, command: Option<AdjustmentCommand>) -> ReverseDispute {
+        let key = self.keyring.fingerprint("dispute-reversed", &[&dispute.id.0.to_be_bytes()]);
+        ReverseDispute { dispute, facts, key, command }
+    }
+
+    /// The disputes of a charge that events name, each with the rail's id of the Record.
+    fn booked_cases(
+        &self,
+        charge: ObjectId,
+        of: fn(&Event) -> Option<ObjectId>,
+    ) -> Result<Vec<(ObjectId, Option<String>)>, Unavailable> {
+        let mut booked = Vec::new();
         may_wait(|| {
             for found in self.history(charge)? {
                 let (_, record) = found?;
-                let confirmed = record.events.iter().filter_map(|event| match event {
-                    Event::AcceptanceConfirmed { id, .. } => Some(*id),
-                    _ => None,
-                });
-                debits.extend(confirmed.map(|id| (id, record.rail.as_ref().map(|rail| rail.id.clone()))));
+                let named = record.events.iter().filter_map(of);
+                booked.extend(named.map(|id| (id, record.rail.as_ref().map(|rail| rail.id.clone()))));
             }
             Ok::<_, LoadError>(())
         })?;
-        Ok(debits)
+        Ok(booked)
     }
 
     /// The disputes of a charge, as they stand.
@@ -304,6 +369,11 @@ fn may_be_debited(dispute: &Dispute, case: &RailCase) -> bool {
     match dispute.decision {
         DisputeDecision::Open => dispute.amount >= case.amount,
         DisputeDecision::Accepted { amount, .. } => amount == case.amount,
-        DisputeDecision::Released { .. } => false,
+        DisputeDecision::Released { .. } | DisputeDecision::Reversed { .. } => false,
     }
+}
+
+/// Whether the seller has the money of a decided dispute.
+fn is_back(dispute: &Dispute) -> bool {
+    matches!(dispute.decision, DisputeDecision::Released { .. } | DisputeDecision::Reversed { .. })
 }

@@ -157,7 +157,10 @@ impl Engine {
                         {
                             before += *amount;
                         }
-                        Event::RefundFailed { charge: of, amount, .. } if *of == charge && !is_decided => {
+                        Event::RefundFailed { charge: of, amount, .. }
+                        | Event::DisputeReversed { charge: of, amount, .. }
+                            if *of == charge && !is_decided =>
+                        {
                             before -= *amount;
                         }
                         Event::ChargeOpened { charge: of, rail: name, .. } if *of == charge => rail.clone_from(name),

@@ -102,6 +102,7 @@ fn of_operators(desk: &Desk, visit: &Visit, record: &Record) -> Result<Vec<(&'st
             | Event::WithdrawalReturnRequested { id, .. }
             | Event::WithdrawalReturnRejected { id, .. }
             | Event::WithdrawalReturned { entry: Some(ReturnEntry { id, .. }), .. }
+            | Event::DisputeReversed { entry: Some(ReturnEntry { id, .. }), .. }
             | Event::DeficitWrittenOff { id, .. }
             | Event::ClawbackWrittenOff { id, .. } => {
                 let entry = OperatorEntry::find(&desk.engine, *id)?;

@@ -1,4 +1,5 @@
-//! Opening a dispute of a charge: the entries that it will book, and then the dispute.
+//! Opening a dispute of a charge: the entries that it will book, and then the dispute. The reversal
+//! of one that was accepted and is won later.
 
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ use web::credential::Role;
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::query;
+use web::session::FormOutcome;
 
 /// Postings that are shown.
 const POSTINGS_MAX: usize = 120;
@@ -111,4 +113,41 @@ pub(crate) async fn open(
         Ok(_) => Redirect::to(&format!("/console/find?q={txid}")).into_response(),
         Err(problem) => visit.answer(Err(problem)),
     }
+}
+
+/// The form on the page of an accepted dispute: it was won later.
+pub(crate) fn reversal_form(visit: &Visit, id: &str) -> Markup {
+    html! {
+        @if visit.may(Role::Decide) {
+            section.card aria-labelledby="reverse" {
+                h2 id="reverse" { (visit.say(words::REVERSE_DISPUTE)) }
+                p.dim { (visit.say(words::REVERSE_WHAT)) }
+                form method="post" action={"/console/queue/" (id) "/reverse"} {
+                    (visit.form_fields())
+                    label for="reverse-reason" { (visit.say(words::NOTES)) }
+                    textarea id="reverse-reason" name="reason" rows="2" maxlength="500" required {}
+                    label for="reverse-reference" { (visit.say(words::REFERENCE)) }
+                    input id="reverse-reference" name="reference" maxlength="100" autocomplete="off";
+                    p.actions { button type="submit" { (visit.say(words::REVERSE_DISPUTE)) } }
+                }
+            }
+        }
+    }
+}
+
+/// Asks for the reversal, as the route of `/ops` does.
+pub(crate) async fn reverse(
+    State(desk): State<Arc<Desk>>,
+    PathId(id): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
+    let asked = async {
+        visit.operator.require(Role::Decide)?;
+        visit.sees(ObjectId::parse(&id).map(|id| desk.engine.ids().group(id)))?;
+        let reference = Some(form.value("reference").trim()).filter(|reference| !reference.is_empty());
+        let body = json!({"reason": form.value("reason"), "reference": reference});
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/disputes/{id}/reverse", body.to_string());
+        disputes::reverse(State(desk), Decider(visit.operator.clone()), PathId(id.clone()), sent).await
+    };
+    visit.done(asked.await, &format!("/console/queue/{id}"), FormOutcome::EntryAsked)
 }

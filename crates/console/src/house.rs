@@ -68,7 +68,7 @@ async fn screen(desk: &Desk, visit: &Visit) -> Result<Screen, Problem> {
         @if visit.may(Role::Decide) {
             (form(visit, &EntryDraft::default()))
             (owner_form(visit, ("write-off", "debtor"), [words::ASK_WRITE_OFF, words::WRITE_OFF, words::DEBTOR]))
-            (owner_form(visit, ("goodwill", "credited"), [words::ASK_GOODWILL, words::GOODWILL, words::MERCHANT]))
+            (owner_form(visit, ("goodwill", "credited"), [words::ASK_GOODWILL, words::GOODWILL, words::CREDITED]))
             (return_form(visit, &EntryDraft::default()))
             (settlement_form(visit))
         }

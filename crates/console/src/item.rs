@@ -9,6 +9,7 @@ use ledger::house::HOUSE_GROUP;
 use ledger::id::ObjectId;
 use maud::{Markup, html};
 
+use crate::dispute;
 use crate::item_context;
 use crate::page::{Screen, Section, Visit};
 use crate::queue::{flag_list, follows_word, item_word, kind_word, merchant_link, verdict_word};
@@ -61,6 +62,9 @@ async fn screen(desk: &Desk, visit: &Visit, id: &str) -> Result<Screen, Problem>
             @if matches!(item.kind, "payout" | "rail") { (settlement(visit, item)) }
             @for (verdict, steps) in &previews { (decision(desk, visit, item, *verdict, steps)) }
         }
+        @if details.disputes.iter().any(|dispute| dispute.id == details.id && dispute.status == "accepted") {
+            (dispute::reversal_form(visit, &details.id))
+        }
         (item_context::decisions(desk, visit, &details))
     };
     Ok(Screen { section: Section::Queue, title, body })
@@ -88,6 +92,8 @@ fn facts(desk: &Desk, visit: &Visit, item: &QueueItem) -> Markup {
         pairs.extend(said.as_ref().map(|said| (visit.say(word), html! { bdi { (said) } })));
     }
     pairs.extend(item.withdrawal.as_ref().map(|id| (visit.say(words::WITHDRAWAL), html! { code { (id) } })));
+    let dispute = |id| html! { a href={"/console/queue/" (id)} { code { (id) } } };
+    pairs.extend(item.dispute.as_ref().map(|id| (visit.say(words::DISPUTE), dispute(id))));
     pairs.extend(item.effective_date.as_ref().map(|day| (visit.say(words::TOOK_EFFECT), html! { (day) })));
     if let Some(name) = item.name.as_ref().filter(|_| item.kind == "recipient") {
         let link = html! { a href={"/console/recipients/" (item.id)} { bdi { (name) } } };

@@ -29,6 +29,7 @@ pub fn all(console: &Console) -> Router {
         .route("/console/charges/{txid}", get(charge::show))
         .route("/console/charges/{txid}/refunds", post(refund::start))
         .route("/console/charges/{txid}/dispute", get(dispute::confirm).post(dispute::open))
+        .route("/console/queue/{id}/reverse", post(dispute::reverse))
         .route("/console/records/{sequence}", get(books::record))
         .route("/console/ledgers/{name}", get(books::ledger))
         .route("/console/trial-balance", get(trial_balance::show))

@@ -243,6 +243,7 @@ pub(crate) fn dispute_status(name: &str) -> Word {
         "open" => word("aberta", "open"),
         "accepted" => word("aceita", "accepted"),
         "released" => word("liberada", "released"),
+        "reversed" => word("revertida", "reversed"),
         _ => OTHER,
     }
 }
@@ -298,6 +299,7 @@ pub(crate) fn event(kind: WebhookEventKind) -> Word {
         DisputeOpened => word("contestação aberta", "dispute opened"),
         DisputeAccepted => word("contestação aceita", "dispute accepted"),
         DisputeReleased => word("contestação liberada", "dispute released"),
+        DisputeReversed => word("contestação revertida", "dispute reversed"),
         AdjustmentCreated => word("crédito da casa", "credit of the house"),
         SubscriptionCreated => word("assinatura criada", "subscription created"),
         SubscriptionChargeCreated => word("cobrança de assinatura criada", "charge of a subscription created"),

@@ -379,6 +379,8 @@ words! {
     REVOKE = "Revogar", "Revoke";
     SURE = "tenho certeza", "I am sure";
     OPEN_DISPUTE = "Abrir contestação", "Open a dispute";
+    REVERSE_DISPUTE = "Reverter contestação", "Reverse the dispute";
+    REVERSE_WHAT = "A contestação foi aceita e depois ganha: o lojista recebe de volta o que ela levou. Outro operador precisa aprovar.", "The dispute was accepted and won later: the merchant gets back what it took. Another operator must approve.";
     ITEM_CHANGED = "Mudou desde que você o viu, e nada foi decidido. Abaixo está como é agora.", "It changed after you saw it, and nothing was decided. Below is how it is now.";
     APPROVABLE_UNTIL = "Pode ser aprovada até", "Can be approved until";
     REFUND_WAITS = "Há contestação aberta desta cobrança: o reembolso espera por ela.", "A dispute of this charge is open: the refund waits for it.";
@@ -413,7 +415,8 @@ words! {
     ASK_WRITE_OFF = "Pedir a baixa de uma dívida", "Ask for the write-off of a debt";
     WRITE_OFF = "O déficit de um lojista é perda da plataforma; a dívida de um recebedor é perda do seu lojista.", "The Deficit of a merchant is the platform's loss; the debt of a recipient is its merchant's loss.";
     ASK_GOODWILL = "Pedir um crédito da casa", "Ask for a credit of the house";
-    GOODWILL = "A casa dá dinheiro a um lojista, por sua perda. O lojista lê o motivo, e um déficit dele é pago primeiro.", "The house gives money to a merchant, at its own loss. The merchant reads the reason, and a Deficit is repaid first.";
+    GOODWILL = "A casa dá dinheiro a um lojista ou a um recebedor, por sua perda. O lojista lê o motivo, e o que quem recebe deve é pago primeiro.", "The house gives money to a merchant or a recipient, at its own loss. The merchant reads the reason, and what the receiver owes is paid first.";
+    CREDITED = "Quem recebe", "Receiver";
     DEBTOR = "Devedor", "Debtor";
     ASK_RETURN = "Pedir a devolução de um saque", "Ask for the return of a withdrawal";
     RETURN = "O banco devolveu um saque pago, e só o extrato mostra. O valor volta ao disponível do recebedor, e o lojista lê o motivo.", "The bank returned a paid withdrawal, and only its statement shows it. The money is available to the recipient again, and the merchant reads the reason.";

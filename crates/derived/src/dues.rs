@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use ledger::event::Event;
+use ledger::event::{AdjustmentTarget, Event};
 use ledger::id::{IdMap, IdSet, LedgerId};
 use ledger::merchant::OpenCharge;
 use ledger::recipient::first_asked_at;
@@ -79,10 +79,17 @@ impl Dues {
                         self.lower(recipient, due(part.due.filter(|_| !owes(recipient))), sequence, &is_new);
                     });
                 }
+                // Goodwill pays the debts of its recipient.
+                Event::AdjustmentCreated { target: Some(AdjustmentTarget::Recipient(number)), .. } => {
+                    self.lower(LedgerId::Recipient(group, *number), record.effective_at, sequence, &is_new);
+                }
                 Event::ClawbackRecovered { .. } => {
                     self.lower(LedgerId::Merchant(group), record.effective_at, sequence, &is_new);
                 }
-                Event::DisputeReleased { to_pending, seller_due: Some(due), .. } if to_pending.is_positive() => {
+                Event::DisputeReleased { to_pending, seller_due: Some(due), .. }
+                | Event::DisputeReversed { to_pending, seller_due: Some(due), .. }
+                    if to_pending.is_positive() =>
+                {
                     self.lower(record.owner, due.start(), sequence, &is_new);
                 }
                 // Money is on its way out, or to be sent.

@@ -1,12 +1,14 @@
 //! Disputes: operators open a dispute when a payer's bank wants a charge back, and accept or
-//! release it.
+//! release it. Two operators reverse one that was accepted and is won later.
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
+use ledger::adjustment::{Adjustment, AdjustmentTerms};
+use ledger::asked_entry::EntryCommand;
 use ledger::dispute::Dispute;
-use ledger::event::DisputeKind;
+use ledger::event::{AdjustmentTarget, DisputeKind};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{ChargeFacts, MerchantCommand, OpenDispute};
 use ledger::money::{AMOUNT_MAX, Centavos};
@@ -27,6 +29,7 @@ use web::problem::{Code, Problem};
 use web::reply::{created, ok};
 use web::views::charge::paid_charge;
 use web::views::dispute::DisputeView;
+use web::views::house_entry::HouseEntryView;
 
 /// A dispute, as a payer's bank tells it.
 #[derive(Deserialize, ToSchema)]
@@ -74,6 +77,21 @@ pub struct ReleaseRequest<'a> {
     #[serde(default)]
     #[schema(value_type = Option<u32>)]
     version: Raw<'a>,
+}
+
+/// The reversal of a dispute that was accepted and is won later.
+#[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
+#[schema(as = Reversal, example = json!({"reason": "Ganha na segunda instância", "reference": "CHAMADO-18"}))]
+pub struct ReversalRequest<'a> {
+    /// Why, at most 500 characters; it stands in the audit trail.
+    #[schema(value_type = String, min_length = 1, max_length = 500)]
+    reason: Raw<'a>,
+    /// Reference of the document that proves it, at most 100 characters. The rail's id of the case
+    /// when absent or null, or the dispute's id.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 100)]
+    reference: Raw<'a>,
 }
 
 /// Opens a dispute of a paid charge: the money is held.
@@ -183,6 +201,45 @@ pub async fn release(
         on_version(seen, id, MerchantCommand::ReleaseDispute { id, facts, notes: notes.clone() })
     };
     conclude(&desk, operator, &id, &sent, command).await
+}
+
+/// Asks to give the merchant back what an accepted dispute took, since it was won later. It waits in
+/// the queue as an entry until another operator approves it.
+#[utoipa::path(post, path = "/ops/disputes/{id}/reverse", operation_id = "reverse_dispute",
+    params(("id" = String, Path)), request_body = ReversalRequest,
+    responses((status = 201, body = HouseEntryView)))]
+pub async fn reverse(
+    State(desk): State<Arc<Desk>>,
+    Decider(operator): Decider,
+    PathId(id): PathId,
+    sent: KeyedBody,
+) -> Result<Response, Problem> {
+    let wire: ReversalRequest<'_> = parse_exact(sent.bytes())?;
+    let id = named(&desk, &id)?.id;
+    let group = desk.engine.ids().group(id);
+    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id.txid()))?;
+    let (desk, wire, operator) = (&desk, &wire, &operator);
+    let execute = |admitted| async move {
+        let mut check = Checker::new();
+        let reason = check.prose("reason", wire.reason, 1..=500);
+        let reference = check.optional_text("reference", wire.reference, 1..=100);
+        let reason = check.finish_with(reason)?.into_owned();
+        let (dispute, facts) = with_charge(desk, id)?;
+        let case = || dispute.case.as_ref().map_or_else(|| id.uuid().to_string(), |case| case.id.clone());
+        let reference = reference.map_or_else(case, |reference| reference.into_owned());
+        let terms = AdjustmentTerms { amount: dispute.amount, reference, target: Some(AdjustmentTarget::Dispute(id)) };
+        let command = EntryCommand::Request { id: desk.engine.new_id(group)?, terms, reason };
+        Ok(desk.engine.reverse_dispute(dispute, facts, Some(command), operator.context(admitted)).await?)
+    };
+    let requested = key.run_recorded(LedgerId::Merchant(group), Adjustment::made_by, execute).await?;
+    requested.answer(|entry| Ok(created(HouseEntryView::of_adjustment(&desk.engine, entry))))
+}
+
+/// A dispute of the books, and the facts of its charge.
+pub(crate) fn with_charge(desk: &Desk, id: ObjectId) -> Result<(Dispute, ChargeFacts), Problem> {
+    let dispute: Dispute = desk.engine.known_object(id)?;
+    let facts = paid_charge(&desk.engine, desk.disputes, desk.engine.ids().group(id), dispute.charge)?;
+    Ok((dispute, facts))
 }
 
 async fn conclude(

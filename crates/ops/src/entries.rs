@@ -1,5 +1,6 @@
 //! Entries of operators: of the house ledger (`P-house`), the write-off of a debt, a credit to a
-//! merchant, or the return of a withdrawal. One operator asks for an entry, another approves it.
+//! merchant or a recipient, the reversal of a dispute, or the return of a withdrawal. One operator
+//! asks for an entry, another approves it.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use axum::extract::State;
 use axum::response::Response;
 use ledger::adjustment::{Adjustment, AdjustmentTerms};
 use ledger::asked_entry::{EntryCommand, Ruling};
-use ledger::event::PayoutBank;
+use ledger::event::{AdjustmentTarget, PayoutBank};
 use ledger::house::{HOUSE_GROUP, HouseAccount, HouseCommand, HouseEntry, HouseEntryTerms};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
@@ -25,6 +26,7 @@ use wire::timestamp::{PeriodLimit, business_day, day};
 
 use crate::books;
 use crate::desk::Desk;
+use crate::disputes::with_charge;
 use crate::item_version::{Approval, IfMatch, unchanged};
 use crate::operator::{Decider, Operator};
 use crate::sub_recipients::Notes;
@@ -68,9 +70,10 @@ pub struct HouseEntryRequest<'a> {
     debit: Raw<'a>,
     /// The account to credit, another one of these. Or the debt that is written off:
     /// `Assets:Merchants:M-…:Deficit`, debited to `Expenses:Losses:Other`, or
-    /// `Assets:Receivable:Recipients:R-…`, debited to `Expenses:Losses:Clawback`. Or a merchant to
-    /// whom the house gives money: `Liabilities:Merchants:M-…:Available`, debited to
-    /// `Expenses:Losses:Other`; it repays the merchant's Deficit first. Required, but for a
+    /// `Assets:Receivable:Recipients:R-…`, debited to `Expenses:Losses:Clawback`. Or a merchant or
+    /// recipient to whom the house gives money: `Liabilities:Merchants:M-…:Available` or
+    /// `Liabilities:Recipients:R-…:Available`, debited to `Expenses:Losses:Other`; it repays the
+    /// Deficit, or the recipient's debts, first. Required, but for a
     /// withdrawal that came back.
     #[serde(default)]
     #[schema(value_type = Option<String>, nullable = false)]
@@ -92,14 +95,14 @@ pub struct HouseEntryRequest<'a> {
     #[schema(value_type = Option<bool>)]
     reference_repeats: Raw<'a>,
     /// The day on which it takes effect, not after today and not in a closed month; the day of its
-    /// booking when absent or null, and of every write-off and credit to a merchant.
+    /// booking when absent or null, and of every write-off and credit.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = Date, example = "2026-11-30")]
     effective_date: Option<Raw<'a>>,
 }
 
-/// Asks for an entry of the house ledger, for the write-off of a debt, for a credit to a merchant,
-/// or for the return of a withdrawal. It waits in the queue until another operator approves it.
+/// Asks for an entry of the house ledger, for the write-off of a debt, for a credit to a merchant or
+/// a recipient, or for the return of a withdrawal. It waits in the queue until another operator approves it.
 #[utoipa::path(post, path = "/ops/entries", operation_id = "request_entry", request_body = HouseEntryRequest,
     responses((status = 201, body = HouseEntryView)))]
 pub async fn request(
@@ -123,13 +126,18 @@ pub async fn request(
     if let Some(owner) = owner(desk, wire)? {
         let owner = &owner;
         if owner.is_credited {
+            let target = match owner.ledger {
+                LedgerId::Recipient(_, number) => Some(AdjustmentTarget::Recipient(number)),
+                _ => None,
+            };
             let execute = |admitted| async move {
                 let (id, (amount, reference), reason) = check_owned(desk, wire, owner)?;
-                let terms = AdjustmentTerms { amount, reference };
+                let terms = AdjustmentTerms { amount, reference, target };
                 let command = MerchantCommand::Adjust(EntryCommand::Request { id, terms, reason });
                 Ok(desk.engine.command(owner.group, command, operator.context(admitted)).await?)
             };
-            let requested = key.run_recorded(owner.ledger, Adjustment::made_by, execute).await?;
+            let merchant = LedgerId::Merchant(owner.group);
+            let requested = key.run_recorded(merchant, Adjustment::made_by, execute).await?;
             return requested.answer(|found| Ok(created(HouseEntryView::of_adjustment(&desk.engine, found))));
         }
         let execute = |admitted| async move {
@@ -183,8 +191,9 @@ fn refuse_what_returns_have(check: &mut Checker, wire: &HouseEntryRequest<'_>) {
     }
 }
 
-/// How the names of debts begin, and of what a merchant can be given.
-const OWNED: [&str; 3] = ["Assets:Merchants:", "Assets:Receivable:Recipients:", "Liabilities:Merchants:"];
+/// How the names of debts begin, and of what a merchant or recipient can be given.
+const OWNED: [&str; 4] =
+    ["Assets:Merchants:", "Assets:Receivable:Recipients:", "Liabilities:Merchants:", "Liabilities:Recipients:"];
 
 /// The ledger whose debt an entry writes off, or which it credits.
 struct Owner {
@@ -192,7 +201,7 @@ struct Owner {
     group: GroupNumber,
     /// Name of the account that is debited.
     loss: String,
-    /// True of a merchant that gets money.
+    /// True of a merchant or recipient that gets money.
     is_credited: bool,
 }
 
@@ -211,7 +220,7 @@ fn owner(desk: &Desk, wire: &HouseEntryRequest<'_>) -> Result<Option<Owner>, Pro
         let ((loss, _), is_credited) = both.into_iter().find(|((_, known), _)| *known == credit)?;
         Some(Owner { ledger, group: ledger.group()?, loss, is_credited })
     });
-    let nobody = "credit não é a dívida de um lojista ou de um recebedor, nem o disponível de um lojista";
+    let nobody = "credit não é a dívida nem o disponível de um lojista ou de um recebedor";
     let owner = owner.or_else(|| check.refuse("credit", "unknown", nobody));
     check.finish_with(owner).map(Some)
 }
@@ -390,6 +399,14 @@ async fn decide(
             }
             OperatorEntry::WriteOff(_) => {
                 write_off(desk, owner, WriteOffCommand::Decide { id, ruling }, context).await?
+            }
+            OperatorEntry::Adjustment(Adjustment {
+                terms: AdjustmentTerms { target: Some(AdjustmentTarget::Dispute(dispute)), .. },
+                ..
+            }) if matches!(ruling, Ruling::Approve { .. }) => {
+                let (dispute, facts) = with_charge(desk, *dispute)?;
+                let command = EntryCommand::Decide { id, ruling };
+                desk.engine.reverse_dispute(dispute, facts, Some(command), context).await?
             }
             OperatorEntry::Adjustment(_) => {
                 let command = MerchantCommand::Adjust(EntryCommand::Decide { id, ruling });

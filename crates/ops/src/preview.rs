@@ -11,7 +11,7 @@ use axum::response::Response;
 use ledger::account::Account;
 use ledger::asked_entry::{EntryCommand, Ruling};
 use ledger::entry::Balance;
-use ledger::event::{Event, PayoutBank};
+use ledger::event::{AdjustmentTarget, Event, PayoutBank};
 use ledger::house::HouseCommand;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
@@ -26,7 +26,7 @@ use utoipa::ToSchema;
 
 use crate::books::{EntryView, account_name, entries_view};
 use crate::desk::Desk;
-use crate::disputes::{kind_named, opening};
+use crate::disputes::{kind_named, opening, with_charge};
 use crate::holds::refuse_held_payout;
 use crate::operator::Operator;
 use crate::queue::waiting;
@@ -291,9 +291,15 @@ async fn of_entry(desk: &Desk, item: &WaitingItem, verdict: Verdict) -> Result<S
             let command = MerchantCommand::WriteOff(WriteOffCommand::Decide { id, ruling });
             vec![desk.engine.preview(group, command).await??]
         }
-        (OperatorEntry::Adjustment(_), ledger) => {
-            let group = ledger.group().unwrap_or_default();
-            let command = MerchantCommand::Adjust(EntryCommand::Decide { id, ruling });
+        (OperatorEntry::Adjustment(found), ledger) => {
+            let (group, decision) = (ledger.group().unwrap_or_default(), EntryCommand::Decide { id, ruling });
+            let command = match (found.terms.target, verdict) {
+                (Some(AdjustmentTarget::Dispute(dispute)), Verdict::Approve) => {
+                    let (dispute, facts) = with_charge(desk, dispute)?;
+                    MerchantCommand::ReverseDispute(Box::new(desk.engine.reversal(dispute, facts, Some(decision))))
+                }
+                _ => MerchantCommand::Adjust(decision),
+            };
             vec![desk.engine.preview(group, command).await??]
         }
         (OperatorEntry::WriteOff(_), recipient) => {

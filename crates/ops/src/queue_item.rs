@@ -134,6 +134,10 @@ pub struct QueueItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, pattern = "^(happened|did_not_happen)$")]
     pub outcome: Option<&'static str>,
+    /// The dispute that was won after it had been accepted; entries that say so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "uuid")]
+    pub dispute: Option<String>,
     /// The withdrawal that came back; entries that say so.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = "uuid")]
@@ -208,6 +212,7 @@ impl QueueItem {
         self.reason = Some(entry.reason);
         self.reference = Some(entry.reference);
         self.withdrawal = entry.withdrawal;
+        self.dispute = entry.dispute;
         self.effective_date = entry.effective_date;
     }
 }
@@ -244,6 +249,7 @@ fn plain_view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
         reference: None,
         outcome: None,
         withdrawal: None,
+        dispute: None,
         effective_date: None,
         flags: flags(desk, item)?,
     })

@@ -117,6 +117,8 @@ impl From<Rejection> for Problem {
             Rejection::MerchantExists
             | Rejection::ApiKeyIsRevoked
             | Rejection::SubscriptionEnded
+            | Rejection::DisputeNotAccepted
+            | Rejection::ReversalWaits
             | Rejection::CashoutNotInProcessing
             | Rejection::RecipientIsRejected
             | Rejection::RecipientChangedMeanwhile => Problem::new(Code::StateConflict),

@@ -7,7 +7,7 @@ use actors::engine::{Engine, SubscriptionRow};
 use ledger::adjustment::Adjustment;
 use ledger::anticipation::Anticipation;
 use ledger::charge::Charge;
-use ledger::event::Event;
+use ledger::event::{AdjustmentTarget, Event};
 use ledger::id::{LedgerId, ObjectId, RecipientNumber};
 use ledger::object::Object;
 use ledger::webhook_events::{AvailableSplits, DecidedRefund, RecipientDebt, WebhookEventKind, WebhookObject};
@@ -123,7 +123,7 @@ impl OutboxEvent {
             WebhookObject::Withdrawal(id) => raw("withdrawal", self.withdrawal(engine, *id)?),
             WebhookObject::Cashout(id) => raw("cashout", CashoutView::of(engine, &self.as_of(engine, *id)?)),
             WebhookObject::Dispute(id) => raw("dispute", DisputeView::of(engine, &self.as_of(engine, *id)?)),
-            WebhookObject::Adjustment(id) => raw("adjustment", AdjustmentTold::of(self.as_of(engine, *id)?)),
+            WebhookObject::Adjustment(id) => raw("adjustment", AdjustmentTold::of(engine, self.as_of(engine, *id)?)),
             WebhookObject::Subscription { id, standing, .. } => {
                 let row = engine.known_subscription(self.record.owner, *id)?;
                 raw(
@@ -255,13 +255,17 @@ struct RecipientTold {
     bank_account: Option<DestinationView>,
 }
 
-/// Money that the house credited to the account's available balance.
+/// Money that the house credited to the available balance of the account, or of a recipient.
 #[derive(Serialize, ToSchema)]
 #[schema(as = EventAdjustment)]
 struct AdjustmentTold {
     /// Its id, that of its line in the statement.
     #[schema(format = "uuid")]
     id: String,
+    /// The recipient that has the money; absent where the account has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "uuid")]
+    recipient_id: Option<String>,
     /// How much, centavos.
     #[schema(example = 5000)]
     amount: i64,
@@ -274,8 +278,15 @@ struct AdjustmentTold {
 }
 
 impl AdjustmentTold {
-    fn of(Adjustment { id, terms, reason, .. }: Adjustment) -> Self {
-        Self { id: id.uuid().to_string(), amount: terms.amount.0, reason, reference: terms.reference }
+    fn of(engine: &Engine, Adjustment { id, owner, terms, reason, .. }: Adjustment) -> Self {
+        let recipient = match (terms.target, owner) {
+            (Some(AdjustmentTarget::Recipient(number)), LedgerId::Merchant(group)) => {
+                recipient_id(engine, LedgerId::Recipient(group, number))
+            }
+            _ => None,
+        };
+        let recipient_id = recipient.map(|id| id.uuid().to_string());
+        Self { id: id.uuid().to_string(), recipient_id, amount: terms.amount.0, reason, reference: terms.reference }
     }
 }
 

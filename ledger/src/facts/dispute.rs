@@ -2,7 +2,7 @@
 //! bank or released.
 
 use crate::account::Account;
-use crate::event::SellerDraw;
+use crate::event::{Event, SellerDraw};
 use crate::facts::facets::{AuditedFact, Facets, uuid};
 use crate::facts::refund::{about, draw, drawn_from_claims, drawn_from_merchant};
 use crate::facts::statement_line::{StatementAccount, StatementLineKind};
@@ -102,6 +102,47 @@ pub(super) fn released(to: &mut impl Facets, dispute: ReleasedMoney) {
             .debit(Account::MerchantReservedDispute, amount)
             .credit(Account::MerchantPending, to_pending)
             .credit(Account::MerchantAvailable, to_available);
+        books.post(merchant);
+        books.post(platform);
+    });
+}
+
+/// An accepted dispute was won: the rail gives the money back, as the acceptance had let it take
+/// it.
+pub(super) fn reversed(to: &mut impl Facets, event: &Event) {
+    let Event::DisputeReversed { id, charge, method, amount, to_pending, seller_due, to_available, key, entry } = event
+    else {
+        return;
+    };
+    let (id, charge, amount) = (*id, *charge, *amount);
+    about(to, id, charge);
+    to.uses_up(*key);
+    if let Some(entry) = entry {
+        to.about(entry.id);
+        to.audited(|| AuditedFact::of("approve", "entry", entry.id));
+    }
+    to.objects(|| {
+        let said = entry.as_ref().map(|entry| [uuid("house_entry", entry.id), ("reference", entry.reference.clone())]);
+        [uuid("dispute", id), ("txid", charge.txid())].into_iter().chain(said.into_iter().flatten()).collect()
+    });
+    to.emit(WebhookEventKind::DisputeReversed, WebhookObject::Dispute(id));
+    to.lines(|lines| {
+        let due = seller_due.map_or(lines.at, Minute::start);
+        lines.moved(StatementLineKind::Dispute, StatementAccount::Pending, *to_pending, id, due);
+        lines.now(StatementLineKind::Dispute, StatementAccount::Available, *to_available, id);
+    });
+    to.entries(|books| {
+        let mut merchant = books.merchant(3);
+        merchant
+            .debit(Account::Pending, *to_pending)
+            .debit(Account::Available, *to_available)
+            .credit(Account::ContraChargebacks, amount);
+        let mut platform = books.platform(3);
+        let given_by = if method.is_card() { Account::AcquirerReceivable } else { Account::BankPix };
+        platform
+            .debit(given_by, amount)
+            .credit(Account::MerchantPending, *to_pending)
+            .credit(Account::MerchantAvailable, *to_available);
         books.post(merchant);
         books.post(platform);
     });

@@ -109,7 +109,9 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::ClawbackWrittenOff { id, reference, debts } => write_off::of_clawback(to, *id, reference, debts),
         Event::AdjustmentRequested { id, reason, .. } => write_off::requested(to, *id, reason),
         Event::AdjustmentRejected { id, notes } => write_off::rejected(to, *id, notes),
-        Event::AdjustmentCreated { id, amount, reference } => adjustment::created(to, *id, *amount, reference),
+        Event::AdjustmentCreated { id, amount, reference, target } => {
+            adjustment::created(to, *id, *amount, reference, *target);
+        }
         Event::PeriodCloseRequested { month } => period::close_requested(to, *month),
         Event::PeriodClosed { month, .. } => period::closed(to, *month),
         Event::DeficitRecovered { amount } => maturity::deficit_recovered(to, *amount),
@@ -196,6 +198,7 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
                 },
             )
         }
+        Event::DisputeReversed { .. } => dispute::reversed(to, event),
         Event::SubscriptionCreated { id, standing, .. } => {
             to.personal(|_| SealedFor::customer(*id));
             subscription::changed(to, *id, standing, WebhookEventKind::SubscriptionCreated);
@@ -256,6 +259,9 @@ impl Event {
             Self::DisputeOpened { .. } => ["Contestação aberta, valor retido", "Dispute opened, money held"],
             Self::DisputeAccepted { .. } => ["Contestação aceita", "Dispute accepted"],
             Self::DisputeReleased { .. } => ["Contestação liberada", "Dispute released"],
+            Self::DisputeReversed { .. } => {
+                ["Contestação revertida, valor de volta", "Dispute reversed, money is back"]
+            }
             Self::AcceptanceConfirmed { .. } => {
                 ["Aceite confirmado pelo adquirente", "Acceptance confirmed by the acquirer"]
             }

@@ -85,6 +85,9 @@ pub enum WebhookEventKind {
     /// A dispute was released.
     #[strum(serialize = "dispute.released")]
     DisputeReleased,
+    /// An accepted dispute was won later; its money is back.
+    #[strum(serialize = "dispute.reversed")]
+    DisputeReversed,
     /// The house credited money.
     #[strum(serialize = "adjustment.created")]
     AdjustmentCreated,

@@ -384,6 +384,17 @@ impl Adjustments {
         self.note_dispute(charge);
     }
 
+    /// An accepted dispute was won: its amount can be disputed again, `to_pending` went back to the
+    /// charge's Pending, and its rail is not asked about it any more.
+    pub(super) fn reverse(&mut self, [id, charge]: [ObjectId; 2], amount: Centavos, to_pending: Centavos) {
+        self.remove(id);
+        // A charge that was forgotten meanwhile counts none of its earlier disputes.
+        self.change(charge, |adjusted| {
+            adjusted.lost = (adjusted.lost - amount).max(Centavos::ZERO);
+            adjusted.drawn_pending -= to_pending;
+        });
+    }
+
     /// A dispute of a charge was opened or decided: the refunds of the charge that wait change.
     fn note_dispute(&mut self, disputed: ObjectId) {
         let waits = |open: &Open| matches!(open, Open::Refund { charge, .. } if *charge == disputed);

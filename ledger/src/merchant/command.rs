@@ -4,7 +4,7 @@
 use super::acquirer::BookBatch;
 use super::cashout::{CashoutOutcome, ReturnedCashout};
 use super::charge::SplitRequest;
-use super::dispute::OpenDispute;
+use super::dispute::{OpenDispute, ReverseDispute};
 use super::refund::{ChargeFacts, RequestRefund, UnorderedPix};
 use super::refund_failure::FailRefund;
 use super::subscriptions::{Subscribe, SubscriptionChange};
@@ -313,6 +313,8 @@ pub enum MerchantCommand {
         /// Why, in the operator's words, where they say so.
         notes: Option<String>,
     },
+    /// Give back what an accepted dispute took, by two operators or by the rail's word.
+    ReverseDispute(Box<ReverseDispute>),
     /// Write off the merchant's Deficit, by two operators.
     WriteOff(WriteOffCommand),
     /// Create a plan (interface 2.12).

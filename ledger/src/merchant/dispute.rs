@@ -1,12 +1,15 @@
 //! Disputes: a payer's bank wants a charge back, by a chargeback (card) or by the special return
 //! mechanism, MED (PIX). The money is held while a dispute is open. If it is accepted, the seller
-//! bears it; if it is released, the money goes back where it was drawn from.
+//! bears it; if it is released, the money goes back where it was drawn from. So it does if an
+//! accepted dispute is won later.
 
 use super::MerchantState;
 use super::adjustments::{Open, Repayment};
 use super::refund::{ChargeFacts, drawn, is_pending};
-use crate::event::{DisputeCase, DisputeKind, Event, SellerDraw};
-use crate::id::ObjectId;
+use crate::adjustment::{self, AdjustmentCommand, AdjustmentTerms};
+use crate::dispute::{Dispute, DisputeDecision};
+use crate::event::{AdjustmentTarget, DisputeCase, DisputeKind, Event, ReturnEntry, SellerDraw};
+use crate::id::{Fingerprint, ObjectId};
 use crate::money::Centavos;
 use crate::personal::Sealed;
 use crate::record::{Decision, Record};
@@ -28,6 +31,19 @@ pub struct OpenDispute {
     pub reason: Sealed,
     /// The rail's case; none where an operator opens it.
     pub case: Option<DisputeCase>,
+}
+
+/// An accepted dispute that was won later.
+#[derive(Clone, Debug)]
+pub struct ReverseDispute {
+    /// The dispute, as its Records say.
+    pub dispute: Dispute,
+    /// Its charge.
+    pub facts: ChargeFacts,
+    /// Keyed digest of the dispute's id, which counts once for ever.
+    pub key: Fingerprint,
+    /// What an operator does about the entry that says so; `None` if the rail says so.
+    pub command: Option<AdjustmentCommand>,
 }
 
 impl MerchantState {
@@ -129,6 +145,47 @@ impl MerchantState {
         events
     }
 
+    /// Gives back what an accepted dispute took, by the rail's word or by two operators. Errors: it
+    /// is not accepted; an entry that says so waits; the operator who asked for it approves it.
+    pub(super) fn reverse_dispute(&self, reversal: ReverseDispute, now: Timestamp) -> Result<Decision, Rejection> {
+        let ReverseDispute { dispute, facts, key, command } = reversal;
+        let DisputeDecision::Accepted { amount, .. } = dispute.decision else {
+            return Err(Rejection::DisputeNotAccepted);
+        };
+        let target = Some(AdjustmentTarget::Dispute(dispute.id));
+        let is_waiting = || self.goodwill.iter().any(|open| open.target == target);
+        let entry = match command {
+            Some(AdjustmentCommand::Request { .. }) if is_waiting() => return Err(Rejection::ReversalWaits),
+            Some(AdjustmentCommand::Request { id, terms, reason }) => {
+                let terms = AdjustmentTerms { amount, target, ..terms };
+                return AdjustmentCommand::Request { id, terms, reason }.decide(&self.goodwill).map(Decision::of);
+            }
+            Some(command) => match command.decide(&self.goodwill)? {
+                Event::AdjustmentCreated { id, reference, .. } => {
+                    Some(ReturnEntry { id, reference, effective_day: None })
+                }
+                event => return Ok(Decision::of(event)),
+            },
+            None => None,
+        };
+        let from_pending = dispute.drawn.first(amount).from_pending;
+        let to_pending = if is_pending(&facts, now) { from_pending } else { Centavos::ZERO };
+        let to_available = amount - to_pending;
+        let reversed = Event::DisputeReversed {
+            id: dispute.id,
+            charge: facts.charge,
+            method: facts.terms.method,
+            amount,
+            to_pending,
+            seller_due: facts.seller_due,
+            to_available,
+            key,
+            entry,
+        };
+        let recovery = self.recovery(self.available() + to_available);
+        Ok(Decision { events: [reversed].into_iter().chain(recovery).collect(), personal: None })
+    }
+
     pub(super) fn apply_dispute(&mut self, event: &Event, record: &Record) {
         let Event::DisputeOpened { id, charge, amount, drawn, seller_due, window_ends, .. } = event else { return };
         self.draw_pending(*seller_due, drawn);
@@ -149,6 +206,13 @@ impl MerchantState {
     ) {
         self.raise_pending(seller_due, to_pending);
         self.adjustments.release(id, amount, to_pending);
+    }
+
+    pub(super) fn apply_reversal(&mut self, event: &Event, record: &Record) {
+        let Event::DisputeReversed { id, charge, amount, to_pending, seller_due, .. } = event else { return };
+        self.raise_pending(*seller_due, *to_pending);
+        self.adjustments.reverse([*id, *charge], *amount, *to_pending);
+        adjustment::follow(&mut self.goodwill, event, record);
     }
 
     /// The open refund or dispute of an id, if it is of this charge.

@@ -2,7 +2,7 @@
 
 use super::MerchantState;
 use crate::adjustment::AdjustmentCommand;
-use crate::event::{Due, Event};
+use crate::event::{AdjustmentTarget, Due, Event};
 use crate::money::Centavos;
 use crate::record::Decision;
 use crate::rejection::Rejection;
@@ -44,7 +44,11 @@ impl MerchantState {
     pub(super) fn adjust(&self, command: AdjustmentCommand) -> Result<Decision, Rejection> {
         let event = command.decide(&self.goodwill)?;
         let recovery = match &event {
-            Event::AdjustmentCreated { amount, .. } => self.recovery(self.available() + *amount),
+            // A dispute is reversed by a command of its own.
+            Event::AdjustmentCreated { target: Some(AdjustmentTarget::Dispute(_)), .. } => {
+                return Err(Rejection::DisputeNotAccepted);
+            }
+            Event::AdjustmentCreated { amount, target: None, .. } => self.recovery(self.available() + *amount),
             _ => None,
         };
         Ok(Decision { events: [event].into_iter().chain(recovery).collect(), personal: None })

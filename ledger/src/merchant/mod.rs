@@ -51,7 +51,7 @@ pub use api_keys::{ApiKey, PreviousSecret, SECRET_OVERLAP_MS};
 pub use cashout::{CashoutOutcome, OpenCashout, ReturnedCashout};
 pub use charge::{Authorization, OpenCharge, RECONCILE_AFTER_MS, SplitRequest};
 pub use command::MerchantCommand;
-pub use dispute::OpenDispute;
+pub use dispute::{OpenDispute, ReverseDispute};
 pub use opening::MerchantOpening;
 pub use plans::Plan;
 pub use rail_word::WaitingOrder;
@@ -190,6 +190,7 @@ impl MerchantState {
             Command::BookBatch(batch) => Ok(self.book_batch(*batch)),
             Command::AcceptDispute { id, amount, facts } => self.accept_dispute(id, amount, &facts, now),
             Command::ReleaseDispute { id, facts, notes } => self.release_dispute(id, &facts, notes, now),
+            Command::ReverseDispute(reversal) => self.reverse_dispute(*reversal, now),
             Command::WriteOff(command) => self.write_off_deficit(command),
             Command::Adjust(command) => self.adjust(command),
         }
@@ -374,6 +375,7 @@ impl MerchantState {
             Event::DisputeReleased { id, amount, to_pending, seller_due, .. } => {
                 self.apply_release(*id, *amount, *to_pending, *seller_due);
             }
+            Event::DisputeReversed { .. } => self.apply_reversal(event, record),
             Event::WriteOffRequested { .. } | Event::WriteOffRejected { .. } | Event::DeficitWrittenOff { .. } => {
                 OpenWriteOff::follow(&mut self.write_off, event, record);
             }

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 use crate::account::Account;
 use crate::balances::Ledger;
-use crate::event::{Cut, Event, GiveBack, PaidBack, PayoutBank, Settlement, Split, SplitKey};
+use crate::event::{AdjustmentTarget, Cut, Event, GiveBack, PaidBack, PayoutBank, Settlement, Split, SplitKey};
 use crate::id::{LedgerId, ObjectId, RecipientNumber};
 use crate::money::{Centavos, Rate};
 use crate::personal::Sealed;
@@ -319,6 +319,12 @@ impl RecipientState {
             }
             if let Event::CardCaptured { terms, splits_due, .. } = event {
                 self.pending.add(*splits_due, share(&terms.splits, number));
+            }
+            // Goodwill is available, and no split has it.
+            if let Event::AdjustmentCreated { amount, target: Some(AdjustmentTarget::Recipient(to)), .. } = event
+                && *to == number
+            {
+                self.outflow.consumed -= *amount;
             }
             if let Event::RefundFailed { charge, give_backs, .. } = event {
                 give_backs

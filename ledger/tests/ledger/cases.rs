@@ -253,7 +253,11 @@ fn adjusted(part: &str, events: &[Event]) -> String {
             Some(format!("{}+{}+{}", drawn.from_pending, drawn.from_available, drawn.to_deficit))
         }
         (Event::DisputeOpened { exceeds, .. }, "exceeds") => Some(exceeds.unwrap_or_default().to_string()),
-        (Event::DisputeReleased { to_pending, to_available, .. }, "to") => Some(format!("{to_pending}+{to_available}")),
+        (
+            Event::DisputeReleased { to_pending, to_available, .. }
+            | Event::DisputeReversed { to_pending, to_available, .. },
+            "to",
+        ) => Some(format!("{to_pending}+{to_available}")),
         (Event::RefundApproved { commission: c, .. }, "commission") => {
             Some(format!("{}+{}+{}+{}", c.mdr, c.antifraud, c.margin, c.pix))
         }

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use crate::world::bytes;
 use ledger::event::{
-    AnticipatedSplit, Batch, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DebtPart, DisputeCase, DisputeKind,
-    Due, Event, FileApproval, GiveBack, PaidBack, PayoutBank, ReturnEntry, SellerDraw, SellerPart, SettledLine,
-    SettledObject, Settlement, Span, Split, SplitKey, TakeBack, Terms,
+    AdjustmentTarget, AnticipatedSplit, Batch, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DebtPart,
+    DisputeCase, DisputeKind, Due, Event, FileApproval, GiveBack, PaidBack, PayoutBank, ReturnEntry, SellerDraw,
+    SellerPart, SettledLine, SettledObject, Settlement, Span, Split, SplitKey, TakeBack, Terms,
 };
 use ledger::fees::{Commission, Fees, Options, PaymentMethod, Settings};
 use ledger::house::{HouseAccount, HouseEntryTerms};
@@ -575,6 +575,20 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                     amount: Centavos(5_000),
                     reference: "CHAMADO-17".to_owned(),
                     reason: "Indisponibilidade de sábado".to_owned(),
+                    target: None,
+                },
+            )),
+        ),
+        (
+            "adjustment-requested-of-a-dispute",
+            by_operator(one(
+                merchant,
+                Event::AdjustmentRequested {
+                    id: id(9),
+                    amount: Centavos(3_000),
+                    reference: "CHAMADO-18".to_owned(),
+                    reason: "Ganha na segunda instância".to_owned(),
+                    target: Some(AdjustmentTarget::Dispute(id(6))),
                 },
             )),
         ),
@@ -586,7 +600,24 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             "adjustment-created",
             by_operator(one(
                 merchant,
-                Event::AdjustmentCreated { id: id(9), amount: Centavos(5_000), reference: "CHAMADO-17".to_owned() },
+                Event::AdjustmentCreated {
+                    id: id(9),
+                    amount: Centavos(5_000),
+                    reference: "CHAMADO-17".to_owned(),
+                    target: None,
+                },
+            )),
+        ),
+        (
+            "adjustment-created-for-a-recipient",
+            by_operator(one(
+                merchant,
+                Event::AdjustmentCreated {
+                    id: id(9),
+                    amount: Centavos(5_000),
+                    reference: "CHAMADO-17".to_owned(),
+                    target: Some(AdjustmentTarget::Recipient(RecipientNumber(2))),
+                },
             )),
         ),
         (
@@ -1154,6 +1185,23 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                 }
                 .into_record(merchant, 42, Timestamp(1_767_268_830_501)),
             ),
+        ),
+        (
+            "dispute-reversed",
+            by_operator(one(
+                merchant,
+                Event::DisputeReversed {
+                    id: id(6),
+                    charge: id(3),
+                    method: PaymentMethod::CreditCard,
+                    amount: Centavos(3_000),
+                    to_pending: Centavos(1_000),
+                    seller_due: Some(Minute(29_497_680)),
+                    to_available: Centavos(2_000),
+                    key: Fingerprint([0x66; 16]),
+                    entry: Some(ReturnEntry { id: id(9), reference: "CHAMADO-18".to_owned(), effective_day: None }),
+                },
+            )),
         ),
         (
             "late-pix-received",

@@ -268,6 +268,16 @@ const LESSONS: &[(&str, &[&str], &[&str])] = &[
         &["open-card c 10000 1x ana=9999", "capture c"],
         &["ask-adjustment o 700", "reject-adjustment o", "ask-adjustment x 700", "approve-adjustment x"],
     ),
+    (
+        "The house credits goodwill to a recipient",
+        &["open-pix p 8000 ana=1000", "pay p"],
+        &["ask-adjustment o 700 ana", "approve-adjustment o"],
+    ),
+    (
+        "A dispute that was lost is won: by two operators, and by the acquirer's word; the Deficit is repaid",
+        &["open-card c 10000 1x", "capture c", "dispute d c 4000", "accept d c", "dispute e c 6000", "accept e c"],
+        &["ask-reversal o d c", "approve-reversal o d c", "win e c"],
+    ),
     ("A recipient is frozen, and that ends", &[], &["freeze ana", "unfreeze ana"]),
     (
         "Settings and keys",

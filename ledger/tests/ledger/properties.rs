@@ -158,6 +158,12 @@ fn count(event: &Event, taken: &mut BTreeMap<ObjectId, ChargeDraws>) {
             taken.given += *amount - exceeds;
             taken.exceeds.insert(*id, exceeds);
         }
+        Event::DisputeReversed { id, charge, amount, .. } => {
+            let taken = taken.entry(*charge).or_default();
+            // What exceeded the charge was lost first, and is won last.
+            let exceeds = taken.exceeds.insert(*id, Centavos::ZERO).unwrap_or_default().min(*amount);
+            taken.given -= *amount - exceeds;
+        }
         Event::DisputeReleased { id, charge, amount, accepted, .. } => {
             let taken = taken.entry(*charge).or_default();
             let exceeds = taken.exceeds.get(id).copied().filter(|_| accepted.is_none());
@@ -240,6 +246,7 @@ fn when_all_is_due_nothing_is_pending(world: &mut World) {
         {
             -*amount
         }
+        Event::DisputeReversed { method, amount, .. } if method.is_card() => *amount,
         Event::AcquirerSettled { lines, .. } => {
             -lines.iter().map(|line| line.gross - line.booked_fee).sum::<Centavos>()
         }
@@ -307,6 +314,9 @@ fn adjustment() -> impl Strategy<Value = String> {
             .prop_map(|(dispute, charge, amount)| format!("dispute {dispute} {charge} {amount}")),
         2 => (prop::sample::select(["accept", "release"].as_slice()), dispute(), charge())
             .prop_map(|(verb, dispute, charge)| format!("{verb} {dispute} {charge}")),
+        2 => (dispute(), charge()).prop_map(|(dispute, charge)| format!("win {dispute} {charge}")),
+        2 => (prop::sample::select(["ask-reversal", "approve-reversal"].as_slice()), dispute(), charge())
+            .prop_map(|(verb, dispute, charge)| format!("{verb} credit {dispute} {charge}")),
         2 => prop_oneof![refund(), dispute(), charge()].prop_map(|id| format!("send {id}")),
         1 => (charge(), 1_i64..20_000).prop_map(|(charge, amount)| format!("pay-late {charge} {amount}")),
     ]
@@ -333,7 +343,8 @@ fn write_off() -> impl Strategy<Value = String> {
     );
     let debtor = prop::sample::select(["merchant", "ana", "bia"].as_slice());
     (verb, debtor, 1_i64..400).prop_map(|(verb, debtor, amount)| match verb {
-        "ask-adjustment" => format!("{verb} credit {amount}"),
+        "ask-adjustment" if debtor == "merchant" => format!("{verb} credit {amount}"),
+        "ask-adjustment" => format!("{verb} credit {amount} {debtor}"),
         "approve-adjustment" | "reject-adjustment" => format!("{verb} credit"),
         "ask-write-off" => format!("{verb} {debtor} o-{debtor} {amount}"),
         verb => format!("{verb} {debtor} o-{debtor}"),

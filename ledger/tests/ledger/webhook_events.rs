@@ -3,7 +3,7 @@
 use crate::world::World;
 use ledger::event::{AnticipatedSplit, CashoutFailure, DisputeKind, Event, SellerDraw, SplitKey};
 use ledger::fees::{Commission, PaymentMethod};
-use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
+use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{PreviousSecret, SECRET_OVERLAP_MS};
 use ledger::money::{Centavos, Rate};
 use ledger::record::Decision;
@@ -89,7 +89,7 @@ fn what_moves_money_out_is_told() {
         ),
         (ana, Event::WithdrawalRejected { id, amount, notes: notes(), by_merchant: false }, "withdrawal.rejected"),
         (ana, Event::WithdrawalRejected { id, amount, notes: notes(), by_merchant: true }, "withdrawal.rejected"),
-        (merchant, Event::AdjustmentCreated { id, amount, reference: notes() }, "adjustment.created"),
+        (merchant, Event::AdjustmentCreated { id, amount, reference: notes(), target: None }, "adjustment.created"),
         (merchant, Event::RecipientFrozen { number, reason: notes() }, ""),
         (merchant, Event::RecipientUnfrozen { number, reason: notes() }, ""),
         (
@@ -181,6 +181,21 @@ fn what_moves_money_out_is_told() {
             "dispute.opened",
         ),
         (merchant, Event::DisputeAccepted { id, charge, method: PaymentMethod::Pix, amount }, "dispute.accepted"),
+        (
+            merchant,
+            Event::DisputeReversed {
+                id,
+                charge,
+                method: PaymentMethod::Pix,
+                amount,
+                to_pending: Centavos::ZERO,
+                seller_due: None,
+                to_available: amount,
+                key: Fingerprint([7; 16]),
+                entry: None,
+            },
+            "dispute.reversed",
+        ),
         (
             merchant,
             Event::DisputeReleased {

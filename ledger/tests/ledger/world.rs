@@ -7,18 +7,19 @@ use std::collections::BTreeMap;
 use ledger::account::Account;
 use ledger::adjustment::{AdjustmentCommand, AdjustmentTerms};
 use ledger::asked_entry::{EntryCommand, Ruling};
+use ledger::dispute::Dispute;
 use ledger::entry::Side;
 use ledger::event::{
-    Batch, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DisputeKind, Event, PayoutBank, SellerDraw,
-    SettledLine, SettledObject, SplitKey, TakeBack, Terms,
+    AdjustmentTarget, Batch, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DisputeKind, Event, PayoutBank,
+    SellerDraw, SettledLine, SettledObject, SplitKey, TakeBack, Terms,
 };
 use ledger::fees::{Commission, PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientNumber};
 use ledger::invariants::GroupBooks;
 use ledger::merchant::{
     BookBatch, CashoutOutcome, ChargeFacts, FailRefund, MerchantCommand, MerchantState, OpenDispute, Recipient,
-    RecipientStatus, RepaymentKind, RequestRefund, ReturnedCashout, ReversedRefund, SplitRequest, Subscribe,
-    SubscriptionChange, UnorderedPix,
+    RecipientStatus, RepaymentKind, RequestRefund, ReturnedCashout, ReverseDispute, ReversedRefund, SplitRequest,
+    Subscribe, SubscriptionChange, UnorderedPix,
 };
 use ledger::money::{Centavos, Rate};
 use ledger::object::{self, Object};
@@ -299,13 +300,18 @@ impl World {
         }
     }
 
-    /// `ask-adjustment o 700`, then `approve-adjustment o`. The first operator has no name.
+    /// `ask-adjustment o 700`, or `ask-adjustment o 700 ana`, then `approve-adjustment o`. The first
+    /// operator has no name.
     fn goodwill(&mut self, verb: &str, rest: &[&str]) -> AdjustmentCommand {
         let operator = if verb == "approve-own-adjustment" { "" } else { "rui" }.to_owned();
         match (verb, rest) {
-            ("ask-adjustment", [name, amount]) => AdjustmentCommand::Request {
+            ("ask-adjustment", [name, amount, to @ ..]) => AdjustmentCommand::Request {
                 id: self.name(name),
-                terms: AdjustmentTerms { amount: centavos(amount), reference: "CHAMADO-17".to_owned() },
+                terms: AdjustmentTerms {
+                    amount: centavos(amount),
+                    reference: "CHAMADO-17".to_owned(),
+                    target: to.first().map(|name| AdjustmentTarget::Recipient(self.number(name))),
+                },
                 reason: "an outage".to_owned(),
             },
             ("reject-adjustment", [name]) => {
@@ -711,6 +717,17 @@ impl World {
                 facts: Box::new(facts),
                 notes: None,
             }),
+            ("win", [name, charge]) => self.reversal(name, charge, None),
+            ("ask-reversal", [entry, name, charge]) => {
+                let (id, reference, reason) = (self.name(entry), "CHAMADO-18".to_owned(), "won late".to_owned());
+                let terms = AdjustmentTerms { amount: Centavos(1), reference, target: None };
+                self.reversal(name, charge, Some(EntryCommand::Request { id, terms, reason }))
+            }
+            ("approve-reversal" | "approve-own-reversal", [entry, name, charge]) => {
+                let operator = if verb == "approve-own-reversal" { "" } else { "rui" }.to_owned();
+                let (id, ruling) = (self.id(entry), Ruling::Approve { operator });
+                self.reversal(name, charge, Some(EntryCommand::Decide { id, ruling }))
+            }
             ("pay-late", [charge, amount]) => Some(MerchantCommand::ReceiveUnorderedPix(Box::new(UnorderedPix {
                 charge: self.id(charge),
                 id: self.name("late"),
@@ -736,6 +753,13 @@ impl World {
     fn facts(&self, charge: &str) -> Option<ChargeFacts> {
         let id = self.id(charge);
         self.journal.iter().find_map(|record| ChargeFacts::in_record(record, id))
+    }
+
+    /// What becomes of a dispute that was won. Its key counts once, as in the engine.
+    fn reversal(&self, name: &str, charge: &str, command: Option<AdjustmentCommand>) -> Option<MerchantCommand> {
+        let (dispute, facts) = (self.read::<Dispute>(self.id(name))?, self.facts(charge)?);
+        let key = Fingerprint(self.id(name).0.to_be_bytes());
+        Some(MerchantCommand::ReverseDispute(Box::new(ReverseDispute { dispute, facts, key, command })))
     }
 
     fn change(&self, name: &str, change: SubscriptionChange) -> MerchantCommand {

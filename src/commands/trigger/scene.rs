@@ -110,6 +110,7 @@ impl Scene {
             Kind::DisputeOpened => self.dispute().await.map(drop),
             Kind::DisputeAccepted => self.decide_dispute("accept").await,
             Kind::DisputeReleased => self.decide_dispute("release").await,
+            Kind::DisputeReversed => self.reverse_dispute().await,
             Kind::AdjustmentCreated => self.adjust().await,
             Kind::SubscriptionCreated => self.subscribe(Payment::Pix, 2).await.map(drop),
             Kind::SubscriptionChargeCreated => self.subscription_with_code(2).await.map(drop),
@@ -232,18 +233,36 @@ impl Scene {
         self.decide(&format!("/ops/disputes/{id}"), verb).await
     }
 
+    /// A dispute is accepted and won later: one operator says so, and another one approves it.
+    async fn reverse_dispute(&self) -> TriggerResult<()> {
+        let second = self.second_for(WebhookEventKind::DisputeReversed)?;
+        let id = self.dispute().await?;
+        self.decide(&format!("/ops/disputes/{id}"), "accept").await?;
+        let body = json!({ "reason": "Ganha na segunda instância", "reference": "CHAMADO-18" });
+        self.approved_by(second, &format!("/ops/disputes/{id}/reverse"), &body).await
+    }
+
+    /// The second operator, whom this event takes.
+    fn second_for(&self, kind: WebhookEventKind) -> TriggerResult<&Remote> {
+        self.second.as_ref().ok_or(TriggerFailure::NoSecond(kind.name()))
+    }
+
+    /// One operator asks for an entry, another one approves it.
+    async fn approved_by(&self, second: &Remote, path: &str, body: &Value) -> TriggerResult<()> {
+        let id = text(&post(&self.operator, path, body).await?, path, "id")?;
+        post(second, &format!("/ops/entries/{id}/approve"), &json!({})).await.map(drop)
+    }
+
     /// One operator asks for a credit of the house, another one approves it.
     async fn adjust(&self) -> TriggerResult<()> {
-        let name = WebhookEventKind::AdjustmentCreated.name();
-        let second = self.second.as_ref().ok_or(TriggerFailure::NoSecond(name))?;
+        let second = self.second_for(WebhookEventKind::AdjustmentCreated)?;
         // The charge's id leads to the merchant's.
         let path = format!("/ops/charges/{}", self.open_pix(&[]).await?);
         let charge = said(&self.operator, Method::GET, &path, None).await?;
         let body = json!({ "debit": "Expenses:Losses:Other", "amount": AMOUNT,
             "credit": format!("Liabilities:Merchants:M-{}:Available", text(&charge, &path, "merchant_id")?),
             "reason": "Indisponibilidade de sábado", "reference": "CHAMADO-17" });
-        let id = text(&post(&self.operator, "/ops/entries", &body).await?, "/ops/entries", "id")?;
-        post(second, &format!("/ops/entries/{id}/approve"), &json!({})).await.map(drop)
+        self.approved_by(second, "/ops/entries", &body).await
     }
 
     /// Begins a subscription of this number of monthly cycles.

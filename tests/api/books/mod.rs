@@ -292,7 +292,7 @@ async fn the_month_holds_every_event_of_the_accounting_manual() {
         ("/api/charges?per_page=100", &["pending", "CONCLUIDA", "RECUSADA", "cancelled"][..]),
         ("/api/cashout", &["processed", "failed"]),
         ("/api/refunds", &["approved", "failed", "rejected"]),
-        ("/api/disputes", &["accepted", "open", "released"]),
+        ("/api/disputes", &["accepted", "open", "released", "reversed"]),
     ] {
         let list = merchant.get(path).await.expect(200);
         let found: BTreeSet<_> = world::items(&list).iter().map(|item| text(&item["status"])).collect();

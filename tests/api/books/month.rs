@@ -108,6 +108,8 @@ pub(crate) const EVENTS: &[(&str, &str, &str)] = &[
     ("dispute opened", "dispute_opened", "M debit Assets:Platform:Reserved:Dispute"),
     ("dispute accepted", "dispute_accepted", "M debit Income:Contra:Chargebacks"),
     ("dispute released", "dispute_released", "M debit Assets:Platform:Pending"),
+    ("dispute reversed, the merchant's", "dispute_reversed", "M credit Income:Contra:Chargebacks"),
+    ("dispute reversed, the bank's", "dispute_reversed", "P debit Assets:Bank:Pix"),
     ("late PIX", "late_pix_received", "P debit Assets:Bank:Pix"),
     ("deficit raised", "card_captured", "M credit Liabilities:Platform:Deficit"),
     ("deficit recovered", "deficit_recovered", "M debit Liabilities:Platform:Deficit"),
@@ -124,6 +126,7 @@ pub(crate) const EVENTS: &[(&str, &str, &str)] = &[
     ("deficit written off, the merchant's", "deficit_written_off", "M debit Liabilities:Platform:Deficit"),
     ("deficit written off, the platform's loss", "deficit_written_off", "P debit Expenses:Losses:Other"),
     ("goodwill of the house, the merchant's", "adjustment_created", "M debit Assets:Platform:Available"),
+    ("goodwill of the house, a recipient's", "adjustment_created", "R debit Assets:Platform:Available"),
     ("goodwill of the house, the platform's loss", "adjustment_created", "P debit Expenses:Losses:Other"),
     ("clawback written off, the recipient's", "clawback_written_off", "R debit Liabilities:Clawback:M-"),
     ("clawback written off, the merchant's loss", "clawback_written_off", "M debit Expenses:Losses:Clawback"),
@@ -213,6 +216,9 @@ const WIDE: &[&str] = &[
     "card 90000000 bia=89999999",
     "written-off merchant 500",
     "written-off goodwill 700",
+    "written-off goodwill-ana 300",
+    "pix 30.00",
+    "dispute 1100 reversed",
     "until Fri",
     "debit 5000 bia=50",
     "days 2",
@@ -379,7 +385,15 @@ impl Shop<'_> {
                 let body = json!({"amount": amount, "kind": kind, "reason": HOSTILE[0]});
                 let path = format!("/ops/charges/{}/disputes", self.charge);
                 let id = text(&world.ops_post(&path, &body).await.expect(201)["id"]);
-                self.decide("disputes", &id, decision).await;
+                if decision == "reversed" {
+                    self.decide("disputes", &id, "accept").await;
+                    let body = json!({"reason": HOSTILE[0], "reference": HOSTILE[1]});
+                    let path = format!("/ops/disputes/{id}/reverse");
+                    let entry = text(&world.second_ops_post(&path, &[], &body).await.expect(201)["id"]);
+                    self.decide("entries", &entry, "approve").await;
+                } else {
+                    self.decide("disputes", &id, decision).await;
+                }
                 let disputed = json!({"what": "disputed", "id": id, "amount": amount});
                 entry = Some(disputed).filter(|_| decision == "accept");
             }
@@ -396,6 +410,10 @@ impl Shop<'_> {
                     "goodwill" => {
                         ("Expenses:Losses:Other", format!("Liabilities:Merchants:M-{}:Available", merchant.id))
                     }
+                    "goodwill-ana" => (
+                        "Expenses:Losses:Other",
+                        format!("Liabilities:Recipients:R-{}:Available", self.recipient("ana")),
+                    ),
                     "merchant" => ("Expenses:Losses:Other", format!("Assets:Merchants:M-{}:Deficit", merchant.id)),
                     name => {
                         let claim = format!("Assets:Receivable:Recipients:R-{}", self.recipient(name));

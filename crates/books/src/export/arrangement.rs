@@ -32,6 +32,7 @@ pub(super) fn arrangement(event: &Event, brand: Option<CardBrand>) -> Arrangemen
         | Event::RefundFailed { method, .. }
         | Event::PayerRepaid { method, .. }
         | Event::RepaymentReversed { method, .. }
+        | Event::DisputeReversed { method, .. }
         | Event::DisputeAccepted { method, .. } => by(*method),
         _ => Arrangement::default(),
     }
@@ -54,6 +55,7 @@ pub(super) fn due(event: &Event, ledger: LedgerId, account: Account) -> Option<M
         Event::RefundApproved { seller_due, .. }
         | Event::RefundFailed { seller_due, .. }
         | Event::DisputeOpened { seller_due, .. }
+        | Event::DisputeReversed { seller_due, .. }
         | Event::DisputeReleased { seller_due, .. } => *seller_due,
         Event::ClawbackRecovered { debts, .. } if is_of_recipient => {
             same(debts.iter().filter(|debt| !debt.from_pending.is_zero()).map(|debt| debt.due))

@@ -348,6 +348,9 @@ fn on_pix(event: &Event, day: NaiveDate) -> Option<Movement> {
         Event::LatePixReceived { charge, amount, end_to_end_id, .. } => {
             of_charge("pix", charge, charge, vec![end_to_end_id.clone()], *amount)
         }
+        Event::DisputeReversed { id, charge, method: PaymentMethod::Pix, amount, .. } => {
+            of_charge("return", charge, id, Vec::new(), *amount)
+        }
         event => {
             let (id, charge, amount) = sent_back_by(event)?;
             of_charge("return", &charge, &id, Vec::new(), -amount)

@@ -74,6 +74,9 @@ impl Fold for MonthlyTotals {
                 Event::DisputeAccepted { method, amount, .. } => {
                     self.of(&month, group, *method).disputed += wide(*amount);
                 }
+                Event::DisputeReversed { method, amount, .. } => {
+                    self.of(&month, group, *method).disputed -= wide(*amount);
+                }
                 _ => {}
             }
         }

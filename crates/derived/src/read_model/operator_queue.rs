@@ -276,6 +276,7 @@ impl WaitingSet {
             | Event::WriteOffRejected { id, .. }
             | Event::WithdrawalReturnRejected { id, .. }
             | Event::WithdrawalReturned { entry: Some(ReturnEntry { id, .. }), .. }
+            | Event::DisputeReversed { entry: Some(ReturnEntry { id, .. }), .. }
             | Event::AdjustmentRejected { id, .. }
             | Event::AdjustmentCreated { id, .. }
             | Event::DeficitWrittenOff { id, .. }

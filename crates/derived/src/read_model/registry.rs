@@ -241,6 +241,7 @@ pub(super) fn concerns_registry(event: &Event) -> bool {
             | Event::DisputeOpened { .. }
             | Event::DisputeAccepted { .. }
             | Event::DisputeReleased { .. }
+            | Event::DisputeReversed { .. }
             | Event::HouseEntryRequested { .. }
             | Event::HouseEntryApproved { .. }
             | Event::HouseEntryRejected { .. }

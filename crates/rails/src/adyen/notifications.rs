@@ -112,6 +112,7 @@ impl Notification {
             ("NOTIFICATION_OF_CHARGEBACK", "true") => CardIncident::CaseOpened,
             ("CHARGEBACK", "true") => CardIncident::CaseDebited,
             ("CHARGEBACK_REVERSED", "true") => CardIncident::CaseWon,
+            ("SECOND_CHARGEBACK", "true") => CardIncident::CaseLostAgain,
             _ => return None,
         })
     }

@@ -35,6 +35,8 @@ async fn the_event_and_its_success_say_what_happened() {
         ("NOTIFICATION_OF_CHARGEBACK", "true", Some(CardIncident::CaseOpened)),
         ("CHARGEBACK", "true", Some(CardIncident::CaseDebited)),
         ("CHARGEBACK_REVERSED", "true", Some(CardIncident::CaseWon)),
+        ("SECOND_CHARGEBACK", "true", Some(CardIncident::CaseLostAgain)),
+        ("SECOND_CHARGEBACK", "false", None),
         ("REPORT_AVAILABLE", "true", None),
         ("A_NEW_EVENT", "true", None),
     ] {

@@ -34,8 +34,9 @@ pub struct DisputeView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = 2000)]
     accepted_amount: Option<i64>,
-    /// `open`, `accepted` (the money went back to the payer) or `released` (the seller keeps it).
-    #[schema(pattern = "^(open|accepted|released)$")]
+    /// `open`, `accepted` (the money went back to the payer), `released` (the seller keeps it) or
+    /// `reversed` (it was accepted and won later: the seller has the money again).
+    #[schema(pattern = "^(open|accepted|released|reversed)$")]
     pub status: &'static str,
     /// Why, as the payer's bank says; null when the personal data was erased.
     #[schema(required, example = "Compra não reconhecida")]
@@ -50,7 +51,7 @@ pub struct DisputeView {
     due_at: Option<String>,
     /// When it was opened.
     pub created_at: String,
-    /// When it was accepted or released.
+    /// When it was decided last.
     #[schema(required)]
     decided_at: Option<String>,
 }
@@ -61,6 +62,7 @@ pub fn dispute_status(decision: &DisputeDecision) -> &'static str {
         DisputeDecision::Open => "open",
         DisputeDecision::Accepted { .. } => "accepted",
         DisputeDecision::Released { .. } => "released",
+        DisputeDecision::Reversed { .. } => "reversed",
     }
 }
 
@@ -78,7 +80,7 @@ impl DisputeView {
             exceeds_charge: dispute.exceeds.is_some(),
             exceeding_amount: dispute.exceeds.map(|amount| amount.0),
             accepted_amount: match dispute.decision {
-                DisputeDecision::Accepted { amount, .. } => Some(amount.0),
+                DisputeDecision::Accepted { amount, .. } | DisputeDecision::Reversed { amount, .. } => Some(amount.0),
                 DisputeDecision::Open | DisputeDecision::Released { .. } => None,
             },
             status: dispute_status(&dispute.decision),

@@ -1,10 +1,12 @@
 //! Entry of an operator as JSON: one of the house ledger, the write-off of a debt, a credit to a
-//! merchant, or the return of a withdrawal.
+//! merchant or a recipient, the reversal of a dispute, or the return of a withdrawal.
 
 use actors::engine::Engine;
 use ledger::account::Account;
 use ledger::adjustment::{Adjustment, AdjustmentTerms};
 use ledger::asked_entry::{AskedEntry, EntryDecision};
+use ledger::dispute::Dispute;
+use ledger::event::{AdjustmentTarget, DisputeKind};
 use ledger::house::{HOUSE_GROUP, HouseEntry, HouseEntryTerms};
 use ledger::id::{LedgerId, ObjectId, RecipientNumber};
 use ledger::withdrawal_return::{ReturnTerms, WithdrawalReturn};
@@ -23,7 +25,7 @@ pub enum OperatorEntry {
     House(HouseEntry),
     /// The write-off of a debt.
     WriteOff(WriteOff),
-    /// A credit to a merchant.
+    /// A credit to a merchant or a recipient, or the reversal of a dispute.
     Adjustment(Adjustment),
     /// The return of a withdrawal.
     Return(WithdrawalReturn),
@@ -103,6 +105,10 @@ pub struct HouseEntryView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = "uuid")]
     pub withdrawal: Option<String>,
+    /// The dispute that was won after it had been accepted; absent from other entries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "uuid")]
+    pub dispute: Option<String>,
     /// The operator who asked for it.
     #[schema(example = "ana")]
     pub requested_by: String,
@@ -142,12 +148,23 @@ impl HouseEntryView {
         Self { debit, credit, amount: amount.0, reference, ..asked }
     }
 
-    /// What is shown of a credit to a merchant.
+    /// What is shown of a credit to a merchant or a recipient, or of the reversal of a dispute.
     pub fn of_adjustment(engine: &Engine, entry: Adjustment) -> Self {
-        let (debit, credit) = goodwill_accounts(engine, entry.owner).unwrap_or_default();
         let asked = Self::asked(&entry);
-        let AdjustmentTerms { amount, reference } = entry.terms;
-        Self { debit, credit, amount: amount.0, reference, ..asked }
+        let AdjustmentTerms { amount, reference, target } = entry.terms;
+        let accounts = match (target, entry.owner) {
+            (Some(AdjustmentTarget::Dispute(id)), _) => reversal_accounts(engine, id),
+            (Some(AdjustmentTarget::Recipient(number)), LedgerId::Merchant(group)) => {
+                goodwill_accounts(engine, LedgerId::Recipient(group, number))
+            }
+            (_, owner) => goodwill_accounts(engine, owner),
+        };
+        let (debit, credit) = accounts.unwrap_or_default();
+        let dispute = match target {
+            Some(AdjustmentTarget::Dispute(id)) => Some(id.uuid().to_string()),
+            Some(AdjustmentTarget::Recipient(_)) | None => None,
+        };
+        Self { debit, credit, amount: amount.0, reference, dispute, ..asked }
     }
 
     /// What is shown of the return of a withdrawal: the entry in the books of the platform.
@@ -205,10 +222,25 @@ pub fn debt_accounts(engine: &Engine, debtor: LedgerId) -> Option<(String, Strin
 }
 
 /// The names of the two accounts that a credit of the house moves: its loss, which is debited, and
-/// what it owes to the merchant. None for all other ledgers.
-pub fn goodwill_accounts(engine: &Engine, merchant: LedgerId) -> Option<(String, String)> {
-    let LedgerId::Merchant(_) = merchant else { return None };
-    Some((name_in(engine, merchant, Account::Losses), name_in(engine, merchant, Account::MerchantAvailable)))
+/// what it owes to the merchant or recipient. None for the ledgers of the platform.
+pub fn goodwill_accounts(engine: &Engine, owner: LedgerId) -> Option<(String, String)> {
+    let owed = match owner {
+        LedgerId::Merchant(_) => Account::MerchantAvailable,
+        LedgerId::Recipient(_, number) => Account::RecipientAvailable(number),
+        LedgerId::Platform(_) | LedgerId::System => return None,
+    };
+    Some((name_in(engine, owner, Account::Losses), name_in(engine, owner, owed)))
+}
+
+/// The names of the accounts that the reversal of a dispute moves in the platform's books: where
+/// the rail gives the money back, and what is owed to the merchant.
+fn reversal_accounts(engine: &Engine, dispute: ObjectId) -> Option<(String, String)> {
+    let dispute: Dispute = engine.object(dispute).ok().flatten()?;
+    let given_by = match dispute.kind {
+        DisputeKind::Chargeback => Account::AcquirerReceivable,
+        DisputeKind::Med => Account::BankPix,
+    };
+    Some((name_in(engine, dispute.merchant, given_by), name_in(engine, dispute.merchant, Account::MerchantAvailable)))
 }
 
 /// The name of an account in the books of a ledger's group.
