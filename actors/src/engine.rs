@@ -93,7 +93,7 @@ pub use cashout::{CashoutOrdered, NewCashout, TransactionLookup};
 pub use derived::balance_files::{
     AnticipatedOn, AnticipatedSums, AsOf, BalanceFiles, BooksAsOf, CarriedFact, SumOfKind, SumsAsOf,
 };
-pub use derived::index::{FoundKind, IndexOptions, PlainValue, SearchKey, TXID_PREFIX_MIN};
+pub use derived::index::{FoundKind, IndexOptions, ObjectList, PlainValue, SearchKey, TXID_PREFIX_MIN};
 pub use derived::personal_index::PersonalValue;
 pub use derived::read_model::{
     ApiKeyRow, ChargeFilter, ChargeStatus, ListedSplit, ListedWebhookEvent, Listing, MerchantRow, RecipientRow,

@@ -29,7 +29,7 @@ use nodes::work_requests;
 use ops::desk::Desk;
 use ops::{
     api_keys, audit, backup, batches, blocks, books, charges as all_charges, checkpoint, clock, cluster,
-    disputes as disputes_review, entries, export, exports, health, holds, item_details, made_up, merchants,
+    disputes as disputes_review, entries, export, exports, health, holds, item_details, lists, made_up, merchants,
     other_nodes, overview, periods, preview, queue, rail_items, recipients as all_recipients, reconciliations, records,
     refunds as refunds_review, reports as made_reports, sandbox, search, sub_recipients as review, webhooks,
     withdrawals as outflow,
@@ -212,6 +212,7 @@ fn for_operators(in_sandbox: bool) -> OperatorRoutes {
         .routes(routes!(all_charges::list))
         .routes(routes!(all_charges::get))
         .routes(routes!(all_recipients::get))
+        .routes(routes!(lists::get))
         .routes(routes!(search::get))
         .route_layer(from_fn(on_waiting_thread))
         .routes(routes!(all_recipients::reveal));

@@ -58,12 +58,15 @@ async fn every_table_is_also_a_file() {
     }
     assert!(files > 12, "{files}");
     let file = browser.page("/console/charges?csv=1").await.html;
-    let row = format!("{txid},2");
-    assert!(file.starts_with("txid,When,Merchant,Method,Status,Amount\r\n") && file.contains(&row), "{file}");
-    assert!(file.contains("\"'=cmd(); \"\"Loja\"\" & <b>\",PIX,paid,\"R$1,234.56\"\r\n"), "{file}");
+    assert!(file.starts_with("Payer,When,Status,Merchant,Method,txid,Amount\r\nMaria das Dores ***"), "{file}");
+    let row = format!(",paid,\"'=cmd(); \"\"Loja\"\" & <b>\",PIX,{txid},\"R$1,234.56\"\r\n");
+    assert!(file.contains(&row), "{file}");
     browser.language = "pt-BR";
     let file = browser.page("/console/charges?csv=1").await.html;
-    assert!(file.starts_with("\u{feff}txid;Quando;Lojista;") && file.contains(";R$ 1.234,56\r\n"), "{file}");
+    assert!(
+        file.starts_with("\u{feff}Pagador;Quando;Situação;Lojista;") && file.contains(";R$ 1.234,56\r\n"),
+        "{file}"
+    );
     for none in ["/console/charges?csv=2", "/console/health?csv=1", "/console/charges?csv=0"] {
         assert_eq!(browser.get(none).await.status, 404, "{none}");
     }
@@ -90,7 +93,6 @@ async fn a_scope_shows_one_merchant_alone() {
     for (path, place) in [
         ("/console", format!("/console/merchants/{}", own.id)),
         ("/console/merchants", format!("/console/merchants/{}", own.id)),
-        ("/console/charges", format!("/console/merchants/{}/charges", own.id)),
         ("/console/trial-balance", format!("/console/ledgers/M-{}", own.id)),
     ] {
         assert_eq!(browser.get(&scoped(path)).await.header("location"), scoped(&place), "{path}");
@@ -102,6 +104,8 @@ async fn a_scope_shows_one_merchant_alone() {
         "/console/queue".to_owned(),
         "/console/webhooks".to_owned(),
         "/console/audit".to_owned(),
+        "/console/charges".to_owned(),
+        "/console/lists/merchants".to_owned(),
         format!("/console/charges/{ours}"),
     ] {
         let page = browser.page(&scoped(&path)).await;

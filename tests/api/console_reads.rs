@@ -353,7 +353,7 @@ async fn the_find_box_leads_to_keys_entries_subscriptions_and_withdrawals() {
     let withdrawal = text(&merchant.withdraw(&recipient).await.expect(201)["withdrawal_id"]);
     assert_eq!(found(&withdrawal).await, format!("/console/queue/{withdrawal}"));
     world.reject(&withdrawal, "Não").await.expect(200);
-    assert_eq!(found(&withdrawal).await, format!("/console/recipients/{recipient}"));
+    assert_eq!(found(&withdrawal).await, format!("/console/queue/{withdrawal}"), "decided, it has its page");
     let body = json!({"debit": "Expenses:Bank:Fees", "credit": "Assets:Bank:Own", "amount": 7, "reason": "x", "reference": "y"});
     let entry = text(&world.ops_post("/ops/entries", &body).await.expect(201)["id"]);
     assert_eq!(found(&entry).await, format!("/console/queue/{entry}"));

@@ -321,6 +321,8 @@ impl Full {
             "/console/reports?report=general-ledger&ledger=P-all&page=2".to_owned(),
             format!("/console/queue?merchant_id={id}"),
             format!("/console/audit?merchant_id={id}"),
+            "/console/lists/refunds".to_owned(),
+            "/console/lists/recipients?order=name".to_owned(),
         ];
         let ids = [&drafts[0], &withdrawal, &refund, &dispute, &entry];
         screens.extend(ids.map(|id| format!("/console/queue/{id}")));

@@ -37,6 +37,7 @@ mod hostile;
 mod house;
 mod idempotency;
 mod lifecycle;
+mod lists;
 mod makers;
 mod matrix;
 mod misbehaving_clients;

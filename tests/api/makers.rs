@@ -121,6 +121,7 @@ pub(crate) async fn make(merchant: &Merchant<'_>, operation: &Operation) -> Stri
             merchant.world.finished("/ops/exports", &text(&made["id"]), OPS_TOKEN).await
         }
         "reports" if operation.is_of_operators() => "trial-balance".to_owned(),
+        "lists" => "anticipations".to_owned(),
         "reports" => {
             let made = merchant.post("/api/reports", &json!({"format": "csv"})).await.expect(202);
             merchant.world.finished("/api/reports", &text(&made["id"]), &merchant.key).await

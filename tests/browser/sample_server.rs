@@ -143,6 +143,8 @@ impl SampleServer {
         let mut screens = vec![
             ("overview", "/console".to_owned()),
             ("newest-charges", "/console/charges".to_owned()),
+            ("list-of-refunds", "/console/lists/refunds".to_owned()),
+            ("list-of-disputes", "/console/lists/disputes?order=largest".to_owned()),
             ("house", "/console/house".to_owned()),
             ("change-merchant", format!("/console/merchants/{id}/change")),
             ("key", format!("/console/keys/{}", self.key_id)),

@@ -30,6 +30,7 @@ use ledger::withdrawal::Withdrawal;
 use super::inquiry_times::Inquiry;
 use super::shard::Shard;
 use super::{Engine, Unavailable};
+use derived::index::ObjectList;
 use derived::merged::{BookedRecord, newest_first, read_back};
 use derived::read_model::{
     ApiKeyRow, CardRow, ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent,
@@ -70,7 +71,7 @@ pub struct ChargeQuery {
 }
 
 impl ChargeQuery {
-    /// The one merchant whose charges can meet it.
+    /// The one merchant whose charges, or other things, can meet it.
     fn owner(&self) -> Option<GroupNumber> {
         self.group.or(self.recipient.and_then(LedgerId::group))
     }
@@ -462,10 +463,7 @@ impl Engine {
     /// The journal is read back from there, 2,000 Records at most, since no list has the charges of
     /// all merchants; of one merchant, only the Records that it decided are read.
     pub fn newest_charges(&self, through: &Cut, wanted: &ChargeQuery, most: usize) -> Result<NewestCharges, LoadError> {
-        let mut rest = through.up_to(&self.published());
-        if let Some(to) = wanted.to {
-            rest = rest.up_to(&self.last_booked_before(to.plus_ms(BOOKED_LATER_MAX_MS))?);
-        }
+        let mut rest = self.through_span(through, wanted)?;
         let mut found = Vec::new();
         let (records, mut is_end) = self.looked_back(wanted.owner(), &mut rest)?;
         for record in records {
@@ -757,7 +755,10 @@ impl Engine {
         for shard in shards {
             let range = shard.read_model().audit_range(group, from, to)?;
             total += shard.read_model().audit_page(group, range.clone(), 0, 0)?.0;
-            lists.push(audit_list(shard, (group, range), of_one));
+            let page = move |shard: &Shard, passed| {
+                Ok(shard.read_model().audit_page(group, range.clone(), passed, LOOKED_UP_AT_ONCE)?.1)
+            };
+            lists.push(booked_back(shard, page, of_one));
         }
         let mut merged = newest_first(lists);
         merged.by_ref().take(usize::try_from(of_all).unwrap_or(usize::MAX)).try_for_each(|passed| passed.map(drop))?;
@@ -766,6 +767,49 @@ impl Engine {
             listed_with(at, record, audit::of_record)
         });
         Ok(Listed { total, items })
+    }
+
+    /// Up to `most` Records that made things of a list through a cut, newest first, of the span and
+    /// the merchant of a query. `is_wanted` says which; 2,000 are looked at.
+    pub fn newest_objects<T, E: From<LoadError>>(
+        &self,
+        (list, wanted): (ObjectList, &ChargeQuery),
+        through: &Cut,
+        most: usize,
+        look: impl Fn(Position, &Record) -> Result<Option<T>, E>,
+    ) -> Result<(Vec<T>, Cut), E> {
+        let mut rest = self.through_span(through, wanted)?;
+        let group = wanted.owner();
+        let shards = group.map_or_else(|| self.shards.all(), |group| vec![self.shard(group)]);
+        let lists = shards.into_iter().map(|shard| {
+            let end = rest.of(shard.part().partition()).0.saturating_add(1);
+            let page = move |shard: &Shard, passed| {
+                shard.read_model().objects_page(list, group, 0..end, passed, LOOKED_UP_AT_ONCE)
+            };
+            booked_back(shard, page, 0)
+        });
+        let mut found = Vec::new();
+        for (looked_at, record) in newest_first(lists).enumerate() {
+            let (booked_at, (at, record)) = record?;
+            if wanted.from.is_some_and(|from| booked_at < from) {
+                break;
+            }
+            if found.len() == most || looked_at == LOOKED_BACK_MAX {
+                return Ok((found, rest));
+            }
+            rest.reach(at.before());
+            found.extend(look(at, &record)?);
+        }
+        Ok((found, rest.begin()))
+    }
+
+    /// The part of a cut that may have booked what was created before the end of a query's span.
+    fn through_span(&self, through: &Cut, wanted: &ChargeQuery) -> Result<Cut, LoadError> {
+        let through = through.up_to(&self.published());
+        Ok(match wanted.to {
+            Some(to) => through.up_to(&self.last_booked_before(to.plus_ms(BOOKED_LATER_MAX_MS))?),
+            None => through,
+        })
     }
 
     /// The lines of a merchant's account statement in a range, and how many there are.
@@ -821,14 +865,14 @@ impl Engine {
     }
 }
 
-/// Audit trail of one partition, newest first, from a place on: the next Records of it.
-fn audit_list(
+/// A list of one partition, newest first, from a place on: the next Records of it.
+fn booked_back(
     shard: Arc<Shard>,
-    (group, range): (Option<GroupNumber>, Range<u64>),
+    page: impl Fn(&Shard, u64) -> Result<Vec<Sequence>, LoadError>,
     mut passed: u64,
 ) -> impl FnMut() -> Result<Vec<BookedRecord>, LoadError> {
     move || {
-        let (_, sequences) = shard.read_model().audit_page(group, range.clone(), passed, LOOKED_UP_AT_ONCE)?;
+        let sequences = page(&shard, passed)?;
         passed += sequences.len() as u64;
         let read = booked_records(shard.part(), &sequences)?.into_iter();
         Ok(read.map(|(sequence, at, record)| (at, (shard.position(sequence), record))).collect())

@@ -78,7 +78,7 @@ fn screen(desk: &Desk, visit: &Visit, parts: &Parts, filter: &AuditFilter) -> Re
                 })))
             }
             (pager(visit, parts, page, total))
-            (file_links(visit, parts))
+            (file_links(visit, parts, parts.uri.path()))
         }
     };
     Ok(Screen { section: Section::Audit, title: visit.say(words::AUDIT).to_owned(), body })

@@ -8,10 +8,12 @@ use axum::response::{IntoResponse, Redirect, Response};
 use ledger::id::ObjectId;
 use maud::{Markup, html};
 
+use crate::list_table::{self, Columns};
 use crate::page::{Screen, Section, Visit};
 use crate::scope::Scope;
 use crate::show;
-use crate::show::Head::{Amount, Text};
+use crate::show::Head::Text;
+use crate::wire_words;
 use crate::words::{self, Word, word};
 use ops::desk::Desk;
 use ops::found_item::FoundItem;
@@ -59,22 +61,25 @@ fn only_page(desk: &Desk, found: &SearchResult) -> Option<String> {
 }
 
 /// The page on which a thing is shown.
-fn page_of(desk: &Desk, kind: ItemKind, item: &FoundItem) -> String {
+pub(crate) fn page_of(desk: &Desk, kind: ItemKind, item: &FoundItem) -> String {
     let part = |part: &Option<String>| part.clone().unwrap_or_default();
     let waits = || ObjectId::parse(&item.id).is_some_and(|id| queue::waiting(desk, id).is_some());
     let place = match kind {
         ItemKind::Charges => format!("charges/{}", item.id),
         ItemKind::Merchants => format!("merchants/{}", item.id),
         ItemKind::Recipients => format!("recipients/{}", item.id),
-        ItemKind::Refunds | ItemKind::Disputes => format!("charges/{}", part(&item.charge)),
-        ItemKind::Withdrawals | ItemKind::Entries if waits() => format!("queue/{}", item.id),
-        ItemKind::Withdrawals => format!("recipients/{}", part(&item.recipient_id)),
+        ItemKind::Refunds | ItemKind::Disputes | ItemKind::Withdrawals => format!("queue/{}", item.id),
+        ItemKind::Entries if waits() => format!("queue/{}", item.id),
         ItemKind::ApiKeys if item.status != Some("revoked") => format!("keys/{}", item.id),
         ItemKind::ApiKeys | ItemKind::Plans => format!("merchants/{}", part(&item.merchant_id)),
         ItemKind::WebhookEvents => format!("webhooks/{}", item.id),
         ItemKind::Records => format!("records/{}", item.id),
         ItemKind::Ledgers => format!("ledgers/{}", item.id),
-        ItemKind::Entries | ItemKind::Cashouts | ItemKind::Subscriptions | ItemKind::Cards => {
+        ItemKind::Entries
+        | ItemKind::Cashouts
+        | ItemKind::Subscriptions
+        | ItemKind::Cards
+        | ItemKind::Anticipations => {
             format!("records/{}", part(&item.record))
         }
     };
@@ -88,37 +93,22 @@ fn screen(desk: &Desk, visit: &Visit, text: &str, found: &SearchResult) -> Scree
 
 fn section(desk: &Desk, visit: &Visit, group: &FoundGroup) -> Markup {
     let heading = visit.say(heading(group.kind));
-    let heads = [Text(words::NAME), Text(words::WHEN), Text(words::STATUS), Amount(words::AMOUNT), Text(words::ID)];
+    let columns =
+        Columns { name: words::NAME, has_status: true, has_amount: true, more: &[Text(words::ID)], sorted: None };
+    let id_of = |item: &FoundItem| vec![html! { code { (item.id) } }];
+    let table = list_table::table(desk, visit, group.kind, &columns, &group.items, id_of);
     let id = group.kind.name();
     html! {
         section.card aria-labelledby=(id) {
             h2 id=(id) { (heading) " (" (show::count(visit.language, group.total as u64)) @if group.more { "+" } ")" }
-            (show::scrolled(heading, show::table(visit.language, &heads, html! {
-                @for item in &group.items { (row(desk, visit, group.kind, item)) }
-            })))
+            (show::scrolled(heading, table))
             @if group.more || group.total > group.items.len() { p.dim { (visit.say(words::FOUND_NEWEST)) } }
         }
     }
 }
 
-fn row(desk: &Desk, visit: &Visit, kind: ItemKind, item: &FoundItem) -> Markup {
-    let path = page_of(desk, kind, item);
-    let name = item.name.as_deref().unwrap_or(&item.id);
-    html! {
-        tr {
-            td {
-                a href=(path) { bdi { (name) } }
-                @if let Some(document) = &item.document { " " span.dim { (document) } }
-            }
-            td { @if let Some(at) = &item.created_at { (show::text_moment(visit.language, at)) } }
-            td { @if let Some(status) = item.status { (visit.say(status_word(kind, status))) } }
-            td.amount { @if let Some(amount) = item.amount { (visit.money(amount)) } }
-            td { code { (item.id) } }
-        }
-    }
-}
-
-fn heading(kind: ItemKind) -> Word {
+/// The name of a kind of things.
+pub(crate) fn heading(kind: ItemKind) -> Word {
     match kind {
         ItemKind::Charges => words::CHARGES,
         ItemKind::Merchants => words::MERCHANTS,
@@ -129,6 +119,7 @@ fn heading(kind: ItemKind) -> Word {
         ItemKind::Cashouts => words::CASHOUTS,
         ItemKind::Subscriptions => word("Assinaturas", "Subscriptions"),
         ItemKind::Cards => word("Cartões guardados", "Stored cards"),
+        ItemKind::Anticipations => words::ANTICIPATIONS,
         ItemKind::Plans => word("Planos", "Plans"),
         ItemKind::ApiKeys => words::KEYS,
         ItemKind::Entries => word("Lançamentos", "Entries"),
@@ -139,25 +130,28 @@ fn heading(kind: ItemKind) -> Word {
 }
 
 /// The status of a thing in words. Each kind has names of its own for where it stands.
-fn status_word(kind: ItemKind, status: &str) -> Word {
+pub(crate) fn status_word(kind: ItemKind, status: &str) -> Word {
     match (kind, status) {
+        (ItemKind::Refunds, _) => wire_words::refund_status(status),
+        (ItemKind::Disputes, _) => wire_words::dispute_status(status),
+        (ItemKind::Withdrawals, _) => wire_words::withdrawal_status(status),
+        (ItemKind::Recipients, _) => wire_words::recipient_status(status),
+        (ItemKind::Merchants, "suspended") => words::SUSPENDED,
+        (ItemKind::Merchants, "payouts_held") => words::PAYOUTS_HELD,
+        (ItemKind::Charges, "pending") => words::STATUS_PENDING,
         (ItemKind::Charges, "CONCLUIDA") => words::STATUS_PAID,
         (ItemKind::Charges, "RECUSADA") => words::STATUS_REFUSED,
         (ItemKind::Charges, "cancelled") => words::STATUS_CANCELLED,
         (_, "pending") => word("pendente", "pending"),
-        (_, "draft") => word("rascunho", "draft"),
         (_, "active") => word("ativo", "active"),
         (_, "past_due") => word("em atraso", "past due"),
         (_, "paused") => word("pausada", "paused"),
         (_, "completed") => word("completa", "completed"),
         (_, "cancelled") => word("cancelada", "cancelled"),
-        (_, "approved") => word("aprovado", "approved"),
-        (_, "rejected") => word("recusado", "rejected"),
         (_, "failed") => word("falhou", "failed"),
         (_, "revoked") => words::REVOKED,
         (_, "in_processing") => word("em processamento", "in processing"),
         (_, "processed") => word("processado", "processed"),
-        (_, "returned") => word("devolvido", "returned"),
         _ => word("—", "—"),
     }
 }

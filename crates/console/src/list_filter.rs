@@ -66,7 +66,9 @@ pub(crate) fn form(visit: &Visit, given: &[(String, String)], fields: &[Field<'_
 /// The parameters as the routes of `/ops` take them: without the empty ones of a form, and amounts
 /// in centavos. One that is no amount is refused there.
 pub(crate) fn as_sent(visit: &Visit, parts: &Parts) -> Result<Vec<(String, String)>, Problem> {
-    let sent = query(parts)?.into_iter().filter(|(name, value)| !value.is_empty() && name != "lang");
+    let sent = query(parts)?
+        .into_iter()
+        .filter(|(name, value)| !value.is_empty() && !["lang", "csv"].contains(&name.as_str()));
     let read = |(name, value): (String, String)| match name.as_str() {
         "amount_from" | "amount_to" => {
             let amount = centavos(visit.language, &value).map(|amount| amount.to_string());
@@ -77,15 +79,15 @@ pub(crate) fn as_sent(visit: &Visit, parts: &Parts) -> Result<Vec<(String, Strin
     Ok(sent.map(read).collect())
 }
 
-/// Links to the list as files: all rows of the filter.
-pub(crate) fn file_links(visit: &Visit, parts: &Parts) -> Markup {
-    let own = ["format=", "page=", "before=", "lang="];
+/// Links to the list of this filter as files, with all rows. `page` is the address of the list.
+pub(crate) fn file_links(visit: &Visit, parts: &Parts, page: &str) -> Markup {
+    let own = ["format=", "page=", "before=", "lang=", "csv="];
     let pairs = parts.uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
     let pairs: Vec<_> = pairs.filter(|pair| !own.iter().any(|own| pair.starts_with(own))).collect();
     let link = |format: ListFormat| {
         let format = format!("format={}", format.name());
         let pairs: Vec<_> = pairs.iter().copied().chain([format.as_str()]).collect();
-        format!("{}?{}", parts.uri.path(), pairs.join("&"))
+        format!("{page}{}{}", if page.contains('?') { "&" } else { "?" }, pairs.join("&"))
     };
     let csv = if visit.language == Language::Portuguese { ListFormat::CsvPtbr } else { ListFormat::Csv };
     html! {

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Redirect, Response};
 use ledger::account::Account;
-use ledger::fees::{Fees, PaymentMethod};
+use ledger::fees::Fees;
 use ledger::id::{GroupNumber, LedgerId};
 use ledger::money::Rate;
 use maud::{Markup, html};
@@ -19,17 +19,22 @@ use crate::books::balance_table;
 use crate::form::optional;
 use crate::holds;
 use crate::keys::{key_form, revoke_form};
-use crate::list_filter::{self, Field};
+use crate::list_filter::{self, file_links};
+use crate::list_table::{self, Columns};
+use crate::lists;
 use crate::page::{Screen, Section, Visit};
 use crate::paging::{self, pager, pager_named, part, part_named};
 use crate::scope::Scope;
 use crate::show;
-use crate::show::Head::{Amount, Text};
+use crate::show::Head::Text;
 use crate::wire_words;
 use crate::words::{self, Word};
 use ops::api_keys;
 use ops::desk::Desk;
+use ops::found_item::charge_item;
+use ops::lists::LISTS;
 use ops::merchants::{SEARCHED_MAX, find, listed};
+use ops::search::ItemKind;
 use web::caller::PathId;
 use web::credential::Role;
 use web::problem::{Code, Problem};
@@ -267,13 +272,6 @@ pub(crate) fn last_used(visit: &Visit, at: Option<&str>) -> Markup {
     html! { @match at { Some(at) => (show::text_moment(visit.language, at)), None => "—" } }
 }
 
-const STATUSES: [(&str, Word); 4] = [
-    ("pending", words::STATUS_PENDING),
-    ("CONCLUIDA", words::STATUS_PAID),
-    ("RECUSADA", words::STATUS_REFUSED),
-    ("cancelled", words::STATUS_CANCELLED),
-];
-
 /// The charges of a merchant, newest first, by status, method and day.
 pub(crate) async fn charges(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
     visit.answer(charges_screen(&desk, &visit, &id, &parts))
@@ -285,45 +283,21 @@ fn charges_screen(desk: &Arc<Desk>, visit: &Visit, id: &str, parts: &Parts) -> R
     let given: Vec<_> = query(parts)?.into_iter().filter(|(_, value)| !value.is_empty()).collect();
     let page = part(&given, A_PAGE)?;
     let Listed { total, items } = desk.engine.charges(group, &charge_filter(&given)?, page.skip(), page.count())?;
-    let rows = items.collect::<Result<Vec<_>, _>>()?;
+    let items = items.map(|charge| charge_item(desk, &charge?)).collect::<Result<Vec<_>, _>>()?;
     let owner = show::owner_name(&desk.engine, visit.language, LedgerId::Merchant(group));
-    let heads = [Text(words::TXID), Text(words::WHEN), Text(words::METHOD), Text(words::STATUS), Amount(words::AMOUNT)];
+    let kind = ItemKind::Charges;
+    let columns =
+        Columns { name: words::PAYER, has_status: true, has_amount: true, more: lists::more_heads(kind), sorted: None };
+    let table = list_table::table(desk, visit, kind, &columns, &items, |item| lists::more(desk, visit, kind, item));
+    let fields = lists::fields(LISTS[0], |name| ["status", "payment_method", "from", "to"].contains(&name));
     let body = html! {
-        (charge_filters(visit, &given, Vec::new()))
+        (list_filter::form(visit, &given, &fields))
         section.card aria-label=(visit.say(words::CHARGES)) {
-            @if !rows.is_empty() {
-                (show::scrolled(visit.say(words::CHARGES), show::table(visit.language, &heads, html! {
-                    @for charge in rows {
-                        tr {
-                            td { a href={"/console/charges/" (charge.id.txid())} { code { (charge.id.txid()) } } }
-                            td { (show::short_moment(visit.language, charge.id.created_at())) }
-                            td { (visit.say(wire_words::method(charge.terms.method))) }
-                            td { (visit.say(wire_words::charge_status(&charge.outcome))) }
-                            td.amount { (visit.money(charge.terms.amount.0)) }
-                        }
-                    }
-                })))
-            }
+            @if !items.is_empty() { (show::scrolled(visit.say(words::CHARGES), table)) }
             (pager(visit, parts, page, total))
+            (file_links(visit, parts, &format!("/console/charges?merchant_id={id}")))
         }
     };
     let title = format!("{} · {owner}", visit.say(words::CHARGES));
     Ok(Screen { section: Section::Merchants, title, body })
-}
-
-/// The form that says which charges a list shows; `others` are fields of one list alone.
-pub(crate) fn charge_filters(visit: &Visit, given: &[(String, String)], others: Vec<Field<'_>>) -> Markup {
-    let methods = [PaymentMethod::Pix, PaymentMethod::CreditCard, PaymentMethod::DebitCard];
-    let mut fields = vec![
-        Field::Choice("status", words::STATUS, STATUSES.into()),
-        Field::Choice(
-            "payment_method",
-            words::METHOD,
-            methods.map(|method| (method.name(), wire_words::method(method))).into(),
-        ),
-        Field::Day("from", words::FROM),
-        Field::Day("to", words::TO),
-    ];
-    fields.extend(others);
-    list_filter::form(visit, given, &fields)
 }

@@ -43,6 +43,8 @@ pub(crate) enum Section {
     Overview,
     /// Charges of all merchants.
     Charges,
+    /// Refunds, withdrawals and other things of all merchants.
+    Lists,
     /// Merchants and what is theirs.
     Merchants,
     /// What waits for a decision.
@@ -75,6 +77,7 @@ pub(crate) enum Section {
 const SECTIONS: &[(Section, Word, &str, bool)] = &[
     (Section::Overview, words::OVERVIEW, "/console", true),
     (Section::Charges, words::CHARGES, "/console/charges", true),
+    (Section::Lists, words::LISTS, "/console/lists/refunds", true),
     (Section::Merchants, words::MERCHANTS, "/console/merchants", true),
     (Section::Queue, words::QUEUE, "/console/queue", true),
     (Section::TrialBalance, words::TRIAL_BALANCE, "/console/trial-balance", true),

@@ -11,14 +11,29 @@ const OF_ALL_PAGES: [&str; 3] = ["lang", "merchant_id", "csv"];
 /// Parts of a list.
 const PAGED: [&str; 2] = ["page", "per_page"];
 
+/// Parameters of lists. Those that a list does not have are refused where they are read.
+const OF_LISTS: [&str; 13] = [
+    "status",
+    "payment_method",
+    "recipient_id",
+    "named",
+    "from",
+    "to",
+    "amount_from",
+    "amount_to",
+    "order",
+    "format",
+    "before",
+    "page",
+    "per_page",
+];
+
 /// The other parameters that pages take, by path.
 const QUERIES: &[(&str, &[&str])] = &[
     ("/console", &[]),
     ("/console/find", &["q"]),
-    (
-        "/console/charges",
-        &["before", "status", "payment_method", "recipient_id", "from", "to", "amount_from", "amount_to"],
-    ),
+    ("/console/charges", &OF_LISTS),
+    ("/console/lists/{name}", &OF_LISTS),
     ("/console/charges/{txid}", &["records", "splits"]),
     ("/console/charges/{txid}/dispute", &["amount", "kind"]),
     ("/console/records/{sequence}", &["postings"]),

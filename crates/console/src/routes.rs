@@ -14,8 +14,8 @@ use axum::routing::{get, post};
 use crate::Console;
 use crate::refused_form::show_again;
 use crate::{
-    assets, audit, books, charge, dispute, endpoint, exports, find, health, holds, house, item, keys, many, merchants,
-    newest, overview, page, periods, queue, recipients, reconciliations, refund, registration, reports, sandbox,
+    assets, audit, books, charge, dispute, endpoint, exports, find, health, holds, house, item, keys, lists, many,
+    merchants, overview, page, periods, queue, recipients, reconciliations, refund, registration, reports, sandbox,
     settings, sign_in, trial_balance, webhooks,
 };
 use web::reading::on_waiting_thread;
@@ -25,7 +25,7 @@ pub fn all(console: &Console) -> Router {
     let screens = Router::new()
         .route("/console", get(overview::show))
         .route("/console/find", get(find::find))
-        .route("/console/charges", get(newest::charges))
+        .route("/console/charges", get(lists::charges))
         .route("/console/charges/{txid}", get(charge::show))
         .route("/console/charges/{txid}/refunds", post(refund::start))
         .route("/console/charges/{txid}/dispute", get(dispute::confirm).post(dispute::open))
@@ -71,6 +71,7 @@ pub fn all(console: &Console) -> Router {
         .route("/console/exports", get(exports::show).post(exports::ask))
         .route("/console/exports/{id}/file", get(exports::job_file))
         .route("/console/exports/file", get(exports::file))
+        .route("/console/lists/{name}", get(lists::show))
         .route("/console/audit", get(audit::list))
         .route("/console/sandbox", get(sandbox::form).post(sandbox::advance))
         .route("/console/sandbox/pix", post(sandbox::pay))

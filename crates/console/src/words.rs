@@ -498,7 +498,8 @@ words! {
     ASK_EXPORT = "Preparar o arquivo", "Make the file";
     LEAST = "Valor de (R$)", "Amount from (R$)";
     MOST = "Valor até (R$)", "Amount to (R$)";
-    NO_CHARGE_HERE = "Nenhuma cobrança aberta nos 2.000 Records lidos; as mais antigas vêm antes.", "No charge was opened in the 2,000 Records that were read; older ones come before.";
+    NONE_READ = "Nada nos 2.000 Records lidos; o que é mais antigo vem antes.", "Nothing in the 2,000 Records that were read; what is older comes before.";
+    LISTS = "Listas", "Lists";
     OF_ALL_LEDGERS = "Vazio: todas as razões (jsonl ou csv).", "Empty: all ledgers (jsonl or csv).";
     FORMAT = "Formato", "Format";
     DOWNLOAD = "Baixar", "Download";

@@ -1,12 +1,15 @@
 //! One thing that a search found: its name, its money and where it stands, whatever it is.
 
-use actors::engine::Engine;
+use actors::engine::{Engine, MerchantRow};
 use ledger::cashout::Cashout;
 use ledger::charge::Charge;
 use ledger::dispute::Dispute;
+use ledger::event::{AnticipatedSplit, Event};
+use ledger::fees::Settings;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::money::Centavos;
 use ledger::personal::{Payer, SealedFor};
+use ledger::record::Record;
 use ledger::refund::Refund;
 use ledger::withdrawal::Withdrawal;
 use serde::Serialize;
@@ -21,9 +24,11 @@ use web::problem::Problem;
 use web::reply::time;
 use web::views::cashout::cashout_status;
 use web::views::charge::{charge_status, payer};
+use web::views::dispute::dispute_status;
 use web::views::house_entry::OperatorEntry;
+use web::views::ledger::owner_name;
 use web::views::recipient::{find_recipient, open, recipient_id, status_name};
-use web::views::refund::refund_status;
+use web::views::refund::{reason_text, refund_status};
 use web::views::subscription;
 use web::views::withdrawal::WithdrawalView;
 use webhooks::event::OutboxEvent;
@@ -38,6 +43,10 @@ pub struct FoundItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = "uuid")]
     pub merchant_id: Option<String>,
+    /// Name of the merchant; empty when it was erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Loja Azul")]
+    pub merchant_name: Option<String>,
     /// Name of the payer, the recipient or the merchant.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "João Ávila")]
@@ -54,6 +63,10 @@ pub struct FoundItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "CONCLUIDA")]
     pub status: Option<&'static str>,
+    /// How a charge is paid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "pix")]
+    pub payment_method: Option<&'static str>,
     /// When it was created.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = "date-time")]
@@ -66,6 +79,18 @@ pub struct FoundItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = "uuid")]
     pub recipient_id: Option<String>,
+    /// The fee, centavos: part of the amount of a cashout or an anticipation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 238)]
+    pub fee: Option<i64>,
+    /// Why it was asked for or opened, of a refund or a dispute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Produto devolvido")]
+    pub reason: Option<String>,
+    /// Until when the rail of a dispute has to be answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "date-time")]
+    pub due_at: Option<String>,
     /// The Record that made it, where that is all there is to see of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "42")]
@@ -75,9 +100,11 @@ pub struct FoundItem {
 impl FoundItem {
     /// What every object has: its id, its merchant, and when it was made.
     pub fn of(desk: &Desk, id: ObjectId) -> Self {
-        let merchant = desk.engine.merchant_id(desk.engine.ids().group(id)).ok();
+        let group = desk.engine.ids().group(id);
+        let merchant = desk.engine.merchant_id(group).ok();
         Self {
             id: id.uuid().to_string(),
+            merchant_name: merchant.map(|_| owner_name(&desk.engine, LedgerId::Merchant(group)).unwrap_or_default()),
             merchant_id: merchant.map(|merchant| merchant.uuid().to_string()),
             created_at: Some(time(id.created_at())),
             ..Self::default()
@@ -94,62 +121,118 @@ impl FoundItem {
         Self { amount: Some(amount.0), status: Some(status), ..self }
     }
 
-    fn by(self, payer: Payer) -> Self {
+    fn of_recipient(self, desk: &Desk, recipient: LedgerId) -> Self {
+        let recipient = recipient_id(&desk.engine, recipient).and_then(|id| recipient_item(desk, id));
+        let Some(FoundItem { id, name, document, .. }) = recipient else { return self };
+        Self { recipient_id: Some(id), name, document, ..self }
+    }
+
+    pub(crate) fn by(self, payer: Payer) -> Self {
         self.named(payer.name, &payer.document)
     }
 }
 
 /// A charge, with its payer.
-pub(crate) fn charge_item(desk: &Desk, charge: &Charge) -> Result<FoundItem, Problem> {
-    let item = FoundItem { id: charge.id.txid(), ..FoundItem::of(desk, charge.id) };
+pub fn charge_item(desk: &Desk, charge: &Charge) -> Result<FoundItem, Problem> {
+    let payment_method = Some(charge.terms.method.name());
+    let item = FoundItem { id: charge.id.txid(), payment_method, ..FoundItem::of(desk, charge.id) };
     let item = item.money(charge.terms.amount, charge_status(&charge.outcome));
     Ok(item.by(payer(&desk.engine, charge.id, charge.payer.as_ref())))
 }
 
 /// What an id is of; `None` if it is no object's.
 pub(crate) fn item_of(desk: &Desk, id: ObjectId) -> Result<Option<(ItemKind, FoundItem)>, Problem> {
-    let engine = &desk.engine;
-    if let Ok(group) = merchants::find(desk, &id.txid()) {
-        let sealed = engine.glance(group, |row| row.profiles.current().cloned()).flatten();
-        let profile = merchants::profile(desk, group, sealed.as_ref());
-        return Ok(Some((ItemKind::Merchants, FoundItem::of(desk, id).named(profile.name, &profile.document))));
+    use ItemKind::{Cashouts, Charges, Disputes, Merchants, Recipients, Refunds, Withdrawals};
+    for kind in [Merchants, Recipients, Charges, Refunds, Disputes, Withdrawals, Cashouts] {
+        if let Some(item) = item_of_kind(desk, kind, id)? {
+            return Ok(Some((kind, item)));
+        }
     }
-    if let Some((_, row)) = find_recipient(engine, id) {
-        let profile = open(engine, &row, row.profiles.current());
-        let item = FoundItem { status: Some(status_name(row.status)), ..FoundItem::of(desk, id) };
-        return Ok(Some((ItemKind::Recipients, item.named(profile.name, &profile.document))));
-    }
-    match money_item(desk, id)? {
-        None => other_item(desk, id),
-        found => Ok(found),
-    }
+    other_item(desk, id)
 }
 
-/// A charge, refund, dispute, withdrawal or cashout.
-fn money_item(desk: &Desk, id: ObjectId) -> Result<Option<(ItemKind, FoundItem)>, Problem> {
+/// The thing of a kind that an id names; `None` if it names none of this kind.
+pub(crate) fn item_of_kind(desk: &Desk, kind: ItemKind, id: ObjectId) -> Result<Option<FoundItem>, Problem> {
     let engine = &desk.engine;
-    let item = || FoundItem::of(desk, id);
-    if let Some(charge) = engine.object::<Charge>(id)? {
-        return Ok(Some((ItemKind::Charges, charge_item(desk, &charge)?)));
-    }
-    if let Some(refund) = engine.object::<Refund>(id)? {
-        let item = FoundItem { charge: Some(refund.charge.txid()), ..item() };
-        return Ok(Some((ItemKind::Refunds, item.money(refund.amount, refund_status(&refund.decision)))));
-    }
-    if let Some(dispute) = engine.object::<Dispute>(id)? {
-        let item = FoundItem { amount: Some(dispute.amount.0), charge: Some(dispute.charge.txid()), ..item() };
-        return Ok(Some((ItemKind::Disputes, item)));
-    }
-    if let Some(withdrawal) = engine.object::<Withdrawal>(id)? {
-        let recipient = recipient_id(engine, withdrawal.recipient);
-        let recipient_id = recipient.map(|recipient| recipient.uuid().to_string());
-        let status = WithdrawalView::of(engine, &withdrawal).status;
-        let item = FoundItem { recipient_id, ..item() }.money(withdrawal.amount, status);
-        return Ok(Some((ItemKind::Withdrawals, item)));
-    }
-    let Some(cashout) = engine.object::<Cashout>(id)? else { return Ok(None) };
-    let item = item().money(cashout.amount, cashout_status(&cashout.stage));
-    Ok(Some((ItemKind::Cashouts, with_record(engine, id, item)?)))
+    Ok(match kind {
+        ItemKind::Charges => engine.object(id)?.map(|charge| charge_item(desk, &charge)).transpose()?,
+        ItemKind::Merchants => merchant_item(desk, id),
+        ItemKind::Recipients => recipient_item(desk, id),
+        ItemKind::Refunds => engine.object(id)?.map(|refund| refund_item(desk, &refund)).transpose()?,
+        ItemKind::Disputes => engine.object(id)?.map(|dispute| dispute_item(desk, &dispute)).transpose()?,
+        ItemKind::Withdrawals => engine.object(id)?.map(|withdrawal| withdrawal_item(desk, &withdrawal)),
+        ItemKind::Cashouts => engine.object(id)?.map(|cashout| cashout_item(desk, &cashout)).transpose()?,
+        _ => other_item(desk, id)?.filter(|(of, _)| *of == kind).map(|(_, item)| item),
+    })
+}
+
+fn merchant_item(desk: &Desk, id: ObjectId) -> Option<FoundItem> {
+    let group = merchants::find(desk, &id.txid()).ok()?;
+    let of = |row: &MerchantRow| (row.profiles.current().cloned(), row.settings);
+    let (sealed, settings) = desk.engine.glance(group, of)?;
+    let profile = merchants::profile(desk, group, sealed.as_ref());
+    let status = match settings {
+        Settings { suspended: true, .. } => "suspended",
+        Settings { payouts_held: true, .. } => "payouts_held",
+        _ => "active",
+    };
+    let item = FoundItem { status: Some(status), ..FoundItem::of(desk, id) };
+    Some(item.named(profile.name, &profile.document))
+}
+
+fn recipient_item(desk: &Desk, id: ObjectId) -> Option<FoundItem> {
+    let (_, row) = find_recipient(&desk.engine, id)?;
+    let profile = open(&desk.engine, &row, row.profiles.current());
+    let item = FoundItem { status: Some(status_name(row.status)), ..FoundItem::of(desk, id) };
+    Some(item.named(profile.name, &profile.document))
+}
+
+fn refund_item(desk: &Desk, refund: &Refund) -> Result<FoundItem, Problem> {
+    let reason = reason_text(&desk.engine, refund.id, refund.reason.as_ref());
+    let item = FoundItem { charge: Some(refund.charge.txid()), reason, ..FoundItem::of(desk, refund.id) };
+    let item = item.money(refund.amount, refund_status(&refund.decision));
+    Ok(item.by(payer_of(desk, refund.charge)?))
+}
+
+fn dispute_item(desk: &Desk, dispute: &Dispute) -> Result<FoundItem, Problem> {
+    let reason = reason_text(&desk.engine, dispute.id, dispute.reason.as_ref());
+    let due_at = dispute.case.as_ref().and_then(|case| case.due_at).map(time);
+    let item = FoundItem { charge: Some(dispute.charge.txid()), reason, due_at, ..FoundItem::of(desk, dispute.id) };
+    let item = item.money(dispute.amount, dispute_status(&dispute.decision));
+    Ok(item.by(payer_of(desk, dispute.charge)?))
+}
+
+/// Who paid a charge; empty when that was erased.
+fn payer_of(desk: &Desk, charge: ObjectId) -> Result<Payer, Problem> {
+    let charge: Charge = desk.engine.known_object(charge)?;
+    Ok(payer(&desk.engine, charge.id, charge.payer.as_ref()))
+}
+
+fn withdrawal_item(desk: &Desk, withdrawal: &Withdrawal) -> FoundItem {
+    let status = WithdrawalView::of(&desk.engine, withdrawal).status;
+    let item = FoundItem::of(desk, withdrawal.id).money(withdrawal.amount, status);
+    item.of_recipient(desk, withdrawal.recipient)
+}
+
+fn cashout_item(desk: &Desk, cashout: &Cashout) -> Result<FoundItem, Problem> {
+    let item = FoundItem { fee: Some(cashout.fee.0), ..FoundItem::of(desk, cashout.id) };
+    let item = item.money(cashout.amount, cashout_status(&cashout.stage));
+    with_record(&desk.engine, cashout.id, item)
+}
+
+/// The anticipation that a Record of a recipient made.
+pub(crate) fn anticipation_item(desk: &Desk, record: &Record) -> Option<FoundItem> {
+    let (id, splits) = record.events.iter().find_map(|event| match event {
+        Event::SplitsAnticipated { id, splits, .. } => Some((*id, splits)),
+        _ => None,
+    })?;
+    let sum = |of: fn(&AnticipatedSplit) -> Centavos| splits.iter().map(|split| of(split).0).sum();
+    let item = FoundItem {
+        amount: Some(sum(|split| split.amount)),
+        fee: Some(sum(|split| split.fee)),
+        ..FoundItem::of(desk, id)
+    };
+    Some(item.of_recipient(desk, record.owner))
 }
 
 /// An API key, an entry, a webhook event, a subscription or a stored card.

@@ -29,6 +29,7 @@ pub mod item_flags;
 pub mod item_version;
 pub mod last_backup;
 pub mod list_file;
+pub mod lists;
 pub mod made_up;
 pub mod merchants;
 pub mod operator;

@@ -65,6 +65,8 @@ pub enum ItemKind {
     Subscriptions,
     /// Stored cards.
     Cards,
+    /// Anticipations of recipients: on lists only.
+    Anticipations,
     /// Plans of merchants.
     Plans,
     /// API keys.
@@ -92,6 +94,7 @@ impl ItemKind {
             Self::Cashouts => "cashouts",
             Self::Subscriptions => "subscriptions",
             Self::Cards => "cards",
+            Self::Anticipations => "anticipations",
             Self::Plans => "plans",
             Self::ApiKeys => "api_keys",
             Self::Entries => "entries",

@@ -33,6 +33,48 @@ pub enum ChargeList {
     Cancelled,
 }
 
+/// Lists of what operators see of all merchants, or of one: by the Records that made the things.
+/// Their numbers are part of the runs' format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectList {
+    /// Merchants of the platform.
+    Merchants = 1,
+    /// Recipients of splits.
+    Recipients,
+    /// Refunds of charges.
+    Refunds,
+    /// Disputes of charges.
+    Disputes,
+    /// Withdrawals of recipients.
+    Withdrawals,
+    /// Cashouts of merchants.
+    Cashouts,
+    /// Subscriptions to plans.
+    Subscriptions,
+    /// Stored cards.
+    Cards,
+    /// Anticipations of recipients.
+    Anticipations,
+}
+
+impl ObjectList {
+    /// The list and the thing that an event adds to it; `None` if it makes no such thing.
+    pub fn made_by(event: &Event) -> Option<(Self, ObjectId)> {
+        Some(match event {
+            Event::MerchantOpened { id, .. } => (Self::Merchants, *id),
+            Event::RecipientRegistered { id, .. } => (Self::Recipients, *id),
+            Event::RefundRequested { id, .. } => (Self::Refunds, *id),
+            Event::DisputeOpened { id, .. } => (Self::Disputes, *id),
+            Event::WithdrawalRequested { id, .. } => (Self::Withdrawals, *id),
+            Event::CashoutCreated { id, .. } => (Self::Cashouts, *id),
+            Event::SubscriptionCreated { id, .. } => (Self::Subscriptions, *id),
+            Event::CardStored { id, .. } => (Self::Cards, *id),
+            Event::SplitsAnticipated { id, .. } => (Self::Anticipations, *id),
+            _ => return None,
+        })
+    }
+}
+
 /// The kinds are part of the runs' format: a number is never given to another kind.
 const OWN: u8 = 0;
 const ENTRIES: u8 = 2;
@@ -60,6 +102,7 @@ pub(super) const SEALED: u8 = 20;
 pub(super) const VALUES: u8 = 21;
 pub(super) const TXIDS: u8 = 22;
 const REGISTRATION: u8 = 31;
+const OBJECTS: u8 = 23;
 
 impl IndexKey {
     /// Sequences of the Records that a ledger's owner decided; the n-th is its Record of ordinal n.
@@ -163,6 +206,11 @@ impl IndexKey {
     /// subscription's, as for an object.
     pub fn subscription_charges(id: ObjectId) -> Self {
         Self { kind: SUBSCRIPTION_CHARGES, whose: scattered(id) }
+    }
+
+    /// Sequences of the Records that made the things of a list: those of one group, or of all.
+    pub fn objects(list: ObjectList, group: Option<GroupNumber>) -> Self {
+        Self { kind: OBJECTS, whose: (group.map_or(0, |group| u64::from(group.0) + 1) << 8) | list as u64 }
     }
 
     /// Sequences of a group's Records with webhook events, once for each event: the n-th is event
@@ -315,6 +363,9 @@ pub(super) fn occurrences(sequence: u64, record: &Record, mut post: impl FnMut(I
     each_webhook_event(record, |_| post(IndexKey::webhook_events(group), sequence));
     for event in &record.events {
         object::each_in(event, |id| post(IndexKey::object(id), sequence));
+        if let Some((list, _)) = ObjectList::made_by(event) {
+            [None, Some(group)].into_iter().for_each(|group| post(IndexKey::objects(list, group), sequence));
+        }
         match event {
             Event::CashoutCreated { .. } => post(IndexKey::cashouts(record.owner), sequence),
             Event::RefundRequested { .. } => post(IndexKey::refunds(record.owner), sequence),

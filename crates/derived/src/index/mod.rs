@@ -56,8 +56,7 @@ use page_cache::{PageCache, RunFiles};
 use run::{Builder, Cover, Run, RunError, unzigzag};
 
 pub use check::RunCheck;
-pub use key::ChargeList;
-pub use key::{Balances, IndexKey};
+pub use key::{Balances, ChargeList, IndexKey, ObjectList};
 pub use lists::ListedNumber;
 pub use search_key::{FoundKind, PlainValue, SearchKey, TXID_PREFIX_MIN};
 

@@ -38,7 +38,7 @@ use crate::records::may_wait;
 use store::StoreError;
 
 /// The format that is written and read.
-const FORMAT: u8 = 3;
+const FORMAT: u8 = 4;
 const MAGIC: [u8; 7] = *b"centavo";
 const PAGE_BYTES: usize = 4096;
 const PAGE_END: usize = PAGE_BYTES - 4;
@@ -821,6 +821,6 @@ mod tests {
         assert!(of_format(FORMAT).is_ok());
         assert!(matches!(of_format(FORMAT - 1), Err(RunError::Damaged)), "a former one is written again");
         let refused = of_format(FORMAT + 1).unwrap_err();
-        assert!(matches!(refused, RunError::Store(StoreError::NewerFormat { found: 4, known: 3, .. })), "{refused:?}");
+        assert!(matches!(refused, RunError::Store(StoreError::NewerFormat { found: 5, known: 4, .. })), "{refused:?}");
     }
 }

@@ -16,7 +16,7 @@ use ledger::statement::{StatementAccount, statement_lines};
 use ledger::time::{Minute, Timestamp};
 
 use super::ReadModel;
-use crate::index::{ChargeList, IndexKey};
+use crate::index::{ChargeList, IndexKey, ObjectList};
 use crate::records::{self, LoadError, may_wait};
 use store::Sequence;
 
@@ -288,6 +288,20 @@ impl ReadModel {
     ) -> Result<(u64, Vec<Sequence>), LoadError> {
         let (total, listed) = self.index().page(&[IndexKey::audit(group)], &[], range, skip, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
+    }
+
+    /// The Records of a range that made the things of a list, of all groups or of one: the page of
+    /// them that begins `skip` from the newest.
+    pub fn objects_page(
+        &self,
+        list: ObjectList,
+        group: Option<GroupNumber>,
+        range: Range<u64>,
+        skip: u64,
+        count: usize,
+    ) -> Result<Vec<Sequence>, LoadError> {
+        let (_, listed) = self.index().page(&[IndexKey::objects(list, group)], &[], range, skip, count)?;
+        Ok(listed.into_iter().map(|listed| Sequence(listed.number)).collect())
     }
 
     /// The Records after `after`, through `through`, that have an entry of a ledger, in order.

@@ -1,0 +1,192 @@
+//! Pages of lists: charges, refunds, disputes, withdrawals and others, of all merchants or of one.
+//! One page shows all of them.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use ledger::fees::PaymentMethod;
+use maud::{Markup, html};
+use wire::cut_text::cut_name;
+
+use crate::find::{heading, status_word};
+use crate::list_filter::{self, Field, as_sent, file_links};
+use crate::list_table::{self, Columns};
+use crate::page::{Screen, Section, Visit};
+use crate::paging::pager_named;
+use crate::queue::merchant_link;
+use crate::show::Head::{Amount, Text};
+use crate::show::{self, Head};
+use crate::wire_words;
+use crate::words;
+use ops::desk::Desk;
+use ops::found_item::FoundItem;
+use ops::list_file::requested_format;
+use ops::lists::{self, LISTS, List, ListFilter, ListPart};
+use ops::search::ItemKind;
+use web::caller::PathId;
+use web::problem::Problem;
+use web::reply::query;
+
+/// Things on a page.
+const A_PAGE: u64 = 50;
+
+const METHODS: [PaymentMethod; 3] = [PaymentMethod::Pix, PaymentMethod::CreditCard, PaymentMethod::DebitCard];
+
+/// Page of the charges of all merchants, or of one.
+pub(crate) async fn charges(desk: State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
+    show(desk, visit, PathId(ItemKind::Charges.name().to_owned()), parts).await
+}
+
+/// The page of a list, by what a filter asks for; or all of it as a file.
+pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, PathId(name): PathId, parts: Parts) -> Response {
+    let shown = async {
+        let given = as_sent(&visit, &parts)?;
+        let filter = ListFilter::read(&desk, lists::named(&name)?, &given)?;
+        match requested_format(&given)? {
+            Some(format) => filter.file(&desk, format).await.map(Ok),
+            None => screen(&desk, &visit, &parts, &filter).map(Err),
+        }
+    };
+    match shown.await {
+        Ok(Ok(file)) => file,
+        Ok(Err(screen)) => visit.answer(Ok(screen)),
+        Err(problem) => visit.answer(Err(problem)),
+    }
+}
+
+fn screen(desk: &Desk, visit: &Visit, parts: &Parts, filter: &ListFilter) -> Result<Screen, Problem> {
+    let given = as_sent(visit, parts)?;
+    let ListPart { items, rest, page } = filter.part(desk, &given, A_PAGE)?;
+    let (list, name) = (filter.list, visit.say(heading(filter.list.kind)));
+    let before = (!rest.is_empty()).then(|| cut_name(&rest.next()));
+    let columns = Columns {
+        name: if list.kind == ItemKind::Charges { words::PAYER } else { words::NAME },
+        has_status: !list.statuses.is_empty(),
+        has_amount: list.filters.contains(&"amount_from"),
+        more: more_heads(list.kind),
+        sorted: Some((parts, filter.order)),
+    };
+    let body = html! {
+        (others(visit, list))
+        (list_filter::form(visit, &query(parts)?, &fields(list, |_| true)))
+        section.card aria-label=(name) {
+            @if items.is_empty() {
+                p.dim { (visit.say(if before.is_some() { words::NONE_READ } else { words::NOTHING })) }
+            } @else {
+                (show::scrolled(name, list_table::table(desk, visit, list.kind, &columns, &items, |item| more(desk, visit, list.kind, item))))
+            }
+            @match page {
+                Some((page, total)) => (pager_named(visit, parts, "page", page, total)),
+                None => (older(visit, parts, before.as_deref())),
+            }
+            (file_links(visit, parts, parts.uri.path()))
+        }
+    };
+    let section = if list.kind == ItemKind::Charges { Section::Charges } else { Section::Lists };
+    Ok(Screen { section, title: name.to_owned(), body })
+}
+
+/// Links to the other lists, in the same scope.
+fn others(visit: &Visit, shown: List) -> Markup {
+    html! {
+        nav.lists aria-label=(visit.say(words::LISTS)) {
+            ul {
+                @for list in LISTS {
+                    li {
+                        a href=(visit.scope.of_path(&path_of(list))) aria-current=[(list == shown).then_some("page")] { (visit.say(heading(list.kind))) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn path_of(list: List) -> String {
+    match list.kind {
+        ItemKind::Charges => "/console/charges".to_owned(),
+        kind => format!("/console/lists/{}", kind.name()),
+    }
+}
+
+/// The fields of a list's filter, those whose parameters a page takes.
+pub(crate) fn fields(list: List, takes: impl Fn(&str) -> bool) -> Vec<Field<'static>> {
+    let field = |name: &str| match name {
+        "status" => {
+            let statuses = list.statuses.iter().map(|status| (*status, status_word(list.kind, status)));
+            Field::Choice("status", words::STATUS, statuses.collect())
+        }
+        "payment_method" => {
+            let methods = METHODS.map(|method| (method.name(), wire_words::method(method)));
+            Field::Choice("payment_method", words::METHOD, methods.into())
+        }
+        "named" => Field::Text("named", words::NAME),
+        "amount_from" => Field::Amount("amount_from", words::LEAST),
+        "amount_to" => Field::Amount("amount_to", words::MOST),
+        "from" => Field::Day("from", words::FROM),
+        "to" => Field::Day("to", words::TO),
+        "order" => Field::Hidden("order"),
+        _ => Field::Hidden("recipient_id"),
+    };
+    let names = list.filters.iter().copied().chain(["from", "to", "order"]);
+    names.filter(|name| takes(name)).map(field).collect()
+}
+
+/// Heads of the columns that only some lists have.
+pub(crate) fn more_heads(kind: ItemKind) -> &'static [Head] {
+    match kind {
+        ItemKind::Charges => &[Text(words::MERCHANT), Text(words::METHOD), Text(words::TXID)],
+        ItemKind::Refunds => &[Text(words::MERCHANT), Text(words::NOTES), Text(words::ID)],
+        ItemKind::Disputes => &[Text(words::MERCHANT), Text(words::NOTES), Text(words::ANSWER_UNTIL), Text(words::ID)],
+        ItemKind::Anticipations | ItemKind::Cashouts => &[Text(words::MERCHANT), Amount(words::FEE), Text(words::ID)],
+        ItemKind::Merchants => &[Text(words::ID)],
+        _ => &[Text(words::MERCHANT), Text(words::ID)],
+    }
+}
+
+/// The cells of a row for these columns.
+pub(crate) fn more(desk: &Desk, visit: &Visit, kind: ItemKind, item: &FoundItem) -> Vec<Markup> {
+    let reason = || html! { bdi { (item.reason.as_deref().unwrap_or_default()) } };
+    let mut cells = match kind {
+        ItemKind::Merchants => Vec::new(),
+        _ => vec![merchant_link(desk, visit, item.merchant_id.as_deref())],
+    };
+    match kind {
+        ItemKind::Charges => {
+            let method = METHODS.into_iter().find(|method| item.payment_method == Some(method.name()));
+            cells.push(html! { @if let Some(method) = method { (visit.say(wire_words::method(method))) } });
+        }
+        ItemKind::Refunds => cells.push(reason()),
+        ItemKind::Disputes => {
+            let due = html! { @if let Some(at) = &item.due_at { (show::text_moment(visit.language, at)) } };
+            cells.extend([reason(), due]);
+        }
+        ItemKind::Anticipations | ItemKind::Cashouts => {
+            cells.push(html! { @if let Some(fee) = item.fee { (visit.money(fee)) } });
+        }
+        _ => {}
+    }
+    cells.push(html! { code { (item.id) } });
+    cells
+}
+
+/// Links to the newest things of a list and to the next, older ones.
+fn older(visit: &Visit, parts: &Parts, before: Option<&str>) -> Markup {
+    let pairs: Vec<_> = parts.uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()).collect();
+    let is_place = |pair: &&&str| pair.starts_with("before=");
+    let address = |last: Option<String>| {
+        let filters = pairs.iter().filter(|pair| !is_place(pair)).map(|pair| (*pair).to_owned());
+        format!("{}?{}", parts.uri.path(), filters.chain(last).collect::<Vec<_>>().join("&"))
+    };
+    html! {
+        p.pager {
+            @if pairs.iter().any(|pair| is_place(&pair)) { a href=(address(None)) { "← " (visit.say(words::NEWEST)) } }
+            " "
+            @if let Some(before) = before {
+                @let before: String = form_urlencoded::byte_serialize(before.as_bytes()).collect();
+                a href=(address(Some(format!("before={before}")))) rel="next" { (visit.say(words::OLDER)) " →" }
+            }
+        }
+    }
+}

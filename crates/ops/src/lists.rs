@@ -1,0 +1,388 @@
+//! Lists of the things of all merchants: charges, refunds, disputes and others, newest first or in
+//! another order, by what a filter asks for; as JSON or as a file.
+//!
+//! The index lists the Records that made the things, and only these are read; charges are read back
+//! from the journal. An order other than newest first needs all things of the filter at once, so it
+//! is refused above [`SORTED_MAX`] of them.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use actors::engine::{ChargeQuery, NewestCharges, ObjectList};
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use books::list_file::{ListCell, ListColumn, ListFormat, ListKind};
+use ledger::id::ObjectId;
+use ledger::personal::{Payer, SealedFor};
+use ledger::record::Record;
+use serde::Serialize;
+use store::cut::{Cut, Position};
+use utoipa::ToSchema;
+use wire::case_folding::search_key;
+use wire::cut_text::record_name;
+use wire::timestamp::PeriodLimit;
+
+use crate::charges::charge_query;
+use crate::desk::Desk;
+use crate::found_item::{FoundItem, anticipation_item, charge_item, item_of_kind};
+use crate::list_file::{list_file, requested_format, too_many};
+use crate::operator::Operator;
+use crate::search::ItemKind;
+use web::caller::PathId;
+use web::cut::{NextBefore, next_before, requested_before};
+use web::problem::{Code, Problem};
+use web::reply::{Page, ok, one_of, only, query, single};
+use web::views::recipient::recipient_id;
+
+/// Things of an answer, when it is not said how many.
+const A_PAGE: u64 = 20;
+/// Things that are read at once for a file.
+const READ_AT_ONCE: usize = 500;
+/// Things that are put in another order than newest first, at most.
+pub const SORTED_MAX: usize = 2_000;
+/// Parts of a list that are looked through for them, at most: 2,000 Records each.
+const SORTED_PARTS_MAX: usize = 10;
+
+/// A list of things.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct List {
+    /// What the things are. Its name is that of the list.
+    pub kind: ItemKind,
+    /// `None` for charges, which are read back from the journal.
+    list: Option<ObjectList>,
+    /// Words of the parameter `status`; none where things have no status.
+    pub statuses: &'static [&'static str],
+    /// Parameters of this list beside those of all.
+    pub filters: &'static [&'static str],
+}
+
+const fn list(
+    kind: ItemKind,
+    list: ObjectList,
+    statuses: &'static [&'static str],
+    filters: &'static [&'static str],
+) -> List {
+    List { kind, list: Some(list), statuses, filters }
+}
+
+const MONEY: &[&str] = &["status", "amount_from", "amount_to"];
+const OF_RECIPIENTS: &[&str] = &["status", "amount_from", "amount_to", "recipient_id"];
+
+/// All lists.
+pub const LISTS: [List; 10] = [
+    List {
+        kind: ItemKind::Charges,
+        list: None,
+        statuses: &["pending", "CONCLUIDA", "RECUSADA", "cancelled"],
+        filters: &["status", "payment_method", "amount_from", "amount_to", "recipient_id"],
+    },
+    list(ItemKind::Refunds, ObjectList::Refunds, &["pending", "approved", "rejected", "failed"], MONEY),
+    list(ItemKind::Disputes, ObjectList::Disputes, &["open", "accepted", "released"], MONEY),
+    list(ItemKind::Withdrawals, ObjectList::Withdrawals, &["pending", "approved", "rejected"], OF_RECIPIENTS),
+    list(ItemKind::Anticipations, ObjectList::Anticipations, &[], &["amount_from", "amount_to", "recipient_id"]),
+    list(ItemKind::Cashouts, ObjectList::Cashouts, &["in_processing", "processed", "failed"], MONEY),
+    list(
+        ItemKind::Subscriptions,
+        ObjectList::Subscriptions,
+        &["pending", "active", "past_due", "paused", "completed", "cancelled"],
+        &["status"],
+    ),
+    list(ItemKind::Cards, ObjectList::Cards, &[], &[]),
+    list(
+        ItemKind::Recipients,
+        ObjectList::Recipients,
+        &["draft", "pending", "active", "rejected"],
+        &["status", "named"],
+    ),
+    list(ItemKind::Merchants, ObjectList::Merchants, &["active", "suspended", "payouts_held"], &["status", "named"]),
+];
+
+/// Parameters of every list. Newest first it goes on with `before`, in another order with `page`.
+const OF_ALL: [&str; 6] = ["merchant_id", "from", "to", "order", "format", "per_page"];
+
+/// Orders of a list. `largest` and `smallest` are by amount.
+pub const ORDERS: [&str; 5] = ["newest", "oldest", "largest", "smallest", "name"];
+
+/// Which things of a list are asked for, and in which order: those that meet all that is given.
+pub struct ListFilter {
+    /// The list.
+    pub list: List,
+    /// One of [`ORDERS`].
+    pub order: &'static str,
+    query: ChargeQuery,
+    recipient: Option<String>,
+    status: Option<&'static str>,
+    /// A part of the name, as it is compared.
+    name: Option<String>,
+}
+
+/// Things of one answer or page.
+pub struct ListPart {
+    /// The things, in the order of the filter.
+    pub items: Vec<FoundItem>,
+    /// Newest first: where the list goes on; empty at its end.
+    pub rest: Cut,
+    /// In another order: the page, and how many things there are.
+    pub page: Option<(Page, u64)>,
+}
+
+/// The list of a name; 404 when there is none.
+pub fn named(name: &str) -> Result<List, Problem> {
+    let found = LISTS.into_iter().find(|list| list.kind.name() == name);
+    found.ok_or_else(|| Problem::new(Code::NotFound))
+}
+
+impl ListFilter {
+    /// Reads the parameters of a list in a query. Errors: 400 `validation_failed`, also for one
+    /// that the list does not have; 404 of a merchant or a recipient that does not exist.
+    pub fn read(desk: &Desk, list: List, pairs: &[(String, String)]) -> Result<Self, Problem> {
+        let order = one_of(pairs, "order", &ORDERS)?.unwrap_or(ORDERS[0]);
+        let goes_on = if order == ORDERS[0] { "before" } else { "page" };
+        only(pairs, &[list.filters, &OF_ALL[..], &[goes_on]].concat())?;
+        let is_charges = list.list.is_none();
+        let of_charges: Vec<_> = pairs.iter().filter(|(name, _)| is_charges || name != "status").cloned().collect();
+        let query = charge_query(desk, &of_charges)?;
+        let recipient = query.recipient.and_then(|ledger| recipient_id(&desk.engine, ledger));
+        Ok(Self {
+            list,
+            order,
+            recipient: recipient.map(|id| id.uuid().to_string()),
+            status: one_of(pairs, "status", list.statuses)?,
+            name: single(pairs, "named")?.map(search_key),
+            query,
+        })
+    }
+
+    /// The part of the list that a query asks for; `count` things when it does not say how many.
+    pub fn part(&self, desk: &Desk, pairs: &[(String, String)], count: u64) -> Result<ListPart, Problem> {
+        let page = Page::read(pairs, count)?;
+        if self.order == ORDERS[0] {
+            let through = requested_before(pairs, &desk.engine.published())?;
+            let (items, rest) = self.newest(desk, &through, page.count())?;
+            return Ok(ListPart { items, rest, page: None });
+        }
+        let sorted = self.sorted(desk)?;
+        let total = sorted.len() as u64;
+        let skipped = usize::try_from(page.skip()).unwrap_or(usize::MAX);
+        let items = sorted.into_iter().skip(skipped).take(page.count()).collect();
+        Ok(ListPart { items, rest: desk.engine.published().begin(), page: Some((page, total)) })
+    }
+
+    /// The newest things through a cut: so many, or fewer after 2,000 Records; and the Records that
+    /// the list goes on with.
+    fn newest(&self, desk: &Desk, through: &Cut, most: usize) -> Result<(Vec<FoundItem>, Cut), Problem> {
+        let Some(list) = self.list.list else {
+            let NewestCharges { found, rest } = desk.engine.newest_charges(through, &self.query, most)?;
+            let item = |(at, id)| Ok(made_at(at, charge_item(desk, &desk.engine.known_object(id)?)?));
+            return Ok((found.into_iter().map(item).collect::<Result<_, Problem>>()?, rest));
+        };
+        desk.engine.newest_objects((list, &self.query), through, most, |at, record| self.item(desk, list, at, record))
+    }
+
+    /// The thing that a Record made, if it is asked for.
+    fn item(&self, desk: &Desk, list: ObjectList, at: Position, record: &Record) -> Result<Option<FoundItem>, Problem> {
+        let made = record.events.iter().filter_map(ObjectList::made_by).find(|(made, _)| *made == list);
+        let Some((_, id)) = made else { return Ok(None) };
+        let created = id.created_at();
+        if self.query.from.is_some_and(|from| created < from) || self.query.to.is_some_and(|to| created >= to) {
+            return Ok(None);
+        }
+        let item = match list {
+            ObjectList::Anticipations => anticipation_item(desk, record),
+            ObjectList::Cards => {
+                item_of_kind(desk, self.list.kind, id)?.map(|item| item.by(stored_for(desk, id, record)))
+            }
+            _ => item_of_kind(desk, self.list.kind, id)?,
+        };
+        Ok(item.filter(|item| self.wants(item)).map(|item| made_at(at, item)))
+    }
+
+    fn wants(&self, item: &FoundItem) -> bool {
+        let amount = item.amount.unwrap_or_default();
+        self.status.is_none_or(|status| item.status == Some(status))
+            && self.recipient.as_ref().is_none_or(|id| item.recipient_id.as_ref() == Some(id))
+            && self.query.amount_from.is_none_or(|least| amount >= least.0)
+            && self.query.amount_to.is_none_or(|most| amount <= most.0)
+            && self.name.as_ref().is_none_or(|part| search_key(item.name.as_deref().unwrap_or_default()).contains(part))
+    }
+
+    /// All things of the filter in its order. Error: 400 `too_many_items` where there are too many,
+    /// or where it takes too long to know.
+    fn sorted(&self, desk: &Desk) -> Result<Vec<FoundItem>, Problem> {
+        let (mut all, mut through) = (Vec::new(), desk.engine.published());
+        for _ in 0..SORTED_PARTS_MAX {
+            let (items, rest) = self.newest(desk, &through, SORTED_MAX + 1 - all.len())?;
+            all.extend(items);
+            if all.len() > SORTED_MAX {
+                break;
+            }
+            if rest.is_empty() {
+                match self.order {
+                    "oldest" => all.reverse(),
+                    "largest" => all.sort_by_key(|item| Reverse(item.amount)),
+                    "smallest" => all.sort_by_key(|item| item.amount),
+                    _ => all.sort_by_cached_key(|item| search_key(item.name.as_deref().unwrap_or_default())),
+                }
+                return Ok(all);
+            }
+            through = rest;
+        }
+        let message = format!("só até {SORTED_MAX} itens são postos em outra ordem: escolha um filtro menor");
+        Err(too_many("order", message))
+    }
+
+    /// All things, newest first, read a part at a time.
+    fn all<'a>(&'a self, desk: &'a Desk) -> impl Iterator<Item = Result<FoundItem, Problem>> + 'a {
+        let (mut items, mut through) = (Vec::new().into_iter(), desk.engine.published());
+        std::iter::from_fn(move || {
+            loop {
+                if let Some(item) = items.next() {
+                    return Some(Ok(item));
+                }
+                if through.is_empty() {
+                    return None;
+                }
+                match self.newest(desk, &through, READ_AT_ONCE) {
+                    Ok((next, rest)) => (items, through) = (next.into_iter(), rest),
+                    Err(problem) => {
+                        through = through.begin();
+                        return Some(Err(problem));
+                    }
+                }
+            }
+        })
+    }
+
+    /// All things of the filter as a file.
+    pub async fn file(&self, desk: &Arc<Desk>, format: ListFormat) -> Result<Response, Problem> {
+        let (name, title) = (self.list.kind.name(), title(self.list.kind));
+        if self.order == ORDERS[0] {
+            return list_file(desk, (format, name, title), &COLUMNS, self.all(desk).map(|item| item.map(cells))).await;
+        }
+        let rows = self.sorted(desk)?.into_iter().map(|item| Ok(cells(item)));
+        list_file(desk, (format, name, title), &COLUMNS, rows).await
+    }
+}
+
+fn made_at(at: Position, item: FoundItem) -> FoundItem {
+    FoundItem { record: Some(record_name(at)), ..item }
+}
+
+/// The customer whose card a Record stored; empty when that was erased.
+fn stored_for(desk: &Desk, id: ObjectId, record: &Record) -> Payer {
+    let open = |sealed| desk.engine.keyring().open_value(SealedFor::customer(id), sealed);
+    record.personal.as_ref().and_then(open).unwrap_or_default()
+}
+
+/// Some things of a list.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ObjectPage {
+    /// The things, in the order that was asked for.
+    items: Vec<FoundItem>,
+    /// How many there are, where another order than newest first was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    total: Option<u64>,
+    /// Newest first: `before` of the next, older things; absent at the end of the list. There may
+    /// be more even after an empty page: one answer looks through 2,000 Records at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    next_before: Option<NextBefore>,
+}
+
+/// The charges, refunds, disputes, withdrawals, anticipations, cashouts, subscriptions, stored
+/// cards or recipients of all merchants, or the merchants: those that meet all that is given,
+/// newest first. A parameter that a list does not have is 400: each has `merchant_id`, `from` and
+/// `to`. Another order takes a filter with 2,000 things at most. A file has 100,000 rows at most.
+#[utoipa::path(get, path = "/ops/lists/{name}", operation_id = "list_objects",
+    params(("name" = String, Path, pattern = "^(charges|refunds|disputes|withdrawals|anticipations|cashouts|subscriptions|cards|recipients|merchants)$", example = "refunds", description = "What is listed."),
+        ("status" = Option<String>, Query, description = "Only what stands so, in the words of the list."),
+        ("payment_method" = Option<String>, Query, pattern = "^(pix|credit_card|debit_card)$", description = "Only charges paid so."),
+        ("merchant_id" = Option<String>, Query, format = "uuid", description = "Only of this merchant."),
+        ("recipient_id" = Option<String>, Query, format = "uuid", description = "Only of this recipient: withdrawals, anticipations, charges with a split of it."),
+        ("named" = Option<String>, Query, description = "Only merchants or recipients with this in their names, in any case, without accents."),
+        ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
+        ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),
+        ("amount_from" = Option<u64>, Query, description = "This amount or more, centavos"),
+        ("amount_to" = Option<u64>, Query, description = "This amount or less, centavos"),
+        ("order" = Option<String>, Query, pattern = "^(newest|oldest|largest|smallest|name)$", description = "`newest` when absent; `largest` and `smallest` are by amount."),
+        ("format" = Option<String>, Query, pattern = "^(json|csv|csv-ptbr|xlsx)$", description = "`json` when absent."),
+        ("before" = Option<String>, Query, description = "Newest first: only what Records before this one made, of each partition; `next_before` of the answer before.", example = "1000"),
+        ("page" = Option<u64>, Query, description = "In another order: the page, from 1."), ("per_page" = Option<u64>, Query)),
+    responses((status = 200, content((ObjectPage = "application/json"), (String = "text/csv"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 404)))]
+pub async fn get(
+    State(desk): State<Arc<Desk>>,
+    _: Operator,
+    PathId(name): PathId,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    let (list, pairs) = (named(&name)?, query(&parts)?);
+    let filter = ListFilter::read(&desk, list, &pairs)?;
+    if let Some(format) = requested_format(&pairs)? {
+        return filter.file(&desk, format).await;
+    }
+    let ListPart { items, rest, page } = filter.part(&desk, &pairs, A_PAGE)?;
+    Ok(ok(ObjectPage { items, total: page.map(|(_, total)| total), next_before: next_before(&rest) }))
+}
+
+/// The title of a list in its workbook.
+fn title(kind: ItemKind) -> &'static str {
+    match kind {
+        ItemKind::Charges => "Cobranças",
+        ItemKind::Refunds => "Reembolsos",
+        ItemKind::Disputes => "Contestações",
+        ItemKind::Withdrawals => "Saques",
+        ItemKind::Anticipations => "Antecipações",
+        ItemKind::Cashouts => "Cashouts",
+        ItemKind::Subscriptions => "Assinaturas",
+        ItemKind::Cards => "Cartões guardados",
+        ItemKind::Recipients => "Recebedores",
+        _ => "Lojistas",
+    }
+}
+
+/// Columns of a list as a file.
+const COLUMNS: [ListColumn; 15] = [
+    ("created_at", "Criado em", ListKind::Instant),
+    ("name", "Nome", ListKind::Text),
+    ("document", "Documento", ListKind::Text),
+    ("status", "Situação", ListKind::Text),
+    ("payment_method", "Meio de pagamento", ListKind::Text),
+    ("amount", "Valor", ListKind::Amount),
+    ("fee", "Taxa", ListKind::Amount),
+    ("merchant", "Lojista", ListKind::Text),
+    ("reason", "Motivo", ListKind::Text),
+    ("due_at", "Responder até", ListKind::Instant),
+    ("id", "ID", ListKind::Text),
+    ("merchant_id", "ID do lojista", ListKind::Text),
+    ("payment_id", "Cobrança", ListKind::Text),
+    ("recipient_id", "ID do recebedor", ListKind::Text),
+    ("record", "Registro", ListKind::Text),
+];
+
+/// The row of a thing in a file.
+fn cells(item: FoundItem) -> Vec<ListCell> {
+    let instant = |at: Option<String>| {
+        let parsed = at.as_deref().and_then(PeriodLimit::parse);
+        parsed.map_or(ListCell::Empty, |at| ListCell::Instant(at.begin))
+    };
+    let amount = |amount: Option<i64>| amount.map_or(ListCell::Empty, ListCell::Amount);
+    vec![
+        instant(item.created_at),
+        ListCell::text(item.name),
+        ListCell::text(item.document),
+        ListCell::text(item.status),
+        ListCell::text(item.payment_method),
+        amount(item.amount),
+        amount(item.fee),
+        ListCell::text(item.merchant_name),
+        ListCell::text(item.reason),
+        instant(item.due_at),
+        ListCell::text(Some(item.id)),
+        ListCell::text(item.merchant_id),
+        ListCell::text(item.charge),
+        ListCell::text(item.recipient_id),
+        ListCell::text(item.record),
+    ]
+}

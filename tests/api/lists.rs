@@ -1,0 +1,249 @@
+//! Lists of the things of all merchants: what is on them, their filters, their orders, their files,
+//! and their pages.
+
+use serde_json::{Value, json};
+
+use crate::console::Browser;
+use crate::world::*;
+
+/// Two merchants; the first has one or more of everything that is listed.
+struct Shops<'w> {
+    one: Merchant<'w>,
+    other: Merchant<'w>,
+    ana: String,
+    /// Ids by the names of their lists, oldest first.
+    made: Vec<(&'static str, Vec<String>)>,
+}
+
+async fn id_of(answer: Answer, field: &str) -> String {
+    text(&answer.expect(201)[field])
+}
+
+impl<'w> Shops<'w> {
+    async fn on(world: &'w World) -> Self {
+        let one = world.merchant().await;
+        let other =
+            world.open(json!({"name": "Padaria São João", "document": cnpj(90), "cashout_enabled": true})).await;
+        let ana = one.recipient("Ana Araújo", 1).await;
+        let bia = one.draft("Bia", 2).await;
+        let pix_paid = text(&one.paid_pix(&with_splits(pix("100.00"), &[(&ana, 4_000)])).await["txid"]);
+        let card_paid = one.post("/api/card", &with_splits(card(8_253, APPROVED), &[(&ana, 3_000)])).await;
+        let card_paid = id_of(card_paid, "txid").await;
+        let open = id_of(other.post("/api/pix", &pix("20.00")).await, "txid").await;
+        let refund = |amount: i64| json!({"payment_id": pix_paid, "amount": amount, "reason": "Produto devolvido"});
+        let refunds = [
+            id_of(one.post("/api/refunds", &refund(300)).await, "id").await,
+            id_of(one.post("/api/refunds", &refund(200)).await, "id").await,
+        ];
+        world.ops_post(&format!("/ops/refunds/{}/approve", refunds[0]), &json!({})).await.expect(200);
+        let dispute = json!({"amount": 1_000, "kind": "med", "reason": "Não reconhece"});
+        let dispute = world.ops_post(&format!("/ops/charges/{pix_paid}/disputes"), &dispute).await;
+        let splits = one.statement(&ana).await;
+        let split = items(&splits).iter().find(|split| split["payment"]["payment_method"] == "credit_card");
+        let anticipated = json!({"split_ids": [split.unwrap()["id"]], "target_days": 2});
+        one.post(&format!("/api/dashboard/sub-recipients/{ana}/anticipate"), &anticipated).await.expect(200);
+        let withdrawal = text(&one.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+        let cashout = json!({"amount": 1_500, "pix_key": "maria@example.com", "pix_key_type": "email"});
+        other.paid_pix(&pix("50.00")).await;
+        let cashout = id_of(other.post("/api/cashout", &cashout).await, "id").await;
+        let stored =
+            json!({"credit_card": card(1, APPROVED)["credit_card"], "customer": card(1, APPROVED)["customer"]});
+        let stored = id_of(one.post("/api/cards", &stored).await, "card_token").await;
+        let plan = json!({"tag": "ouro", "amount": 1, "billingCycle": "ANNUAL", "totalBillingCycles": 1,
+            "initialGraceCycles": 1});
+        let plan = id_of(one.post("/api/recurrency/plans", &plan).await, "id").await;
+        let subscription = json!({"plan_id": plan, "payment_method": "pix", "customer": card(1, APPROVED)["customer"]});
+        let subscription = id_of(one.post("/api/recurrency/subscriptions", &subscription).await, "id").await;
+        let made = vec![
+            ("charges", vec![pix_paid, card_paid, open]),
+            ("refunds", refunds.to_vec()),
+            ("disputes", vec![id_of(dispute, "id").await]),
+            ("withdrawals", vec![withdrawal]),
+            ("cashouts", vec![cashout]),
+            ("subscriptions", vec![subscription]),
+            ("cards", vec![stored]),
+            ("recipients", vec![ana.clone(), bia]),
+            ("merchants", vec![one.id.clone(), other.id.clone()]),
+        ];
+        Self { one, other, ana, made }
+    }
+
+    fn made(&self, list: &str) -> &[String] {
+        &self.made.iter().find(|(name, _)| *name == list).unwrap().1
+    }
+}
+
+/// All things of a list, two at a time.
+async fn listed(world: &World, list: &str, query: &str) -> Vec<Value> {
+    let (mut all, mut before) = (Vec::new(), String::new());
+    loop {
+        let page = world.ops_get(&format!("/ops/lists/{list}?per_page=2{query}{before}")).await.expect(200);
+        assert!(items(&page).len() <= 2 && page.get("total").is_none(), "{page}");
+        all.extend(items(&page).clone());
+        let Some(next) = page.get("next_before") else { return all };
+        before = format!("&before={}", next.as_u64().map_or_else(|| text(next), |next| next.to_string()));
+    }
+}
+
+fn ids(items: &[Value]) -> Vec<String> {
+    items.iter().map(|item| text(&item["id"])).collect()
+}
+
+#[tokio::test]
+async fn each_list_has_its_things_newest_first_with_names() {
+    let world = World::sandbox().await;
+    let shops = Shops::on(&world).await;
+    for (list, made) in &shops.made {
+        let found = listed(&world, list, "").await;
+        let mut own = ids(&found);
+        own.retain(|id| made.contains(id));
+        assert_eq!(own.iter().rev().collect::<Vec<_>>(), made.iter().collect::<Vec<_>>(), "{list}");
+        for item in &found {
+            assert!(item["merchant_name"].is_string() && item["record"].is_string(), "{list}: {item}");
+            let is_named = *list == "cashouts" || item["name"].is_string();
+            assert!(is_named && item["created_at"].is_string(), "{list}: {item}");
+        }
+    }
+    let one = async |list: &str| listed(&world, list, "").await.remove(0);
+    let refund = one("refunds").await;
+    assert_eq!((&refund["amount"], &refund["status"]), (&json!(200), &json!("pending")));
+    assert_eq!((&refund["reason"], &refund["charge"]), (&json!("Produto devolvido"), &json!(shops.made("charges")[0])));
+    let dispute = one("disputes").await;
+    assert_eq!((&dispute["reason"], &dispute["status"]), (&json!("Não reconhece"), &json!("open")));
+    let withdrawal = one("withdrawals").await;
+    assert_eq!((&withdrawal["name"], &withdrawal["recipient_id"]), (&json!("Ana Araújo"), &json!(shops.ana)));
+    let anticipation = one("anticipations").await;
+    assert_eq!((&anticipation["name"], &anticipation["amount"]), (&json!("Ana Araújo"), &json!(3_000)));
+    assert_eq!(anticipation["fee"], 71, "2.38 % of 30.00");
+    let cashout = one("cashouts").await;
+    assert_eq!((&cashout["amount"], &cashout["merchant_name"]), (&json!(1_500), &json!("Padaria São João")));
+    assert_eq!(one("cards").await["document"], "***.456.789-**");
+}
+
+#[tokio::test]
+async fn a_filter_leaves_what_meets_all_of_it() {
+    let world = World::sandbox().await;
+    let shops = Shops::on(&world).await;
+    let (one, other) = (&shops.one.id, &shops.other.id);
+    let [paid, carded, open] = shops.made("charges") else { panic!() };
+    let [large, small] = shops.made("refunds") else { panic!() };
+    let today = text(&listed(&world, "refunds", "").await[0]["created_at"])[..10].to_owned();
+    for (list, query, expected) in [
+        ("charges", "status=pending".to_owned(), vec![open]),
+        ("charges", "payment_method=credit_card".to_owned(), vec![carded]),
+        ("charges", format!("recipient_id={}&amount_from=9000", shops.ana), vec![paid]),
+        ("refunds", "status=approved".to_owned(), vec![large]),
+        ("refunds", "status=pending&amount_to=200".to_owned(), vec![small]),
+        ("refunds", "amount_from=201".to_owned(), vec![large]),
+        ("refunds", format!("merchant_id={other}"), vec![]),
+        ("refunds", format!("merchant_id={one}&from={today}&to={today}"), vec![small, large]),
+        ("refunds", "from=2000-01-01&to=2000-01-02".to_owned(), vec![]),
+        ("refunds", "from=2100-01-01".to_owned(), vec![]),
+        ("withdrawals", format!("recipient_id={}", shops.ana), shops.made("withdrawals").iter().collect()),
+        ("cashouts", format!("merchant_id={one}"), vec![]),
+        ("recipients", "status=draft".to_owned(), vec![&shops.made("recipients")[1]]),
+        ("recipients", "named=ARAUJ".to_owned(), vec![&shops.ana]),
+        ("merchants", "named=sao".to_owned(), vec![other]),
+        ("merchants", format!("merchant_id={one}"), vec![one]),
+        ("merchants", "status=suspended".to_owned(), vec![]),
+    ] {
+        let found = ids(&listed(&world, list, &format!("&{query}")).await);
+        assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{list}?{query}");
+    }
+    for (path, code) in [
+        ("refunds?status=x", "unknown"),
+        ("refunds?payment_method=pix", "unknown_parameter"),
+        ("cards?status=x", "unknown_parameter"),
+        ("charges?named=x", "unknown_parameter"),
+        ("refunds?from=x", "invalid_time"),
+        ("refunds?order=x", "unknown"),
+        ("refunds?page=1", "unknown_parameter"),
+        ("refunds?order=oldest&before=7", "unknown_parameter"),
+        ("refunds?format=pdf", "unknown"),
+    ] {
+        let refused = world.ops_get(&format!("/ops/lists/{path}")).await.refused(400, "validation_failed");
+        assert_eq!(refused["errors"][0]["code"], code, "{path}: {refused}");
+    }
+    let unknown = "refunds?merchant_id=019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e";
+    for path in ["x", "plans", unknown] {
+        world.ops_get(&format!("/ops/lists/{path}")).await.refused(404, "not_found");
+    }
+}
+
+#[tokio::test]
+async fn a_list_is_sorted_and_given_as_a_file() {
+    let world = World::sandbox().await;
+    let shops = Shops::on(&world).await;
+    let refunds = shops.made("refunds");
+    for (order, expected) in [("oldest", [0, 1]), ("largest", [0, 1]), ("smallest", [1, 0])] {
+        let page = world.ops_get(&format!("/ops/lists/refunds?order={order}")).await.expect(200);
+        let expected = expected.map(|place: usize| refunds[place].clone());
+        assert_eq!((ids(items(&page)), &page["total"]), (expected.to_vec(), &json!(2)), "{order}");
+    }
+    let second = world.ops_get("/ops/lists/refunds?order=smallest&per_page=1&page=2").await.expect(200);
+    assert_eq!((ids(items(&second)), &second["total"]), (vec![refunds[0].clone()], &json!(2)));
+    let named = world.ops_get("/ops/lists/recipients?order=name").await.expect(200);
+    assert_eq!((&items(&named)[0]["name"], &items(&named)[1]["name"]), (&json!("Ana Araújo"), &json!("Bia")));
+
+    let csv = world.ops_get("/ops/lists/refunds?format=csv&order=smallest").await;
+    assert!(csv.header("content-disposition").unwrap().contains("refunds.csv"));
+    let lines: Vec<_> = csv.text.lines().collect();
+    assert!(
+        lines[0].starts_with("created_at,name,document,status,payment_method,amount,fee,merchant,reason,due_at,id,")
+    );
+    assert!(lines.len() == 3 && lines[1].contains(&refunds[1]) && lines[2].contains(&refunds[0]), "{}", csv.text);
+    assert!(lines[1].contains(",pending,,200,,Loja Azul,Produto devolvido,,"), "{}", lines[1]);
+    let brazilian = world.ops_get("/ops/lists/charges?format=csv-ptbr&payment_method=credit_card").await;
+    assert!(brazilian.text.starts_with("\u{feff}Criado em;Nome;") && brazilian.text.contains(";82,53;"));
+    for (list, made) in &shops.made {
+        let csv = world.ops_get(&format!("/ops/lists/{list}?format=csv")).await;
+        assert!(made.iter().all(|id| csv.text.contains(id)), "{list}: {}", csv.text);
+    }
+}
+
+#[tokio::test]
+async fn what_takes_too_long_to_sort_is_refused() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.post("/api/pix", &pix("10.00")).await.expect(201);
+    for _ in 0..20_010 {
+        world.advance(1).await;
+    }
+    let refused = world.ops_get("/ops/lists/charges?order=largest").await.refused(400, "validation_failed");
+    assert_eq!(
+        (&refused["errors"][0]["field"], &refused["errors"][0]["code"]),
+        (&json!("order"), &json!("too_many_items"))
+    );
+    let of_one = world.ops_get(&format!("/ops/lists/charges?order=largest&merchant_id={}", merchant.id)).await;
+    assert_eq!(of_one.expect(200)["total"], 1, "a smaller filter");
+}
+
+#[tokio::test]
+async fn the_pages_of_lists_have_filters_orders_and_files() {
+    let world = World::sandbox().await;
+    let shops = Shops::on(&world).await;
+    let browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    for (list, made) in &shops.made {
+        let page = browser.page(&format!("/console/lists/{list}")).await;
+        page.has(&["class=\"list\"", &made[0], "format=xlsx", "order=oldest", "aria-sort=\"descending\""]);
+        assert!(page.html.contains("/console/lists/withdrawals"), "a way to the other lists");
+    }
+    let page = browser.page("/console/lists/refunds?status=pending&amount_from=&amount_to=2.00&order=smallest").await;
+    page.has(&[
+        "Maria das Dores",
+        "Produto devolvido",
+        "aria-sort=\"ascending\"",
+        "<option value=\"pending\" selected",
+    ]);
+    let is_there = |refund: &String| page.html.contains(&format!("/console/queue/{refund}"));
+    assert_eq!(shops.made("refunds").iter().map(is_there).collect::<Vec<_>>(), [false, true]);
+    page.has(&["status=pending&amp;amount_from=&amp;amount_to=2.00&amp;order=largest"]);
+    let file = browser.get("/console/lists/refunds?status=pending&amount_to=2.00&format=csv").await;
+    assert!(file.html.contains(",200,") && !file.html.contains(",300,"), "{}", file.html);
+    let scoped = browser.page(&format!("/console/lists/refunds?merchant_id={}", shops.other.id)).await;
+    scoped.has(&["Only of", "Padaria São João", "Nothing here."]);
+    for wrong in ["refunds?status=x", "refunds?flag=1", "cards?amount_from=1"] {
+        assert_eq!(browser.get(&format!("/console/lists/{wrong}")).await.status, 400, "{wrong}");
+    }
+    assert_eq!(browser.get("/console/lists/x").await.status, 404);
+}
