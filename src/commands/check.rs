@@ -87,7 +87,6 @@ pub fn run(args: ServeArgs, matches: &ArgMatches, in_file: Option<&SettingsFile>
 /// The settings by the names of the file, with values as a person reads them. No secret is shown.
 fn values(settings: &Settings) -> Vec<(&'static str, String)> {
     let switch = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
-    let networks: Vec<_> = settings.webhook_allow.iter().map(ToString::to_string).collect();
     let data = std::path::absolute(&settings.data).unwrap_or_else(|_| settings.data.clone());
     let format = if settings.log_format == LogFormat::Json { "json" } else { "text" };
     let mut rows = vec![
@@ -108,9 +107,10 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
         ("rails_listen", or_none(settings.bells.as_ref().map(|bells| bells.listen))),
         ("sandbox", switch(settings.sandbox)),
         ("sandbox_dir", settings.sandbox_dir.clone().unwrap_or_else(|| data.join("sandbox")).display().to_string()),
-        ("webhook_allow", if networks.is_empty() { "none".to_owned() } else { networks.join(",") }),
+        ("webhook_allow", listed(&settings.webhook_allow)),
         ("rate_limit", switch(settings.rate_limits.is_some())),
         ("payout_second_operator_above", or_none(settings.second_operator_above.map(|limit| limit.0))),
+        ("balance_alerts", listed(&settings.balance_alerts)),
         ("company", or_none(settings.company.as_ref())),
         ("chargeback_days", settings.disputes.chargeback_days.to_string()),
         ("med_days", settings.disputes.med_days.to_string()),
@@ -152,6 +152,11 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
         rows.push(("postgres_allow", if allowed.is_empty() { "none".to_owned() } else { allowed.join(",") }));
     }
     rows
+}
+
+/// The values, or `none`.
+fn listed(items: &[impl ToString]) -> String {
+    or_none((!items.is_empty()).then(|| items.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")))
 }
 
 /// A value, or `none`.

@@ -270,6 +270,10 @@ pub struct ServeArgs {
     /// [default: one is enough].
     #[arg(long, env = "CENTAVO_PAYOUT_SECOND_OPERATOR_ABOVE", value_name = "CENTAVOS")]
     pub payout_second_operator_above: Option<u32>,
+    /// Limits of accounts, ACCOUNT=CENTAVOS with commas between them: an account that passes its
+    /// limit is in the queue [default: none].
+    #[arg(long, env = "CENTAVO_BALANCE_ALERTS", value_name = "LIST")]
+    pub balance_alerts: Option<String>,
     /// Company whose books these are, as it stands on reports for people: name and CNPJ.
     #[arg(long, env = "CENTAVO_COMPANY", value_name = "TEXT")]
     pub company: Option<String>,

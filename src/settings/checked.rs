@@ -22,6 +22,7 @@ use crate::server::named_rails::settings::{BellSettings, GivenBellSettings, Name
 use crate::settings::secrets::{SecretSource, TwoSources};
 use crate::settings::store_choice::{Store, StoreSettingsError};
 use nodes::{GivenPeerSettings, PeerSettings, PeerSettingsError};
+use ops::balance_alerts::{BalanceAlert, WrongBalanceAlert};
 use web::credential::{OpsRoles, OpsTokens, OpsTokensError};
 use web::guards::rate_limit::RateLimitSettings;
 use web::network::{NetworkError, network};
@@ -66,6 +67,8 @@ pub struct Settings {
     pub disputes: DisputeWindows,
     /// Amount above which a refund or withdrawal takes two operators; `None` if one is enough.
     pub second_operator_above: Option<Centavos>,
+    /// Limits of accounts.
+    pub balance_alerts: Vec<BalanceAlert>,
     /// Company whose books these are, one line for reports; `None` if no setting says it.
     pub company: Option<String>,
     /// Where checkpoints are sent, and how often; `None` if they are not.
@@ -113,6 +116,9 @@ pub enum ConfigError {
     /// A network of the webhooks can't be read.
     #[error("the networks of webhooks are wrong: {0}")]
     WebhookAllow(#[from] NetworkError),
+    /// Not a list of balance alerts.
+    #[error(transparent)]
+    BalanceAlerts(#[from] WrongBalanceAlert),
     /// The format has the codes of another chart of accounts.
     #[error("{0} wants --map FILE: the codes of the accounts in the other program")]
     NoMap(&'static str),
@@ -258,6 +264,7 @@ impl ServeArgs {
             rate_limits,
             disputes: dispute_windows([self.chargeback_days, self.med_days]),
             second_operator_above: self.payout_second_operator_above.map(|limit| Centavos(limit.into())),
+            balance_alerts: balance_alerts(self.balance_alerts.as_deref().unwrap_or_default())?,
             company: self.company.filter(|company| !company.trim().is_empty()),
             checkpoints: checkpoint_schedule(self.checkpoints_to, self.checkpoints_every, &data)?,
             data,
@@ -477,6 +484,10 @@ pub(super) fn tls_files(
         [None, None] => Ok(None),
         _ => Err(ConfigError::HalfTls(names[0], names[1])),
     }
+}
+
+fn balance_alerts(list: &str) -> Result<Vec<BalanceAlert>, WrongBalanceAlert> {
+    list.split(',').filter(|text| !text.trim().is_empty()).map(str::parse).collect()
 }
 
 pub(super) fn networks(list: &str) -> Result<Vec<IpNet>, NetworkError> {

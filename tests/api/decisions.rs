@@ -289,3 +289,37 @@ async fn an_operator_starts_a_refund() {
     world.ops_post("/ops/charges/x/refunds", &body).await.refused(404, "charge_not_found");
     world.check_books().await;
 }
+
+/// While the sum of an account passes its limit, it is in the queue, and the metrics say so.
+#[tokio::test]
+async fn a_balance_above_its_limit_is_in_the_queue() {
+    let alert = "Liabilities:Suspense=699".parse().unwrap();
+    let world = World::with_settings(|settings| settings.balance_alerts = vec![alert]).await;
+    let entry = async |[debit, credit]: [&str; 2], amount: i64| {
+        let body = json!({"debit": debit, "credit": credit, "amount": amount, "reason": "Depósito",
+            "reference": format!("EXTRATO-{amount}")});
+        let id = text(&world.ops_post("/ops/entries", &body).await.expect(201)["id"]);
+        world.second_ops_post(&format!("/ops/entries/{id}/approve"), &[], &json!({})).await.expect(200);
+    };
+    let (bank, suspense) = ("Assets:Bank:Pix", "Liabilities:Suspense");
+    entry([bank, suspense], 699).await;
+    let queue = async |query: &str| world.ops_get(&format!("/ops/queue{query}")).await.expect(200);
+    assert_eq!(queue("").await["total"], 0, "it is at its limit");
+    entry([bank, suspense], 1).await;
+    let waiting = queue("?kind=balance").await;
+    let item = &items(&waiting)[0];
+    assert_eq!((&item["id"], &item["kind"], &item["status"]), (&json!(suspense), &json!("balance"), &json!("open")));
+    assert_eq!((&item["amount"], &item["above"], &waiting["amount"]), (&json!(-700), &json!(699), &json!(0)));
+    let metrics = world.ops_get("/metrics").await.text;
+    for line in ["centavo_balance_centavos", "centavo_balance_limit_centavos"]
+        .map(|name| format!("{name}{{account=\"{suspense}\"}} "))
+        .into_iter()
+        .zip(["-700", "699"])
+        .map(|(name, value)| name + value)
+    {
+        assert!(metrics.lines().any(|found| found == line), "{line}");
+    }
+    assert_eq!(queue("?kind=entry").await["total"], 0);
+    entry([suspense, bank], 2).await;
+    assert_eq!(queue("").await["total"], 0, "it is within its limit again");
+}

@@ -108,8 +108,10 @@ fn figures(desk: &Desk, language: Language) -> Markup {
     });
     let now = desk.engine.now();
     let counts = desk.engine.queue_counts(|item| queue::is_shown(item, now).then(|| kind_name(item)));
-    let total: usize = counts.values().sum();
-    let waiting = queue::KINDS.map(|kind| (kind, counts.get(kind).copied().unwrap_or_default()));
+    let alerts = desk.balance_alerts.items().len();
+    let total: usize = counts.values().sum::<usize>() + alerts;
+    let count = |kind| if kind == "balance" { alerts } else { counts.get(kind).copied().unwrap_or_default() };
+    let waiting = queue::KINDS.map(|kind| (kind, count(kind)));
     let readiness = readiness(desk);
     html! {
         section.card aria-labelledby="books" {

@@ -110,6 +110,7 @@ fn table(desk: &Desk, visit: &Visit, items: &[QueueItem]) -> Markup {
 fn page_of(item: &QueueItem) -> String {
     match item.kind {
         "period" => format!("/console/periods/{}", item.id),
+        "balance" => format!("/console/reports?report=general-ledger&account={}", item.id),
         _ => format!("/console/queue/{}", item.id),
     }
 }
@@ -133,7 +134,7 @@ pub(crate) fn merchant_link(desk: &Desk, visit: &Visit, id: Option<&str>) -> Mar
 
 /// Whether an item is approved or rejected. An outcome that a rail left unknown is settled instead.
 pub(crate) fn is_approved(item: &QueueItem) -> bool {
-    !matches!(item.kind, "payout" | "rail" | "period")
+    !matches!(item.kind, "payout" | "rail" | "period" | "balance")
 }
 
 /// Takes an operator's word, as the route of `/ops` does.
@@ -158,6 +159,9 @@ fn of_what(visit: &Visit, item: &QueueItem) -> Markup {
     html! {
         bdi { (item.name.as_deref().unwrap_or_default()) }
         @if item.kind == "period" { (item.id) }
+        @if let Some(above) = item.above {
+            (show::account_named(visit.language, &item.id)) " (" (visit.say(words::LIMIT)) " " (visit.money(above)) ")"
+        }
         @if item.debit.is_none() && let Some(reason) = &item.reason {
             bdi { (reason) }
         }
@@ -196,6 +200,7 @@ pub(crate) fn kind_word(kind: &str) -> Word {
         "entry" => words::OPERATOR_ENTRY,
         "rail" => words::RAIL_ITEM,
         "period" => words::MONTH_CLOSING,
+        "balance" => words::BALANCE_ALERT,
         _ => words::PAYOUT,
     }
 }

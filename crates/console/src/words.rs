@@ -289,6 +289,8 @@ words! {
     START_REFUND = "Pedir devolução", "Start a refund";
     REFUND_ALL = "Sem valor: tudo o que ainda pode ser devolvido. O pedido espera na fila; nada se move antes da aprovação.", "Without an amount: all that can still be given back. It waits in the queue; nothing moves before it is approved.";
     REFUND_STARTED = "A devolução espera na fila.", "The refund waits in the queue.";
+    BALANCE_ALERT = "Saldo acima do limite", "Balance above its limit";
+    LIMIT = "limite", "limit";
     MONTH_CLOSING = "Fechamento de mês", "Closing of a month";
     APPROVED_BY_ONE = "Um operador aprovou; outro precisa aprovar também.", "One operator has approved; another one has to as well.";
     SUSPENDED = "Conta suspensa", "Suspended";

@@ -19,6 +19,7 @@ use web::last_uses::LastUses;
 use web::measures::Exposition;
 use webhooks::Webhooks;
 
+use crate::balance_alerts::BalanceAlerts;
 use crate::last_backup::LastBackup;
 
 /// State of the operators' handlers.
@@ -40,6 +41,8 @@ pub struct Desk {
     /// Amount above which a refund or withdrawal takes two operators, centavos; `None` if one is
     /// enough.
     pub second_operator_above: Option<Centavos>,
+    /// Limits of accounts.
+    pub balance_alerts: BalanceAlerts,
     /// Company whose books these are, one line for reports; `None` if no setting says it.
     pub company: Option<String>,
     /// Last use of each API key.

@@ -7,6 +7,7 @@ pub mod api_keys;
 pub mod audit;
 pub mod audited_changes;
 pub mod backup;
+pub mod balance_alerts;
 pub mod batches;
 pub mod blocks;
 pub mod booked_records;

@@ -37,7 +37,8 @@ pub struct Queue {
 }
 
 /// The kinds of what waits, as the query names them.
-pub const KINDS: [&str; 8] = ["recipient", "withdrawal", "refund", "dispute", "payout", "entry", "rail", "period"];
+pub const KINDS: [&str; 9] =
+    ["recipient", "withdrawal", "refund", "dispute", "payout", "entry", "rail", "period", "balance"];
 
 /// Orders of the queue: the oldest first, or what can be decided on for at most 7 more days before
 /// it.
@@ -103,14 +104,18 @@ impl QueueFilter {
             let deadline = item.deadline().filter(|until| self.by_deadline && soon.contains(until));
             (deadline.is_none(), deadline.unwrap_or_else(|| item.since()))
         };
-        desk.engine.queue(|item| is_shown(item, now) && self.wants(item), rank, most)
+        let mut page = desk.engine.queue(|item| is_shown(item, now) && self.wants(item), rank, most);
+        let alerts: Vec<_> = desk.balance_alerts.items().into_iter().filter(|item| self.wants(item)).collect();
+        let total = alerts.len();
+        page.merge(WaitingPage { items: alerts, total, amount: 0 }, rank, most);
+        page
     }
 }
 
 /// The queue, oldest first; with `order=deadline`, items that expire soon stand at its head.
 #[utoipa::path(get, path = "/ops/queue", operation_id = "get_queue",
     params(("merchant_id" = Option<String>, Query, format = "uuid", description = "Only of this merchant."),
-        ("kind" = Option<String>, Query, pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail|period)$", description = "Only of this kind."),
+        ("kind" = Option<String>, Query, pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail|period|balance)$", description = "Only of this kind."),
         ("amount_from" = Option<i64>, Query, minimum = 0, example = 100_000, description = "Only of at least so many centavos; what is not about money is left out."),
         ("amount_to" = Option<i64>, Query, minimum = 0, description = "Only of at most so many centavos."),
         ("from" = Option<String>, Query, example = "2026-11-01", description = "Only what was asked for at this instant (RFC 3339) or on this day (Sao Paulo), or later."),

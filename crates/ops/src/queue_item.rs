@@ -1,6 +1,7 @@
 //! Item of the queue: what it shows to whoever decides on it.
 
 use actors::engine::{WaitingItem, WaitingKind};
+use ledger::account::Account;
 use ledger::dispute::Dispute;
 use ledger::id::LedgerId;
 use ledger::period::Period;
@@ -29,10 +30,12 @@ pub struct QueueItem {
     /// `recipient`, `withdrawal`, `refund`, `dispute`, `entry` of an operator, `period`: a month
     /// that a second operator is to close (`POST /ops/periods/{period}/close`), `payout`: a
     /// transfer whose institution has not answered for ten minutes, or `rail`: a charge or
-    /// repayment that its rail has left unknown for an hour, or a repayment that it refuses.
-    #[schema(pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail|period)$")]
+    /// repayment that its rail has left unknown for an hour, or a repayment that it refuses;
+    /// `balance`: an account whose sum passed its limit (`CENTAVO_BALANCE_ALERTS`), which leaves
+    /// the queue when the sum is within it again.
+    #[schema(pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail|period|balance)$")]
     pub kind: &'static str,
-    /// The id of what is to be decided on; of a month, its name.
+    /// The id of what is to be decided on; of a month or an account, its name.
     #[schema(example = "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
     pub id: String,
     /// Version of what is shown, which a decision may name: an item that changed meanwhile is
@@ -146,6 +149,10 @@ pub struct QueueItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = Date, example = "2026-11-30")]
     pub effective_date: Option<String>,
+    /// The limit that the sum of an account has passed, centavos; balances.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 100_000)]
+    pub above: Option<i64>,
     /// What its decider should look at: `expires_soon` (within 7 days), `expired`, `disputed`,
     /// `exceeds_charge`, `rejected_before`, `foreign_account` (its holder's document is not the
     /// recipient's), `first_to_account` (nothing was paid to this account before, after payments to
@@ -166,13 +173,15 @@ pub fn kind_name(item: &WaitingItem) -> &'static str {
         WaitingKind::HouseEntry { .. } => "entry",
         WaitingKind::Rail { .. } => "rail",
         WaitingKind::Period { .. } => "period",
+        WaitingKind::Balance { .. } => "balance",
     }
 }
 
 /// Whether an item is approved or rejected. Transfers and rail items are settled, and
 /// months are closed, by routes of their own.
 pub fn is_decided_on(item: &WaitingItem) -> bool {
-    !matches!(item.what, WaitingKind::Payout { .. } | WaitingKind::Rail { .. } | WaitingKind::Period { .. })
+    use WaitingKind::{Balance, Payout, Period, Rail};
+    !matches!(item.what, Payout { .. } | Rail { .. } | Period { .. } | Balance { .. })
 }
 
 /// The version of an item: of a recipient, that of its profile; of a refund, as the ledger counts
@@ -251,6 +260,7 @@ fn plain_view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
         withdrawal: None,
         dispute: None,
         effective_date: None,
+        above: None,
         flags: flags(desk, item)?,
     })
 }
@@ -316,6 +326,10 @@ pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
             let period: Period = desk.engine.known_object(item.id)?;
             (view.id, view.status) = (month.to_string(), "waiting_second");
             view.requested_by = Some(period.requested_by);
+        }
+        WaitingKind::Balance { code, balance, above, .. } => {
+            view.id = Account::of_kind(*code).map_or_else(String::new, Account::kind_name);
+            (view.status, view.amount, view.above) = ("open", Some(balance.0), Some(above.0));
         }
     }
     Ok(view)

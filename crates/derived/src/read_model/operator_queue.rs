@@ -108,6 +108,22 @@ pub enum WaitingKind {
         #[n(1)]
         since: Timestamp,
     },
+    /// The sum of an account has passed its limit of the settings; no page stores it.
+    #[n(9)]
+    Balance {
+        /// Code of the account.
+        #[n(0)]
+        code: u16,
+        /// Debits minus credits of all ledgers.
+        #[n(1)]
+        balance: Centavos,
+        /// The limit.
+        #[n(2)]
+        above: Centavos,
+        /// When it was looked at.
+        #[n(3)]
+        at: Timestamp,
+    },
 }
 
 impl WaitingKind {
@@ -139,7 +155,10 @@ impl WaitingItem {
     /// How much it is about, where it is about money.
     pub fn amount(&self) -> Option<Centavos> {
         match &self.what {
-            WaitingKind::Recipient | WaitingKind::BankAccount | WaitingKind::Period { .. } => None,
+            WaitingKind::Recipient
+            | WaitingKind::BankAccount
+            | WaitingKind::Period { .. }
+            | WaitingKind::Balance { .. } => None,
             WaitingKind::Withdrawal { amount, .. }
             | WaitingKind::Refund { amount, .. }
             | WaitingKind::Dispute { amount, .. }
@@ -152,7 +171,7 @@ impl WaitingItem {
     /// When it was asked for.
     pub fn since(&self) -> Timestamp {
         match &self.what {
-            WaitingKind::Period { since, .. } => *since,
+            WaitingKind::Period { since, .. } | WaitingKind::Balance { at: since, .. } => *since,
             _ => self.id.created_at(),
         }
     }
