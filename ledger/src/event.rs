@@ -1542,6 +1542,16 @@ pub enum Event {
         #[n(1)]
         is_refund: bool,
     },
+    /// Merchant: an operator wrote a note on an object of its group.
+    #[n(140)]
+    NoteWritten {
+        /// The object.
+        #[n(0)]
+        object: ObjectId,
+        /// The note, in the clear: no personal data belongs in it.
+        #[n(1)]
+        text: String,
+    },
     /// Merchant: an operator asks for goodwill of the house.
     #[n(102)]
     AdjustmentRequested {

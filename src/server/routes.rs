@@ -30,8 +30,8 @@ use ops::desk::Desk;
 use ops::{
     api_keys, audit, backup, batches, blocks, books, charges as all_charges, checkpoint, clock, cluster,
     disputes as disputes_review, entries, export, exports, health, holds, item_details, lists, made_up, merchants,
-    other_nodes, overview, periods, preview, queue, rail_items, recipients as all_recipients, reconciliations, records,
-    refunds as refunds_review, reports as made_reports, sandbox, search, sub_recipients as review, webhooks,
+    notes, other_nodes, overview, periods, preview, queue, rail_items, recipients as all_recipients, reconciliations,
+    records, refunds as refunds_review, reports as made_reports, sandbox, search, sub_recipients as review, webhooks,
     withdrawals as outflow,
 };
 use web::guards::rate_limit::Policy;
@@ -214,6 +214,7 @@ fn for_operators(in_sandbox: bool) -> OperatorRoutes {
         .routes(routes!(all_recipients::get))
         .routes(routes!(lists::get))
         .routes(routes!(search::get))
+        .routes(routes!(notes::write, notes::list))
         .route_layer(from_fn(on_waiting_thread))
         .routes(routes!(all_recipients::reveal));
     let sandbox = OperatorRoutes::new()

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 use store::Sequence;
 use store::cut::Position;
 
+use crate::console::{ANA, Browser, EVA, world_of_three};
+use crate::makers::store_card;
 use crate::world::*;
 
 /// The rows without what changes from run to run, newest first.
@@ -176,4 +178,67 @@ async fn the_audit_is_searched_by_person_action_object_and_span() {
         let refused = world.ops_get(&format!("/ops/audit?{query}")).await.refused(400, "validation_failed");
         assert_eq!(refused["errors"][0]["code"], code, "{query}: {refused}");
     }
+}
+
+/// Notes are written on whatever is a merchant's, shown newest first, and audited; a merchant sees
+/// none.
+#[tokio::test]
+async fn notes_are_written_on_anything_of_a_merchant() {
+    let world = world_of_three().await;
+    let (merchant, other) = (world.merchant().await, world.merchant().await);
+    let recipient = merchant.draft("Ana", 1).await;
+    let txid = text(&merchant.paid_pix(&pix("80.00")).await["txid"]);
+    let refund = merchant.post("/api/refunds", &json!({"payment_id": txid, "amount": 100})).await.expect(201);
+    let objects = [
+        txid.clone(),
+        text(&refund["id"]),
+        recipient.clone(),
+        merchant.id.clone(),
+        merchant.key_id.clone(),
+        store_card(&merchant).await,
+    ];
+    for id in &objects {
+        let path = format!("/ops/notes/{id}");
+        assert_eq!(world.ops_get(&path).await.expect(200), json!({"items": [], "total": 0}), "{path}");
+        for said in ["Ligou", "Confirmou\na entrega"] {
+            let written = world.ops_post(&path, &json!({"text": said})).await.expect(201);
+            has_exactly(&written, &["object", "text", "operator", "at"]);
+            assert_eq!((&written["text"], &written["operator"]), (&json!(said), &json!("operator")));
+        }
+        let listed = world.ops_get(&path).await.expect(200);
+        let texts: Vec<_> = items(&listed).iter().map(|note| text(&note["text"])).collect();
+        assert_eq!((texts, &listed["total"]), (vec!["Confirmou\na entrega".to_owned(), "Ligou".to_owned()], &json!(2)));
+        let audited = world.ops_get(&format!("/ops/audit?kind=note&merchant_id={}", merchant.id)).await.expect(200);
+        let row = &items(&audited)[0];
+        assert_eq!(
+            (&row["action"], &row["notes"], &row["operator"]),
+            (&json!("create"), &json!("Confirmou\na entrega"), &json!("operator"))
+        );
+    }
+    let charge = format!("/ops/notes/{txid}");
+    world.ops_post(&charge, &json!({"text": "x".repeat(1_001)})).await.refused(400, "validation_failed");
+    world.ops_post(&charge, &json!({"text": ""})).await.refused(400, "validation_failed");
+    world.ops_post("/ops/notes/x", &json!({"text": "x"})).await.refused(404, "not_found");
+    let nothing = format!("/ops/notes/{}", recipient.replace(|digit: char| digit.is_ascii_digit(), "0"));
+    world.ops_post(&nothing, &json!({"text": "x"})).await.refused(404, "not_found");
+    world.ops_get(&format!("{charge}?x=1")).await.refused(400, "validation_failed");
+
+    let browser = Browser::signed_in(&world, ANA).await;
+    for (kind, id) in ["charges", "queue", "recipients", "merchants"].iter().zip(&objects) {
+        let page = format!("/console/{kind}/{id}");
+        browser.page(&page).await.has(&["Ligou", "/console/notes/"]);
+        let sent = browser.post(&format!("/console/notes/{id}"), &[("text", "Da página"), ("page", &page)]).await;
+        assert_eq!((sent.status, sent.header("location")), (303, page.as_str()));
+        browser.page(&page).await.has(&["Da página", "<bdi>ana</bdi>"]);
+    }
+    let reader = Browser::signed_in(&world, EVA).await;
+    let page = reader.page(&format!("/console/charges/{txid}")).await;
+    page.has(&["Ligou"]);
+    assert!(!page.html.contains("/console/notes/"), "a reader has no form");
+    assert_eq!(reader.post(&format!("/console/notes/{txid}"), &[("text", "x")]).await.status, 403);
+    assert_eq!(
+        browser.post(&format!("/console/notes/{txid}?merchant_id={}", other.id), &[("text", "x")]).await.status,
+        404
+    );
+    world.check_books().await;
 }

@@ -67,6 +67,8 @@ const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("GET", "/ops/webhooks/{E}", false),
     ("POST", "/ops/endpoints/{K}/test", true),
     ("GET", "/ops/audit", false),
+    ("POST", "/ops/notes/{T}", true),
+    ("GET", "/ops/notes/{T}", false),
     ("GET", "/ops/trial-balance", false),
     ("GET", "/ops/ledgers/M-{M}/accounts", false),
     ("GET", "/ops/ledgers/M-{M}/entries", false),

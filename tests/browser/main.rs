@@ -18,13 +18,14 @@ use crate::sample_server::SampleServer;
 
 /// Route templates that no address shows: forms' targets, redirects and files. The pages that forms
 /// answer with are judged where they are sent.
-const NO_PAGES: [&str; 23] = [
+const NO_PAGES: [&str; 25] = [
     "/console/charges/{txid}/refunds",
     "/console/house/batches",
     "/console/merchants/{id}/holds",
     "/console/recipients/{id}/freeze",
     "/console/recipients/{id}/reveal",
     "/console/queue/{id}/reverse",
+    "/console/notes/{id}",
     "/console/queue/{id}/settle",
     "/console/sandbox/data",
     "/console/sandbox/pix",

@@ -21,6 +21,7 @@ use wire::mask;
 use crate::anticipations;
 use crate::dispute;
 use crate::flow::{self, ChargePart, Flow, PartOf};
+use crate::notes;
 use crate::page::{Screen, Section, Visit};
 use crate::paging::{self, pager_named, part_named};
 use crate::records::{facts_of, record_link};
@@ -70,6 +71,7 @@ fn screen(desk: &Desk, visit: &Visit, txid: &str, parts: &Parts) -> Result<Scree
         (pager_named(visit, parts, "records", page, records.len() as u64))
         (webhooks::of_records(desk, visit, desk.engine.ids().group(id), shown)?)
         @if matches!(charge.outcome, ChargeOutcome::Paid { .. }) { (refund::form(visit, &charge.id.txid())) (dispute::form(visit, &charge.id.txid(), charge.terms.method)) }
+        (notes::section(desk, visit, id)?)
     };
     Ok(Screen { section: Section::Found, title, body })
 }

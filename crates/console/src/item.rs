@@ -11,6 +11,7 @@ use maud::{Markup, html};
 
 use crate::dispute;
 use crate::item_context;
+use crate::notes;
 use crate::page::{Screen, Section, Visit};
 use crate::queue::{flag_list, follows_word, item_word, kind_word, merchant_link, verdict_word};
 use crate::registration;
@@ -66,6 +67,7 @@ async fn screen(desk: &Desk, visit: &Visit, id: &str) -> Result<Screen, Problem>
             (dispute::reversal_form(visit, &details.id))
         }
         (item_context::decisions(desk, visit, &details))
+        (notes::section(desk, visit, id)?)
     };
     Ok(Screen { section: Section::Queue, title, body })
 }

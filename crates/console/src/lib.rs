@@ -31,6 +31,7 @@ mod list_table;
 mod lists;
 mod many;
 mod merchants;
+mod notes;
 mod overview;
 mod page;
 mod paging;

@@ -22,6 +22,7 @@ use crate::keys::{key_form, revoke_form};
 use crate::list_filter::{self, file_links};
 use crate::list_table::{self, Columns};
 use crate::lists;
+use crate::notes;
 use crate::page::{Screen, Section, Visit};
 use crate::paging::{self, pager, pager_named, part, part_named};
 use crate::scope::Scope;
@@ -154,6 +155,7 @@ async fn one_screen(desk: &Desk, visit: &Visit, id: &str, parts: &Parts) -> Resu
         (options(visit, &row))
         (recipients(desk, visit, &row, parts)?)
         (keys(desk, visit, group, parts)?)
+        (notes::section(desk, visit, row.id)?)
     };
     Ok(Screen { section: Section::Merchants, title: named(&profile.name).to_owned(), body })
 }

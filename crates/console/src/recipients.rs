@@ -13,6 +13,7 @@ use wire::mask;
 
 use crate::anticipations;
 use crate::holds;
+use crate::notes;
 use crate::page::{Screen, Section, Visit};
 use crate::paging::{pager, pager_named, part, part_named};
 use crate::queue::merchant_link;
@@ -89,6 +90,7 @@ async fn screen(desk: &Arc<Desk>, visit: &Visit, id: &str, parts: &Parts) -> Res
         }
         (anticipations::of_recipient(desk, visit, ledger)?)
         (holds::of_recipient(visit, id, row.frozen))
+        (notes::section(desk, visit, id)?)
     };
     let title = if profile.name.is_empty() { "—".to_owned() } else { profile.name };
     Ok(Screen { section: Section::Merchants, title, body })

@@ -15,8 +15,8 @@ use crate::Console;
 use crate::refused_form::show_again;
 use crate::{
     assets, audit, books, charge, dispute, endpoint, exports, find, health, holds, house, item, keys, lists, many,
-    merchants, overview, page, periods, queue, recipients, reconciliations, refund, registration, reports, sandbox,
-    settings, sign_in, trial_balance, webhooks,
+    merchants, notes, overview, page, periods, queue, recipients, reconciliations, refund, registration, reports,
+    sandbox, settings, sign_in, trial_balance, webhooks,
 };
 use web::reading::on_waiting_thread;
 
@@ -72,6 +72,7 @@ pub fn all(console: &Console) -> Router {
         .route("/console/exports/{id}/file", get(exports::job_file))
         .route("/console/exports/file", get(exports::file))
         .route("/console/lists/{name}", get(lists::show))
+        .route("/console/notes/{id}", post(notes::write))
         .route("/console/audit", get(audit::list))
         .route("/console/sandbox", get(sandbox::form).post(sandbox::advance))
         .route("/console/sandbox/pix", post(sandbox::pay))

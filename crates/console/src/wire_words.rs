@@ -374,6 +374,7 @@ pub(crate) fn audited(name: &str) -> Word {
         "charge" => word("cobrança", "charge"),
         "rail_item" => word("uma ordem", "an order"),
         "batch" => word("arquivo do adquirente", "file of the acquirer"),
+        "note" => word("nota", "note"),
         _ => OTHER,
     }
 }

@@ -286,6 +286,11 @@ words! {
     ADDRESS_OF = "Endereço", "Address";
     INCOME = "Renda mensal ou faturamento anual", "Monthly income or annual revenue";
     REVEAL_WHAT = "Quem olhou, de quem e quando ficam na auditoria.", "Who looked, whose it was and when stand in the audit trail.";
+    OPERATOR_NOTES = "Notas", "Notes";
+    NEW_NOTE = "Nova nota", "New note";
+    NOTE_WHAT = "Fica para sempre, com nome e hora, sem máscara: não escreva dados pessoais.", "It stays for ever, with name and time, in the clear: write no personal data.";
+    WRITE_NOTE = "Anotar", "Write the note";
+    NOTE_WRITTEN = "A nota está escrita.", "The note is written.";
     START_REFUND = "Pedir devolução", "Start a refund";
     REFUND_ALL = "Sem valor: tudo o que ainda pode ser devolvido. O pedido espera na fila; nada se move antes da aprovação.", "Without an amount: all that can still be given back. It waits in the queue; nothing moves before it is approved.";
     REFUND_STARTED = "A devolução espera na fila.", "The refund waits in the queue.";
@@ -551,6 +556,7 @@ pub(crate) fn done(done: &FormOutcome) -> Word {
         FormOutcome::ResultDismissed => RESULT_DISMISSED,
         FormOutcome::PixPaid(_) => PIX_PAID,
         FormOutcome::RefundStarted => REFUND_STARTED,
+        FormOutcome::NoteWritten => NOTE_WRITTEN,
     }
 }
 

@@ -54,7 +54,7 @@ pub struct AuditRow {
     pub merchant_id: Option<String>,
     /// To what it was done.
     #[schema(
-        pattern = "^(merchant|api_key|recipient|bank_account|withdrawal|refund|dispute|clock|entry|period|tax_ids|charge|rail_item|batch)$"
+        pattern = "^(merchant|api_key|recipient|bank_account|withdrawal|refund|dispute|clock|entry|period|tax_ids|charge|rail_item|batch|note)$"
     )]
     pub kind: &'static str,
     /// Of what it was done to; null for the clock, a month, tax ids and batches.
@@ -108,7 +108,7 @@ pub const ACTIONS: [&str; 18] = [
 ];
 
 /// Kinds of things to which something was done.
-pub const KINDS: [&str; 14] = [
+pub const KINDS: [&str; 15] = [
     "merchant",
     "api_key",
     "recipient",
@@ -123,6 +123,7 @@ pub const KINDS: [&str; 14] = [
     "charge",
     "rail_item",
     "batch",
+    "note",
 ];
 
 /// Parameters that say which rows are listed.
@@ -233,7 +234,7 @@ impl AuditFilter {
     params(("merchant_id" = Option<String>, Query, format = "uuid", description = "Only what concerns this merchant."),
         ("operator" = Option<String>, Query, description = "Only what this operator did: the name, as configured with the token."),
         ("action" = Option<String>, Query, pattern = "^(create|change|revoke|rotate_secret|approve|reject|open|accept|release|advance|request|settle|close|read|pay|freeze|unfreeze|cancel)$", description = "Only this action."),
-        ("kind" = Option<String>, Query, pattern = "^(merchant|api_key|recipient|bank_account|withdrawal|refund|dispute|clock|entry|period|tax_ids|charge|rail_item|batch)$", description = "Only what was done to things of this kind."),
+        ("kind" = Option<String>, Query, pattern = "^(merchant|api_key|recipient|bank_account|withdrawal|refund|dispute|clock|entry|period|tax_ids|charge|rail_item|batch|note)$", description = "Only what was done to things of this kind."),
         ("id" = Option<String>, Query, description = "Only what was done to this thing."),
         ("from" = Option<String>, Query, description = "At this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
         ("to" = Option<String>, Query, description = "Before this instant, or on this day at the latest"),

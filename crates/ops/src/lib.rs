@@ -33,6 +33,7 @@ pub mod list_file;
 pub mod lists;
 pub mod made_up;
 pub mod merchants;
+pub mod notes;
 pub mod operator;
 pub mod other_nodes;
 pub mod overview;

@@ -86,6 +86,8 @@ pub enum FormOutcome {
     PixPaid(String),
     /// A refund was started.
     RefundStarted,
+    /// A note was written.
+    NoteWritten,
 }
 
 /// One session, as a request finds it.

@@ -62,6 +62,10 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::RegistrationRead { number } => recipient::registration_read(to, *number),
         Event::RecipientFrozen { number, reason } => recipient::froze(to, *number, "freeze", reason),
         Event::RecipientUnfrozen { number, reason } => recipient::froze(to, *number, "unfreeze", reason),
+        Event::NoteWritten { object, text } => {
+            to.about(*object);
+            to.audited(|| AuditedFact::of("create", "note", *object).because(text));
+        }
         Event::ApprovalAsked { id, is_refund } => {
             to.about(*id);
             let kind = if *is_refund { "refund" } else { "withdrawal" };
@@ -323,6 +327,7 @@ impl Event {
             Self::ClockMoved { .. } => ["Relógio do sandbox adiantado", "Sandbox clock moved"],
             Self::RecipientFrozen { .. } => ["Recebedor congelado", "Recipient frozen"],
             Self::RecipientUnfrozen { .. } => ["Recebedor descongelado", "Recipient unfrozen"],
+            Self::NoteWritten { .. } => ["Nota de operador", "Note of an operator"],
             Self::RegistrationRead { .. } => ["Cadastro lido sem máscara", "Registration read unmasked"],
             Self::ApprovalAsked { .. } => {
                 ["Aprovada por um operador, falta outro", "Approved by one operator, another one must too"]

@@ -67,6 +67,13 @@ pub enum MerchantCommand {
         /// The reason, in the operator's words.
         reason: String,
     },
+    /// Write a note on an object of the group.
+    WriteNote {
+        /// The object.
+        object: ObjectId,
+        /// The note.
+        text: String,
+    },
     /// Approve a refund as the first of two operators.
     AskApproval {
         /// The refund.

@@ -128,6 +128,7 @@ impl MerchantState {
             Command::Change { settings, profile, reason } => Ok(self.change(settings, profile, reason)),
             Command::NoteRegistrationRead { id } => self.note_registration_read(id, ids),
             Command::FreezeRecipient { id, frozen, reason } => self.freeze_recipient(id, frozen, reason, ids),
+            Command::WriteNote { object, text } => Ok(Decision::of(Event::NoteWritten { object, text })),
             Command::AskApproval { id } => self.ask_refund_approval(id),
             Command::CreateApiKey { id, digest, webhook_url, webhook_secret } => {
                 Ok(Self::create_api_key(id, digest, webhook_url, webhook_secret))
@@ -393,6 +394,7 @@ impl MerchantState {
             | Event::ClockMoved { .. }
             | Event::PersonalDataRead { .. }
             | Event::RegistrationRead { .. }
+            | Event::NoteWritten { .. }
             | Event::ApprovalAsked { .. }
             | Event::AcquirerBatchBooked { .. }
             | Event::AcquirerUnexplained { .. }

@@ -313,6 +313,10 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             "recipient-unfrozen",
             by_operator(one(merchant, Event::RecipientUnfrozen { number, reason: "esclarecido".to_owned() })),
         ),
+        (
+            "note-written",
+            by_operator(one(merchant, Event::NoteWritten { object: id(5), text: "Ligou e confirmou".to_owned() })),
+        ),
         ("approval-asked", by_operator(one(merchant, Event::ApprovalAsked { id: id(5), is_refund: true }))),
         (
             "api-key-created",

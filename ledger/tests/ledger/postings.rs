@@ -331,6 +331,7 @@ fn every_event_of_a_merchant_has_its_lesson() {
             "CardAuthorized",
             "ClockMoved",
             "MerchantOpened",
+            "NoteWritten",
             "PayerNotRepaid",
             "PersonalDataRead",
             "PixRegistered",

@@ -1,0 +1,66 @@
+//! Notes of operators on an object: a section of its page, with the form for another one.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use ledger::id::ObjectId;
+use maud::{Markup, html};
+use serde_json::json;
+
+use crate::form::inside;
+use crate::page::Visit;
+use crate::refused_form::PAGE;
+use crate::sent_form::PostedForm;
+use crate::show;
+use crate::words;
+use ops::desk::Desk;
+use ops::notes::{self, NOTE_MAX};
+use ops::operator::Decider;
+use web::caller::PathId;
+use web::credential::Role;
+use web::keyed::KeyedBody;
+use web::problem::Problem;
+use web::session::FormOutcome;
+
+/// The notes on an object, newest first, and the form; nothing for an object of the house.
+pub(crate) fn section(desk: &Desk, visit: &Visit, object: ObjectId) -> Result<Markup, Problem> {
+    let written = notes::notes_on(desk, object)?;
+    let is_of_merchant = desk.engine.merchant(desk.engine.ids().group(object), |_| ()).is_some();
+    Ok(html! {
+        @if is_of_merchant && (!written.is_empty() || visit.may(Role::Decide)) {
+            section.card aria-labelledby="operator-notes" {
+                h2 id="operator-notes" { (visit.say(words::OPERATOR_NOTES)) }
+                @for note in &written {
+                    p { (show::text_moment(visit.language, &note.at)) " · " bdi { (note.operator) } br; bdi { (note.text) } }
+                }
+                @if visit.may(Role::Decide) {
+                    form method="post" action={"/console/notes/" (object.uuid())} {
+                        (visit.form_fields())
+                        label for="note-text" { (visit.say(words::NEW_NOTE)) }
+                        textarea id="note-text" name="text" rows="2" maxlength=(NOTE_MAX) required aria-describedby="note-what" {}
+                        p.dim id="note-what" { (visit.say(words::NOTE_WHAT)) }
+                        p.actions { button type="submit" { (visit.say(words::WRITE_NOTE)) } }
+                    }
+                }
+            }
+        }
+    })
+}
+
+/// Writes a note, as `POST /ops/notes/{id}` does, and leads back to the page with the form.
+pub(crate) async fn write(
+    State(desk): State<Arc<Desk>>,
+    PathId(id): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
+    let written = async {
+        visit.operator.require(Role::Decide)?;
+        visit.sees(ObjectId::parse(&id).map(|id| desk.engine.ids().group(id)))?;
+        let body = json!({"text": form.value("text")}).to_string();
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/notes/{id}", body);
+        notes::write(State(Arc::clone(&desk)), Decider(visit.operator.clone()), PathId(id), sent).await
+    };
+    let page = inside(form.value(PAGE));
+    visit.done(written.await, page.split('?').next().unwrap_or(page), FormOutcome::NoteWritten)
+}
