@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use centavo::commands::rail_check::{RailCheckArgs, RailCommand};
 use centavo::commands::{
-    backup, check, demo, export, follow, grow, listen, migrate, rail_check, report, restore, shell_help, terminal,
-    trigger, verify,
+    backup, check, demo, erase, export, follow, grow, listen, migrate, rail_check, report, restore, shell_help,
+    terminal, trigger, verify,
 };
 use centavo::server::ServingFailure;
 use centavo::server::{self, logging, runtime, watchdog};
@@ -58,6 +58,7 @@ async fn run() -> ExitCode {
         Command::Demo(args) => run_demo(args).await,
         Command::Listen(args) => listen::run(args).await.map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Command::Trigger(args) => trigger::run(args).await.map(|()| ExitCode::SUCCESS).map_err(Into::into),
+        Command::Erase(args) => erase::run(args).await.map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Command::Rail { command: RailCommand::Check(args) } => run_rail_check(args).await,
         Command::Export(args) => run_export(args).await,
         Command::Report(args) => run_report(args).await,

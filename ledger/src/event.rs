@@ -1552,6 +1552,34 @@ pub enum Event {
         #[n(1)]
         text: String,
     },
+    /// System: an operator looked up what is stored of a person.
+    #[n(141)]
+    PersonLookedUp {
+        /// Keyed digest of the tax id.
+        #[n(0)]
+        document: Fingerprint,
+    },
+    /// Merchant: an operator deleted a stored card. Nothing is charged to it from here on.
+    #[n(142)]
+    CardDeleted {
+        /// The card's id, its token.
+        #[n(0)]
+        id: ObjectId,
+    },
+    /// System: an operator asked for the erasure of personal data.
+    #[n(143)]
+    ErasureRequested {
+        /// What was sealed in this month or before it.
+        #[n(0)]
+        through: Month,
+    },
+    /// System: another operator carried the erasure out. The keys are dropped after this Record.
+    #[n(144)]
+    KeysErased {
+        /// What was sealed in this month or before it.
+        #[n(0)]
+        through: Month,
+    },
     /// Merchant: an operator asks for goodwill of the house.
     #[n(102)]
     AdjustmentRequested {

@@ -41,6 +41,7 @@ pub mod cashout;
 pub mod charge;
 pub mod dispute;
 pub mod entry;
+pub mod erasure;
 pub mod event;
 mod facts;
 pub mod fees;

@@ -283,6 +283,10 @@ pub struct MonthEnd {
     pub totals: ByteArray<32>,
 }
 
+/// The id under which the Records about erasures of personal data are found. It is no object's: its
+/// birth time is 0.
+pub const ERASURES: ObjectId = ObjectId(2 << 64);
+
 /// The id under which the Records about the closing of a month are found. It is no object's: its
 /// birth time is 0.
 pub fn period_id(month: Month) -> ObjectId {

@@ -5,6 +5,7 @@ pub mod backup;
 pub mod books_location;
 pub mod check;
 pub mod demo;
+pub mod erase;
 pub mod export;
 pub mod folder_files;
 pub mod follow;

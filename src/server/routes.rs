@@ -28,11 +28,11 @@ use console::Console;
 use nodes::work_requests;
 use ops::desk::Desk;
 use ops::{
-    api_keys, audit, backup, batches, blocks, books, charges as all_charges, checkpoint, clock, cluster,
-    disputes as disputes_review, entries, export, exports, health, holds, item_details, lists, made_up, merchants,
-    notes, other_nodes, overview, periods, preview, queue, rail_items, recipients as all_recipients, reconciliations,
-    records, refunds as refunds_review, reports as made_reports, sandbox, search, sub_recipients as review, webhooks,
-    withdrawals as outflow,
+    api_keys, audit, backup, batches, blocks, books, cards as stored_cards, charges as all_charges, checkpoint, clock,
+    cluster, disputes as disputes_review, entries, erasures, export, exports, health, holds, item_details, lists,
+    made_up, merchants, notes, other_nodes, overview, people, periods, preview, queue, rail_items,
+    recipients as all_recipients, reconciliations, records, refunds as refunds_review, reports as made_reports,
+    sandbox, search, sub_recipients as review, webhooks, withdrawals as outflow,
 };
 use web::guards::rate_limit::Policy;
 use web::openapi::{self, Listener};
@@ -215,8 +215,11 @@ fn for_operators(in_sandbox: bool) -> OperatorRoutes {
         .routes(routes!(lists::get))
         .routes(routes!(search::get))
         .routes(routes!(notes::write, notes::list))
+        .routes(routes!(erasures::list, erasures::erase))
         .route_layer(from_fn(on_waiting_thread))
-        .routes(routes!(all_recipients::reveal));
+        .routes(routes!(all_recipients::reveal))
+        .routes(routes!(people::look_up))
+        .routes(routes!(stored_cards::delete));
     let sandbox = OperatorRoutes::new()
         .routes(routes!(sandbox::advance_clock))
         .routes(routes!(sandbox::pay_pix))

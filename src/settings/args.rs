@@ -19,6 +19,7 @@ use clap::{
 use clap_complete::Shell;
 use store::cut::Cut;
 
+use crate::commands::erase::EraseArgs;
 use crate::commands::listen::ListenArgs;
 use crate::commands::rail_check::RailCommand;
 use crate::commands::trigger::TriggerArgs;
@@ -58,6 +59,8 @@ pub enum Command {
     Listen(ListenArgs),
     /// Make a webhook event happen in a sandbox, with invented people.
     Trigger(TriggerArgs),
+    /// Ask a server to erase personal data past its retention; two operators have to.
+    Erase(EraseArgs),
     /// Check a bridge to an acquirer or a bank.
     Rail {
         /// What is to be done.

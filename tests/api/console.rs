@@ -272,10 +272,11 @@ async fn roles_are_for_all_routes_of_operators() {
             let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
             world.send(method.clone(), &path, &headers, "{}").await
         };
-        let of_admins = ["merchants", "api-keys", "sandbox", "backup"].iter().any(|part| path.contains(part));
+        let of_admins =
+            ["merchants", "api-keys", "sandbox", "backup", "erasures"].iter().any(|part| path.contains(part));
         let of_admins = of_admins && !HOLDS.iter().any(|end| path.ends_with(end));
         let is_read = method == Method::GET && !path.ends_with("/backup");
-        let needs_right = path.ends_with("/reveal");
+        let needs_right = ["/reveal", "/people"].iter().any(|end| path.ends_with(end));
         for (token, may) in [(EVA, is_read), (RUI, is_read || !of_admins), (ANA, true)] {
             let may = may && !needs_right;
             let answer = answer(token).await;

@@ -126,6 +126,7 @@ async fn a_scope_shows_one_merchant_alone() {
         format!("/console/queue/{draft}"),
         "/console/ledgers/P-house".to_owned(),
         "/console/journal".to_owned(),
+        "/console/people".to_owned(),
         "/console/periods".to_owned(),
         "/console/periods/2020-01".to_owned(),
         "/console/health".to_owned(),

@@ -313,6 +313,7 @@ impl Full {
             format!("/console/queue/many?decision=reject{chosen}"),
             "/console/webhooks?page=2".to_owned(),
             format!("/console/webhooks/{}", text(&items(&shop.get("/api/events").await.expect(200))[0]["id"])),
+            "/console/people".to_owned(),
             "/console/periods".to_owned(),
             "/console/periods/2020-01".to_owned(),
             format!("/console/periods/{}", crate::closed_periods::local(world.advance(0).await).format("%Y-%m")),

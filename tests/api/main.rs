@@ -51,6 +51,7 @@ mod operations;
 mod overload;
 mod partitions;
 mod payouts_at_efi;
+mod people;
 mod pix;
 mod pix_at_institution;
 mod plans;

@@ -67,6 +67,7 @@ impl Operation {
 pub(crate) async fn make(merchant: &Merchant<'_>, operation: &Operation) -> String {
     let path = operation.path.as_str();
     let id = match operation.kind().unwrap() {
+        "cards" => store_card(merchant).await,
         "notes" => paid_pix(merchant).await,
         "charges" if operation.is_of_operators() => paid_pix(merchant).await,
         "charges" | "pix" => make_pix(merchant).await,

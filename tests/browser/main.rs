@@ -18,14 +18,17 @@ use crate::sample_server::SampleServer;
 
 /// Route templates that no address shows: forms' targets, redirects and files. The pages that forms
 /// answer with are judged where they are sent.
-const NO_PAGES: [&str; 25] = [
+const NO_PAGES: [&str; 28] = [
     "/console/charges/{txid}/refunds",
     "/console/house/batches",
     "/console/merchants/{id}/holds",
     "/console/recipients/{id}/freeze",
     "/console/recipients/{id}/reveal",
     "/console/queue/{id}/reverse",
+    "/console/cards/{id}/delete",
     "/console/notes/{id}",
+    "/console/people/erase",
+    "/console/people/person",
     "/console/queue/{id}/settle",
     "/console/sandbox/data",
     "/console/sandbox/pix",

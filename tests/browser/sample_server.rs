@@ -152,6 +152,7 @@ impl SampleServer {
             ("charge", format!("/console/charges/{}", self.txid)),
             ("dispute", format!("/console/charges/{}/dispute?amount=12,34&kind=chargeback", self.txid)),
             ("months", "/console/periods".to_owned()),
+            ("people", "/console/people".to_owned()),
             ("month-that-is-over", "/console/periods/2020-01".to_owned()),
             ("month", format!("/console/periods/{}", chrono::Utc::now().format("%Y-%m"))),
             ("new-merchant", "/console/merchants/new".to_owned()),

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use ledger::asked_entry::EntryDecision;
 use ledger::entry::Balance;
+use ledger::erasure::{ERASURES, Erasure};
 use ledger::event::Event;
 use ledger::house::{HouseCommand, HouseEntry, HouseEntryTerms};
-use ledger::id::{LedgerId, ObjectId};
+use ledger::id::{Fingerprint, LedgerId, ObjectId};
 use ledger::object::Object;
 use ledger::period::{MonthEnd, Period, period_id};
 use ledger::recipient::RecipientCommand;
@@ -37,6 +38,64 @@ impl Engine {
         context: impl Into<CommandContext>,
     ) -> Result<Arc<Record>, Unavailable> {
         self.record_of_house(|| Decision::of(Event::PersonalDataRead { what }), context.into()).await
+    }
+
+    /// Books that an operator looks up what is stored of the person with this digest. The Record is
+    /// durable when this returns.
+    pub async fn note_person_looked_up(
+        &self,
+        document: Fingerprint,
+        context: impl Into<CommandContext>,
+    ) -> Result<Arc<Record>, Unavailable> {
+        self.record_of_house(|| Decision::of(Event::PersonLookedUp { document }), context.into()).await
+    }
+
+    /// Asks for an erasure of personal data, or decides it when another operator asked before. The
+    /// outcome leaves when it is durable; [`Engine::drop_erased_keys`] follows.
+    pub async fn erase_through(
+        &self,
+        through: Month,
+        context: impl Into<CommandContext>,
+    ) -> Result<Outcome, Unavailable> {
+        let context = context.into();
+        let house = self.house_shard();
+        let _one_at_a_time = house.house.lock().await;
+        if let Some(key) = &context.key
+            && self.find_key(LedgerId::System, key.idempotency.key)?.sequence.is_some()
+        {
+            return Ok(Outcome::KeyTaken);
+        }
+        let erasures = self.erasures()?;
+        let asked = erasures.iter().find(|erasure| erasure.through == through);
+        match Erasure::decide(through, asked, operator_of(&context)) {
+            Ok(decision) => Ok(Outcome::Recorded(self.record_of_house(|| decision, context).await?)),
+            Err(rejection) => Ok(Outcome::Refused(rejection)),
+        }
+    }
+
+    /// The erasures of personal data, in the order in which they were asked for.
+    pub fn erasures(&self) -> Result<Vec<Erasure>, LoadError> {
+        may_wait(|| {
+            let (house, mut erasures) = (self.house_shard(), Vec::new());
+            for sequence in house.read_model().about(ERASURES)? {
+                Erasure::follow(&mut erasures, &house.record(sequence)?);
+            }
+            Ok(erasures)
+        })
+    }
+
+    /// The months whose keys are stored, counted from January 1970, oldest first.
+    pub fn sealed_months(&self) -> Result<Vec<u16>, LoadError> {
+        Ok(may_wait(|| self.keyring.months())?)
+    }
+
+    /// Drops the keys of the months that were erased; what was dropped before is passed over.
+    pub async fn drop_erased_keys(&self) -> Result<(), Unavailable> {
+        let erased = self.erasures()?.into_iter().filter(|erasure| erasure.done.is_some());
+        if let Some(through) = erased.map(|erasure| erasure.through).max() {
+            may_wait(|| self.keyring.erase_through(through)).map_err(LoadError::from)?;
+        }
+        Ok(())
     }
 
     /// Carries out a command of an operator on the house ledger. The outcome leaves when it is

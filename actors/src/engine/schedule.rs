@@ -131,6 +131,12 @@ impl Engine {
         if self.keyring.is_prepared(at) {
             return;
         }
+        // Of an erasure that a crash cut off before its keys were dropped.
+        if self.serves_house()
+            && let Err(error) = self.drop_erased_keys().await
+        {
+            tracing::warn!(%error, "keys of personal data that was erased could not be dropped");
+        }
         let keyring = Arc::clone(&self.keyring);
         let prepared = tokio::task::spawn_blocking(move || keyring.prepare(at)).await;
         if let Ok(Err(error)) = prepared {

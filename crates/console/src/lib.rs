@@ -35,6 +35,7 @@ mod notes;
 mod overview;
 mod page;
 mod paging;
+mod people;
 mod periods;
 mod queries;
 mod queue;

@@ -67,6 +67,8 @@ pub(crate) enum Section {
     Exports,
     /// Who did what.
     Audit,
+    /// Personal data and its retention.
+    People,
     /// What only a sandbox has.
     Sandbox,
     /// Pages that are found, not listed, such as one charge.
@@ -89,6 +91,7 @@ const SECTIONS: &[(Section, Word, &str, bool)] = &[
     (Section::Reports, words::REPORTS, "/console/reports", false),
     (Section::Exports, words::EXPORTS, "/console/exports", false),
     (Section::Audit, words::AUDIT, "/console/audit", true),
+    (Section::People, words::PERSONAL_DATA, "/console/people", false),
     (Section::Sandbox, words::SANDBOX, "/console/sandbox", false),
 ];
 

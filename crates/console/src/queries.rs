@@ -59,6 +59,7 @@ const QUERIES: &[(&str, &[&str])] = &[
     ("/console/health", &[]),
     ("/console/reconciliations", &["page", "per_page", "month"]),
     ("/console/reconciliations/{id}", &["line"]),
+    ("/console/people", &[]),
     ("/console/reports", &["report", "ledger", "account", "from", "to", "page", "per_page"]),
     ("/console/reports/file", &["report", "ledger", "account", "from", "to", "format"]),
     ("/console/exports", &[]),

@@ -15,14 +15,23 @@ use crate::Console;
 use crate::refused_form::show_again;
 use crate::{
     assets, audit, books, charge, dispute, endpoint, exports, find, health, holds, house, item, keys, lists, many,
-    merchants, notes, overview, page, periods, queue, recipients, reconciliations, refund, registration, reports,
-    sandbox, settings, sign_in, trial_balance, webhooks,
+    merchants, notes, overview, page, people, periods, queue, recipients, reconciliations, refund, registration,
+    reports, sandbox, settings, sign_in, trial_balance, webhooks,
 };
 use web::reading::on_waiting_thread;
 
+/// Routes of the page of personal data.
+fn of_personal_data() -> Router<Console> {
+    Router::new()
+        .route("/console/people", get(people::show))
+        .route("/console/people/person", post(people::look_up))
+        .route("/console/people/erase", post(people::erase))
+        .route("/console/cards/{id}/delete", post(people::delete_card))
+}
+
 /// The console's routes.
 pub fn all(console: &Console) -> Router {
-    let screens = Router::new()
+    let screens = of_personal_data()
         .route("/console", get(overview::show))
         .route("/console/find", get(find::find))
         .route("/console/charges", get(lists::charges))

@@ -353,6 +353,8 @@ pub(crate) fn action(name: &str) -> Word {
         "freeze" => word("congelar", "freeze"),
         "unfreeze" => word("descongelar", "unfreeze"),
         "cancel" => word("cancelar", "cancel"),
+        "delete" => word("excluir", "delete"),
+        "erase" => word("eliminar", "erase"),
         _ => OTHER,
     }
 }
@@ -375,6 +377,9 @@ pub(crate) fn audited(name: &str) -> Word {
         "rail_item" => word("uma ordem", "an order"),
         "batch" => word("arquivo do adquirente", "file of the acquirer"),
         "note" => word("nota", "note"),
+        "person" => word("dados de uma pessoa", "data of a person"),
+        "card" => word("cartão guardado", "stored card"),
+        "personal_data" => word("dados pessoais até o mês", "personal data through the month"),
         _ => OTHER,
     }
 }

@@ -286,6 +286,27 @@ words! {
     ADDRESS_OF = "Endereço", "Address";
     INCOME = "Renda mensal ou faturamento anual", "Monthly income or annual revenue";
     REVEAL_WHAT = "Quem olhou, de quem e quando ficam na auditoria.", "Who looked, whose it was and when stand in the audit trail.";
+    PERSONAL_DATA = "Dados pessoais", "Personal data";
+    DATA_WHAT = "O que se guarda: do pagador, nome, CPF ou CNPJ, e-mail e telefone; de recebedores e lojistas, o cadastro; de saques e cashouts, o destino. Cartões ficam no adquirente.", "What is stored: a payer's name, tax id, email and telephone; the registrations of recipients and merchants; where withdrawals and cashouts went. Cards are at the acquirer.";
+    DATA_WHY = "Por quê: a escrituração e a prova de cada pagamento, e a prevenção a fraudes, que a lei manda guardar.", "Why: the books and the proof of each payment, and the prevention of fraud, which the law has stored.";
+    DATA_UNTIL = "Até quando: dez anos depois do mês, cifrados com a chave do mês. Depois, dois operadores eliminam a chave, e o que ela cifrou não abre mais; os valores ficam.", "Until when: ten years after the month, encrypted under the month's key. Then two operators drop the key, and nothing under it opens any more; amounts stay.";
+    DATA_REFUSED = "O que se recusa: apagar dentro desse prazo, e apagar o cadastro de quem ainda opera. Um cartão guardado se exclui a pedido.", "What is refused: erasure before that, and erasure of a registration that is still in force. A stored card is deleted on request.";
+    PERSON = "Uma pessoa", "One person";
+    PERSON_WHAT = "Mostra onde estão os dados de um CPF ou CNPJ. Quem consultou e quando fica na auditoria.", "Shows where the data of a tax id stands. Who looked, and when, stands in the audit trail.";
+    LOOK_UP = "Consultar", "Look up";
+    DOCUMENT_WRONG = "Isto não é um CPF nem um CNPJ.", "This is no CPF or CNPJ.";
+    MORE_OF_PERSON = "Há mais: aqui estão os 1.000 registros mais novos de cada tipo.", "There is more: these are the newest 1,000 Records of each kind.";
+    DELETE_CARD = "Excluir o cartão", "Delete the card";
+    CARD_DELETED = "O cartão está excluído aqui. O token do adquirente se exclui no adquirente.", "The card is deleted here. The acquirer's token is deleted at the acquirer.";
+    SEALED_MONTHS = "Meses guardados", "Months that are stored";
+    STORED_UNTIL = "Guardado até", "Stored until";
+    ERASE_THROUGH = "Eliminar até o mês", "Erase through the month";
+    ERASE_WHAT = "Não se desfaz. Dois operadores pedem o mesmo mês. Cópias de segurança antigas ainda têm as chaves: apague-as também.", "It cannot be undone. Two operators ask for the same month. Older backups still have the keys: delete them too.";
+    ERASE = "Eliminar", "Erase";
+    ERASURES = "Eliminações", "Erasures";
+    ERASED = "eliminado", "erased";
+    ANOTHER_ERASES = "Falta outro operador pedir o mesmo mês.", "Another operator has to ask for the same month.";
+    DATA_ERASED = "As chaves desses meses foram eliminadas.", "The keys of these months were dropped.";
     OPERATOR_NOTES = "Notas", "Notes";
     NEW_NOTE = "Nova nota", "New note";
     NOTE_WHAT = "Fica para sempre, com nome e hora, sem máscara: não escreva dados pessoais.", "It stays for ever, with name and time, in the clear: write no personal data.";
@@ -471,7 +492,7 @@ words! {
     TRIES_OF_EVENT = "Tentativas deste evento", "Tries of this event";
     TRIES_STORED = "Em memória: as últimas 100 de cada endereço, desde o início deste processo.", "In memory: the last 100 of each address, since this process began.";
     PAYLOAD = "Corpo enviado", "Body that is sent";
-    PAYLOAD_MASKED = "Chaves PIX, e-mails e telefones aparecem aqui com máscara.", "PIX keys, e-mail addresses and telephone numbers are masked here.";
+    PAYLOAD_MASKED = "Chaves PIX, e-mails e telefones aparecem aqui com máscara.", "PIX keys, email addresses and telephone numbers are masked here.";
     RESPONSE = "Resposta (primeiro KiB)", "Answer (first KiB)";
     ACCEPTED = "aceito", "accepted";
     SEND_TEST = "Enviar evento de teste", "Send a test event";
@@ -557,6 +578,9 @@ pub(crate) fn done(done: &FormOutcome) -> Word {
         FormOutcome::PixPaid(_) => PIX_PAID,
         FormOutcome::RefundStarted => REFUND_STARTED,
         FormOutcome::NoteWritten => NOTE_WRITTEN,
+        FormOutcome::CardDeleted => CARD_DELETED,
+        FormOutcome::ErasureAsked => ANOTHER_ERASES,
+        FormOutcome::DataErased => DATA_ERASED,
     }
 }
 

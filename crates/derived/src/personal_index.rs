@@ -125,8 +125,13 @@ impl PersonalIndex {
     }
 
     /// The keys of all personal values of a Record. Nothing of a Record whose month's key was
-    /// dropped.
+    /// dropped. After the Record of an erasure, its months open nothing in this process any more.
     pub(crate) fn of_record(&self, record: &Record) -> Result<Vec<(SearchKey, FoundKind)>, StoreError> {
+        for event in &record.events {
+            if let Event::KeysErased { through } = event {
+                self.keyring.forget_through(*through);
+            }
+        }
         let (Some(sealed), Some(found)) = (&record.personal, found_kind(record)) else { return Ok(Vec::new()) };
         let Some(sealed_for) = record.personal_for() else { return Ok(Vec::new()) };
         let Some(key) = self.keyring.month(sealed.month)? else { return Ok(Vec::new()) };

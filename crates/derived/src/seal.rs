@@ -19,6 +19,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::Hasher;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use aes_gcm::aead::{Aead, AeadInOut, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Key, Nonce};
@@ -26,7 +27,7 @@ use hmac::{Hmac, Mac};
 use ledger::id::{Fingerprint, IdKey};
 use ledger::personal::{Sealed, SealedFor};
 use ledger::record::Record;
-use ledger::time::Timestamp;
+use ledger::time::{Month, Timestamp};
 use parking_lot::RwLock;
 use sha2::Sha256;
 use siphasher::sip::SipHasher24;
@@ -95,6 +96,8 @@ pub struct Keyring {
     mac: Hmac<Sha256>,
     signer: Signer,
     months: RwLock<HashMap<u16, Option<Arc<MonthKey>>>>,
+    /// Months before this one were erased.
+    erased_before: AtomicU32,
     store: Arc<dyn Store>,
 }
 
@@ -141,7 +144,7 @@ impl Keyring {
         }
         let mac = keyed(&derived(&master_key, b"fingerprints"));
         let signer = Signer::new(&derived(&master_key, b"checkpoints"));
-        Ok(Self { secrets, mac, signer, months: RwLock::default(), store })
+        Ok(Self { secrets, mac, signer, months: RwLock::default(), erased_before: AtomicU32::new(0), store })
     }
 
     /// Signs a checkpoint with a key that is derived from the master key.
@@ -263,8 +266,35 @@ impl Keyring {
         }
     }
 
+    /// From here on the keys of the months through this one open nothing in this process, whatever
+    /// the store has.
+    pub fn forget_through(&self, month: Month) {
+        self.erased_before.fetch_max(month.next().0, Ordering::AcqRel);
+        self.months.write().retain(|known, _| !self.is_erased(*known));
+    }
+
+    /// Drops the keys of the months through this one, for good. May wait for the disk.
+    pub fn erase_through(&self, month: Month) -> Result<(), StoreError> {
+        let stored = self.stored_months()?;
+        self.forget_through(month);
+        stored
+            .into_iter()
+            .filter(|stored| self.is_erased(*stored))
+            .try_for_each(|stored| self.store.remove_common(&month_name(stored)))
+    }
+
+    fn is_erased(&self, month: u16) -> bool {
+        u32::from(month) < self.erased_before.load(Ordering::Acquire)
+    }
+
     /// The months whose keys are there, in order.
     pub fn months(&self) -> Result<Vec<u16>, StoreError> {
+        let mut months = self.stored_months()?;
+        months.retain(|month| !self.is_erased(*month));
+        Ok(months)
+    }
+
+    fn stored_months(&self) -> Result<Vec<u16>, StoreError> {
         let keys = self.store.commons()?;
         let months =
             keys.iter().filter_map(|(key, _)| std::str::from_utf8(key.strip_prefix(MONTHS)?).ok()?.parse().ok());
@@ -286,6 +316,9 @@ impl Keyring {
     }
 
     fn month_key(&self, month: u16) -> Result<Option<Arc<MonthKey>>, SealError> {
+        if self.is_erased(month) {
+            return Ok(None);
+        }
         if let Some(known) = self.months.read().get(&month) {
             return Ok(known.clone());
         }
@@ -448,6 +481,23 @@ mod tests {
         store.remove_common(&month_name(sealed.month)).unwrap();
         let later = Keyring::open([1; 32], store).unwrap();
         assert_eq!(later.open_sealed(of_payer(1), &sealed), None);
+    }
+
+    #[test]
+    fn erased_months_open_nothing_at_once_and_after_a_start() {
+        let store = store();
+        let ring = Keyring::open([1; 32], Arc::clone(&store)).unwrap();
+        let other = Keyring::open([1; 32], Arc::clone(&store)).unwrap();
+        let later = NOW.plus_ms(40 * 86_400_000);
+        let [old, new] = [NOW, later].map(|at| ring.seal(of_payer(1), 0, at, b"Maria").unwrap());
+        let opens = |ring: &Keyring| [&old, &new].map(|sealed| ring.open_sealed(of_payer(1), sealed).is_some());
+        assert_eq!((opens(&ring), opens(&other)), ([true; 2], [true; 2]));
+        ring.erase_through(Month(old.month.into())).unwrap();
+        assert_eq!((opens(&ring), ring.months().unwrap()), ([false, true], vec![new.month]));
+        assert_eq!(opens(&other), [true; 2], "another process has the key until it reads of the erasure");
+        other.forget_through(Month(old.month.into()));
+        assert_eq!(opens(&other), [false, true]);
+        assert_eq!(opens(&Keyring::open([1; 32], store).unwrap()), [false, true]);
     }
 
     #[test]

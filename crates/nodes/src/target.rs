@@ -30,6 +30,7 @@ pub enum Destination {
 /// batches, reconciliations and exports name no group; Records and blocks have positions, which
 /// the owner of the house reads too.
 pub const OF_GROUPS: &[&str] = &[
+    "/console/cards/{id}/delete",
     "/console/charges/{txid}",
     "/console/charges/{txid}/dispute",
     "/console/charges/{txid}/refunds",
@@ -57,6 +58,7 @@ pub const OF_GROUPS: &[&str] = &[
     "/console/webhooks/{id}/redeliver",
     "/ops/api-keys/{id}",
     "/ops/api-keys/{id}/rotate-secret",
+    "/ops/cards/{id}",
     "/ops/charges/{txid}",
     "/ops/charges/{txid}/disputes",
     "/ops/charges/{txid}/disputes/preview",
@@ -114,6 +116,9 @@ pub const OF_THE_HOUSE: &[&str] = &[
     "/console/lists/{name}",
     "/console/merchants",
     "/console/merchants/new",
+    "/console/people",
+    "/console/people/erase",
+    "/console/people/person",
     "/console/periods",
     "/console/periods/{period}",
     "/console/queue",
@@ -139,6 +144,7 @@ pub const OF_THE_HOUSE: &[&str] = &[
     "/ops/charges",
     "/ops/checkpoint",
     "/ops/entries",
+    "/ops/erasures",
     "/ops/export",
     "/ops/exports",
     "/ops/exports/{id}",
@@ -148,6 +154,7 @@ pub const OF_THE_HOUSE: &[&str] = &[
     "/ops/lists/{name}",
     "/ops/merchants",
     "/ops/overview",
+    "/ops/people",
     "/ops/periods",
     "/ops/periods/{period}",
     "/ops/periods/{period}/close",

@@ -46,7 +46,7 @@ pub struct AuditRow {
     pub api_key_id: Option<String>,
     /// What was done.
     #[schema(
-        pattern = "^(create|change|revoke|rotate_secret|approve|reject|open|accept|release|advance|request|settle|close|read|pay|freeze|unfreeze|cancel)$"
+        pattern = "^(create|change|revoke|rotate_secret|approve|reject|open|accept|release|advance|request|settle|close|read|pay|freeze|unfreeze|cancel|delete|erase)$"
     )]
     pub action: &'static str,
     /// The merchant that it concerns; null when it concerns none.
@@ -54,7 +54,7 @@ pub struct AuditRow {
     pub merchant_id: Option<String>,
     /// To what it was done.
     #[schema(
-        pattern = "^(merchant|api_key|recipient|bank_account|withdrawal|refund|dispute|clock|entry|period|tax_ids|charge|rail_item|batch|note)$"
+        pattern = "^(merchant|api_key|recipient|bank_account|withdrawal|refund|dispute|clock|entry|period|tax_ids|charge|rail_item|batch|note|person|card|personal_data)$"
     )]
     pub kind: &'static str,
     /// Of what it was done to; null for the clock, a month, tax ids and batches.
@@ -86,7 +86,7 @@ impl AuditRow {
 }
 
 /// Actions of the audit trail.
-pub const ACTIONS: [&str; 18] = [
+pub const ACTIONS: [&str; 20] = [
     "create",
     "change",
     "revoke",
@@ -105,10 +105,12 @@ pub const ACTIONS: [&str; 18] = [
     "freeze",
     "unfreeze",
     "cancel",
+    "delete",
+    "erase",
 ];
 
 /// Kinds of things to which something was done.
-pub const KINDS: [&str; 15] = [
+pub const KINDS: [&str; 18] = [
     "merchant",
     "api_key",
     "recipient",
@@ -124,6 +126,9 @@ pub const KINDS: [&str; 15] = [
     "rail_item",
     "batch",
     "note",
+    "person",
+    "card",
+    "personal_data",
 ];
 
 /// Parameters that say which rows are listed.
@@ -233,8 +238,8 @@ impl AuditFilter {
 #[utoipa::path(get, path = "/ops/audit", operation_id = "list_audit",
     params(("merchant_id" = Option<String>, Query, format = "uuid", description = "Only what concerns this merchant."),
         ("operator" = Option<String>, Query, description = "Only what this operator did: the name, as configured with the token."),
-        ("action" = Option<String>, Query, pattern = "^(create|change|revoke|rotate_secret|approve|reject|open|accept|release|advance|request|settle|close|read|pay|freeze|unfreeze|cancel)$", description = "Only this action."),
-        ("kind" = Option<String>, Query, pattern = "^(merchant|api_key|recipient|bank_account|withdrawal|refund|dispute|clock|entry|period|tax_ids|charge|rail_item|batch|note)$", description = "Only what was done to things of this kind."),
+        ("action" = Option<String>, Query, pattern = "^(create|change|revoke|rotate_secret|approve|reject|open|accept|release|advance|request|settle|close|read|pay|freeze|unfreeze|cancel|delete|erase)$", description = "Only this action."),
+        ("kind" = Option<String>, Query, pattern = "^(merchant|api_key|recipient|bank_account|withdrawal|refund|dispute|clock|entry|period|tax_ids|charge|rail_item|batch|note|person|card|personal_data)$", description = "Only what was done to things of this kind."),
         ("id" = Option<String>, Query, description = "Only what was done to this thing."),
         ("from" = Option<String>, Query, description = "At this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
         ("to" = Option<String>, Query, description = "Before this instant, or on this day at the latest"),

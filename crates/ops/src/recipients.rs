@@ -68,13 +68,19 @@ pub async fn reveal(
     shown.answer(|profile| Ok(ok(Registration::of(profile, str::to_owned))))
 }
 
+/// Refuses an operator without the right `reveal`: 403 `role_not_allowed`.
+pub fn require_reveal(desk: &Desk, operator: &Operator) -> Result<(), Problem> {
+    if desk.ops_tokens.read().reveals(&operator.name) {
+        return Ok(());
+    }
+    let detail = format!("This needs the right reveal, which {} does not have.", operator.name);
+    Err(Problem::new(Code::RoleNotAllowed).detail(detail))
+}
+
 /// The registration of a recipient; a Record says first that this operator reads it. A key repeats
 /// nothing: each look is a Record of its own.
 pub async fn revealed(desk: &Desk, operator: &Operator, id: &str) -> Result<KeyedResult<RecipientProfile>, Problem> {
-    if !desk.ops_tokens.read().reveals(&operator.name) {
-        let detail = format!("This needs the right reveal, which {} does not have.", operator.name);
-        return Err(Problem::new(Code::RoleNotAllowed).detail(detail));
-    }
+    require_reveal(desk, operator)?;
     let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(id).ok_or_else(not_found)?;
     let (_, row) = find_recipient(&desk.engine, id).ok_or_else(not_found)?;

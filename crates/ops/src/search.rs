@@ -129,7 +129,7 @@ pub struct FoundGroup {
     pub items: Vec<FoundItem>,
 }
 
-fn kind_name<S: serde::Serializer>(kind: &ItemKind, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn kind_name<S: serde::Serializer>(kind: &ItemKind, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(kind.name())
 }
 
@@ -364,7 +364,7 @@ impl Groups {
     }
 }
 
-fn kind_of(kind: FoundKind) -> ItemKind {
+pub(crate) fn kind_of(kind: FoundKind) -> ItemKind {
     match kind {
         FoundKind::Charge | FoundKind::Act => ItemKind::Charges,
         FoundKind::Customer => ItemKind::Subscriptions,
@@ -375,7 +375,7 @@ fn kind_of(kind: FoundKind) -> ItemKind {
 }
 
 /// The objects that a Record with a value is about.
-fn ids_of(engine: &Engine, kind: FoundKind, record: &Record) -> Vec<ObjectId> {
+pub(crate) fn ids_of(engine: &Engine, kind: FoundKind, record: &Record) -> Vec<ObjectId> {
     match kind {
         FoundKind::Recipient => engine.recipient_of(record).into_iter().collect(),
         FoundKind::Merchant => {

@@ -140,8 +140,8 @@ pub struct EventDetails {
     /// The merchant.
     #[schema(format = "uuid")]
     merchant_id: String,
-    /// The body of its webhooks as it is sent, with PIX keys, e-mail addresses and telephone numbers
-    /// masked.
+    /// The body of its webhooks as it is sent, with PIX keys, e-mail addresses and telephone
+    /// numbers masked.
     #[schema(value_type = Object)]
     payload: Value,
     /// Its tries among those that are stored, newest first, at endpoints that the account has now.
@@ -230,10 +230,10 @@ pub struct TestView {
     pub response: String,
 }
 
-/// Sends a test event to an endpoint once, and waits for the answer, 15 seconds at most. The body is
-/// `{event: "webhook.test", timestamp}`, signed as every event is. It is no event of the account: it
-/// has no `sequence` and is not tried again. 409 for a key without an address, 503 while there is no
-/// room for it.
+/// Sends a test event to an endpoint once, and waits for the answer, 15 seconds at most. The body
+/// is `{event: "webhook.test", timestamp}`, signed as every event is. It is no event of the
+/// account: it has no `sequence` and is not tried again. 409 for a key without an address, 503
+/// while there is no room for it.
 #[utoipa::path(post, path = "/ops/endpoints/{id}/test", operation_id = "test_endpoint", params(("id" = String, Path)),
     responses((status = 200, body = TestView), (status = 409, description = "`state_conflict`: the key has no address.")))]
 pub async fn test(
@@ -275,7 +275,7 @@ pub struct TryView {
     pub response: String,
 }
 
-/// The last tries at an endpoint, newest first. They are kept in memory, 100 of an endpoint and
+/// The last tries at an endpoint, newest first. They are in memory, 100 of an endpoint and
 /// 65,536 of all, since this process began.
 #[utoipa::path(get, path = "/ops/endpoints/{id}/tries", operation_id = "list_webhook_tries", params(("id" = String, Path)),
     responses((status = 200, body = TryList), (status = 400)))]

@@ -88,6 +88,12 @@ pub enum FormOutcome {
     RefundStarted,
     /// A note was written.
     NoteWritten,
+    /// A stored card was deleted.
+    CardDeleted,
+    /// An erasure of personal data was asked for.
+    ErasureAsked,
+    /// Personal data was erased.
+    DataErased,
 }
 
 /// One session, as a request finds it.

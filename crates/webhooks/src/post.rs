@@ -1,5 +1,6 @@
 //! HTTP client of webhook delivery: one connection to a checked address, one request, and the
-//! status and the begin of its answer. It follows no redirect, uses no proxy, and never looks the name up again.
+//! status and the begin of its answer. It follows no redirect, uses no proxy, and never looks the
+//! name up again.
 //!
 //! It is written by hand on `hyper`, and not with `reqwest`, for three reasons. The receiver may be
 //! hostile: `reqwest` hides its connection, so the bytes of an answer could not be bounded together

@@ -66,6 +66,17 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
             to.about(*object);
             to.audited(|| AuditedFact::of("create", "note", *object).because(text));
         }
+        Event::PersonLookedUp { document } => {
+            let (action, kind, subject) = ("read", "person", AuditSubject::Report);
+            let digest = document.0.iter().map(|byte| format!("{byte:02x}")).collect();
+            to.audited(|| AuditedFact { action, kind, subject, notes: Some(digest) });
+        }
+        Event::CardDeleted { id } => {
+            to.about(*id);
+            to.audited(|| AuditedFact::of("delete", "card", *id));
+        }
+        Event::ErasureRequested { through } => period::erasure(to, *through, "request"),
+        Event::KeysErased { through } => period::erasure(to, *through, "erase"),
         Event::ApprovalAsked { id, is_refund } => {
             to.about(*id);
             let kind = if *is_refund { "refund" } else { "withdrawal" };
@@ -328,6 +339,10 @@ impl Event {
             Self::RecipientFrozen { .. } => ["Recebedor congelado", "Recipient frozen"],
             Self::RecipientUnfrozen { .. } => ["Recebedor descongelado", "Recipient unfrozen"],
             Self::NoteWritten { .. } => ["Nota de operador", "Note of an operator"],
+            Self::PersonLookedUp { .. } => ["Dados de uma pessoa consultados", "Data of a person looked up"],
+            Self::CardDeleted { .. } => ["Cartão guardado excluído", "Stored card deleted"],
+            Self::ErasureRequested { .. } => ["Eliminação de dados pedida", "Erasure of personal data asked for"],
+            Self::KeysErased { .. } => ["Dados pessoais eliminados", "Personal data erased"],
             Self::RegistrationRead { .. } => ["Cadastro lido sem máscara", "Registration read unmasked"],
             Self::ApprovalAsked { .. } => {
                 ["Aprovada por um operador, falta outro", "Approved by one operator, another one must too"]

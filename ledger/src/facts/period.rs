@@ -1,7 +1,8 @@
-//! Facets of the closing of a month: requested by one operator, carried out by another.
+//! Facets of what is done to months: closing, and erasure of personal data; each requested by one
+//! operator and carried out by another.
 
 use crate::facts::facets::{AuditSubject, AuditedFact, Facets};
-use crate::terms::period_id;
+use crate::terms::{ERASURES, period_id};
 use crate::time::Month;
 
 /// An operator asked to close a month.
@@ -14,6 +15,12 @@ pub(super) fn close_requested(to: &mut impl Facets, month: Month) {
 pub(super) fn closed(to: &mut impl Facets, month: Month) {
     to.about(period_id(month));
     to.audited(|| audited("close", month));
+}
+
+/// An operator asked for the erasure of personal data through a month, or another carried it out.
+pub(super) fn erasure(to: &mut impl Facets, through: Month, action: &'static str) {
+    to.about(ERASURES);
+    to.audited(|| AuditedFact { kind: "personal_data", ..audited(action, through) });
 }
 
 fn audited(action: &'static str, month: Month) -> AuditedFact {

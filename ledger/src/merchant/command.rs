@@ -74,6 +74,11 @@ pub enum MerchantCommand {
         /// The note.
         text: String,
     },
+    /// Delete a stored card.
+    DeleteCard {
+        /// The card.
+        id: ObjectId,
+    },
     /// Approve a refund as the first of two operators.
     AskApproval {
         /// The refund.

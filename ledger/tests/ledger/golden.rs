@@ -317,6 +317,13 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             "note-written",
             by_operator(one(merchant, Event::NoteWritten { object: id(5), text: "Ligou e confirmou".to_owned() })),
         ),
+        (
+            "person-looked-up",
+            by_operator(one(LedgerId::System, Event::PersonLookedUp { document: Fingerprint([7; 16]) })),
+        ),
+        ("card-deleted", by_operator(one(merchant, Event::CardDeleted { id: id(5) }))),
+        ("erasure-requested", by_operator(one(LedgerId::System, Event::ErasureRequested { through: Month(561) }))),
+        ("keys-erased", by_operator(one(LedgerId::System, Event::KeysErased { through: Month(561) }))),
         ("approval-asked", by_operator(one(merchant, Event::ApprovalAsked { id: id(5), is_refund: true }))),
         (
             "api-key-created",

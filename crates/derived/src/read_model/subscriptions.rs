@@ -104,20 +104,21 @@ impl ReadModel {
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
-    /// A card that a merchant stored; `None` if it has none of this id.
+    /// A card that a merchant stored; `None` if it has none of this id, or it was deleted.
     pub fn stored_card(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<CardRow>, LoadError> {
+        let mut card = None;
         for sequence in self.about(id)? {
             let record = self.record(sequence)?;
-            let stored = record.events.iter().find_map(|event| match event {
-                Event::CardStored { id: stored, face, token, rail } if *stored == id && record.owner == merchant => {
-                    Some(CardRow { face: face.clone(), token: token.clone(), rail: rail.clone() })
+            for event in record.events.iter().filter(|_| record.owner == merchant) {
+                match event {
+                    Event::CardStored { id: stored, face, token, rail } if *stored == id => {
+                        card = Some(CardRow { face: face.clone(), token: token.clone(), rail: rail.clone() });
+                    }
+                    Event::CardDeleted { id: deleted } if *deleted == id => card = None,
+                    _ => {}
                 }
-                _ => None,
-            });
-            if stored.is_some() {
-                return Ok(stored);
             }
         }
-        Ok(None)
+        Ok(card)
     }
 }

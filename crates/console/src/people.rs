@@ -1,0 +1,203 @@
+//! Page of the data protection officer: months of personal data and their retention, the look-up of
+//! one person, the deletion of a stored card, and the erasure of months by two operators.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use ledger::id::ObjectId;
+use ledger::tax_id;
+use maud::{Markup, html};
+use serde_json::json;
+
+use crate::find::heading;
+use crate::keys::admin;
+use crate::page::{Screen, Section, Visit};
+use crate::sent_form::PostedForm;
+use crate::show;
+use crate::show::Head::{Amount, Text};
+use crate::words;
+use ops::cards;
+use ops::desk::Desk;
+use ops::erasures::{self, ErasureView, RetentionView, retention};
+use ops::people::{PersonPart, PersonView, person};
+use ops::recipients::require_reveal;
+use ops::search::ItemKind;
+use web::caller::PathId;
+use web::credential::Role;
+use web::idempotency::SentKey;
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::session::FormOutcome;
+
+const PATH: &str = "/console/people";
+
+/// The page.
+pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit) -> Response {
+    visit.answer(visit.whole().and_then(|()| retention(&desk)).map(|retention| screen(&desk, &visit, &retention)))
+}
+
+fn screen(desk: &Desk, visit: &Visit, retention: &RetentionView) -> Screen {
+    let body = html! {
+        section.card aria-labelledby="stored" {
+            h2 id="stored" { (visit.say(words::PERSONAL_DATA)) }
+            ul {
+                @for point in [words::DATA_WHAT, words::DATA_WHY, words::DATA_UNTIL, words::DATA_REFUSED] { li { (visit.say(point)) } }
+            }
+        }
+        @if require_reveal(desk, &visit.operator).is_ok() {
+            section.card aria-labelledby="person" {
+                h2 id="person" { (visit.say(words::PERSON)) }
+                p.dim { (visit.say(words::PERSON_WHAT)) }
+                form method="post" action={(PATH) "/person"} {
+                    (visit.form_fields())
+                    label for="document" { "CPF / CNPJ" }
+                    input id="document" name="document" required maxlength="18" autocomplete="off";
+                    p.actions { button type="submit" { (visit.say(words::LOOK_UP)) } }
+                }
+            }
+        }
+        (months(visit, retention))
+    };
+    Screen { section: Section::People, title: visit.say(words::PERSONAL_DATA).to_owned(), body }
+}
+
+fn months(visit: &Visit, retention: &RetentionView) -> Markup {
+    let heading = visit.say(words::SEALED_MONTHS);
+    let over = retention.months.iter().rfind(|month| month.is_over);
+    html! {
+        section.card aria-labelledby="months" {
+            h2 id="months" { (heading) }
+            (show::scrolled(heading, show::table(visit.language, &[Text(words::MONTH), Text(words::STORED_UNTIL)], html! {
+                @for month in &retention.months {
+                    tr { td { (month.month) } td { (show::text_moment(visit.language, &month.until)) } }
+                }
+            })))
+            @if visit.may(Role::Admin) {
+                form method="post" action={(PATH) "/erase"} {
+                    (visit.form_fields())
+                    label for="through" { (visit.say(words::ERASE_THROUGH)) }
+                    input id="through" name="through" required maxlength="7" pattern="[0-9]{4}-[0-9]{2}" placeholder="2016-10" autocomplete="off" value=[over.map(|month| &month.month)];
+                    p.warning { (visit.say(words::ERASE_WHAT)) }
+                    p.actions { button type="submit" { (visit.say(words::ERASE)) } }
+                }
+            }
+            @if !retention.erasures.is_empty() { (erasures(visit, &retention.erasures)) }
+        }
+    }
+}
+
+fn erasures(visit: &Visit, erasures: &[ErasureView]) -> Markup {
+    let heads = [words::MONTH, words::ASKED_BY, words::STATUS].map(Text);
+    show::scrolled(
+        visit.say(words::ERASURES),
+        show::table(
+            visit.language,
+            &heads,
+            html! {
+                @for erasure in erasures.iter().rev() {
+                    tr {
+                        td { (erasure.through) }
+                        td { bdi { (erasure.requested_by) } " " span.dim { (show::text_moment(visit.language, &erasure.requested_at)) } }
+                        td {
+                            @match (&erasure.erased_by, &erasure.erased_at) {
+                                (Some(by), Some(at)) => { (visit.say(words::ERASED)) ", " bdi { (by) } " " span.dim { (show::text_moment(visit.language, at)) } }
+                                _ => (visit.say(words::ANOTHER_ERASES)),
+                            }
+                        }
+                    }
+                }
+            },
+        ),
+    )
+}
+
+/// What is stored of a person, as `POST /ops/people` answers it.
+pub(crate) async fn look_up(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
+    let shown = async {
+        require_reveal(&desk, &visit.operator)?;
+        visit.whole()?;
+        let document = tax_id::normalize(form.value("document"));
+        tax_id::kind(&document)
+            .ok_or_else(|| Problem::new(Code::ValidationFailed).says(visit.say(words::DOCUMENT_WRONG)))?;
+        Ok::<_, Problem>(person_screen(&visit, person(&desk, &visit.operator, document).await?.outcome()))
+    };
+    visit.answer(shown.await)
+}
+
+fn person_screen(visit: &Visit, person: &PersonView) -> Screen {
+    let heads =
+        [Text(words::WHAT), Text(words::MONTH), Text(words::STORED_UNTIL), Amount(words::COUNT), Text(words::ID)];
+    let body = html! {
+        section.card aria-label=(visit.say(words::PERSON)) {
+            @if person.parts.is_empty() { p { (visit.say(words::NOTHING)) } } @else {
+                (show::scrolled(visit.say(words::PERSON), show::table(visit.language, &heads, html! {
+                    @for part in &person.parts {
+                        tr {
+                            td { (visit.say(heading(part.kind))) }
+                            td { (part.month) }
+                            td { (show::text_moment(visit.language, &part.until)) }
+                            td.amount { (part.count) }
+                            td { (objects(visit, part)) }
+                        }
+                    }
+                })))
+            }
+            @if person.more { p.warning { (visit.say(words::MORE_OF_PERSON)) } }
+        }
+        p { a href=(PATH) { "← " (visit.say(words::PERSONAL_DATA)) } }
+    };
+    Screen { section: Section::People, title: person.document.clone(), body }
+}
+
+fn objects(visit: &Visit, part: &PersonPart) -> Markup {
+    html! {
+        @for id in &part.ids {
+            p {
+                @match part.kind {
+                    ItemKind::Charges => a href={"/console/charges/" (id)} { code { (id) } },
+                    ItemKind::Recipients => a href={"/console/recipients/" (id)} { code { (id) } },
+                    ItemKind::Merchants => a href={"/console/merchants/" (id)} { code { (id) } },
+                    _ => a href={"/console/find?q=" (id)} { code { (id) } },
+                }
+            }
+            @if part.kind == ItemKind::Cards && visit.may(Role::Decide) {
+                form method="post" action={"/console/cards/" (id) "/delete"} {
+                    (visit.form_fields())
+                    button type="submit" aria-label={(visit.say(words::DELETE_CARD)) " " (id)} { (visit.say(words::DELETE_CARD)) }
+                }
+            }
+        }
+    }
+}
+
+/// Deletes a stored card, as the route of `/ops` does.
+pub(crate) async fn delete_card(
+    State(desk): State<Arc<Desk>>,
+    PathId(id): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
+    let deleted = async {
+        visit.operator.require(Role::Decide)?;
+        visit.sees(ObjectId::parse(&id).map(|id| desk.engine.ids().group(id)))?;
+        let key = SentKey::of_form_alone(form.value("key"), "/ops/cards/{id}");
+        cards::delete_once(&desk, &visit.operator, &id, &key).await
+    };
+    visit.done(deleted.await, PATH, FormOutcome::CardDeleted)
+}
+
+/// Asks for an erasure or carries it out, as `POST /ops/erasures` does.
+pub(crate) async fn erase(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
+    let erased = async {
+        let operator = admin(&visit)?;
+        visit.whole()?;
+        let body = json!({"through": form.value("through")}).to_string();
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/erasures", body);
+        erasures::erase(State(desk), operator, sent).await
+    };
+    let erased = erased.await;
+    let is_asked = erased.as_ref().is_ok_and(|answer| answer.status() == StatusCode::ACCEPTED);
+    let outcome = if is_asked { FormOutcome::ErasureAsked } else { FormOutcome::DataErased };
+    visit.done(erased, PATH, outcome)
+}

@@ -1,0 +1,60 @@
+//! Stored cards: an operator deletes one, for a customer who asks for it.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use ledger::id::{LedgerId, ObjectId};
+use ledger::merchant::MerchantCommand;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::desk::Desk;
+use crate::operator::{Decider, Operator};
+use web::caller::PathId;
+use web::idempotency::{KeyScope, SentKey, decided};
+use web::problem::{Code, Problem};
+use web::reply::ok;
+
+/// A stored card that was deleted.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DeletedCard {
+    /// The card's token.
+    #[schema(format = "uuid")]
+    id: String,
+    /// Always true.
+    deleted: bool,
+    /// What is left: `acquirer_token`, the acquirer's own token, which is deleted at the acquirer;
+    /// `customer`, the customer's data of the day on which the card was stored, sealed until its
+    /// retention ends.
+    #[schema(example = json!(["acquirer_token", "customer"]))]
+    left: [&'static str; 2],
+}
+
+/// Deletes a stored card of any merchant: its token opens no charge from here on, and a
+/// subscription that is charged to it becomes past due. The acquirer is not asked: `left` says
+/// what else is stored.
+#[utoipa::path(delete, path = "/ops/cards/{id}", operation_id = "delete_card", params(("id" = String, Path)),
+    responses((status = 200, body = DeletedCard)))]
+pub async fn delete(
+    State(desk): State<Arc<Desk>>,
+    Decider(operator): Decider,
+    PathId(id): PathId,
+) -> Result<Response, Problem> {
+    delete_once(&desk, &operator, &id, &SentKey::none()).await
+}
+
+/// Deletes a stored card; a form that is sent twice, once.
+pub async fn delete_once(desk: &Desk, operator: &Operator, id: &str, sent_key: &SentKey) -> Result<Response, Problem> {
+    let not_found = || Problem::new(Code::NotFound);
+    let id = ObjectId::parse(id).ok_or_else(not_found)?;
+    let group = desk.engine.ids().group(id);
+    let key = sent_key.read(&desk.engine, KeyScope::Operators, Some(&id.txid()), b"")?;
+    let execute = |admitted| async move {
+        desk.engine.stored_card(LedgerId::Merchant(group), id)?.ok_or_else(not_found)?;
+        decided(desk.engine.command(group, MerchantCommand::DeleteCard { id }, operator.context(admitted)).await?)
+    };
+    let deleted = key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await?;
+    let left = ["acquirer_token", "customer"];
+    deleted.answer(|()| Ok(ok(DeletedCard { id: id.uuid().to_string(), deleted: true, left })))
+}

@@ -1,0 +1,225 @@
+//! Retention of personal data: the months whose keys are stored, and their erasure after ten years,
+//! by two operators. It drops keys; the books stay as they are.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use ledger::erasure::{Erasure, RETENTION_YEARS, retained_until};
+use ledger::id::{GroupNumber, LedgerId};
+use ledger::time::Month;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::desk::Desk;
+use crate::operator::{Admin, Operator};
+use web::idempotency::{KeyScope, decided};
+use web::json::{Checker, Raw, parse_exact};
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::{ok, only, query, time};
+use web::views::recipient::status_name;
+use web::views::subscription;
+
+/// Objects that are named in a refusal, at most.
+const IN_USE_MAX: usize = 100;
+/// Subscriptions that are read at once.
+const READ_AT_ONCE: usize = 500;
+
+/// Months whose keys seal personal data, and the erasures.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Retention)]
+pub struct RetentionView {
+    /// Years for which what was sealed in a month is stored.
+    #[schema(example = 10)]
+    retention_years: u32,
+    /// The months whose keys are stored, oldest first.
+    pub months: Vec<SealedMonth>,
+    /// The erasures in the order in which they were asked for.
+    pub erasures: Vec<ErasureView>,
+}
+
+/// A month whose key is stored.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SealedMonth {
+    /// The month.
+    #[schema(pattern = "^[0-9]{4}-[0-9]{2}$", example = "2026-11")]
+    pub month: String,
+    /// When its retention ends.
+    #[schema(format = "date-time")]
+    pub until: String,
+    /// Whether it may be erased.
+    pub is_over: bool,
+}
+
+/// An erasure.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Erasure)]
+pub struct ErasureView {
+    /// What was sealed in this month or before it.
+    #[schema(pattern = "^[0-9]{4}-[0-9]{2}$", example = "2016-10")]
+    pub through: String,
+    /// `waiting_second` or `erased`.
+    #[schema(pattern = "^(waiting_second|erased)$")]
+    pub status: &'static str,
+    /// The operator who asked for it.
+    #[schema(example = "ana")]
+    pub requested_by: String,
+    /// When that was asked.
+    #[schema(format = "date-time")]
+    pub requested_at: String,
+    /// The operator who carried it out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "rui")]
+    pub erased_by: Option<String>,
+    /// When it was carried out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "date-time")]
+    pub erased_at: Option<String>,
+}
+
+impl ErasureView {
+    fn of(erasure: Erasure) -> Self {
+        let (erased_by, erased_at) = erasure.done.map(|(by, at)| (by, time(at))).unzip();
+        Self {
+            through: erasure.through.to_string(),
+            status: if erased_by.is_some() { "erased" } else { "waiting_second" },
+            requested_by: erasure.requested_by,
+            requested_at: time(erasure.requested_at),
+            erased_by,
+            erased_at,
+        }
+    }
+}
+
+/// The months whose keys seal personal data, until when each is stored, and the erasures that were
+/// asked for.
+#[utoipa::path(get, path = "/ops/erasures", operation_id = "list_erasures",
+    responses((status = 200, body = RetentionView)))]
+pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+    only(&query(&parts)?, &[])?;
+    Ok(ok(retention(&desk)?))
+}
+
+/// The months whose keys are stored, and the erasures.
+pub fn retention(desk: &Desk) -> Result<RetentionView, Problem> {
+    let now = desk.engine.now();
+    let month = |number: u16| {
+        let until = retained_until(Month(number.into()));
+        SealedMonth { month: Month(number.into()).to_string(), until: time(until), is_over: until <= now }
+    };
+    Ok(RetentionView {
+        retention_years: RETENTION_YEARS,
+        months: desk.engine.sealed_months()?.into_iter().map(month).collect(),
+        erasures: desk.engine.erasures()?.into_iter().map(ErasureView::of).collect(),
+    })
+}
+
+/// What is to be erased.
+#[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
+#[schema(as = ErasureRequest, example = json!({"through": "2016-10"}))]
+pub struct ErasureRequest<'a> {
+    /// Personal data that was sealed in this month or before it.
+    #[schema(value_type = String, pattern = "^[0-9]{4}-[0-9]{2}$")]
+    through: Raw<'a>,
+}
+
+/// Asks for the erasure of personal data: 202 `waiting_second`. When another operator asks for the
+/// same month, the keys of that month and of all before it are dropped, for good: names, documents,
+/// contacts and bank accounts that were sealed then open nowhere, and are not found. Amounts and
+/// books stay. 409 `state_conflict` within the retention of ten years, and while a registration in
+/// force or a live subscription was sealed then: `in_use` names them, at most 100. After a 503 the
+/// same request is sent once more.
+#[utoipa::path(post, path = "/ops/erasures", operation_id = "erase", request_body = ErasureRequest,
+    responses((status = 200, body = ErasureView), (status = 202, body = ErasureView),
+        (status = 409, description = "`state_conflict`: within the retention, or in use. `second_operator_needed`: the operator who asked asks again.")))]
+pub async fn erase(
+    State(desk): State<Arc<Desk>>,
+    Admin(operator): Admin,
+    sent: KeyedBody,
+) -> Result<Response, Problem> {
+    let wire: ErasureRequest<'_> = parse_exact(sent.bytes())?;
+    let mut check = Checker::new();
+    let through = check.text("through", wire.through, 1..=7).and_then(|text| {
+        Month::parse(&text).or_else(|| check.refuse("through", "invalid", "through deve ser um mês, como 2016-10"))
+    });
+    let through = check.finish_with(through)?;
+    let key = sent.key(&desk.engine, KeyScope::Operators, None)?;
+    let (desk, operator) = (&desk, &operator);
+    let execute = |admitted| async move {
+        if is_erased(desk, through)? {
+            return Ok(Some(()));
+        }
+        refuse_unfit(desk, through)?;
+        decided(desk.engine.erase_through(through, operator.context(admitted)).await?)
+    };
+    let done = key.run(LedgerId::System, |_| Ok(()), execute).await?;
+    // Also when it was decided before and the keys could not be removed then.
+    desk.engine.drop_erased_keys().await?;
+    let erasure = desk.engine.erasures()?.into_iter().find(|erasure| erasure.through == through);
+    let view = ErasureView::of(erasure.ok_or_else(|| Problem::new(Code::NotFound))?);
+    done.answer(|()| {
+        let status = if view.erased_by.is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
+        Ok((status, ok(view)).into_response())
+    })
+}
+
+fn is_erased(desk: &Desk, through: Month) -> Result<bool, Problem> {
+    Ok(desk.engine.erasures()?.iter().any(|erasure| erasure.through == through && erasure.done.is_some()))
+}
+
+/// Refuses an erasure within the retention, or of what is in use.
+fn refuse_unfit(desk: &Desk, through: Month) -> Result<(), Problem> {
+    let until = retained_until(through);
+    if desk.engine.now() < until {
+        let detail = format!("What was sealed in {through} is stored until {}.", time(until));
+        return Err(Problem::new(Code::StateConflict).detail(detail));
+    }
+    let in_use = in_use(desk, u16::try_from(through.0).unwrap_or(u16::MAX))?;
+    if !in_use.is_empty() {
+        let detail = "Registrations in force, or live subscriptions, were sealed then: a change seals one anew.";
+        return Err(Problem::new(Code::StateConflict).detail(detail).member("in_use", in_use));
+    }
+    Ok(())
+}
+
+/// Ids of merchants, of recipients that were not rejected, and of live subscriptions whose personal
+/// data in force was sealed in a month or before it.
+fn in_use(desk: &Desk, month: u16) -> Result<Vec<String>, Problem> {
+    let mut ids = Vec::new();
+    for group in desk.engine.groups() {
+        let sealed = desk.engine.glance(group, |row| {
+            let is_old = |sealed: Option<&ledger::personal::Sealed>| sealed.is_some_and(|sealed| sealed.month <= month);
+            let recipients = row.recipients.iter().filter(|recipient| status_name(recipient.status) != "rejected");
+            let recipients = recipients.filter(|recipient| is_old(recipient.profiles.current()));
+            let merchant = is_old(row.profiles.current()).then_some(row.id);
+            merchant.into_iter().chain(recipients.map(|recipient| recipient.id)).take(IN_USE_MAX).collect::<Vec<_>>()
+        });
+        ids.extend(sealed.into_iter().flatten().map(|id| id.uuid().to_string()));
+        ids.extend(subscriptions_in_use(desk, group, month)?);
+        if ids.len() >= IN_USE_MAX {
+            break;
+        }
+    }
+    ids.truncate(IN_USE_MAX);
+    Ok(ids)
+}
+
+fn subscriptions_in_use(desk: &Desk, group: GroupNumber, month: u16) -> Result<Vec<String>, Problem> {
+    let (mut ids, mut passed) = (Vec::new(), 0);
+    loop {
+        let (_, rows) = desk.engine.subscriptions(LedgerId::Merchant(group), passed, READ_AT_ONCE)?;
+        let is_last = rows.len() < READ_AT_ONCE;
+        passed += rows.len() as u64;
+        let live =
+            rows.iter().filter(|row| !["cancelled", "completed"].contains(&subscription::status_name(&row.standing)));
+        let old = live.filter(|row| row.customer.month <= month);
+        ids.extend(old.map(|row| row.id.uuid().to_string()));
+        if is_last || ids.len() >= IN_USE_MAX {
+            return Ok(ids);
+        }
+    }
+}

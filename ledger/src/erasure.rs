@@ -1,0 +1,89 @@
+//! Erasure of personal data after its retention: once a Record says so, the keys of months are
+//! dropped, and what was sealed under them opens nowhere. One operator asks for it, and another
+//! carries it out. The books stay as they are.
+
+use crate::event::Event;
+use crate::record::{Decision, Record};
+use crate::rejection::Rejection;
+use crate::time::{Month, Timestamp};
+
+pub use crate::terms::ERASURES;
+
+/// Years for which personal data is stored after the month in which it was sealed.
+pub const RETENTION_YEARS: u32 = 10;
+
+/// When the retention of what was sealed in a month ends.
+pub fn retained_until(month: Month) -> Timestamp {
+    Month(month.0.saturating_add(RETENTION_YEARS * 12)).next().begin()
+}
+
+/// An erasure that an operator asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Erasure {
+    /// What was sealed in this month or before it.
+    pub through: Month,
+    /// The operator who asked for it.
+    pub requested_by: String,
+    /// When that was asked.
+    pub requested_at: Timestamp,
+    /// The operator who carried it out, and when.
+    pub done: Option<(String, Timestamp)>,
+}
+
+impl Erasure {
+    /// Decides a request of an operator; `asked` is the erasure of this month as it stands. The
+    /// retention of the month is over ([`retained_until`]).
+    pub fn decide(through: Month, asked: Option<&Self>, operator: &str) -> Result<Decision, Rejection> {
+        match asked {
+            None => Ok(Decision::of(Event::ErasureRequested { through })),
+            Some(Self { done: Some(_), .. }) => Err(Rejection::HouseEntryAlreadyDecided),
+            Some(asked) if asked.requested_by == operator => Err(Rejection::SecondOperatorNeeded),
+            Some(_) => Ok(Decision::of(Event::KeysErased { through })),
+        }
+    }
+
+    /// Adds what a Record says to the erasures so far, in the order in which they were asked for.
+    pub fn follow(erasures: &mut Vec<Self>, record: &Record) {
+        let (by, at) = (record.operator.clone().unwrap_or_default(), record.effective_at);
+        for event in &record.events {
+            match event {
+                Event::ErasureRequested { through } => {
+                    let erasure = Self { through: *through, requested_by: by.clone(), requested_at: at, done: None };
+                    erasures.push(erasure);
+                }
+                Event::KeysErased { through } => {
+                    let asked = erasures.iter_mut().find(|erasure| erasure.through == *through);
+                    asked.into_iter().for_each(|erasure| erasure.done = Some((by.clone(), at)));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::LedgerId;
+    use crate::record::Requester;
+
+    #[test]
+    fn keys_are_dropped_by_two_operators_once() {
+        let through = Month::parse("2016-10").unwrap();
+        assert_eq!(retained_until(through), Month::parse("2026-11").unwrap().begin());
+        let mut erasures = Vec::new();
+        let step = |erasures: &mut Vec<Erasure>, operator: &str| {
+            let decision = Erasure::decide(through, erasures.first(), operator)?;
+            let mut record = decision.into_record(LedgerId::System, 1, Timestamp(7));
+            record.requested_by(Some(Requester::Operator(operator.to_owned())));
+            Erasure::follow(erasures, &record);
+            Ok::<_, Rejection>(erasures.clone())
+        };
+        let asked = Erasure { through, requested_by: "ana".to_owned(), requested_at: Timestamp(7), done: None };
+        let done = Erasure { done: Some(("rui".to_owned(), Timestamp(7))), ..asked.clone() };
+        assert_eq!(step(&mut erasures, "ana"), Ok(vec![asked]));
+        assert_eq!(step(&mut erasures, "ana"), Err(Rejection::SecondOperatorNeeded));
+        assert_eq!(step(&mut erasures, "rui"), Ok(vec![done]));
+        assert_eq!(step(&mut erasures, "eva"), Err(Rejection::HouseEntryAlreadyDecided));
+    }
+}

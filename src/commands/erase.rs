@@ -1,0 +1,69 @@
+//! `centavo erase`: asks a running server for the erasure of personal data past its retention, as
+//! `POST /ops/erasures` does. A second operator runs the same command with another token.
+
+use std::path::PathBuf;
+
+use axum::http::Method;
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::commands::remote::{Flags, Remote, RemoteError};
+use crate::commands::terminal::say;
+use crate::settings::secrets::{self, SecretError, SecretSource, TwoSources};
+use web::credential::Secret;
+
+/// Flags of `erase`.
+#[derive(Debug, Args)]
+pub struct EraseArgs {
+    /// The last month, such as 2016-10: what was sealed in it or before it is erased.
+    #[arg(long, value_name = "MONTH")]
+    pub through: String,
+    /// The operators' listener of the server.
+    #[arg(long, env = "CENTAVO_OPS_URL", value_name = "URL", default_value = "http://127.0.0.1:8081")]
+    pub ops_url: String,
+    /// A PEM file of certificates to trust at https URLs, beside those of the system.
+    #[arg(long, env = "CENTAVO_TRUST", value_name = "FILE")]
+    pub trust: Option<PathBuf>,
+    /// The operator's token, or name:token,name:token, of which the first is used.
+    #[arg(long, env = "CENTAVO_OPS_TOKEN", hide_env_values = true, value_name = "TOKENS")]
+    pub ops_token: Option<Secret>,
+    /// The file of tokens [default: operator.token in the data directory].
+    #[arg(long, env = "CENTAVO_OPS_TOKEN_FILE", value_name = "FILE")]
+    pub ops_token_file: Option<PathBuf>,
+    /// The data directory of the server, for its token.
+    #[arg(long, env = "CENTAVO_DATA", value_name = "DIR", default_value = "./data")]
+    pub data: PathBuf,
+}
+
+/// Why nothing was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum EraseFailure {
+    /// The tokens are given as a text and as a file.
+    #[error(transparent)]
+    TwoSources(#[from] TwoSources),
+    /// The operators' tokens cannot be read.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// No operator's token was found.
+    #[error("an operator's token is needed: set CENTAVO_OPS_TOKEN (or --ops-token), or --data to the server's data")]
+    NoToken,
+    /// The request was refused, or had no answer.
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+}
+
+/// Asks for the erasure, and prints what the server answers.
+pub async fn run(args: EraseArgs) -> Result<(), EraseFailure> {
+    let EraseArgs { through, ops_url, trust, ops_token, ops_token_file, data } = args;
+    let source = SecretSource::given("CENTAVO_OPS_TOKEN", ops_token, ops_token_file)?;
+    let token = secrets::ops_tokens_in_order(&source, &data)?.into_iter().next().ok_or(EraseFailure::NoToken)?;
+    let flags = Flags { url: "--ops-url", credential: "--ops-token" };
+    let operator = Remote::new(&ops_url, token, trust.as_ref(), flags)?;
+    let answer = operator.expect(Method::POST, "/ops/erasures", Some(&json!({ "through": through }))).await?;
+    let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
+    match answer["erased_by"].as_str() {
+        Some(by) => say(&format!("Erased through {through}, by {by}.")),
+        None => say(&format!("Asked for. Another operator runs `centavo erase --through {through}` with his token.")),
+    }
+    Ok(())
+}
