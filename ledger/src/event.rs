@@ -1677,6 +1677,13 @@ pub enum Event {
         #[n(1)]
         reason: String,
     },
+    /// System: an operator set the company's chart of accounts.
+    #[n(122)]
+    ChartOfAccountsSet {
+        /// The map from the accounts of the books, the text of a TOML file.
+        #[n(0)]
+        map: String,
+    },
     /// System: an operator read the tax ids of merchants, in a report.
     #[n(80)]
     PersonalDataRead {

@@ -28,9 +28,9 @@ use console::Console;
 use nodes::work_requests;
 use ops::desk::Desk;
 use ops::{
-    api_keys, audit, backup, batches, blocks, books, cards as stored_cards, charges as all_charges, checkpoint, clock,
-    cluster, disputes as disputes_review, entries, erasures, export, exports, health, holds, item_details, lists,
-    made_up, merchants, notes, other_nodes, overview, people, periods, preview, queue, rail_items,
+    api_keys, audit, backup, batches, blocks, books, cards as stored_cards, charges as all_charges, chart, checkpoint,
+    clock, cluster, disputes as disputes_review, entries, erasures, export, exports, health, holds, item_details,
+    lists, made_up, merchants, notes, other_nodes, overview, people, periods, preview, queue, rail_items,
     recipients as all_recipients, reconciliations, records, refunds as refunds_review, reports as made_reports,
     sandbox, search, sub_recipients as review, webhooks, withdrawals as outflow,
 };
@@ -140,6 +140,7 @@ fn books_of_operators() -> OperatorRoutes {
         .routes(routes!(records::record))
         .routes(routes!(blocks::get))
         .routes(routes!(export::export))
+        .routes(routes!(chart::get, chart::set))
         .routes(routes!(exports::create, exports::list))
         .routes(routes!(exports::get))
         .routes(routes!(exports::file))

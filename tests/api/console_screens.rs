@@ -110,6 +110,7 @@ fn names_of_the_interface(language: &str) -> BTreeSet<&'static str> {
         "api_key",
         "bank_account",
         "tax_ids",
+        "chart_of_accounts",
         "split_guard",
         "mdr_base",
         "seller_gross",

@@ -290,6 +290,37 @@ async fn entries_with_the_codes_of_another_chart_are_those_of_the_command() {
     assert!(text(&job["detail"]).contains("Liabilities:Merchants"), "{job}");
 }
 
+/// A map is set once, and exports without one of their own use it.
+#[tokio::test]
+async fn the_chart_of_accounts_is_stored() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.paid_pix(&pix("80.00")).await;
+    let asked = json!({"ledger": "P-all", "format": "journal-entries"});
+    world.ops_get("/ops/chart").await.refused(404, "not_found");
+    world.ops_post("/ops/exports", &asked).await.refused(400, "validation_failed");
+    for wrong in [json!({}), json!({"map": "[[account]]\nprefix = 1"}), json!({"map": "x".repeat(50_001)})] {
+        world.ops_post("/ops/chart", &wrong).await.refused(400, "validation_failed");
+    }
+    world.ops_post("/ops/chart", &json!({"map": "[[account]]\nprefix = 'Assets'\ncode = '1'\n"})).await.expect(200);
+    let set = world.ops_post("/ops/chart", &json!({"map": CHART})).await.expect(200);
+    assert_eq!(set["map"], CHART);
+    let world = world.restarted().await;
+    assert_eq!(world.ops_get("/ops/chart").await.expect(200), set);
+    let mut jobs = Vec::new();
+    for body in [asked.clone(), json!({"ledger": "P-all", "format": "journal-entries", "map": CHART})] {
+        let job = made(&world, "/ops/exports", OPS_TOKEN, &body).await;
+        let at = format!("/ops/exports/{}", text(&job["id"]));
+        jobs.push(get(&world, &format!("{at}/file"), OPS_TOKEN, &[]).await.text);
+        let manifest = get(&world, &format!("{at}/manifest"), OPS_TOKEN, &[]).await.expect(200);
+        assert_eq!(manifest["request"]["map"], hex(&Sha256::digest(CHART)));
+    }
+    assert_eq!(jobs[0], jobs[1]);
+    let audit = world.ops_get("/ops/audit?kind=chart_of_accounts").await.expect(200);
+    let rows: Vec<_> = audit["items"].as_array().unwrap().iter().map(|row| row["action"].clone()).collect();
+    assert_eq!(rows, ["change", "change"]);
+}
+
 #[tokio::test]
 async fn what_a_job_does_not_take_is_named() {
     let world = World::sandbox().await;

@@ -194,12 +194,23 @@ impl SampleServer {
 
     /// A registered recipient on whom nobody has decided.
     pub(crate) async fn draft(&self, name: &str) -> String {
+        self.draft_with(name, &json!({"bank_code": "341", "agencia": "1234", "conta": "56789", "conta_dv": "7"})).await
+    }
+
+    /// The same with a bank account of somebody else.
+    pub(crate) async fn draft_with_foreign_account(&self, name: &str) -> String {
+        let account = json!({"bank_code": "341", "agencia": "1234", "conta": "56788", "conta_dv": "7",
+            "document_number": new_cpf()});
+        self.draft_with(name, &account).await
+    }
+
+    async fn draft_with(&self, name: &str, account: &Value) -> String {
         let address = json!({"street": "Rua Direita", "number": "10", "neighborhood": "Sé", "city": "São Paulo", "state": "SP",
             "zip_code": "01002-000"});
         let body = json!({
             "register_information": {"type": "individual", "document_number": new_cpf(), "name": name, "birthdate": "29/02/2000",
                 "mother_name": "Ana Prado", "address": address, "phone_numbers": [{"ddd": "11", "number": "987654321"}]},
-            "bank_account": {"bank_code": "341", "agencia": "1234", "conta": "56789", "conta_dv": "7"},
+            "bank_account": account,
         });
         text(&self.call("/api/sub-recipients", &body).await["id"])
     }
@@ -236,9 +247,48 @@ impl SampleServer {
         text(&self.call(&path, &json!({})).await["withdrawal_id"])
     }
 
+    /// A withdrawal that waits, to an account that was changed after the last payment.
+    pub(crate) async fn withdrawal_to_changed_account(&self) -> String {
+        let account = json!({"bank_account": {"conta": new_cpf(), "conta_dv": null}});
+        let path = format!("{}/api/sub-recipients/{}", self.server.public, self.recipient);
+        let changed = self.client.patch(path).bearer_auth(&self.key).json(&account).send().await.unwrap();
+        assert!(changed.status().is_success(), "{changed:?}");
+        self.operate(&format!("/ops/sub-recipients/{}/approve", self.recipient), &json!({})).await;
+        self.paid_pix().await;
+        self.withdrawal(false).await
+    }
+
+    /// Pays the withdrawal that waits from the beginning.
+    pub(crate) async fn pay_first_withdrawal(&self) {
+        self.operate(&format!("/ops/withdrawals/{}/approve", self.waiting[1]), &json!({})).await;
+    }
+
+    /// The id of a payment at its institution.
+    pub(crate) async fn end_to_end_id(&self, txid: &str) -> String {
+        let path = format!("{}/api/charges/{txid}", self.server.public);
+        let answer = self.client.get(path).bearer_auth(&self.key).send().await.unwrap();
+        text(&answer.json::<Value>().await.unwrap()["end_to_end_id"])
+    }
+
+    /// The code with which a new charge is refused.
+    pub(crate) async fn refusal_of_a_charge(&self) -> String {
+        let body = json!({"valor": "100.00", "nome": "Maria", "cpf": "12345678909"});
+        let path = format!("{}/api/pix", self.server.public);
+        let answer = self.client.post(path).bearer_auth(&self.key).json(&body).send().await.unwrap();
+        text(&answer.json::<Value>().await.unwrap()["code"])
+    }
+
     /// A refund that waits.
     pub(crate) async fn refund(&self) -> String {
-        let body = json!({"payment_id": self.paid_pix().await, "amount": 1_200});
+        self.refund_because("").await
+    }
+
+    /// A refund that waits, with the merchant's reason.
+    pub(crate) async fn refund_because(&self, reason: &str) -> String {
+        let mut body = json!({"payment_id": self.paid_pix().await, "amount": 1_200});
+        if !reason.is_empty() {
+            body["reason"] = json!(reason);
+        }
         text(&self.call("/api/refunds", &body).await["id"])
     }
 

@@ -98,6 +98,16 @@ impl Engine {
         Ok(())
     }
 
+    /// Sets the company's chart of accounts: the text of a map that was checked.
+    pub async fn set_chart(&self, map: String, context: impl Into<CommandContext>) -> Result<Arc<Record>, Unavailable> {
+        self.record_of_house(|| Decision::of(Event::ChartOfAccountsSet { map }), context.into()).await
+    }
+
+    /// The map to the company's chart of accounts, as it was set last.
+    pub fn chart(&self) -> Option<String> {
+        self.house_shard().read_model().chart()
+    }
+
     /// Carries out a command of an operator on the house ledger. The outcome leaves when it is
     /// durable. `may_repeat`: an entry may have the reference of another one.
     pub async fn command_house(

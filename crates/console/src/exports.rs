@@ -16,10 +16,12 @@ use crate::show;
 use crate::show::Head::Text;
 use crate::wire_words;
 use crate::words::{self, Word};
+use ops::chart::{self, MAP_CHARS_MAX};
 use ops::desk::Desk;
 use ops::export::{export, format_names};
 use ops::exports;
 use ops::operator::Decider;
+use web::body::FormBody;
 use web::caller::PathId;
 use web::credential::Role;
 use web::keyed::KeyedBody;
@@ -29,18 +31,17 @@ use web::session::FormOutcome;
 
 /// A map to the accounts and the layout of another program, to begin with.
 const SAMPLE_MAP: &str = include_str!("../../../examples/journal-entries/dominio.toml");
-/// Characters of a map that a field takes, as the route of `/ops` does.
-const MAP_CHARS_MAX: usize = 50_000;
 
 /// Page of the exports: the forms, and the files that are made in the background.
 pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, mut parts: Parts) -> Response {
     parts.uri = Uri::from_static("/ops/exports");
     let made = async {
         visit.whole()?;
+        let chart = desk.engine.chart();
         let jobs = json_of(exports::list(State(desk), visit.operator.clone(), parts).await?).await?;
         let body = html! {
             (form(&visit))
-            @if visit.may(Role::Decide) { (mapped_form(&visit)) }
+            @if visit.may(Role::Decide) { (mapped_form(&visit, chart.as_deref().unwrap_or(SAMPLE_MAP))) }
             section.card aria-labelledby="jobs" {
                 h2 id="jobs" { (visit.say(words::EXPORT_JOBS)) }
                 @match jobs["items"].as_array().filter(|items| !items.is_empty()) {
@@ -76,7 +77,7 @@ fn form(visit: &Visit) -> Markup {
 }
 
 /// Form that asks for the books in the accounts of another program.
-fn mapped_form(visit: &Visit) -> Markup {
+fn mapped_form(visit: &Visit, map: &str) -> Markup {
     let levels = [("entry", words::BY_ENTRY), ("day", words::BY_DAY)];
     html! {
         section.card aria-labelledby="mapped" {
@@ -88,17 +89,39 @@ fn mapped_form(visit: &Visit) -> Markup {
                 input id="map-file" name="map_file" type="file" accept=".toml,.txt";
                 label for="map" { (visit.say(words::MAP_TEXT)) }
                 textarea id="map" name="map" rows="12" maxlength=(MAP_CHARS_MAX) lang="pt-BR" spellcheck="false" {
-                    (SAMPLE_MAP)
+                    (map)
                 }
                 label for="mapped-ledger" { (visit.say(words::LEDGER)) }
                 input id="mapped-ledger" name="ledger" maxlength="60" required value="P-all" spellcheck="false";
                 label for="level" { (visit.say(words::LEVEL)) }
                 select id="level" name="level" { @for (value, word) in levels { option value=(value) { (visit.say(word)) } } }
                 div.actions { (day(visit, "mapped-", "from", words::FROM)) (day(visit, "mapped-", "to", words::TO)) }
-                p.actions { button.primary type="submit" { (visit.say(words::ASK_EXPORT)) } }
+                p.actions {
+                    button.primary type="submit" { (visit.say(words::ASK_EXPORT)) }
+                    button type="submit" formaction="/console/exports/chart" { (visit.say(words::STORE_MAP)) }
+                }
             }
         }
     }
+}
+
+/// The map of a form: that of its file, or of its field, in which a browser ends lines with CR LF.
+fn sent_map(form: &FormBody, file: &[u8]) -> String {
+    let text = String::from_utf8_lossy(file);
+    let map = if file.is_empty() { form.value("map") } else { &text };
+    map.replace("\r\n", "\n")
+}
+
+/// Stores the map of the form, as the route of `/ops` does.
+pub(crate) async fn set_chart(State(desk): State<Arc<Desk>>, PostedFile { visit, form, file }: PostedFile) -> Response {
+    let set = async {
+        visit.operator.require(Role::Decide)?;
+        visit.whole()?;
+        let body = json!({ "map": sent_map(&form, &file.bytes) }).to_string();
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/chart", body);
+        chart::set(State(Arc::clone(&desk)), Decider(visit.operator.clone()), sent).await
+    };
+    visit.done(set.await, "/console/exports", FormOutcome::ChartStored)
 }
 
 fn jobs_table(visit: &Visit, jobs: &[Value]) -> Markup {
@@ -130,11 +153,8 @@ pub(crate) async fn ask(State(desk): State<Arc<Desk>>, PostedFile { visit, form,
         visit.operator.require(Role::Decide)?;
         visit.whole()?;
         let given = |name| Some(form.value(name).trim()).filter(|text| !text.is_empty());
-        // Of browsers, a line in a field ends with CR LF.
-        let text = String::from_utf8_lossy(&file.bytes);
-        let map = if file.bytes.is_empty() { form.value("map") } else { &text };
         let body = json!({
-            "format": "journal-entries", "ledger": given("ledger"), "map": map.replace("\r\n", "\n"),
+            "format": "journal-entries", "ledger": given("ledger"), "map": sent_map(&form, &file.bytes),
             "level": given("level"), "from": given("from"), "to": given("to"),
         });
         let sent = KeyedBody::of_form(form.value("key"), "/ops/exports", body.to_string());

@@ -79,6 +79,7 @@ pub fn all(console: &Console) -> Router {
         .route("/console/reports/file", get(reports::file))
         .route("/console/exports", get(exports::show).post(exports::ask))
         .route("/console/exports/{id}/file", get(exports::job_file))
+        .route("/console/exports/chart", post(exports::set_chart))
         .route("/console/exports/file", get(exports::file))
         .route("/console/lists/{name}", get(lists::show))
         .route("/console/notes/{id}", post(notes::write))

@@ -372,6 +372,7 @@ pub(crate) fn audited(name: &str) -> Word {
         "clock" => word("relógio", "clock"),
         "entry" => word("lançamento de operador", "entry of an operator"),
         "period" => word("mês", "month"),
+        "chart_of_accounts" => word("plano de contas", "chart of accounts"),
         "tax_ids" => word("CPF e CNPJ de lojistas", "tax ids of merchants"),
         "charge" => word("cobrança", "charge"),
         "rail_item" => word("uma ordem", "an order"),

@@ -516,6 +516,8 @@ words! {
     // Exports and sandbox.
     EXPORT_JOBS = "Arquivos prontos e em preparo", "Files that are ready or being made";
     EXPORT_ASKED = "O arquivo está em preparo.", "The file is being made.";
+    CHART_STORED = "O mapa foi guardado.", "The map was stored.";
+    STORE_MAP = "Guardar este mapa", "Store this map";
     OWN_CHART = "No plano de contas da empresa", "In the company's chart of accounts";
     OWN_CHART_WHAT = "O mapa diz o código de cada conta no programa do contador, e as colunas do arquivo. Comece pelo modelo abaixo ou envie o seu.", "The map has the code of each account in the bookkeeper's program, and the columns of the file. Begin with the sample below or send your own.";
     MAP_FILE = "Arquivo do mapa (TOML)", "File of the map (TOML)";
@@ -573,6 +575,7 @@ pub(crate) fn done(done: &FormOutcome) -> Word {
         FormOutcome::AllSentAgain => ALL_SENT_AGAIN,
         FormOutcome::ClockMoved => CLOCK_MOVED,
         FormOutcome::ExportAsked => EXPORT_ASKED,
+        FormOutcome::ChartStored => CHART_STORED,
         FormOutcome::FileCompared => FILE_COMPARED,
         FormOutcome::ResultDismissed => RESULT_DISMISSED,
         FormOutcome::PixPaid(_) => PIX_PAID,

@@ -54,7 +54,7 @@ pub struct AuditRow {
     pub merchant_id: Option<String>,
     /// To what it was done.
     #[schema(
-        pattern = "^(merchant|api_key|recipient|bank_account|withdrawal|refund|dispute|clock|entry|period|tax_ids|charge|rail_item|batch|note|person|card|personal_data)$"
+        pattern = "^(merchant|api_key|recipient|bank_account|withdrawal|refund|dispute|clock|entry|period|tax_ids|charge|rail_item|batch|chart_of_accounts|note|person|card|personal_data)$"
     )]
     pub kind: &'static str,
     /// Of what it was done to; null for the clock, a month, tax ids and batches.
@@ -110,7 +110,7 @@ pub const ACTIONS: [&str; 20] = [
 ];
 
 /// Kinds of things to which something was done.
-pub const KINDS: [&str; 18] = [
+pub const KINDS: [&str; 19] = [
     "merchant",
     "api_key",
     "recipient",
@@ -125,6 +125,7 @@ pub const KINDS: [&str; 18] = [
     "charge",
     "rail_item",
     "batch",
+    "chart_of_accounts",
     "note",
     "person",
     "card",
@@ -239,7 +240,7 @@ impl AuditFilter {
     params(("merchant_id" = Option<String>, Query, format = "uuid", description = "Only what concerns this merchant."),
         ("operator" = Option<String>, Query, description = "Only what this operator did: the name, as configured with the token."),
         ("action" = Option<String>, Query, pattern = "^(create|change|revoke|rotate_secret|approve|reject|open|accept|release|advance|request|settle|close|read|pay|freeze|unfreeze|cancel|delete|erase)$", description = "Only this action."),
-        ("kind" = Option<String>, Query, pattern = "^(merchant|api_key|recipient|bank_account|withdrawal|refund|dispute|clock|entry|period|tax_ids|charge|rail_item|batch|note|person|card|personal_data)$", description = "Only what was done to things of this kind."),
+        ("kind" = Option<String>, Query, pattern = "^(merchant|api_key|recipient|bank_account|withdrawal|refund|dispute|clock|entry|period|tax_ids|charge|rail_item|batch|chart_of_accounts|note|person|card|personal_data)$", description = "Only what was done to things of this kind."),
         ("id" = Option<String>, Query, description = "Only what was done to this thing."),
         ("from" = Option<String>, Query, description = "At this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
         ("to" = Option<String>, Query, description = "Before this instant, or on this day at the latest"),
@@ -342,6 +343,10 @@ fn subject_id(desk: &Desk, record: &Record, subject: AuditSubject) -> Option<Obj
         AuditSubject::Object(id) => Some(id),
         AuditSubject::Merchant => desk.engine.merchant(group?, |row| row.id),
         AuditSubject::Recipient(number) => recipient_id(&desk.engine, LedgerId::Recipient(group?, number)),
-        AuditSubject::Clock | AuditSubject::Period | AuditSubject::Report | AuditSubject::File => None,
+        AuditSubject::Clock
+        | AuditSubject::Period
+        | AuditSubject::Report
+        | AuditSubject::File
+        | AuditSubject::Chart => None,
     }
 }

@@ -15,6 +15,7 @@ use store::BlockHash;
 use store::cut::Cut;
 use utoipa::ToSchema;
 
+use crate::chart::MAP_CHARS_MAX;
 use crate::desk::Desk;
 use crate::export::{self, ledger_of};
 use crate::operator::{Decider, Operator};
@@ -60,7 +61,7 @@ pub struct ExportJobRequest<'a> {
     #[schema(value_type = Option<String>, format = Date)]
     to: Raw<'a>,
     /// The codes of another chart of accounts, as text of the TOML file that `--map` of the command
-    /// reads; for `journal-entries`.
+    /// reads; for `journal-entries`. When absent it is that of `POST /ops/chart`.
     #[schema(value_type = Option<String>, max_length = 50_000)]
     map: Raw<'a>,
     /// Of a report, `booking` when absent, or `effect`: as `by` of the report.
@@ -157,7 +158,7 @@ fn export_job(desk: &Arc<Desk>, wire: &ExportJobRequest<'_>, cut: Cut) -> Result
     let pairs = pairs_of(&[("ledger", wire.ledger), ("format", wire.format), ("from", wire.from), ("to", wire.to)])?;
     let format =
         single(&pairs, "format")?.filter(|name| *name == Format::JournalEntries.name()).map(|_| Format::JournalEntries);
-    let chart = chart_of(wire, format.is_some())?;
+    let chart = chart_of(desk, wire, format.is_some())?;
     let ledger = ledger_of(desk, &pairs)?;
     let request = match format {
         Some(format) => {
@@ -177,24 +178,22 @@ fn export_job(desk: &Arc<Desk>, wire: &ExportJobRequest<'_>, cut: Cut) -> Result
     Ok((new, work))
 }
 
-/// Characters of a map at most.
-const MAP_CHARS_MAX: usize = 50_000;
-
 /// The chart of accounts of a body, which the formats of bookkeeping programs need.
-fn chart_of(wire: &ExportJobRequest<'_>, is_wanted: bool) -> Result<Option<(Chart, Level)>, Problem> {
+fn chart_of(desk: &Desk, wire: &ExportJobRequest<'_>, is_wanted: bool) -> Result<Option<(Chart, Level)>, Problem> {
     let mut check = Checker::new();
     for (name, raw) in [("account", wire.account), ("by", wire.by)] {
         if check.optional_text(name, raw, 1..=200).is_some() {
             check.refuse::<()>(name, "not_taken", format!("{name} é de um relatório"));
         }
     }
-    let map = check.optional_lines("map", wire.map, MAP_CHARS_MAX);
+    let given = check.optional_lines("map", wire.map, MAP_CHARS_MAX).map(|map| map.into_owned());
+    let map = given.or_else(|| desk.engine.chart().filter(|_| is_wanted));
     let level = check.optional_text("level", wire.level, 1..=50);
     let chart = match (is_wanted, &map) {
         (true, Some(map)) => {
             Chart::parse(map).map_or_else(|error| check.refuse("map", "invalid", error.to_string()), Some)
         }
-        (true, None) => check.refuse("map", "required", "map é obrigatório neste formato"),
+        (true, None) => check.refuse("map", "required", "map é obrigatório neste formato, se nenhum foi guardado"),
         (false, None) => None,
         (false, Some(_)) => check.refuse("map", "not_taken", "map é de journal-entries"),
     };

@@ -14,6 +14,7 @@ pub mod booked_records;
 pub mod books;
 pub mod cards;
 pub mod charges;
+pub mod chart;
 pub mod checkpoint;
 pub mod clock;
 pub mod cluster;

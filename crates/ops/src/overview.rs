@@ -66,7 +66,7 @@ pub struct RefusalCount {
 #[utoipa::path(get, path = "/ops/overview", operation_id = "get_overview", responses((status = 200, body = Overview)))]
 pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
     only(&query(&parts)?, &[])?;
-    Ok(ok(&overview(&desk)))
+    Ok(ok(overview(&desk)))
 }
 
 /// The figures of the days that end today.

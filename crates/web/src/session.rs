@@ -78,6 +78,8 @@ pub enum FormOutcome {
     ClockMoved,
     /// An export was asked for.
     ExportAsked,
+    /// The company's chart of accounts was stored.
+    ChartStored,
     /// A file of an institution was compared.
     FileCompared,
     /// The result of a file was dismissed.

@@ -97,6 +97,8 @@ pub enum AuditSubject {
     Period,
     /// A report, which has no id.
     Report,
+    /// The company's chart of accounts.
+    Chart,
     /// A settlement file, whose batches the notes name.
     File,
 }

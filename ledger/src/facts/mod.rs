@@ -59,6 +59,10 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
             let (action, kind, subject) = ("read", "tax_ids", AuditSubject::Report);
             to.audited(|| AuditedFact { action, kind, subject, notes: Some(what.clone()) });
         }
+        Event::ChartOfAccountsSet { .. } => {
+            let (action, kind, subject) = ("change", "chart_of_accounts", AuditSubject::Chart);
+            to.audited(|| AuditedFact { action, kind, subject, notes: None });
+        }
         Event::RegistrationRead { number } => recipient::registration_read(to, *number),
         Event::RecipientFrozen { number, reason } => recipient::froze(to, *number, "freeze", reason),
         Event::RecipientUnfrozen { number, reason } => recipient::froze(to, *number, "unfreeze", reason),
@@ -347,6 +351,7 @@ impl Event {
             Self::ApprovalAsked { .. } => {
                 ["Aprovada por um operador, falta outro", "Approved by one operator, another one must too"]
             }
+            Self::ChartOfAccountsSet { .. } => ["Plano de contas alterado", "Chart of accounts changed"],
             Self::PersonalDataRead { .. } => ["Documentos de lojistas lidos", "Tax ids of merchants read"],
             Self::PlanCreated { .. } => ["Plano criado", "Plan created"],
             Self::PlanDisabled { .. } => ["Plano desativado", "Plan disabled"],

@@ -393,6 +393,7 @@ impl MerchantState {
             | Event::RailWordGiven { .. }
             | Event::CashoutReturned { .. }
             | Event::ClockMoved { .. }
+            | Event::ChartOfAccountsSet { .. }
             | Event::PersonalDataRead { .. }
             | Event::RegistrationRead { .. }
             | Event::PersonLookedUp { .. }

@@ -1006,6 +1006,13 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             ),
         ),
         (
+            "chart-of-accounts-set",
+            by_operator(one(
+                LedgerId::System,
+                Event::ChartOfAccountsSet { map: "[[account]]\nprefix = \"Assets\"\ncode = \"1\"\n".to_owned() },
+            )),
+        ),
+        (
             "personal-data-read",
             by_operator(one(
                 LedgerId::System,

@@ -330,6 +330,7 @@ fn every_event_of_a_merchant_has_its_lesson() {
             "ApprovalAsked",
             "CardAuthorized",
             "CardDeleted",
+            "ChartOfAccountsSet",
             "ClockMoved",
             "ErasureRequested",
             "KeysErased",

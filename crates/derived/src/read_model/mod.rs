@@ -634,6 +634,11 @@ impl ReadModel {
         }
     }
 
+    /// The map to the company's chart of accounts, as it was set last.
+    pub fn chart(&self) -> Option<String> {
+        self.registry.read().chart.clone()
+    }
+
     /// The figures of the last [`DAYS_MAX`] days, oldest first; a day without Records is absent.
     pub fn daily_figures(&self) -> Vec<DayFigures> {
         self.daily.lock().days().cloned().collect()

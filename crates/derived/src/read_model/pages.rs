@@ -68,6 +68,9 @@ struct Summary {
     /// Figures of the last days.
     #[n(10)]
     daily: DailyFigures,
+    /// The company's chart of accounts.
+    #[n(11)]
+    chart: Option<String>,
 }
 
 #[derive(Encode, Decode)]
@@ -224,6 +227,7 @@ impl ReadModel {
                 closed,
                 file_batches: Some(self.file_batches()),
                 daily: self.daily.lock().clone(),
+                chart: self.chart(),
             };
             (folding.changed.drain().collect::<Vec<_>>(), through, summary)
         };
@@ -334,6 +338,7 @@ impl ReadModel {
         registry.clock_offset_ms = summary.clock_offset_ms;
         registry.booked_batch = summary.booked_batch;
         registry.file_batches = summary.file_batches.unwrap_or_default();
+        registry.chart = summary.chart;
         let closed = summary.closed.into_iter();
         registry.closed = closed.map(|(month, by)| (month, Sequence(by))).collect();
         ordinals.system = summary.system_ordinal;

@@ -41,6 +41,8 @@ pub(super) struct Registry {
     pub(super) booked_batch: u64,
     /// The acquirer's batches from files of operators.
     pub(super) file_batches: FileBatches,
+    /// The company's chart of accounts, as it was set last.
+    pub(super) chart: Option<String>,
     /// The months that were closed, in order, each with the Record that closed it.
     pub(super) closed: Vec<(Month, Sequence)>,
 }
@@ -65,6 +67,7 @@ impl Registry {
             Event::AcquirerFileSent { references, approval: Some(approval), .. } => {
                 self.file_batches.approved = approval.first_number - 1 + references.len() as u64;
             }
+            Event::ChartOfAccountsSet { map } => self.chart = Some(map.clone()),
             Event::PeriodClosed { month, .. } => self.closed.push((*month, sequence)),
             _ => {}
         }
@@ -217,7 +220,7 @@ pub(super) fn concerns_registry(event: &Event) -> bool {
             | Event::RecipientFrozen { .. }
             | Event::RecipientUnfrozen { .. }
             | Event::ClockMoved { .. }
-            | Event::PersonalDataRead { .. }
+            | Event::ChartOfAccountsSet { .. }
             | Event::AcquirerBatchBooked { .. }
             | Event::AcquirerFileSent { .. }
             | Event::PeriodCloseRequested { .. }

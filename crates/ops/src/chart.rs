@@ -1,0 +1,76 @@
+//! Company's chart of accounts: the map that exports in its accounts use, set once for all of them.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use books::export::Chart;
+use ledger::id::LedgerId;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::desk::Desk;
+use crate::operator::{Decider, Operator};
+use web::idempotency::KeyScope;
+use web::json::{Checker, Raw, parse_exact};
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::{ok, only, query};
+
+/// Characters of a map at most.
+pub const MAP_CHARS_MAX: usize = 50_000;
+
+/// A map to the accounts of the company.
+#[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
+#[schema(example = json!({"map": "[[account]]\nprefix = \"Assets\"\ncode = \"1\"\n"}))]
+pub struct ChartRequest<'a> {
+    /// Text of the TOML file that `--map` of the command reads.
+    #[schema(value_type = String, max_length = 50_000)]
+    map: Raw<'a>,
+}
+
+/// The map to the accounts of the company.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ChartView {
+    /// Text of the TOML file.
+    pub map: String,
+}
+
+/// The map that was set last. 404 before the first one.
+#[utoipa::path(get, path = "/ops/chart", operation_id = "get_chart",
+    responses((status = 200, body = ChartView), (status = 404)))]
+pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+    only(&query(&parts)?, &[])?;
+    let map = desk.engine.chart().ok_or_else(|| Problem::new(Code::NotFound))?;
+    Ok(ok(ChartView { map }))
+}
+
+/// Sets the map. `POST /ops/exports` of `journal-entries` uses it where a request has none.
+#[utoipa::path(post, path = "/ops/chart", operation_id = "set_chart", request_body = ChartRequest,
+    responses((status = 200, body = ChartView)))]
+pub async fn set(
+    State(desk): State<Arc<Desk>>,
+    Decider(operator): Decider,
+    sent: KeyedBody,
+) -> Result<Response, Problem> {
+    let wire: ChartRequest<'_> = parse_exact(sent.bytes())?;
+    let mut check = Checker::new();
+    let map = check.optional_lines("map", wire.map, MAP_CHARS_MAX);
+    let map = map.or_else(|| check.refuse("map", "required", "map é obrigatório"));
+    let map = check.finish_with(map)?.into_owned();
+    if let Err(error) = Chart::parse(&map) {
+        check = Checker::new();
+        check.refuse::<()>("map", "invalid", error.to_string());
+        check.finish()?;
+    }
+    let key = sent.key(&desk.engine, KeyScope::Operators, None)?;
+    let _one_at_a_time = desk.opening.lock().await;
+    let (desk, map, operator) = (&desk, &map, &operator);
+    let execute = |admitted| async move {
+        desk.engine.set_chart(map.clone(), operator.context(admitted)).await.map(|_| Some(())).map_err(Problem::from)
+    };
+    let set = key.run(LedgerId::System, |_| Ok(()), execute).await?;
+    set.answer(|()| Ok(ok(ChartView { map: map.clone() })))
+}
