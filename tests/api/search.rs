@@ -60,7 +60,10 @@ async fn a_charge_is_found_by_what_people_have_in_hand() {
     for nothing in [
         "82,54",
         "joão dores",
-        "avil",
+        "joa mar",
+        "vil",
+        "av",
+        "avilas",
         "joao@example.org",
         "98765432100",
         "1999-01-01",

@@ -45,7 +45,8 @@ type Sequences = BTreeMap<FoundKind, Vec<Sequence>>;
 
 impl Engine {
     /// The published Records with a value, by what they make, and the newest of each kind: `most`
-    /// of it. Nothing sealed is opened. Very rarely a Record of another value is among them.
+    /// of it. Of personal values only the newest are opened, to leave out those whose hashes are
+    /// alike; of others, very rarely a Record of another value is among them.
     pub fn search(
         &self,
         value: &SoughtValue,
@@ -62,7 +63,20 @@ impl Engine {
                     of_kind.total += sequences.len();
                     of_kind.is_more |= is_more;
                     let last: Vec<_> = sequences.into_iter().rev().take(most(kind)).collect();
-                    let records = booked_records(shard.part(), &last)?.into_iter();
+                    let mut records = booked_records(shard.part(), &last)?;
+                    let read = records.len();
+                    if let SoughtValue::Personal(values) = value {
+                        let personal = shard.read_model().personal().clone();
+                        let mut right = Vec::with_capacity(read);
+                        for found in records {
+                            if personal.has_all(&found.2, values)? {
+                                right.push(found);
+                            }
+                        }
+                        records = right;
+                    }
+                    of_kind.total -= read - records.len();
+                    let records = records.into_iter();
                     let placed = records.map(|(sequence, at, record)| (at, shard.position(sequence), record));
                     newest.entry(kind).or_default().extend(placed);
                 }
@@ -103,10 +117,10 @@ impl Engine {
         })
     }
 
-    /// The words of a name as a search finds them.
-    pub fn name_words(&self, name: &str) -> Vec<PersonalValue> {
+    /// Beginnings of the words of a name, as a search finds them.
+    pub fn name_beginnings(&self, name: &str) -> Vec<PersonalValue> {
         let words = self.house_shard().read_model().personal().name_words(name).into_iter();
-        words.map(PersonalValue::NameWord).collect()
+        words.map(PersonalValue::NameBeginning).collect()
     }
 
     /// The keys that a Record has all of: one set, or one of each month, newest first.

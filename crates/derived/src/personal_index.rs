@@ -14,7 +14,7 @@ use ledger::personal::{
 };
 use ledger::record::Record;
 
-use crate::index::{FoundKind, SearchKey};
+use crate::index::{FoundKind, SearchKey, WORD_BEGIN};
 use crate::read_model::FoldName;
 use crate::seal::{Keyring, MonthKey};
 use store::StoreError;
@@ -37,6 +37,8 @@ pub enum PersonalValue {
     Email(String),
     /// One word of a name, folded: see [`name_words`].
     NameWord(String),
+    /// The beginning of a word of a name, folded: three letters or more, or a whole shorter word.
+    NameBeginning(String),
     /// Bank account of a recipient.
     BankAccount(Box<BankAccount>),
     /// First phone of a recipient: area code and number.
@@ -62,11 +64,21 @@ impl PersonalValue {
         Self::BankAccount(Box::new(account.clone()))
     }
 
+    /// Whether this, which is searched for, is a value of a Record.
+    fn is(&self, value: &Self) -> bool {
+        match (self, value) {
+            (Self::NameBeginning(begin), Self::NameWord(word)) if begin.chars().nth(WORD_BEGIN - 1).is_some() => {
+                word.starts_with(begin)
+            }
+            _ => self.purpose_and_text() == value.purpose_and_text(),
+        }
+    }
+
     fn purpose_and_text(&self) -> (&'static str, Cow<'_, str>) {
         match self {
             Self::Document(document) => ("document", document.to_uppercase().into()),
             Self::Email(email) => ("email", email.trim().to_lowercase().into()),
-            Self::NameWord(word) => {
+            Self::NameWord(word) | Self::NameBeginning(word) => {
                 let end = word.char_indices().nth(WORD_CHARACTERS_MAX).map_or(word.len(), |(end, _)| end);
                 ("name", word[..end].into())
             }
@@ -139,6 +151,16 @@ impl PersonalIndex {
         Ok(values.iter().map(|value| (search_key(sealed.month, &key, value), found)).collect())
     }
 
+    /// Whether a Record has all of these values. Its sealed part is opened.
+    pub fn has_all(&self, record: &Record, sought: &[PersonalValue]) -> Result<bool, StoreError> {
+        let (Some(sealed), Some(found)) = (&record.personal, found_kind(record)) else { return Ok(false) };
+        let (Some(sealed_for), Some(key)) = (record.personal_for(), self.keyring.month(sealed.month)?) else {
+            return Ok(false);
+        };
+        let values = self.values(&key, sealed_for, sealed, found).unwrap_or_default();
+        Ok(sought.iter().all(|sought| values.iter().any(|value| sought.is(value))))
+    }
+
     /// The values of sealed personal data; `None` if it does not open.
     fn values(
         &self,
@@ -186,7 +208,17 @@ impl PersonalIndex {
 /// The key of a value that was sealed in a month.
 fn search_key(month: u16, key: &MonthKey, value: &PersonalValue) -> SearchKey {
     let (purpose, text) = value.purpose_and_text();
-    SearchKey::sealed(month, key.blind_hash(purpose, text.as_bytes()))
+    let begin = text.char_indices().nth(WORD_BEGIN).map_or(text.len(), |(end, _)| end);
+    let hash = |text: &str| key.blind_hash(purpose, text.as_bytes());
+    match value {
+        PersonalValue::NameBeginning(word) if word.chars().nth(WORD_BEGIN - 1).is_some() => {
+            SearchKey::name_beginning(month, hash(&text[..begin]), &text[begin..])
+        }
+        PersonalValue::NameWord(_) | PersonalValue::NameBeginning(_) => {
+            SearchKey::name_word(month, hash(&text[..begin]), &text[begin..])
+        }
+        _ => SearchKey::sealed(month, hash(&text)),
+    }
 }
 
 /// What a Record with personal data makes that is found by them.
@@ -264,6 +296,10 @@ mod tests {
         };
         assert_eq!(keys.len(), sought.len());
         assert!(sought.iter().all(|value| found(&index, value)));
+        assert!(index.has_all(&record, &sought).unwrap());
+        let beginning = |text: &str| [PersonalValue::NameBeginning(text.to_owned())];
+        assert!(index.has_all(&record, &beginning("sou")).unwrap());
+        assert!(!index.has_all(&record, &beginning("souzas")).unwrap(), "what the hash does not tell apart");
         assert!(!found(&index, &PersonalValue::NameWord("52998224725".to_owned())), "kinds are apart");
         assert!(!found(&index, &PersonalValue::Document("12345678909".to_owned())));
 

@@ -134,8 +134,8 @@ pub(crate) fn kind_name<S: serde::Serializer>(kind: &ItemKind, serializer: S) ->
 }
 
 /// Finds by what people have in hand: a txid or its first 8 characters, any other id, an end-to-end
-/// id or another id of an institution (NSU), CPF or CNPJ, words of a name, an e-mail, an amount, a
-/// day, the last four digits of a card. The newest 20 of each kind are shown.
+/// id or another id of an institution (NSU), CPF or CNPJ, beginnings of words of a name, an e-mail,
+/// an amount, a day, the last four digits of a card. The newest 20 of each kind are shown.
 #[utoipa::path(get, path = "/ops/search", operation_id = "search",
     params(("q" = String, Query, min_length = 1, max_length = 200, description = "What is looked for.", example = "82,53")),
     responses((status = 200, body = SearchResult)))]
@@ -260,7 +260,7 @@ fn meanings(engine: &Engine, text: &str) -> Vec<SoughtValue> {
     if !text.contains(char::is_whitespace) {
         meanings.push(plain(PlainValue::Reference(text)));
     }
-    let words = if text.contains(char::is_alphabetic) { engine.name_words(text) } else { Vec::new() };
+    let words = if text.contains(char::is_alphabetic) { engine.name_beginnings(text) } else { Vec::new() };
     if !words.is_empty() {
         meanings.push(SoughtValue::Personal(words));
     }

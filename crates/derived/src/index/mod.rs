@@ -58,6 +58,7 @@ use run::{Builder, Cover, Run, RunError, unzigzag};
 pub use check::RunCheck;
 pub use key::{Balances, ChargeList, IndexKey, ObjectList};
 pub use lists::ListedNumber;
+pub(crate) use search_key::WORD_BEGIN;
 pub use search_key::{FoundKind, PlainValue, SearchKey, TXID_PREFIX_MIN};
 
 /// Sizes of the index's runs.

@@ -5,6 +5,9 @@
 //! value's hash choose its list, 25 more stand beside each occurrence as its tag, and three bits
 //! say what the Record makes. Another value has the same 37 bits very rarely.
 //!
+//! A word of a name is found by its beginning, three letters or more: its first three letters
+//! choose the list and some bits of the tag, and each of the next ones decides some more bits.
+//!
 //! Personal data come as keyed hashes under the key of the month in which they were sealed, and in
 //! lists of that month (see [`crate::personal_index`]). Without that key nobody knows what to look
 //! for.
@@ -23,6 +26,13 @@ const KIND_BITS: u32 = 3;
 pub const TXID_PREFIX_MIN: usize = 8;
 /// Hexadecimal digits of a txid beyond those that stand in its tag.
 const TXID_TAG_DIGITS: usize = 6;
+
+/// Letters of a word that choose its list: the shortest beginning by which it is found.
+pub(crate) const WORD_BEGIN: usize = 3;
+/// Bits of the tag of a word that its first letters decide.
+const WORD_BEGIN_BITS: u32 = 3;
+/// Bits of the tag of a word that its first so many letters decide further.
+const WORD_LEVELS: [(usize, u32); 4] = [(4, 5), (5, 5), (6, 5), (8, 7)];
 
 /// What a Record makes that is found by a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,6 +94,34 @@ impl SearchKey {
     /// A value that was sealed in a month, by its keyed hash.
     pub fn sealed(month: u16, hash: u64) -> Self {
         Self::of_hash(SEALED, month, hash)
+    }
+
+    /// A word that was sealed in a month: the keyed hash of its first three letters, or of all of a
+    /// shorter one, and its other letters.
+    pub fn name_word(month: u16, begin: u64, others: &str) -> Self {
+        Self::of_word(month, begin, others, usize::MAX)
+    }
+
+    /// Words that were sealed in a month and begin so. Letters after the eighth do not count.
+    pub fn name_beginning(month: u16, begin: u64, others: &str) -> Self {
+        Self::of_word(month, begin, others, WORD_BEGIN + others.chars().count())
+    }
+
+    fn of_word(month: u16, begin: u64, others: &str, letters: usize) -> Self {
+        let key = Self::of_hash(SEALED, month, begin);
+        let first = (1 << WORD_BEGIN_BITS) - 1;
+        let (mut tag, mut mask, mut shift) = (begin & first, first, WORD_BEGIN_BITS);
+        let (mut hash, mut others, mut hashed) = (begin, others.chars(), WORD_BEGIN);
+        for (length, bits) in WORD_LEVELS.into_iter().take_while(|(length, _)| *length <= letters) {
+            // An absent letter is a zero, so that the end of a word counts.
+            (hashed..length).for_each(|_| hash = mix(hash ^ others.next().map_or(0, u64::from)));
+            hashed = length;
+            let of_level = (1 << bits) - 1;
+            tag |= (hash & of_level) << shift;
+            mask |= of_level << shift;
+            shift += bits;
+        }
+        Self { tag, mask, ..key }
     }
 
     /// Charges whose txid begins with these hexadecimal digits, 14 of which count; `None` for fewer
@@ -170,6 +208,40 @@ mod tests {
         };
         for other in ["019b8c4", "019b8c4f", "019b8c4e6", "019b8c4e5f5d8b", "019b8c4e5f5d8a3x", "019b8c4ç", ""] {
             assert!(!found(other), "{other}");
+        }
+    }
+
+    /// Letters that differ nearly always have different bits of the tag; with these hashes they do.
+    #[test]
+    fn a_word_is_found_by_its_beginnings() {
+        let split = |word: &str| {
+            let end = word.char_indices().nth(WORD_BEGIN).map_or(word.len(), |(end, _)| end);
+            let begin = word[..end].bytes().fold(mix(7), |hash, byte| mix(hash ^ u64::from(byte)));
+            (begin, word[end..].to_owned())
+        };
+        for (word, sought, is_found) in [
+            ("araujo", "ara", true),
+            ("araujo", "arau", true),
+            ("araujo", "arauj", true),
+            ("araujo", "araujo", true),
+            // Seven letters are known by six: what is found is opened before it is shown.
+            ("araujo", "araujos", true),
+            ("araujo", "araujosa", false),
+            ("araujo", "ari", false),
+            ("araujo", "arac", false),
+            ("araujo", "arauna", false),
+            ("araujo", "raujo", false),
+            ("ana", "ana", true),
+            ("ana", "anab", false),
+            ("anabela", "ana", true),
+            ("maximiliano", "maximilian", true),
+            ("maximiliano", "maximus", false),
+            ("íris", "íri", true),
+        ] {
+            let ((own_begin, own), (begin, others)) = (split(word), split(sought));
+            let (own, key) = (SearchKey::name_word(3, own_begin, &own), SearchKey::name_beginning(3, begin, &others));
+            let is_it = own.list == key.list && key.matches(own.word(FoundKind::Charge)).is_some();
+            assert_eq!(is_it, is_found, "{sought} in {word}");
         }
     }
 
