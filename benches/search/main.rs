@@ -1,8 +1,16 @@
-//! Search by values in the index alone: what it costs to add them, their bytes, and look-ups:
-//! `cargo bench --bench search -- --charges 1000000`.
+//! Search by values.
 //!
-//! Each charge has a payer of its own, with a name of three words, a document and an e-mail. The
-//! index is filled twice, without and with personal data. Payers are sealed beforehand.
+//! `cargo bench --bench search -- --charges 1000000`: the index alone; what it costs to add values,
+//! their bytes, and look-ups. The index is filled twice, without and with personal data. Payers are
+//! sealed beforehand.
+//!
+//! `cargo bench --bench search -- --served 1000000 --requests 200`: answers of `/ops/search` and
+//! filtered lists of a server with so many charges, at rest and beside 1,000 charges a second.
+//!
+//! Each charge has a payer of its own, with a name of three words, a document and an e-mail. Each
+//! word is one of 1,000, and so has a beginning of three letters that several words have.
+
+mod served;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,6 +27,7 @@ use ledger::record::{Decision, Record};
 use ledger::time::Timestamp;
 use store::Sequence;
 use store::testkit::MemoryStore;
+use tokio::runtime::Runtime;
 
 const NOW: i64 = 1_795_000_000_000;
 const MERCHANTS: u64 = 1_000;
@@ -29,8 +38,15 @@ const MADE_AT_ONCE: u64 = 65_536;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    let charges = arguments.iter().position(|argument| argument == "--charges");
-    let charges = charges.and_then(|at| arguments.get(at + 1)?.replace('_', "").parse().ok()).unwrap_or(400_000);
+    let number = |name: &str| {
+        let at = arguments.iter().position(|argument| argument == name);
+        at.and_then(|at| arguments.get(at + 1)?.replace('_', "").parse().ok())
+    };
+    if let Some(served) = number("--served") {
+        let measured = served::measure(served, number("--requests").unwrap_or(200));
+        return Runtime::new().expect("a runtime").block_on(measured);
+    }
+    let charges = number("--charges").unwrap_or(400_000);
     for with_personal in [false, true] {
         let store = MemoryStore::new();
         let keyring = Arc::new(Keyring::open([7; 32], Arc::new(store.clone())).expect("keys"));
@@ -45,8 +61,9 @@ fn main() {
         println!("personal data {with_personal}: {added_us:.2} us to add a charge, {bytes:.1} bytes of it in runs");
         if with_personal {
             look_up(&index, &personal, "one charge", |number| PersonalValue::Document(document(number % charges + 1)));
-            look_up(&index, &personal, "a hundredth", |number| {
-                PersonalValue::NameWord(format!("maria{}", number % 100))
+            look_up(&index, &personal, "a thousandth", |number| PersonalValue::NameBeginning(word(number)));
+            look_up(&index, &personal, "words that begin so", |number| {
+                PersonalValue::NameBeginning(word(number)[..3].to_owned())
             });
         }
     }
@@ -83,12 +100,6 @@ fn look_up(index: &Index, personal: &PersonalIndex, name: &str, value: impl Fn(u
 fn charge(keyring: &Keyring, number: u64) -> Record {
     let (random, now) = (scattered(number), Timestamp(NOW + number as i64));
     let charge = ObjectId(((now.0 as u128) << 80) | (8 << 76) | u128::from(random));
-    let payer = Payer {
-        name: format!("Maria{} Silva{} de Souza{}", random % 100, (random >> 8) % 900, (random >> 20) % 2_000),
-        document: document(number),
-        email: Some(format!("p{random}@example.com")),
-        ..Payer::default()
-    };
     let terms = Terms {
         amount: Centavos((random % 50_000) as i64),
         method: PaymentMethod::CreditCard,
@@ -102,8 +113,25 @@ fn charge(keyring: &Keyring, number: u64) -> Record {
     let event = Event::ChargeOpened { charge, terms, card: Some(face), expires_at: None, rail: None };
     let owner = LedgerId::Merchant(GroupNumber((number % MERCHANTS) as u32));
     let mut record = Decision::of(event).into_record(owner, number, now);
-    record.personal = Some(keyring.seal_value(SealedFor::payer(charge), now, &payer).expect("it is sealed"));
+    record.personal = Some(keyring.seal_value(SealedFor::payer(charge), now, &payer(number)).expect("it is sealed"));
     record
+}
+
+/// The payer of a charge.
+fn payer(number: u64) -> Payer {
+    let random = scattered(number);
+    Payer {
+        name: [random, random >> 16, random >> 32].map(word).join(" "),
+        document: document(number),
+        email: Some(format!("p{random}@example.com")),
+        ..Payer::default()
+    }
+}
+
+/// One of a thousand words of three syllables.
+fn word(number: u64) -> String {
+    const SYLLABLES: [&str; 10] = ["ma", "ri", "jo", "sil", "va", "an", "dre", "lu", "ca", "to"];
+    [number, number / 10, number / 100].map(|place| SYLLABLES[(place % 10) as usize]).concat()
 }
 
 fn document(number: u64) -> String {

@@ -1,0 +1,182 @@
+//! Search and filtered lists as operators get them, over a socket, at rest and beside charges.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use actors::engine::Engine;
+use centavo::server;
+use centavo::settings::args::{Args, Command};
+use centavo::settings::checked::Settings;
+use clap::Parser;
+use ledger::id::ObjectId;
+use ledger::merchant::MerchantCommand;
+use ledger::money::Centavos;
+use ledger::personal::SealedFor;
+use reqwest::Client;
+use testkit::shop::{Shop, new_id, open_shops, record};
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::{payer, scattered};
+
+const SHOPS: usize = 100;
+/// Charges at a time while the books are made.
+const CREATORS: u64 = 1_024;
+/// Charges of a second beside which requests are measured, in portions.
+const RATE: u64 = 1_000;
+const PORTIONS: u64 = 100;
+/// How long the process rests before it is measured: it still writes what was made.
+const SETTLES: Duration = Duration::from_secs(5);
+
+/// Makes the charges, asks for each answer so many times at rest and beside charges, and prints how
+/// long the answers took.
+pub(crate) async fn measure(charges: u64, requests: u64) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let running = server::start(settings(folder.path()), |_, _| {}).await.expect("a server");
+    let engine = Arc::clone(&running.engine);
+    let shops = Arc::new(open_shops(&engine, SHOPS).await);
+    let last = fill(&engine, &shops, charges).await;
+    tokio::time::sleep(SETTLES).await;
+    let token = std::fs::read_to_string(folder.path().join("operator.token")).expect("a token");
+    let operator = Operator { client: Client::builder().no_proxy().build().expect("a client"), token };
+    let asked = asked(&engine, &shops, last);
+    println!("{charges} charges of {SHOPS} merchants; {requests} requests each, one at a time");
+    println!("| answer | at rest: p50 ms | p95 ms | beside {RATE} charges/s: p50 ms | p95 ms |\n|---|---|---|---|---|");
+    let load = AtomicU64::new(0);
+    for (name, path) in &asked {
+        let of = |number: u64| format!("http://{}{}", running.operations, path(scattered(number)));
+        let at_rest = operator.times(requests, &of).await;
+        let beside = tokio::select! {
+            times = operator.times(requests, &of) => times,
+            never = charge_on(&engine, &shops, charges, &load) => never,
+        };
+        let [rest, busy] = [at_rest, beside].map(|[half, most]| format!("{half:.1} | {most:.1}"));
+        println!("| {name} | {rest} | {busy} |");
+    }
+    println!("{} charges beside them", load.into_inner());
+    running.stop().await;
+}
+
+/// Names of answers, and the path of a request for one by a number.
+type Asked = Vec<(&'static str, Box<dyn Fn(u64) -> String>)>;
+
+fn asked(engine: &Arc<Engine>, shops: &Arc<Vec<Shop>>, last: ObjectId) -> Asked {
+    let known = |number: u64| payer(number % 10_000 + 1);
+    let word =
+        move |number: u64, place: usize| known(number).name.split(' ').nth(place).expect("three words").to_lowercase();
+    let merchant = {
+        let (engine, shops) = (Arc::clone(engine), Arc::clone(shops));
+        move |number: u64| {
+            let group = shops[number as usize % shops.len()].group;
+            engine.merchant(group, |row| row.id).expect("a merchant").uuid()
+        }
+    };
+    let (of_refused, of_amount) = (merchant.clone(), merchant);
+    let search = |text: String| format!("/ops/search?q={text}");
+    vec![
+        ("search: document", Box::new(move |number| search(known(number).document))),
+        ("search: all words of a name", Box::new(move |number| search(known(number).name.replace(' ', "%20")))),
+        ("search: one word of a name", Box::new(move |number| search(word(number, 0)))),
+        ("search: three letters of a word", Box::new(move |number| search(word(number, 2)[..3].to_owned()))),
+        ("search: amount", Box::new(move |number| search(format!("{},{:02}", number % 499 + 1, number % 100)))),
+        ("search: beginning of a txid", Box::new(move |_| search(last.txid()[..16].to_owned()))),
+        ("list: the newest charges", Box::new(|_| "/ops/lists/charges".to_owned())),
+        (
+            "list: charges by amount",
+            Box::new(|number| format!("/ops/lists/charges?amount_from={0}&amount_to={0}", number % 50_000)),
+        ),
+        (
+            "list: paid charges of a merchant",
+            Box::new(move |number| format!("/ops/lists/charges?status=CONCLUIDA&merchant_id={}", of_refused(number))),
+        ),
+        (
+            "list: charges of a merchant by amount",
+            Box::new(move |number| {
+                format!("/ops/lists/charges?amount_from={}&merchant_id={}", number % 50_000, of_amount(number))
+            }),
+        ),
+        ("list: recipients by name", Box::new(|_| "/ops/lists/recipients?named=mari".to_owned())),
+    ]
+}
+
+struct Operator {
+    client: Client,
+    token: String,
+}
+
+impl Operator {
+    /// The median and the 95th percentile of so many requests, milliseconds.
+    async fn times(&self, requests: u64, of: impl Fn(u64) -> String) -> [f64; 2] {
+        let mut times = Vec::new();
+        for number in 0..requests {
+            let request = self.client.get(of(number)).bearer_auth(self.token.trim());
+            let begun = Instant::now();
+            let answer = request.send().await.expect("an answer");
+            assert_eq!(answer.status().as_u16(), 200, "{}", of(number));
+            answer.bytes().await.expect("a body");
+            times.push(begun.elapsed().as_secs_f64() * 1e3);
+        }
+        times.sort_by(f64::total_cmp);
+        [50, 95].map(|part| times[(times.len() * part / 100).min(times.len() - 1)])
+    }
+}
+
+/// Makes the charges; gives the last one.
+async fn fill(engine: &Arc<Engine>, shops: &Arc<Vec<Shop>>, charges: u64) -> ObjectId {
+    let creators: Vec<_> = (1..=CREATORS.min(charges))
+        .map(|creator| {
+            let (engine, shops) = (Arc::clone(engine), Arc::clone(shops));
+            tokio::spawn(async move {
+                let mut last = ObjectId::default();
+                for number in (creator..=charges).step_by(CREATORS as usize) {
+                    last = charge(&engine, &shops, number).await;
+                }
+                last
+            })
+        })
+        .collect();
+    let mut last = ObjectId::default();
+    for creator in creators {
+        last = creator.await.expect("a creator");
+    }
+    last
+}
+
+/// Makes [`RATE`] charges a second, for ever.
+async fn charge_on(engine: &Arc<Engine>, shops: &Arc<Vec<Shop>>, first: u64, made: &AtomicU64) -> [f64; 2] {
+    let mut portions = interval(Duration::from_millis(1_000 / PORTIONS));
+    portions.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    loop {
+        portions.tick().await;
+        for _ in 0..RATE / PORTIONS {
+            let number = first + made.fetch_add(1, Ordering::Relaxed) + 1;
+            let (engine, shops) = (Arc::clone(engine), Arc::clone(shops));
+            tokio::spawn(async move { charge(&engine, &shops, number).await });
+        }
+    }
+}
+
+/// A PIX charge with three splits, of a payer of its own.
+async fn charge(engine: &Engine, shops: &[Shop], number: u64) -> ObjectId {
+    let shop = &shops[number as usize % shops.len()];
+    let (now, charge) = (engine.now(), new_id(engine, shop.group));
+    let command = MerchantCommand::OpenPix {
+        rail: None,
+        charge,
+        amount: Centavos((scattered(number) % 50_000) as i64 + 5_000),
+        splits: shop.splits(),
+        expires_at: now.plus_days(1),
+        payer: engine.keyring().seal_value(SealedFor::payer(charge), now, &payer(number)).expect("sealing"),
+    };
+    record(engine, shop.group, command).await;
+    charge
+}
+
+fn settings(data: &Path) -> Settings {
+    let fixed = ["centavo", "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--sandbox", "on"];
+    match Args::parse_from(fixed.into_iter().chain(["--data", &data.to_string_lossy()])).command {
+        Command::Serve { args, .. } => args.settings().expect("settings"),
+        _ => unreachable!("serve was asked for"),
+    }
+}
