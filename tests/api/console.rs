@@ -590,8 +590,8 @@ async fn every_section_shows_what_the_books_have() {
     let id = &merchant.id;
     for (path, texts) in [
         ("/console".to_owned(), vec!["Debits equal credits.", "Recipient", "What waits for a decision"]),
-        ("/console/merchants?search=AZUL".to_owned(), vec!["Loja Azul", id]),
-        ("/console/merchants?search=nowhere".to_owned(), vec!["Nothing here."]),
+        ("/console/merchants?named=AZUL".to_owned(), vec!["Loja Azul", id]),
+        ("/console/merchants?named=nowhere".to_owned(), vec!["Nothing here."]),
         (format!("/console/merchants/{id}"), vec!["Loja Azul", "João Araújo", "2.99 %", &merchant.key_id]),
         (
             format!("/console/merchants/{id}/charges?status=CONCLUIDA&payment_method=&from=&to="),

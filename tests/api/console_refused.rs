@@ -40,7 +40,7 @@ async fn a_refused_form_comes_back_filled() {
     let refused = send(&browser, &page, form, path, &typed).await;
     is_filled(&refused, 400, &["value=\"Loja &quot;Nova&quot; &amp; Filhos\">", "value=\"11\">", "value=\"Belém\">"]);
     refused.has(&["name=\"cashout_enabled\" value=\"on\" checked>", "name=\"split_enabled\" value=\"on\">"]);
-    refused.has(&["<code>document</code>: ", "validation_failed"]);
+    refused.has(&["<strong>CPF or CNPJ</strong>: ", "aria-invalid=\"true\"", "validation_failed"]);
     assert_ne!(refused.hidden("key"), page.hidden("key"), "the corrected form is another request");
     let document = cnpj(77);
     let opened = send(&browser, &refused, form, path, &[typed[0], ("document", &document)]).await;
@@ -83,6 +83,79 @@ async fn a_refused_form_comes_back_filled() {
     let refused = browser.get("/console/exports/file?ledger=X-1&format=csv&from=2026-01-01&to=").await;
     is_filled(&refused, 404, &["value=\"X-1\">", "<option value=\"csv\" selected>", "value=\"2026-01-01\""]);
     world.check_books().await;
+}
+
+/// Forms of all pages, a wrong value in each: the field is marked, and the problem has its label.
+#[tokio::test]
+async fn a_wrong_field_is_marked_and_named_as_its_form_names_it() {
+    let world = world_of_three().await;
+    let merchant = world.merchant().await;
+    let txid = text(&merchant.paid_pix(&pix("10.00")).await["txid"]);
+    let mut browser = Browser::signed_in(&world, ANA).await;
+    browser.language = "pt-BR";
+    let change = format!("/console/merchants/{}/change", merchant.id);
+    let (charge, key) = (format!("/console/charges/{txid}"), format!("/console/keys/{}", merchant.key_id));
+    let standing = [("name", "Loja"), ("antifraud", "1"), ("cashout", "1"), ("mdr_1x", "1"), ("d2", "1"), ("pix", "1")];
+    let with = |field: (&'static str, &'static str)| {
+        let others = standing.into_iter().filter(|(name, _)| *name != field.0);
+        others.chain([field]).collect::<Vec<_>>()
+    };
+    let amount = "Escreva o valor em reais";
+    for (page, form, path, fields, name, label, said) in [
+        (&change, "/change\"", &change, with(("mdr_1x", "x")), "mdr_1x", "Taxa à vista (MDR) (%)", "deve ser"),
+        (&change, "/change\"", &change, with(("d2", "x")), "d2", "Antecipação em 2 dias (%)", "deve ser"),
+        (&change, "/change\"", &change, with(("cashout", "x")), "cashout", "Cashout (R$)", amount),
+        (
+            &change,
+            "/change\"",
+            &change,
+            with(("limit_card", "0")),
+            "limit_card",
+            "Cobranças de cartão por minuto",
+            "deve estar",
+        ),
+        (&change, "/change\"", &change, with(("card_settlement_days", "400")), "card_settlement_days", "", "deve"),
+        (&key, "/address\"", &format!("{key}/address"), vec![("webhook_url", "ftp://x")], "webhook_url", "", ""),
+        (&charge, "/refunds\"", &format!("{charge}/refunds"), vec![("amount", "x")], "amount", "Valor (R$)", amount),
+        (
+            &"/console/merchants/new".to_owned(),
+            "action=\"/console/merchants\"",
+            &"/console/merchants".to_owned(),
+            vec![("document", "1")],
+            "document",
+            "CPF ou CNPJ",
+            "",
+        ),
+        (
+            &"/console/house".to_owned(),
+            "name=\"debtor\"",
+            &"/console/house".to_owned(),
+            vec![("debtor", "x"), ("amount", "x")],
+            "amount",
+            "Valor (R$)",
+            amount,
+        ),
+    ] {
+        let refused = send(&browser, &browser.page(page).await, form, path, &fields).await;
+        assert_eq!(refused.status, 400, "{path} {name}: {}", refused.html);
+        let mark = format!(" aria-invalid=\"true\" aria-describedby=\"wrong-{name}\"");
+        assert_eq!(refused.html.matches(&mark).count(), 1, "{path} {name}: {}", refused.html);
+        let problem = refused.html.split(&format!("<p id=\"wrong-{name}\"><strong>")).nth(1).unwrap_or_default();
+        let (shown, behind) =
+            problem.split_once("</strong>: ").unwrap_or_else(|| panic!("{path} {name}: {}", refused.html));
+        assert!(shown.starts_with(label) && behind.starts_with(said), "{name}: {shown}: {behind:.80}");
+        assert!(!behind.split("</p>").next().unwrap().contains(name), "its name in the interface: {behind:.80}");
+    }
+    for (address, name) in [
+        ("/console/lists/refunds?amount_from=x&status=pending", "amount_from"),
+        ("/console/queue?amount_to=x", "amount_to"),
+        ("/console/audit?from=x", "from"),
+        (&format!("{charge}/dispute?amount=x&kind=med"), "amount"),
+    ] {
+        let refused = browser.get(address).await;
+        assert_eq!(refused.status, 400, "{address}");
+        refused.has(&[&format!("aria-describedby=\"wrong-{name}\" value=\"x\""), &format!("id=\"wrong-{name}\"")]);
+    }
 }
 
 /// What was typed is not repeated for a form that no page of ours sent, and a token never is.

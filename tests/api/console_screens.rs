@@ -436,7 +436,7 @@ async fn ten_kilobytes_of_a_hostile_text_break_nothing() {
     }
     assert!(count > 300, "{count}");
     let query: String = form_urlencoded::byte_serialize(long.as_bytes()).collect();
-    for path in ["/console/find?q=", "/console/merchants?search=", "/console/queue?kind=", "/console/house?x="] {
+    for path in ["/console/find?q=", "/console/merchants?named=", "/console/queue?kind=", "/console/house?x="] {
         let page = browser.get(&format!("{path}{query}")).await;
         assert!(page.status < 500 && !page.html.contains("<script>"), "{path}: {} {}", page.status, page.html);
     }

@@ -174,6 +174,10 @@ async fn the_queue_is_filtered_summed_and_ordered() {
     assert_eq!(ids("kind=refund").await, (vec![small.clone(), large.clone(), soon.clone()], 5_300));
     assert_eq!(ids("kind=refund&order=deadline").await.0, [small.clone(), soon.clone(), large.clone()]);
     assert_eq!(flags(&item(&world, &soon).await), ["expires_soon"]);
+    assert_eq!(ids("flag=expires_soon").await, (vec![small.clone(), soon.clone()], 300));
+    assert_eq!(ids("flag=expires_soon&amount_from=101").await, (vec![soon.clone()], 200));
+    assert_eq!(ids("flag=frozen").await, (vec![], 0));
+    world.ops_get("/ops/queue?flag=x").await.refused(400, "validation_failed");
     assert_eq!(ids("amount_from=101&amount_to=4999").await, (vec![soon.clone()], 200));
     assert_eq!(ids("amount_from=0").await.0.len(), 3, "a recipient has no amount");
     let today = world.advance(0).await.date_naive();

@@ -255,6 +255,12 @@ axe.run(document, {runOnly: tags, rules: {"target-size": {enabled: true}}, resul
     `${rule.id}: ${node.target.join(" ")}: ${(node.any.concat(node.all, node.none)[0] || {}).message || rule.help}`));
   const page = document.documentElement;
   if (page.scrollWidth > page.clientWidth) defects.push(`sideways scroll: ${page.scrollWidth} in ${page.clientWidth}`);
+  for (const row of innerWidth < 400 ? document.querySelectorAll("table.list tr") : []) {
+    const shown = [...row.cells].filter(cell => cell.offsetParent && !cell.matches(".choose"));
+    const [lines, box] = [new Set(shown.map(cell => cell.offsetTop)).size, row.closest(".scroll")];
+    if (lines > 2) defects.push(`a row of a list in ${lines} lines: ${row.textContent}`);
+    if (box.scrollWidth > box.clientWidth) defects.push(`a list is cut off: ${box.scrollWidth} in ${box.clientWidth}`);
+  }
   const light = text => {
     const parts = text.match(/[\d.]+/g).map(Number).slice(0, 3).map(part => part / 255)
       .map(part => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);

@@ -348,6 +348,14 @@ async fn a_page_with_defects_is_found_out() {
     browser.open(&format!("data:text/html,{narrow}")).await;
     let broken = browser.run(BROKEN_WORDS).await;
     assert_eq!(broken, json!(["a word in two", "a long name: Charges of a recipient's plan"]));
+    let list = "<div class=scroll style='overflow:auto;width:5rem'><table class=list style='width:300px'>\
+         <tr style='display:grid'><td>a<td>b<td>c</table></div>";
+    browser.open(&format!("data:text/html,{list}")).await;
+    browser.view(VIEWS[3]).await;
+    let defects = browser.defects().await;
+    for expected in ["a row of a list in 3 lines: abc", "a list is cut off: 300 in 80"] {
+        assert!(defects.iter().any(|defect| defect.starts_with(expected)), "{expected}: {defects:#?}");
+    }
     let form = "<form method=post action='/console/house'><button>x</button></form>";
     let token =
         "<form method=post action='/console/house'><input name=form_token value=t><input name=key value=k></form>";

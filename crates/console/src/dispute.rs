@@ -11,7 +11,7 @@ use ledger::id::ObjectId;
 use maud::{Markup, html};
 use serde_json::json;
 
-use crate::form::{centavos, optional};
+use crate::form::{amount, optional};
 use crate::page::{Screen, Section, Visit};
 use crate::sent_form::PostedForm;
 use crate::show;
@@ -70,8 +70,7 @@ async fn screen(desk: &Desk, visit: &Visit, txid: &str, parts: &Parts) -> Result
     visit.operator.require(Role::Decide)?;
     visit.sees(ObjectId::parse(txid).map(|id| desk.engine.ids().group(id)))?;
     let pairs = query(parts)?;
-    let wrong = || Problem::new(Code::ValidationFailed).says(visit.say(words::AMOUNT_WRONG));
-    let amount = optional(&pairs, "amount")?.and_then(|text| centavos(visit.language, text)).ok_or_else(wrong)?;
+    let amount = amount(visit.language, "amount", optional(&pairs, "amount")?.unwrap_or_default())?;
     let kind = optional(&pairs, "kind")?.unwrap_or("chargeback");
     let record = of_new_dispute(desk, txid, amount, kind).await?;
     let mut room = POSTINGS_MAX;

@@ -6,8 +6,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use derived::seal::stocked_random_bytes;
 use maud::{Markup, html};
 
+use crate::words;
 use web::language::Language;
-use web::problem::Problem;
+use web::problem::{Code, FieldError, Problem};
 use web::reply::single;
 use wire::reais;
 
@@ -19,8 +20,22 @@ pub(crate) fn hidden_key() -> Markup {
 
 /// An amount as people write it, in centavos: see [`reais::centavos`]. Without decimals, only the
 /// language's own sign parts thousands, so that `1.234` is no amount in English.
-pub(crate) fn centavos(language: Language, text: &str) -> Option<i64> {
+fn centavos(language: Language, text: &str) -> Option<i64> {
     reais::centavos(text, if language == Language::Portuguese { '.' } else { ',' })
+}
+
+/// An amount that a field of a form has, in centavos. Error: 400 `validation_failed`, of the field.
+pub(crate) fn amount(language: Language, name: &str, text: &str) -> Result<i64, Problem> {
+    centavos(language, text).ok_or_else(|| {
+        let message = words::AMOUNT_WRONG.text(Language::Portuguese).into();
+        let wrong = FieldError { field: name.to_owned(), code: "not_an_amount", message };
+        let problem = Problem::new(Code::ValidationFailed).errors(vec![wrong]);
+        // Messages of fields are in Portuguese.
+        match language {
+            Language::Portuguese => problem,
+            Language::English => problem.says(words::AMOUNT_WRONG.text(language)),
+        }
+    })
 }
 
 /// The value of a parameter; `None` if it is absent or, as a form sends it, empty.

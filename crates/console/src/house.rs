@@ -13,7 +13,7 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use crate::books::balance_table;
-use crate::form::centavos;
+use crate::form::amount;
 use crate::page::{Screen, Section, Visit};
 use crate::sent_form::PostedForm;
 use crate::show;
@@ -78,7 +78,7 @@ async fn screen(desk: &Desk, visit: &Visit) -> Result<Screen, Problem> {
 
 fn waiting(desk: &Desk, visit: &Visit) -> Result<Markup, Problem> {
     let entries = QueueFilter { kind: Some("entry"), ..QueueFilter::default() };
-    let items = entries.page(desk, WAITING_MAX).items;
+    let items = entries.page(desk, WAITING_MAX)?.items;
     let mut entries = Vec::new();
     for item in items {
         let entry = OperatorEntry::find(&desk.engine, item.id)?;
@@ -298,8 +298,7 @@ fn wanted(desk: &Desk, visit: &Visit, form: &FormBody) -> Result<String, Problem
         });
         return Ok(body.to_string());
     }
-    let wrong = || Problem::new(Code::ValidationFailed).says(visit.say(words::AMOUNT_WRONG));
-    let amount = centavos(visit.language, form.value("amount")).ok_or_else(wrong)?;
+    let amount = amount(visit.language, "amount", form.value("amount"))?;
     let accounts = |owner, of: fn(&Engine, LedgerId) -> Option<(String, String)>| {
         let nobody = || Problem::new(Code::NotFound).says(visit.say(words::NO_DEBTOR));
         let ledger = ops_books::find(desk, owner).map_err(|_| nobody())?;

@@ -5,7 +5,7 @@ use axum::http::request::Parts;
 use books::list_file::ListFormat;
 use maud::{Markup, html};
 
-use crate::form::centavos;
+use crate::form::amount;
 use crate::page::Visit;
 use crate::words::{self, Word};
 use web::language::Language;
@@ -64,19 +64,19 @@ pub(crate) fn form(visit: &Visit, given: &[(String, String)], fields: &[Field<'_
 }
 
 /// The parameters as the routes of `/ops` take them: without the empty ones of a form, and amounts
-/// in centavos. One that is no amount is refused there.
+/// in centavos.
 pub(crate) fn as_sent(visit: &Visit, parts: &Parts) -> Result<Vec<(String, String)>, Problem> {
     let sent = query(parts)?
         .into_iter()
         .filter(|(name, value)| !value.is_empty() && !["lang", "csv"].contains(&name.as_str()));
     let read = |(name, value): (String, String)| match name.as_str() {
         "amount_from" | "amount_to" => {
-            let amount = centavos(visit.language, &value).map(|amount| amount.to_string());
-            (name, amount.unwrap_or(value))
+            let amount = amount(visit.language, &name, &value)?;
+            Ok((name, amount.to_string()))
         }
-        _ => (name, value),
+        _ => Ok((name, value)),
     };
-    Ok(sent.map(read).collect())
+    sent.map(read).collect()
 }
 
 /// Links to the list of this filter as files, with all rows. `page` is the address of the list.

@@ -26,6 +26,7 @@ use ops::list_file::requested_format;
 use ops::lists::{self, LISTS, List, ListFilter, ListPart};
 use ops::search::ItemKind;
 use web::caller::PathId;
+use web::credential::Role;
 use web::problem::Problem;
 use web::reply::query;
 
@@ -70,6 +71,9 @@ fn screen(desk: &Desk, visit: &Visit, parts: &Parts, filter: &ListFilter) -> Res
     };
     let body = html! {
         (others(visit, list))
+        @if list.kind == ItemKind::Merchants && visit.may(Role::Admin) {
+            p.actions { a.button href="/console/merchants/new" { (visit.say(words::NEW_MERCHANT)) } }
+        }
         (list_filter::form(visit, &query(parts)?, &fields(list, |_| true)))
         section.card aria-label=(name) {
             @if items.is_empty() {
@@ -84,7 +88,11 @@ fn screen(desk: &Desk, visit: &Visit, parts: &Parts, filter: &ListFilter) -> Res
             (file_links(visit, parts, parts.uri.path()))
         }
     };
-    let section = if list.kind == ItemKind::Charges { Section::Charges } else { Section::Lists };
+    let section = match list.kind {
+        ItemKind::Charges => Section::Charges,
+        ItemKind::Merchants => Section::Merchants,
+        _ => Section::Lists,
+    };
     Ok(Screen { section, title: name.to_owned(), body })
 }
 
@@ -105,7 +113,7 @@ fn others(visit: &Visit, shown: List) -> Markup {
 
 fn path_of(list: List) -> String {
     match list.kind {
-        ItemKind::Charges => "/console/charges".to_owned(),
+        kind @ (ItemKind::Charges | ItemKind::Merchants) => format!("/console/{}", kind.name()),
         kind => format!("/console/lists/{}", kind.name()),
     }
 }

@@ -16,7 +16,6 @@ use maud::{Markup, html};
 use wire::mask;
 
 use crate::books::balance_table;
-use crate::form::optional;
 use crate::holds;
 use crate::keys::{key_form, revoke_form};
 use crate::list_filter::{self, file_links};
@@ -34,7 +33,7 @@ use ops::api_keys;
 use ops::desk::Desk;
 use ops::found_item::charge_item;
 use ops::lists::LISTS;
-use ops::merchants::{SEARCHED_MAX, find, listed};
+use ops::merchants::find;
 use ops::search::ItemKind;
 use web::caller::PathId;
 use web::credential::Role;
@@ -51,55 +50,12 @@ const RECIPIENTS_A_PAGE: u64 = 40;
 /// API keys on the page of a merchant, the oldest first.
 const KEYS_A_PAGE: u64 = 20;
 
-/// List of merchants, newest first.
-///
-/// In the scope of one merchant it is the merchant's page.
-pub(crate) async fn list(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
+/// List of merchants; in the scope of one merchant it is the merchant's page.
+pub(crate) async fn list(desk: State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
     if let Scope::Merchant(_, id) = visit.scope {
         return Redirect::to(&visit.scope.of_path(&format!("/console/merchants/{}", id.uuid()))).into_response();
     }
-    visit.answer(list_screen(&desk, &visit, &parts))
-}
-
-fn list_screen(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
-    let pairs = query(parts)?;
-    let (page, search) = (part(&pairs, A_PAGE)?, optional(&pairs, "search")?.unwrap_or_default());
-    let (total, groups) = listed(desk, page, search);
-    let rows =
-        groups.into_iter().filter_map(|group| desk.engine.merchant(group, |row| (group, row.id, row.created_at)));
-    let rows: Vec<_> = rows.collect();
-    let is_cut = !search.is_empty() && desk.engine.newest_groups(0, 0).0 > SEARCHED_MAX;
-    let heads = [Text(words::NAME), Text(words::DOCUMENT), Text(words::OPENED), Text(words::ID)];
-    let body = html! {
-        @if visit.may(Role::Admin) {
-            p.actions { a.button href="/console/merchants/new" { (visit.say(words::NEW_MERCHANT)) } }
-        }
-        form.filters {
-            div {
-                label for="search" { (visit.say(words::NAME)) }
-                input id="search" type="search" name="search" value=(search) maxlength="140";
-            }
-            button type="submit" { (visit.say(words::SHOW)) }
-        }
-        @if is_cut { p.warning { (visit.say(words::SEARCH_CUT)) } }
-        section.card aria-label=(visit.say(words::MERCHANTS)) {
-            @if !rows.is_empty() {
-                (show::scrolled(visit.say(words::MERCHANTS), show::table(visit.language, &heads, html! {
-                    @for (group, id, created_at) in rows {
-                        @let profile = merchant_profile(&desk.engine, group);
-                        tr {
-                            td { a href={"/console/merchants/" (id.uuid())} { bdi { (named(&profile.name)) } } }
-                            td { (mask::document(&profile.document)) }
-                            td { (show::short_moment(visit.language, created_at)) }
-                            td { code { (id.uuid()) } }
-                        }
-                    }
-                })))
-            }
-            (pager(visit, parts, page, total))
-        }
-    };
-    Ok(Screen { section: Section::Merchants, title: visit.say(words::MERCHANTS).to_owned(), body })
+    lists::show(desk, visit, PathId(ItemKind::Merchants.name().to_owned()), parts).await
 }
 
 /// A name that can be clicked.
@@ -173,16 +129,16 @@ fn yes_or_no(visit: &Visit, is_so: bool) -> &'static str {
 fn fees(visit: &Visit, fees: &Fees) -> Markup {
     let percent = |rate: Rate| format!("{} %", rate.as_percent());
     let rows: Vec<(&str, String)> = vec![
-        ("MDR 1×", percent(fees.mdr_1x)),
-        ("MDR 2–6×", percent(fees.mdr_2_6x)),
-        ("MDR 7–12×", percent(fees.mdr_7_12x)),
+        (visit.say(words::MDR_1X), percent(fees.mdr_1x)),
+        (visit.say(words::MDR_2_6X), percent(fees.mdr_2_6x)),
+        (visit.say(words::MDR_7_12X), percent(fees.mdr_7_12x)),
         (visit.say(words::FEE_MARGIN), percent(fees.margin)),
         ("PIX", percent(fees.pix)),
         (visit.say(words::FEE_ANTIFRAUD), visit.money(fees.antifraud.0)),
         ("Cashout", visit.money(fees.cashout.0)),
-        ("D+2", percent(fees.anticipation_d2)),
-        ("D+7", percent(fees.anticipation_d7)),
-        ("D+15", percent(fees.anticipation_d15)),
+        (visit.say(words::ANTICIPATION_D2), percent(fees.anticipation_d2)),
+        (visit.say(words::ANTICIPATION_D7), percent(fees.anticipation_d7)),
+        (visit.say(words::ANTICIPATION_D15), percent(fees.anticipation_d15)),
     ];
     let pairs = rows.into_iter().map(|(name, value)| (name, html! { (value) })).collect();
     html! {

@@ -191,7 +191,7 @@ async fn waiting(desk: &Desk, scope: Scope) -> Option<usize> {
         return None;
     }
     let filter = QueueFilter { group: scope.group(), ..QueueFilter::default() };
-    Some(filter.page(desk, 0).total)
+    filter.page(desk, 0).ok().map(|page| page.total)
 }
 
 /// The place of the table that an address asks for as CSV.
@@ -294,7 +294,8 @@ impl Visit {
                 let mut page = self.page(problem.status(), &self.problem(&alert));
                 let extensions = page.extensions_mut();
                 problem.needed_partition().map(|needed| extensions.insert(needed));
-                let refused = self.sent.as_ref().and_then(|sent| RefusedForm::after(&problem, sent, &alert));
+                let refused =
+                    self.sent.as_ref().and_then(|sent| RefusedForm::after(self.language, &problem, sent, &alert));
                 refused.map(|refused| extensions.insert(refused));
                 page
             }

@@ -15,10 +15,10 @@ use crate::page::{Screen, Section, Visit};
 use crate::paging::{self, pager_named, part};
 use crate::sent_form::PostedForm;
 use crate::show;
-use crate::show::Head::{Amount, Text};
 use crate::wire_words;
 use crate::words::{self, Word};
 use ops::desk::Desk;
+use ops::item_flags::FLAGS;
 use ops::merchants;
 use ops::operator::Decider;
 use ops::other_nodes::{self, Decision};
@@ -46,7 +46,7 @@ fn list_screen(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<Screen, Prob
     let filter = QueueFilter { by_deadline: true, ..QueueFilter::read(desk, &as_sent(visit, parts)?)? };
     let page = part(&pairs, ITEMS_A_PAGE)?;
     let through = usize::try_from(page.skip().saturating_add(page.per_page)).unwrap_or(usize::MAX);
-    let WaitingPage { items, total, amount } = filter.page(desk, through);
+    let WaitingPage { items, total, amount } = filter.page(desk, through)?;
     let items = paging::items(&items, page).iter().map(|item| view(desk, item)).collect::<Result<Vec<_>, _>>()?;
     let body = html! {
         (list_filter::form(visit, &pairs, &fields()))
@@ -69,9 +69,10 @@ fn list_screen(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<Screen, Prob
     Ok(Screen { section: Section::Queue, title: visit.say(words::QUEUE).to_owned(), body })
 }
 
-fn fields() -> [Field<'static>; 5] {
+fn fields() -> [Field<'static>; 6] {
     [
         Field::Choice("kind", words::KIND, KINDS.map(|kind| (kind, kind_word(kind))).into()),
+        Field::Choice("flag", words::FLAGS, FLAGS.map(|flag| (flag, wire_words::flag(flag))).into()),
         Field::Amount("amount_from", words::AMOUNT_FROM),
         Field::Amount("amount_to", words::AMOUNT_TO),
         Field::Day("from", words::DAY_FROM),
@@ -80,30 +81,43 @@ fn fields() -> [Field<'static>; 5] {
 }
 
 fn table(desk: &Desk, visit: &Visit, items: &[QueueItem]) -> Markup {
-    let choose = visit.may(Role::Decide).then_some(Text(words::CHOOSE));
-    let [kind, when, merchant, name, flags] =
-        [words::KIND, words::WHEN, words::MERCHANT, words::NAME, words::FLAGS].map(Text);
-    let heads: Vec<_> = choose.into_iter().chain([kind, when, merchant, name, flags, Amount(words::AMOUNT)]).collect();
+    let may_choose = visit.may(Role::Decide);
+    let heads = [
+        ("name", words::WHAT),
+        ("when", words::WHEN),
+        ("more", words::MERCHANT),
+        ("status", words::FLAGS),
+        ("amount", words::AMOUNT),
+    ];
     let rows = html! {
         @for item in items {
             tr {
-                @if choose.is_some() {
-                    td {
+                @if may_choose {
+                    td.choose {
                         @if is_approved(item) {
                             input type="checkbox" name="id" value=(item.id) aria-label={(visit.say(words::CHOOSE)) " " (item.id)};
                         }
                     }
                 }
-                td { a href=(page_of(item)) { (visit.say(item_word(item))) } }
-                td { (show::text_moment(visit.language, &item.created_at)) }
-                td { (merchant_link(desk, visit, item.merchant_id.as_deref())) }
-                td { (of_what(visit, item)) }
-                td { (flag_list(visit, item)) }
+                td.name { a href=(page_of(item)) { (visit.say(item_word(item))) } " " (of_what(visit, item)) }
+                td.when { (show::text_moment(visit.language, &item.created_at)) }
+                td.more { (merchant_link(desk, visit, item.merchant_id.as_deref())) }
+                td.status { (flag_list(visit, item)) }
                 td.amount { @if let Some(amount) = item.amount { (visit.money(amount)) } }
             }
         }
     };
-    show::table(visit.language, &heads, rows)
+    html! {
+        table.list {
+            thead {
+                tr {
+                    @if may_choose { th.choose scope="col" { (visit.say(words::CHOOSE)) } }
+                    @for (class, word) in heads { th class=(class) scope="col" { (visit.say(word)) } }
+                }
+            }
+            tbody { (rows) }
+        }
+    }
 }
 
 /// The page on which an item is decided.

@@ -9,7 +9,7 @@ use ledger::id::ObjectId;
 use maud::{Markup, html};
 use serde_json::json;
 
-use crate::form::centavos;
+use crate::form::amount;
 use crate::page::Visit;
 use crate::sent_form::PostedForm;
 use crate::words;
@@ -19,7 +19,6 @@ use ops::refunds;
 use web::caller::PathId;
 use web::credential::Role;
 use web::keyed::KeyedBody;
-use web::problem::{Code, Problem};
 use web::session::FormOutcome;
 
 /// The form on the page of a paid charge.
@@ -53,10 +52,7 @@ pub(crate) async fn start(
         visit.sees(ObjectId::parse(&txid).map(|id| desk.engine.ids().group(id)))?;
         let amount = match form.value("amount") {
             "" => None,
-            text => Some(
-                centavos(visit.language, text)
-                    .ok_or_else(|| Problem::new(Code::ValidationFailed).says(visit.say(words::AMOUNT_WRONG)))?,
-            ),
+            text => Some(amount(visit.language, "amount", text)?),
         };
         let mut body = json!({"reason": form.value("reason")});
         if let Some(amount) = amount {

@@ -1,5 +1,5 @@
 //! Form that was refused, shown again: the page that it stands on, with what was sent in its
-//! fields, and the problem at its head.
+//! fields, those that are wrong marked, and the problem at its head, by the labels of the fields.
 //!
 //! The answer of a handler that refuses carries what was sent ([`RefusedForm`]), and
 //! [`show_again`], a layer over the routes, asks for the page of the form with it. Hidden fields
@@ -21,7 +21,9 @@ use maud::{Markup, PreEscaped, Render, html};
 use tower::ServiceExt;
 
 use crate::form::inside;
-use web::problem::{Code, Problem};
+use crate::show;
+use web::language::Language;
+use web::problem::{Code, FieldError, Problem};
 use web::reply::query;
 
 /// The field of the page on which a form stands.
@@ -91,6 +93,9 @@ pub(crate) struct RefusedForm {
     pub status: StatusCode,
     /// The problem in words.
     alert: String,
+    /// The fields that are wrong, by their names in the interface.
+    wrong: Vec<FieldError>,
+    language: Language,
 }
 
 /// Extension of a page that shows a refused form again.
@@ -100,13 +105,19 @@ pub(crate) struct ShownAgain;
 impl RefusedForm {
     /// What is shown again after a problem; `None` if a form cannot mend it, or where the request
     /// may be under way or belongs to another process.
-    pub(crate) fn after(problem: &Problem, sent: &SentForm, alert: &Markup) -> Option<Self> {
+    pub(crate) fn after(language: Language, problem: &Problem, sent: &SentForm, alert: &Markup) -> Option<Self> {
         let status = problem.status();
         let is_of_sender = status.is_client_error()
             && ![StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status)
             && problem.code() != Code::IdempotencyKeyInProgress
             && problem.needed_partition().is_none();
-        is_of_sender.then(|| Self { sent: sent.clone(), status, alert: alert.0.clone() })
+        is_of_sender.then(|| Self {
+            sent: sent.clone(),
+            status,
+            alert: alert.0.clone(),
+            wrong: problem.wrong_fields().to_vec(),
+            language,
+        })
     }
 
     /// The body of a page with the form filled, and the problem at its head; `None` if it has no
@@ -118,9 +129,17 @@ impl RefusedForm {
         // Of forms that are alike, the first one.
         let (start, form) = own.min_by_key(|(_, form)| std::cmp::Reverse(self.sent.likeness(form)))?;
         let end = start + form.len();
-        let filled = filled(form, &self.sent);
+        let (mut alert, mut marked) = (self.alert.clone(), Vec::new());
+        for wrong in &self.wrong {
+            if let Some((name, label)) = labelled(form, &wrong.field) {
+                let by_name = show::wrong_field(self.language, wrong, None).0;
+                alert = alert.replacen(&by_name, &show::wrong_field(self.language, wrong, Some((name, &label))).0, 1);
+                marked.push(name);
+            }
+        }
+        let filled = filled(form, &self.sent, &marked);
         Some(html! {
-            (PreEscaped(&self.alert)) (PreEscaped(&html[..start])) (PreEscaped(filled)) (PreEscaped(&html[end..]))
+            (PreEscaped(alert)) (PreEscaped(&html[..start])) (PreEscaped(filled)) (PreEscaped(&html[end..]))
         })
     }
 }
@@ -150,8 +169,24 @@ fn page_request(page: &str, headers: &HeaderMap, form: &RefusedForm) -> Result<R
     Ok(asked)
 }
 
-/// A form of a page with what was sent in its fields.
-fn filled(form: &str, sent: &SentForm) -> String {
+/// The name and the label that a form has for a field of the interface, such as `mdr_1x` for
+/// `fees.mdr_1x`; `None` if it has none.
+fn labelled<'a>(form: &'a str, field: &str) -> Option<(&'a str, String)> {
+    let own = field.rsplit('.').next().unwrap_or(field).trim_end_matches("_cents");
+    let tags = || form.split('<').map(|part| part.split('>').next().unwrap_or_default());
+    let named = |is_it: &dyn Fn(&str) -> bool| {
+        tags().find_map(|tag| Some((tag, attribute(tag, "name").filter(|name| is_it(name))?)))
+    };
+    // Limits of requests are `rate_limits.card`, and `limit_card` in the form.
+    let is_end = |name: &str| name.strip_suffix(own).is_some_and(|rest| rest.ends_with('_'));
+    let found = named(&|name| name == field).or_else(|| named(&|name| name == own)).or_else(|| named(&is_end));
+    let (tag, name) = found.filter(|(tag, _)| attribute(tag, "type") != Some("hidden"))?;
+    let label = form.split_once(&format!("<label for=\"{}\">", attribute(tag, "id")?))?.1.split("</label>").next()?;
+    Some((name, unescaped(label)))
+}
+
+/// A form of a page with what was sent in its fields. Those that are `wrong` are marked.
+fn filled(form: &str, sent: &SentForm, wrong: &[&str]) -> String {
     let mut filled = String::with_capacity(form.len() + 256);
     let (mut chosen, mut rest) = (None, form);
     while let Some(begin) = rest.find('<') {
@@ -160,7 +195,13 @@ fn filled(form: &str, sent: &SentForm) -> String {
         filled.push_str(&rest[..begin]);
         rest = behind;
         let element = tag[1..].split([' ', '>']).next().unwrap_or_default();
-        let value = attribute(tag, "name").and_then(|name| sent.value(name));
+        let name = attribute(tag, "name");
+        let value = name.and_then(|name| sent.value(name));
+        let name = name.filter(|name| wrong.contains(name) && ["input", "select", "textarea"].contains(&element));
+        let with_mark = name.map(|name| {
+            format!("{} aria-invalid=\"true\" aria-describedby=\"wrong-{name}\">", tag.trim_end_matches('>'))
+        });
+        let tag = with_mark.as_deref().unwrap_or(tag);
         match (element, value) {
             ("input", value) => filled.push_str(&input(tag, value, sent)),
             ("select", value) => {
@@ -231,7 +272,8 @@ mod tests {
     fn sent(method: Method, action: &str, pairs: &[(&str, &str)]) -> RefusedForm {
         let pairs = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let sent = SentForm::new(method, action, pairs);
-        RefusedForm { sent, status: StatusCode::BAD_REQUEST, alert: "<p>wrong</p>".to_owned() }
+        let (alert, status) = ("<p>wrong</p>".to_owned(), StatusCode::BAD_REQUEST);
+        RefusedForm { sent, status, alert, wrong: Vec::new(), language: Language::Portuguese }
     }
 
     fn shown(form: &RefusedForm, body: Markup) -> Option<String> {
@@ -276,6 +318,43 @@ mod tests {
         ] {
             assert!(second.contains(text), "{text} in {second}");
         }
+    }
+
+    #[test]
+    fn a_wrong_field_is_marked_and_has_its_label_in_the_problem() {
+        let page = html! {
+            form method="post" action="/console/x" {
+                label for="rate" { "MDR à vista (%)" } input id="rate" name="mdr_1x" maxlength="8" value="3.99";
+                label for="why" { "Motivo" } textarea id="why" name="reason" {}
+                input type="hidden" name="key" value="k";
+            }
+        };
+        let error = |field: &str, message: &str| FieldError {
+            field: field.to_owned(),
+            code: "not_a_percent",
+            message: message.to_owned().into(),
+        };
+        let wrong = vec![
+            error("fees.mdr_1x", "fees.mdr_1x deve ser um percentual"),
+            error("reason", "falta"),
+            error("key", "inválida"),
+            error("elsewhere", "elsewhere deve existir"),
+        ];
+        let fields = [("mdr_1x", "x"), ("reason", "a")];
+        let mut form = sent(Method::POST, "/console/x", &fields);
+        form.alert = wrong.iter().map(|wrong| show::wrong_field(Language::Portuguese, wrong, None).0).collect();
+        form.wrong = wrong;
+        let page = shown(&form, page).unwrap();
+        for text in [
+            "<p id=\"wrong-mdr_1x\"><strong>MDR à vista (%)</strong>: deve ser um percentual</p>",
+            "<p id=\"wrong-reason\"><strong>Motivo</strong>: falta</p><p><code>key</code>: inválida</p>",
+            "<p><code>elsewhere</code>: elsewhere deve existir</p>",
+            "maxlength=\"8\" aria-invalid=\"true\" aria-describedby=\"wrong-mdr_1x\" value=\"x\">",
+            "name=\"reason\" aria-invalid=\"true\" aria-describedby=\"wrong-reason\">a</textarea>",
+        ] {
+            assert!(page.contains(text), "{text} in {page}");
+        }
+        assert_eq!(page.matches("aria-invalid").count(), 2, "{page}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use ledger::money::Rate;
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
-use crate::form::centavos;
+use crate::form::amount;
 use crate::keys::admin;
 use crate::merchants::{MDR_BASES, SPLIT_GUARDS};
 use crate::page::{Screen, Section, Visit};
@@ -81,15 +81,15 @@ fn choice(name: &str, label: &str, is_on: bool) -> Markup {
 
 fn fees(visit: &Visit, row: &MerchantRow) -> Markup {
     let fees = &row.settings.fees;
-    let rates: [(&str, Rate); 8] = [
-        ("MDR 1× (%)", fees.mdr_1x),
-        ("MDR 2–6× (%)", fees.mdr_2_6x),
-        ("MDR 7–12× (%)", fees.mdr_7_12x),
-        (visit.say(words::FEE_MARGIN), fees.margin),
-        ("PIX (%)", fees.pix),
-        ("D+2 (%)", fees.anticipation_d2),
-        ("D+7 (%)", fees.anticipation_d7),
-        ("D+15 (%)", fees.anticipation_d15),
+    let rates: [(Word, Rate); 8] = [
+        (words::MDR_1X, fees.mdr_1x),
+        (words::MDR_2_6X, fees.mdr_2_6x),
+        (words::MDR_7_12X, fees.mdr_7_12x),
+        (words::FEE_MARGIN, fees.margin),
+        (words::FEE_PIX, fees.pix),
+        (words::ANTICIPATION_D2, fees.anticipation_d2),
+        (words::ANTICIPATION_D7, fees.anticipation_d7),
+        (words::ANTICIPATION_D15, fees.anticipation_d15),
     ];
     let fixed = [(visit.say(words::FEE_ANTIFRAUD), fees.antifraud), ("Cashout", fees.cashout)];
     html! {
@@ -97,7 +97,7 @@ fn fees(visit: &Visit, row: &MerchantRow) -> Markup {
             legend { (visit.say(words::PRICES)) }
             div.filters {
                 @for ((label, rate), (name, _)) in rates.into_iter().zip(RATES) {
-                    div { (field(name, label, &rate.as_percent().to_string(), 8)) }
+                    div { (field(name, &format!("{} (%)", visit.say(label)), &rate.as_percent().to_string(), 8)) }
                 }
                 @for ((label, amount), (name, _)) in fixed.into_iter().zip(FIXED) {
                     div { (field(name, &format!("{label} (R$)"), &reais(amount.0), 12)) }
@@ -193,8 +193,7 @@ fn wanted(visit: &Visit, form: &FormBody) -> Result<Value, Problem> {
         *place = Value::from(form.value(name).trim().replace(',', "."));
     }
     for (name, wire) in FIXED {
-        let wrong = || Problem::new(Code::ValidationFailed).says(visit.say(words::AMOUNT_WRONG));
-        body["fees"][wire] = Value::from(centavos(visit.language, form.value(name)).ok_or_else(wrong)?);
+        body["fees"][wire] = Value::from(amount(visit.language, name, form.value(name))?);
     }
     Ok(body)
 }

@@ -12,7 +12,7 @@ use wire::timestamp::{PeriodLimit, local};
 
 use crate::words::{self, Word};
 use web::language::Language;
-use web::problem::Problem;
+use web::problem::{FieldError, Problem};
 use web::reply::time;
 use web::views::ledger::{ledger_name, owner_name as named_owner};
 use web::views::withdrawal::DestinationView;
@@ -231,17 +231,19 @@ pub(crate) fn reason(language: Language, problem: &Problem) -> Option<&str> {
 /// The fields that are wrong, each by its name. Messages are in Portuguese; names of errors are
 /// English words.
 pub(crate) fn wrong_fields(language: Language, problem: &Problem) -> Markup {
-    html! {
-        @for wrong in problem.wrong_fields() {
-            p {
-                code { (wrong.field) } ": "
-                @match language {
-                    Language::Portuguese => (wrong.message),
-                    Language::English => (wrong.code.replace('_', " ")),
-                }
-            }
-        }
-    }
+    html! { @for wrong in problem.wrong_fields() { (wrong_field(language, wrong, None)) } }
+}
+
+/// What is wrong with a field: by its name in the interface, or by its name in a form and its label
+/// there.
+pub(crate) fn wrong_field(language: Language, wrong: &FieldError, of_form: Option<(&str, &str)>) -> Markup {
+    let said = match language {
+        Language::Portuguese => wrong.message.clone(),
+        Language::English => wrong.code.replace('_', " ").into(),
+    };
+    let Some((name, label)) = of_form else { return html! { p { code { (wrong.field) } ": " (said) } } };
+    let begins = [wrong.field.as_str(), name].into_iter().find_map(|name| said.strip_prefix(name));
+    html! { p id={"wrong-" (name)} { strong { (label) } ": " (begins.unwrap_or(&said).trim_start()) } }
 }
 
 /// A long name that may break at its colons.
@@ -314,7 +316,7 @@ pub(crate) fn scrolled(label: &str, table: Markup) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use web::problem::{Code, FieldError};
+    use web::problem::Code;
 
     #[test]
     fn amounts_are_exact_in_both_languages() {

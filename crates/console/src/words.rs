@@ -201,6 +201,12 @@ words! {
     CANCELLED_UNPAID = "O lojista cancelou antes do pagamento.", "The merchant cancelled it before it was paid.";
     FEES = "Comissão da plataforma", "Platform commission";
     FEE_MDR = "MDR", "MDR";
+    MDR_1X = "Taxa à vista (MDR)", "MDR 1×";
+    MDR_2_6X = "Taxa de 2 a 6× (MDR)", "MDR 2–6×";
+    MDR_7_12X = "Taxa de 7 a 12× (MDR)", "MDR 7–12×";
+    ANTICIPATION_D2 = "Antecipação em 2 dias", "Anticipation, D+2";
+    ANTICIPATION_D7 = "Antecipação em 7 dias", "Anticipation, D+7";
+    ANTICIPATION_D15 = "Antecipação em 15 dias", "Anticipation, D+15";
     FEE_ANTIFRAUD = "Antifraude", "Antifraud";
     FEE_MARGIN = "Margem", "Margin";
     FEE_PIX = "PIX", "PIX";
@@ -370,7 +376,6 @@ words! {
     MDR_BASE = "MDR sobre", "MDR of";
     MDR_TOTAL = "o total", "the total";
     MDR_SELLER = "a parte bruta do vendedor", "the seller's gross part";
-    SEARCH_CUT = "A busca leu só os nomes dos 2.000 lojistas mais novos. Um mais antigo se acha pelo id.", "The search read only the names of the 2,000 newest merchants. An older one is found by its id.";
     MORE_RECORDS = "Há mais Records sobre esta cobrança; esta página mostra os 100 mais antigos.", "There are more Records about this charge; this page shows the oldest 100.";
     OPENED = "Aberto", "Opened";
     CITY = "Cidade", "City";

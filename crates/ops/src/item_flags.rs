@@ -15,6 +15,20 @@ pub const EXPIRES_SOON_MS: i64 = 7 * 24 * 60 * 60_000;
 /// Earlier withdrawals that are looked at, the newest first.
 const EARLIER_MAX: usize = 10;
 
+/// Names of flags in the queue.
+pub const FLAGS: [&str; 10] = [
+    "expired",
+    "expires_soon",
+    "disputed",
+    "exceeds_charge",
+    "foreign_account",
+    "rejected_before",
+    "frozen",
+    "account_replaced",
+    "first_to_account",
+    "returned_before",
+];
+
 /// The flags of an item, by their names in the queue.
 pub fn flags(desk: &Desk, item: &WaitingItem) -> Result<Vec<&'static str>, Problem> {
     let mut flags = Vec::new();

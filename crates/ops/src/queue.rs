@@ -13,7 +13,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::desk::Desk;
-use crate::item_flags::EXPIRES_SOON_MS;
+use crate::item_flags::{EXPIRES_SOON_MS, FLAGS, flags};
+use crate::list_file::too_many;
 use crate::merchants;
 use crate::operator::Operator;
 use crate::queue_item::{QueueItem, kind_name, view};
@@ -44,6 +45,9 @@ pub const KINDS: [&str; 9] =
 /// it.
 pub const ORDERS: [&str; 2] = ["age", "deadline"];
 
+/// Items whose flags are read for a filter by flag, at most.
+const FLAGS_READ_MAX: usize = 2_000;
+
 /// A transfer is shown when its outcome has been unknown for this long, milliseconds.
 const PAYOUT_AGE_MS: i64 = 10 * 60_000;
 
@@ -62,6 +66,8 @@ pub struct QueueFilter {
     pub from: Option<Timestamp>,
     /// Only what was asked for before this time.
     pub to: Option<Timestamp>,
+    /// Only with this flag.
+    pub flag: Option<&'static str>,
     /// True when what expires soon comes first.
     pub by_deadline: bool,
 }
@@ -70,7 +76,7 @@ impl QueueFilter {
     /// Reads a query. Errors: 400 `validation_failed`; 404 of a merchant that does not exist.
     pub fn read(desk: &Desk, pairs: &[(String, String)]) -> Result<Self, Problem> {
         let group = single(pairs, "merchant_id")?.map(|id| merchants::find(desk, id)).transpose()?;
-        let kind = one_of(pairs, "kind", &KINDS)?;
+        let (kind, flag) = (one_of(pairs, "kind", &KINDS)?, one_of(pairs, "flag", &FLAGS)?);
         let by_deadline = one_of(pairs, "order", &ORDERS)? == Some("deadline");
         let limit = |name| {
             let most = AMOUNT_MAX.0.unsigned_abs();
@@ -83,7 +89,7 @@ impl QueueFilter {
         }
         let (from, to) = between(&mut check, pairs)?;
         check.finish()?;
-        Ok(Self { group, kind, amount_from, amount_to, from, to, by_deadline })
+        Ok(Self { group, kind, amount_from, amount_to, from, to, flag, by_deadline })
     }
 
     fn wants(&self, item: &WaitingItem) -> bool {
@@ -96,8 +102,28 @@ impl QueueFilter {
             && self.to.is_none_or(|to| item.since() < to)
     }
 
-    /// The first `most` of the items that it wants, in its order.
-    pub fn page(&self, desk: &Desk, most: usize) -> WaitingPage {
+    /// The first `most` of the items that it wants, in its order. Error: 400 `too_many_items` where
+    /// too many may have the flag.
+    pub fn page(&self, desk: &Desk, most: usize) -> Result<WaitingPage, Problem> {
+        let Some(flag) = self.flag else { return Ok(self.unflagged(desk, most)) };
+        let WaitingPage { items, total, .. } = self.unflagged(desk, FLAGS_READ_MAX);
+        if total > FLAGS_READ_MAX {
+            let message = format!("flag procura em até {FLAGS_READ_MAX} itens: escolha um filtro menor");
+            return Err(too_many("flag", message));
+        }
+        let mut flagged = WaitingPage::default();
+        for item in items {
+            if flags(desk, &item)?.contains(&flag) {
+                flagged.total += 1;
+                flagged.amount += i128::from(item.amount().unwrap_or_default().0);
+                flagged.items.push(item);
+            }
+        }
+        flagged.items.truncate(most);
+        Ok(flagged)
+    }
+
+    fn unflagged(&self, desk: &Desk, most: usize) -> WaitingPage {
         let now = desk.engine.now();
         let soon = now..=now.plus_ms(EXPIRES_SOON_MS);
         let rank = |item: &WaitingItem| {
@@ -120,10 +146,11 @@ impl QueueFilter {
         ("amount_to" = Option<i64>, Query, minimum = 0, description = "Only of at most so many centavos."),
         ("from" = Option<String>, Query, example = "2026-11-01", description = "Only what was asked for at this instant (RFC 3339) or on this day (Sao Paulo), or later."),
         ("to" = Option<String>, Query, example = "2026-11-30", description = "Only what was asked for before the end of this day, or before this instant."),
+        ("flag" = Option<String>, Query, pattern = "^(expired|expires_soon|disputed|exceeds_charge|foreign_account|rejected_before|frozen|account_replaced|first_to_account|returned_before)$", description = "Only with this flag; 2,000 items are looked through."),
         ("order" = Option<String>, Query, pattern = "^(age|deadline)$", description = "`age` when absent; `deadline`: first what can be decided on for at most 7 more days, then the rest by age.")),
     responses((status = 200, body = Queue), (status = 404)))]
 pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
-    let WaitingPage { items, total, amount } = QueueFilter::read(&desk, &query(&parts)?)?.page(&desk, ITEMS_MAX);
+    let WaitingPage { items, total, amount } = QueueFilter::read(&desk, &query(&parts)?)?.page(&desk, ITEMS_MAX)?;
     let items = items.iter().map(|item| view(&desk, item)).collect::<Result<_, _>>()?;
     Ok(ok(Queue { items, total, amount }))
 }
