@@ -1580,6 +1580,16 @@ pub enum Event {
         #[n(0)]
         through: Month,
     },
+    /// System: an operator rejected a settlement file that waited for another one.
+    #[n(145)]
+    AcquirerFileRejected {
+        /// SHA-256 of its lines.
+        #[n(0)]
+        digest: ByteArray<32>,
+        /// Why, in the operator's words.
+        #[n(1)]
+        notes: String,
+    },
     /// Merchant: an operator asks for goodwill of the house.
     #[n(102)]
     AdjustmentRequested {

@@ -63,7 +63,9 @@ pub async fn run(args: EraseArgs) -> Result<(), EraseFailure> {
     let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
     match answer["erased_by"].as_str() {
         Some(by) => say(&format!("Erased through {through}, by {by}.")),
-        None => say(&format!("Asked for. Another operator runs `centavo erase --through {through}` with his token.")),
+        None => {
+            say(&format!("Asked for. Another operator runs `centavo erase --through {through}` with another token."))
+        }
     }
     Ok(())
 }

@@ -133,6 +133,7 @@ fn books_of_operators() -> OperatorRoutes {
         .routes(routes!(periods::get))
         .routes(routes!(periods::close))
         .routes(routes!(batches::list, batches::book))
+        .routes(routes!(batches::reject))
         .routes(routes!(reconciliations::reconcile, reconciliations::list))
         .routes(routes!(reconciliations::get))
         .routes(routes!(reconciliations::dismiss))

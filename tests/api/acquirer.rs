@@ -154,6 +154,40 @@ fn debit_line(batch: &str, charge: &str, fee: i64) -> String {
     format!("{batch},2026-11-27,{charge},installment,1,10000,{fee},{}\n", 10_000 - fee)
 }
 
+/// A file that waits stands in the queue, and leaves it when it is rejected or booked.
+#[tokio::test]
+async fn a_settlement_file_that_waits_is_in_the_queue_and_can_be_rejected() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let charge = text(&merchant.paid_pix(&pix("100.00")).await["txid"]);
+    let file = format!("{FILE_HEAD}{}", debit_line("LOTE-9", &charge, 299));
+    let waiting = async || items(&world.ops_get("/ops/queue?kind=batch").await.expect(200)).to_vec();
+    let sent = send_file(&world, OPS_TOKEN, "", &file).await.expect(202);
+    let item = waiting().await.remove(0);
+    let shown = ["kind", "id", "status", "requested_by", "reference"].map(|name| text(&item[name]));
+    assert_eq!(shown, ["batch", sent["digest"].as_str().unwrap(), "waiting_second", "operator", "LOTE-9"]);
+    assert_eq!(item["amount"], 9_701);
+    let reject = format!("/ops/batches/{}/reject", text(&sent["digest"]));
+    world.ops_post(&reject, &json!({})).await.refused(400, "validation_failed");
+    let operator = Browser::signed_in(&world, OPS_TOKEN).await;
+    operator.page("/console/queue").await.has(&["LOTE-9"]);
+    let form = reject.replace("/ops/batches", "/console/house/batches");
+    operator.page("/console/house").await.has(&["LOTE-9", &form]);
+    assert_eq!(operator.post(&form, &[("notes", "Arquivo de outro dia")]).await.status, 303);
+    assert_eq!((waiting().await.len(), items(&world.ops_get("/ops/batches").await.expect(200)).len()), (0, 0));
+    world.ops_post(&reject, &json!({"notes": "x"})).await.refused(404, "not_found");
+    let row = items(&world.ops_get("/ops/audit?kind=batch").await.expect(200))[0].clone();
+    assert_eq!((&row["action"], &row["notes"]), (&json!("reject"), &json!("Arquivo de outro dia")));
+    // It can be sent again, and waits for another operator anew.
+    assert_eq!(send_file(&world, SECOND_OPS_TOKEN, "", &file).await.status, 202);
+    assert_eq!(waiting().await[0]["requested_by"], "second");
+    assert_eq!(send_file(&world, OPS_TOKEN, "", &file).await.status, 200);
+    assert_eq!(waiting().await.len(), 0);
+    world.ops_post(&reject, &json!({"notes": "x"})).await.refused(409, "already_decided");
+    world.ops_post("/ops/batches/x/reject", &json!({"notes": "x"})).await.refused(404, "not_found");
+    world.check_books().await;
+}
+
 #[tokio::test]
 async fn two_operators_book_a_settlement_file_once() {
     let world = World::sandbox().await;

@@ -264,7 +264,8 @@ async fn an_operator_starts_a_refund() {
     assert_eq!(said, (&json!("refund"), &json!("pending"), &json!("Pagou duas vezes")), "{waiting}");
     let audit = world.ops_get(&format!("/ops/audit?id={}", text(&small["id"]))).await.expect(200);
     let row = &items(&audit)[0];
-    assert_eq!([&row["action"], &row["kind"], &row["operator"]], ["request", "refund", "operator"]);
+    let said = ["action", "kind", "operator", "notes"].map(|name| text(&row[name]));
+    assert_eq!(said, ["request", "refund", "operator", "Pagou duas vezes"]);
     world.ops_post(&format!("/ops/refunds/{}/approve", text(&small["id"])), &json!({})).await.expect(200);
 
     // Without an amount it is all the rest, and needs another operator.

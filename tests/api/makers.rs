@@ -118,6 +118,16 @@ pub(crate) async fn make(merchant: &Merchant<'_>, operation: &Operation) -> Stri
             );
             text(&merchant.world.reconcile("text/csv", "", file).await.expect(200)["sha256"])
         }
+        // A file that waits for another operator.
+        "batches" => {
+            let charge = paid_pix(merchant).await;
+            let head = "batch,paid_on,charge,kind,id,gross,fee,net";
+            let file = format!("{head}\nLOTE-{},2026-11-27,{charge},installment,1,1,0,1\n", next());
+            let headers = [("authorization", bearer(SECOND_OPS_TOKEN)), ("content-type", "text/csv".to_owned())];
+            let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
+            let sent = merchant.world.send(reqwest::Method::POST, "/ops/batches", &headers, file).await;
+            text(&sent.expect(202)["digest"])
+        }
         "exports" => {
             let made = merchant.world.ops_post("/ops/exports", &json!({"format": "csv"})).await.expect(202);
             merchant.world.finished("/ops/exports", &text(&made["id"]), OPS_TOKEN).await

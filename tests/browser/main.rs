@@ -19,10 +19,11 @@ use crate::sample_server::SampleServer;
 
 /// Route templates that no address shows: forms' targets, redirects and files. The pages that forms
 /// answer with are judged where they are sent.
-const NO_PAGES: [&str; 29] = [
+const NO_PAGES: [&str; 30] = [
     "/console/exports/chart",
     "/console/charges/{txid}/refunds",
     "/console/house/batches",
+    "/console/house/batches/{id}/reject",
     "/console/merchants/{id}/holds",
     "/console/recipients/{id}/freeze",
     "/console/recipients/{id}/reveal",

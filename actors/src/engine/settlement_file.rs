@@ -14,12 +14,14 @@ use ledger::id::{GroupNumber, LedgerId};
 use ledger::merchant::{EndedBatch, SentFile, file_id};
 use ledger::money::Centavos;
 use ledger::record::{Decision, Record};
+use ledger::rejection::Rejection;
 
 use super::acquirer::{AcquirerBatches, BatchError};
 use super::house::operator_of;
 use super::outcome::CommandContext;
 use super::{Engine, Unavailable};
 use crate::rails::{SettlementLine, SettlementPage};
+use crate::resident::Outcome;
 use derived::records::{LoadError, may_wait};
 
 /// A Record of a preview has no place among its owner's.
@@ -150,8 +152,32 @@ impl Engine {
         }
     }
 
-    /// A file as it stands, if an operator sent it.
-    fn sent_file(&self, digest: &[u8; 32]) -> Result<Option<SentFile>, LoadError> {
+    /// Rejects a file that waits for another operator. The outcome leaves when it is durable.
+    pub async fn reject_settlement_file(
+        &self,
+        digest: [u8; 32],
+        notes: String,
+        context: impl Into<CommandContext>,
+    ) -> Result<Outcome, Unavailable> {
+        let context = context.into();
+        let _one_at_a_time = self.falling_due.lock().await;
+        if let Some(key) = &context.key
+            && self.find_key(LedgerId::System, key.idempotency.key)?.sequence.is_some()
+        {
+            return Ok(Outcome::KeyTaken);
+        }
+        match self.sent_file(&digest)? {
+            None => Ok(Outcome::Refused(Rejection::HouseEntryNotFound)),
+            Some(SentFile { approved: Some(_), .. }) => Ok(Outcome::Refused(Rejection::HouseEntryAlreadyDecided)),
+            Some(_) => {
+                let rejected = Decision::of(Event::AcquirerFileRejected { digest: digest.into(), notes });
+                Ok(Outcome::Recorded(self.record_of_house(|| rejected, context).await?))
+            }
+        }
+    }
+
+    /// A file as it stands, if an operator sent it and none rejected it.
+    pub fn sent_file(&self, digest: &[u8; 32]) -> Result<Option<SentFile>, LoadError> {
         may_wait(|| {
             let house = self.house_shard();
             let mut sent = None;

@@ -26,7 +26,9 @@ use ops::desk::Desk;
 use ops::entries;
 use ops::operator::Decider;
 use ops::queue::QueueFilter;
+use ops::queue_item;
 use web::body::FormBody;
+use web::caller::PathId;
 use web::credential::Role;
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
@@ -71,6 +73,7 @@ async fn screen(desk: &Desk, visit: &Visit) -> Result<Screen, Problem> {
             (owner_form(visit, ("goodwill", "credited"), [words::ASK_GOODWILL, words::GOODWILL, words::CREDITED]))
             (return_form(visit, &EntryDraft::default()))
             (settlement_form(visit))
+            (waiting_files(desk, visit)?)
         }
     };
     Ok(Screen { section: Section::House, title: visit.say(words::HOUSE).to_owned(), body })
@@ -206,6 +209,48 @@ fn settlement_form(visit: &Visit) -> Markup {
             }
         }
     }
+}
+
+/// Settlement files that another operator has to send too, with a form that rejects each.
+fn waiting_files(desk: &Desk, visit: &Visit) -> Result<Markup, Problem> {
+    let files = QueueFilter { kind: Some("batch"), ..QueueFilter::default() }.page(desk, WAITING_MAX)?.items;
+    let files = files.iter().map(|item| queue_item::view(desk, item)).collect::<Result<Vec<_>, _>>()?;
+    Ok(html! {
+        @if !files.is_empty() {
+            section.card aria-labelledby="files" {
+                h2 id="files" { (visit.say(words::FILES_WAIT)) }
+                @for (place, file) in files.iter().enumerate() {
+                    @let name = file.reference.as_deref().unwrap_or_default();
+                    p {
+                        bdi { (name) } " · " (visit.money(file.amount.unwrap_or_default())) " · "
+                        (visit.say(words::ASKED_BY)) " " bdi { (file.requested_by.as_deref().unwrap_or_default()) }
+                    }
+                    form method="post" action={"/console/house/batches/" (file.id) "/reject"} {
+                        (visit.form_fields())
+                        label for={"file-notes-" (place)} { (visit.say(words::NOTES)) }
+                        textarea id={"file-notes-" (place)} name="notes" rows="2" maxlength="500" required {}
+                        p.actions { button type="submit" aria-label={(visit.say(words::REJECT)) " " (name)} { (visit.say(words::REJECT)) } }
+                    }
+                }
+            }
+        }
+    })
+}
+
+/// Rejects a settlement file, as the route of `/ops` does.
+pub(crate) async fn reject_batches(
+    State(desk): State<Arc<Desk>>,
+    PathId(id): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
+    let rejected = async {
+        visit.operator.require(Role::Decide)?;
+        visit.whole()?;
+        let body = json!({"notes": form.value("notes")}).to_string();
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/batches/{id}/reject", body);
+        batches::reject(State(desk), Decider(visit.operator.clone()), PathId(id), sent).await
+    };
+    visit.done(rejected.await, "/console/house", FormOutcome::Decided)
 }
 
 /// Books the settlement file of the form, as the route of `/ops` does; its page has what it books.

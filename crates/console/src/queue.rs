@@ -124,6 +124,7 @@ fn table(desk: &Desk, visit: &Visit, items: &[QueueItem]) -> Markup {
 fn page_of(item: &QueueItem) -> String {
     match item.kind {
         "period" => format!("/console/periods/{}", item.id),
+        "batch" => "/console/house".to_owned(),
         "balance" => format!("/console/reports?report=general-ledger&account={}", item.id),
         _ => format!("/console/queue/{}", item.id),
     }
@@ -148,7 +149,7 @@ pub(crate) fn merchant_link(desk: &Desk, visit: &Visit, id: Option<&str>) -> Mar
 
 /// Whether an item is approved or rejected. An outcome that a rail left unknown is settled instead.
 pub(crate) fn is_approved(item: &QueueItem) -> bool {
-    !matches!(item.kind, "payout" | "rail" | "period" | "balance")
+    !matches!(item.kind, "payout" | "rail" | "period" | "balance" | "batch")
 }
 
 /// Takes an operator's word, as the route of `/ops` does.
@@ -173,6 +174,7 @@ fn of_what(visit: &Visit, item: &QueueItem) -> Markup {
     html! {
         bdi { (item.name.as_deref().unwrap_or_default()) }
         @if item.kind == "period" { (item.id) }
+        @if item.kind == "batch" { bdi { (item.reference.as_deref().unwrap_or_default()) } }
         @if let Some(above) = item.above {
             (show::account_named(visit.language, &item.id)) " (" (visit.say(words::LIMIT)) " " (visit.money(above)) ")"
         }
@@ -215,6 +217,7 @@ pub(crate) fn kind_word(kind: &str) -> Word {
         "rail" => words::RAIL_ITEM,
         "period" => words::MONTH_CLOSING,
         "balance" => words::BALANCE_ALERT,
+        "batch" => words::BATCH_FILE,
         _ => words::PAYOUT,
     }
 }

@@ -20,12 +20,13 @@ use crate::{
 };
 use web::reading::on_waiting_thread;
 
-/// Routes of the page of personal data.
+/// Routes of the page of personal data, and of what is taken back or deleted.
 fn of_personal_data() -> Router<Console> {
     Router::new()
         .route("/console/people", get(people::show))
         .route("/console/people/person", post(people::look_up))
         .route("/console/people/erase", post(people::erase))
+        .route("/console/house/batches/{id}/reject", post(house::reject_batches))
         .route("/console/cards/{id}/delete", post(people::delete_card))
 }
 

@@ -313,6 +313,8 @@ words! {
     ERASED = "eliminado", "erased";
     ANOTHER_ERASES = "Falta outro operador pedir o mesmo mês.", "Another operator has to ask for the same month.";
     DATA_ERASED = "As chaves desses meses foram eliminadas.", "The keys of these months were dropped.";
+    BATCH_FILE = "Arquivo do adquirente", "File of the acquirer";
+    FILES_WAIT = "Arquivos à espera de outro operador", "Files that wait for another operator";
     OPERATOR_NOTES = "Notas", "Notes";
     NEW_NOTE = "Nova nota", "New note";
     NOTE_WHAT = "Fica para sempre, com nome e hora, sem máscara: não escreva dados pessoais.", "It stays for ever, with name and time, in the clear: write no personal data.";

@@ -11,7 +11,9 @@ use axum::response::Response;
 use books::list_file::{ListCell, ListColumn, ListFormat, ListKind};
 use ledger::audit::{AuditSubject, AuditedFact};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::object::Object;
 use ledger::record::Record;
+use ledger::refund::Refund;
 use ledger::time::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
@@ -29,6 +31,7 @@ use web::problem::Problem;
 use web::reply::{List, Page, between, ok, one_of, only, query, single, time};
 use web::views::ledger::owner_name;
 use web::views::recipient::recipient_id;
+use web::views::refund::reason_text;
 
 /// One thing that an operator did, a change of where money goes, or a withdrawal taken back.
 #[derive(Debug, Serialize, ToSchema)]
@@ -320,6 +323,7 @@ pub fn row(desk: &Desk, (at, record, audited): (Position, Record, AuditedFact)) 
     let AuditedFact { action, kind, subject, notes } = audited;
     let id = subject_id(desk, &record, subject);
     let changes = changes(desk, at, &record);
+    let notes = notes.or_else(|| reason_of_refund(desk, &record));
     AuditRow {
         at: time(record.effective_at),
         operator: record.operator,
@@ -334,6 +338,12 @@ pub fn row(desk: &Desk, (at, record, audited): (Position, Record, AuditedFact)) 
         partition: at.partition.0,
         effective_at: record.effective_at,
     }
+}
+
+/// The reason of a refund that an operator starts, which is sealed in its Record.
+fn reason_of_refund(desk: &Desk, record: &Record) -> Option<String> {
+    let refund = Refund::made_by(record).filter(|_| record.operator.is_some())?;
+    reason_text(&desk.engine, refund.id, refund.reason.as_ref())
 }
 
 /// The id of the thing to which something was done; none for the clock and a report.

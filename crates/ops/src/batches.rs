@@ -14,6 +14,7 @@ use books::reconcile::acquirer::{self, FileLine};
 use books::reconcile::finding::{FileError, SettledAmount};
 use chrono::NaiveDate;
 use derived::checkpoint::hex;
+use ledger::id::LedgerId;
 use ledger::merchant::{EndedBatch, SentFile};
 use ledger::record::Record;
 use serde::Serialize;
@@ -25,8 +26,12 @@ use crate::books::{EntryView, entries_view};
 use crate::desk::Desk;
 use crate::operator::{Decider, Operator};
 use crate::reconciliations::{ReconciliationFile, unreadable};
+use crate::sub_recipients::Notes;
 use web::body::{FileFormat, InstitutionFile};
-use web::idempotency::{KeyScope, SentKey};
+use web::caller::PathId;
+use web::idempotency::{KeyScope, SentKey, decided};
+use web::json::parse_exact;
+use web::keyed::KeyedBody;
 use web::problem::{Code, Problem, failed};
 use web::reply::{List, PageQuery, list_of, ok, one_of, only, query, time};
 
@@ -178,6 +183,50 @@ pub async fn book(
     let sent = book_file(&desk, operator, &file.bytes, is_preview).await?;
     let status = if sent.status() == WAITING { StatusCode::ACCEPTED } else { StatusCode::OK };
     Ok((status, ok(BatchFileView::of(&desk, sent))).into_response())
+}
+
+/// A settlement file that was rejected.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RejectedFile {
+    /// SHA-256 of its lines, hexadecimal.
+    #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
+    digest: String,
+    /// Always `rejected`.
+    #[schema(pattern = "^(rejected)$")]
+    status: &'static str,
+}
+
+/// Rejects a settlement file that waits for another operator, by its digest: it waits no more, and
+/// nothing of it is booked. The same file may be sent again, and waits then as a new one.
+#[utoipa::path(post, path = "/ops/batches/{id}/reject", operation_id = "reject_batches",
+    params(("id" = String, Path, description = "The `digest` of the file.")), request_body = Notes,
+    responses((status = 200, body = RejectedFile)))]
+pub async fn reject(
+    State(desk): State<Arc<Desk>>,
+    Decider(operator): Decider,
+    PathId(id): PathId,
+    sent: KeyedBody,
+) -> Result<Response, Problem> {
+    let wire: Notes<'_> = parse_exact(sent.bytes())?;
+    let digest = unhex(&id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let notes = wire.check()?;
+    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id))?;
+    let (engine, operator, notes) = (&desk.engine, &operator, &notes);
+    let execute = |admitted| async move {
+        decided(engine.reject_settlement_file(digest, notes.clone(), operator.context(admitted)).await?)
+    };
+    let rejected = key.run(LedgerId::System, |_| Ok(()), execute).await?;
+    rejected.answer(|()| Ok(ok(RejectedFile { digest: hex(&digest), status: "rejected" })))
+}
+
+/// The bytes of a digest in small hexadecimal digits.
+fn unhex(text: &str) -> Option<[u8; 32]> {
+    let is_digest = text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let mut digest = [0; 32];
+    for (place, byte) in digest.iter_mut().enumerate().filter(|_| is_digest) {
+        *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).ok()?;
+    }
+    is_digest.then_some(digest)
 }
 
 const WAITING: &str = "waiting_second";

@@ -1,9 +1,11 @@
 //! Item of the queue: what it shows to whoever decides on it.
 
 use actors::engine::{WaitingItem, WaitingKind};
+use derived::checkpoint::hex;
 use ledger::account::Account;
 use ledger::dispute::Dispute;
 use ledger::id::LedgerId;
+use ledger::merchant::SentFile;
 use ledger::period::Period;
 use ledger::personal::Sealed;
 use ledger::rail_word::AskedRailWord;
@@ -31,11 +33,12 @@ pub struct QueueItem {
     /// that a second operator is to close (`POST /ops/periods/{period}/close`), `payout`: a
     /// transfer whose institution has not answered for ten minutes, or `rail`: a charge or
     /// repayment that its rail has left unknown for an hour, or a repayment that it refuses;
-    /// `balance`: an account whose sum passed its limit (`CENTAVO_BALANCE_ALERTS`), which leaves
-    /// the queue when the sum is within it again.
-    #[schema(pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail|period|balance)$")]
+    /// `batch`: a settlement file that another operator has to send too (`POST /ops/batches`),
+    /// which `POST /ops/batches/{id}/reject` takes out; `balance`: an account whose sum passed its
+    /// limit (`CENTAVO_BALANCE_ALERTS`), which leaves the queue when the sum is within it again.
+    #[schema(pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail|period|balance|batch)$")]
     pub kind: &'static str,
-    /// The id of what is to be decided on; of a month or an account, its name.
+    /// The id of what is to be decided on; of a month or an account, its name; of a file, its digest.
     #[schema(example = "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
     pub id: String,
     /// Version of what is shown, which a decision may name: an item that changed meanwhile is
@@ -174,14 +177,15 @@ pub fn kind_name(item: &WaitingItem) -> &'static str {
         WaitingKind::Rail { .. } => "rail",
         WaitingKind::Period { .. } => "period",
         WaitingKind::Balance { .. } => "balance",
+        WaitingKind::File { .. } => "batch",
     }
 }
 
 /// Whether an item is approved or rejected. Transfers and rail items are settled, and
-/// months are closed, by routes of their own.
+/// months are closed, and files are sent again, by routes of their own.
 pub fn is_decided_on(item: &WaitingItem) -> bool {
-    use WaitingKind::{Balance, Payout, Period, Rail};
-    !matches!(item.what, Payout { .. } | Rail { .. } | Period { .. } | Balance { .. })
+    use WaitingKind::{Balance, File, Payout, Period, Rail};
+    !matches!(item.what, Payout { .. } | Rail { .. } | Period { .. } | Balance { .. } | File { .. })
 }
 
 /// The version of an item: of a recipient, that of its profile; of a refund, as the ledger counts
@@ -197,6 +201,12 @@ pub fn version_of(desk: &Desk, item: &WaitingItem) -> Result<u32, Problem> {
 }
 
 impl QueueItem {
+    /// Takes in a settlement file that another operator has to send too.
+    fn say_file(&mut self, digest: &[u8; 32], sent: Option<SentFile>) {
+        (self.id, self.status) = (hex(digest), "waiting_second");
+        (self.requested_by, self.reference) = sent.map(|sent| (sent.asked_by, sent.references.join(", "))).unzip();
+    }
+
     /// Takes in an operator's word on an unknown outcome.
     fn say_unknown(&mut self, asked: Option<AskedRailWord>) {
         self.status = if asked.is_some() { "waiting_second" } else { "in_processing" };
@@ -327,6 +337,7 @@ pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
             (view.id, view.status) = (month.to_string(), "waiting_second");
             view.requested_by = Some(period.requested_by);
         }
+        WaitingKind::File { digest, .. } => view.say_file(digest, desk.engine.sent_file(digest)?),
         WaitingKind::Balance { code, balance, above, .. } => {
             view.id = Account::of_kind(*code).map_or_else(String::new, Account::kind_name);
             (view.status, view.amount, view.above) = ("open", Some(balance.0), Some(above.0));

@@ -44,6 +44,13 @@ pub(super) fn unexplained(to: &mut impl Facets, batch: &Batch, net: Centavos) {
     });
 }
 
+/// An operator rejected a settlement file that waited.
+pub(super) fn file_rejected(to: &mut impl Facets, digest: &[u8; 32], notes: &str) {
+    to.about(file_id(digest));
+    let (action, kind, subject) = ("reject", "batch", AuditSubject::File);
+    to.audited(|| AuditedFact { action, kind, subject, notes: Some(notes.to_owned()) });
+}
+
 /// An operator sent a settlement file; a second one approves it.
 pub(super) fn file_sent(to: &mut impl Facets, digest: &[u8; 32], references: &[String], is_approved: bool) {
     to.about(file_id(digest));

@@ -115,6 +115,7 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::Matured { dues, .. } => maturity::matured(to, dues),
         Event::AcquirerSettled { batch, lines } => acquirer::settled(to, batch, lines),
         Event::AcquirerBatchBooked { batch, .. } => to.about(Batch::id_of(&batch.reference)),
+        Event::AcquirerFileRejected { digest, notes } => acquirer::file_rejected(to, digest, notes),
         Event::AcquirerFileSent { digest, references, approval, .. } => {
             acquirer::file_sent(to, digest, references, approval.is_some());
         }
@@ -286,6 +287,7 @@ impl Event {
             }
             Self::AcquirerSettled { .. } => ["Lote do adquirente liquidou", "Settled by a batch of the acquirer"],
             Self::AcquirerBatchBooked { .. } => ["Lote do adquirente lançado", "Batch of the acquirer booked"],
+            Self::AcquirerFileRejected { .. } => ["Arquivo do adquirente recusado", "File of the acquirer rejected"],
             Self::AcquirerFileSent { approval: None, .. } => [
                 "Arquivo do adquirente enviado, falta outro operador",
                 "File of the acquirer sent, another operator must too",

@@ -78,11 +78,13 @@ impl EndedBatch {
     }
 }
 
-/// A settlement file that operators sent: the two Records about it that there can be.
+/// A settlement file that operators sent: it waits, or was approved. One that was rejected is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SentFile {
     /// The operator who sent it first.
     pub asked_by: String,
+    /// References of its batches.
+    pub references: Vec<String>,
     /// The number of its first batch, and the operator who approved it; none before.
     pub approved: Option<(u64, String)>,
 }
@@ -99,17 +101,19 @@ impl SentFile {
     pub fn after(before: Option<Self>, of: &[u8; 32], record: &Record) -> Option<Self> {
         let by = record.operator.clone().unwrap_or_default();
         let sent = record.events.iter().find_map(|event| match event {
-            Event::AcquirerFileSent { digest, approval, .. } if **digest == *of => Some(approval),
+            Event::AcquirerFileSent { digest, references, approval, .. } if **digest == *of => {
+                let references = references.clone();
+                Some(Some(match approval.clone() {
+                    None => Self { asked_by: by.clone(), references, approved: None },
+                    Some(FileApproval { first_number, asked_by }) => {
+                        Self { asked_by, references, approved: Some((first_number, by.clone())) }
+                    }
+                }))
+            }
+            Event::AcquirerFileRejected { digest, .. } if **digest == *of => Some(None),
             _ => None,
         });
-        match sent {
-            None => before,
-            Some(None) => Some(Self { asked_by: by, approved: None }),
-            Some(Some(approval)) => {
-                let FileApproval { first_number, asked_by } = approval.clone();
-                Some(Self { asked_by, approved: Some((first_number, by)) })
-            }
-        }
+        sent.unwrap_or(before)
     }
 }
 

@@ -405,6 +405,7 @@ impl MerchantState {
             | Event::AcquirerBatchBooked { .. }
             | Event::AcquirerUnexplained { .. }
             | Event::AcquirerFileSent { .. }
+            | Event::AcquirerFileRejected { .. }
             | Event::PeriodCloseRequested { .. }
             | Event::PeriodClosed { .. }
             | Event::HouseEntryRequested { .. }

@@ -488,6 +488,13 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             )),
         ),
         (
+            "acquirer-file-rejected",
+            by_operator(one(
+                LedgerId::System,
+                Event::AcquirerFileRejected { digest: [0x44; 32].into(), notes: "Arquivo de outro dia".to_owned() },
+            )),
+        ),
+        (
             "acquirer-file-approved",
             by_operator(one(
                 LedgerId::System,

@@ -326,6 +326,7 @@ fn every_event_of_a_merchant_has_its_lesson() {
         missing,
         [
             "AcquirerBatchBooked",
+            "AcquirerFileRejected",
             "AcquirerFileSent",
             "ApprovalAsked",
             "CardAuthorized",

@@ -8,11 +8,13 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use ledger::event::{DisputeCase, Event, ReturnEntry};
 use ledger::id::{LedgerId, ObjectId};
+use ledger::merchant::file_id;
 use ledger::money::Centavos;
 use ledger::period::period_id;
 use ledger::personal::Sealed;
 use ledger::record::Record;
 use ledger::time::{Month, Timestamp};
+use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
 
 /// Decision that an operator has to make. The numbers are part of the pages' format.
@@ -108,6 +110,19 @@ pub enum WaitingKind {
         #[n(1)]
         since: Timestamp,
     },
+    /// A settlement file of the acquirer is to be sent by another operator too, or rejected.
+    #[n(10)]
+    File {
+        /// SHA-256 of its lines.
+        #[n(0)]
+        digest: ByteArray<32>,
+        /// The sum of its lines, after fees.
+        #[n(1)]
+        net: Centavos,
+        /// When it was sent.
+        #[n(2)]
+        since: Timestamp,
+    },
     /// The sum of an account has passed its limit of the settings; no page stores it.
     #[n(9)]
     Balance {
@@ -159,6 +174,7 @@ impl WaitingItem {
             | WaitingKind::BankAccount
             | WaitingKind::Period { .. }
             | WaitingKind::Balance { .. } => None,
+            WaitingKind::File { net, .. } => Some(*net),
             WaitingKind::Withdrawal { amount, .. }
             | WaitingKind::Refund { amount, .. }
             | WaitingKind::Dispute { amount, .. }
@@ -171,7 +187,9 @@ impl WaitingItem {
     /// When it was asked for.
     pub fn since(&self) -> Timestamp {
         match &self.what {
-            WaitingKind::Period { since, .. } | WaitingKind::Balance { at: since, .. } => *since,
+            WaitingKind::Period { since, .. }
+            | WaitingKind::File { since, .. }
+            | WaitingKind::Balance { at: since, .. } => *since,
             _ => self.id.created_at(),
         }
     }
@@ -279,7 +297,7 @@ impl WaitingSet {
         }
     }
 
-    /// Counts an event of an entry by two operators, or of the closing of a month.
+    /// Counts an event of an entry by two operators, of the closing of a month, or of a file.
     fn count_entry(&mut self, event: &Event, about: LedgerId, record: &Record) {
         match event {
             Event::HouseEntryRequested { id, terms, .. } => {
@@ -304,13 +322,20 @@ impl WaitingSet {
         }
     }
 
-    /// Counts an event of the closing of a month.
+    /// Counts an event of the closing of a month, or of a settlement file.
     fn count_month(&mut self, event: &Event, about: LedgerId, record: &Record) {
         match event {
             Event::PeriodCloseRequested { month } => {
                 self.put(about, period_id(*month), WaitingKind::Period { month: *month, since: record.effective_at });
             }
             Event::PeriodClosed { month, .. } => self.close_months(about, *month),
+            Event::AcquirerFileSent { digest, net, approval: None, .. } => {
+                let (digest, net, since) = (*digest, *net, record.effective_at);
+                self.put(about, file_id(&digest), WaitingKind::File { digest, net, since });
+            }
+            Event::AcquirerFileSent { digest, .. } | Event::AcquirerFileRejected { digest, .. } => {
+                self.remove(about, file_id(digest));
+            }
             _ => {}
         }
     }

@@ -223,6 +223,7 @@ pub(super) fn concerns_registry(event: &Event) -> bool {
             | Event::ChartOfAccountsSet { .. }
             | Event::AcquirerBatchBooked { .. }
             | Event::AcquirerFileSent { .. }
+            | Event::AcquirerFileRejected { .. }
             | Event::PeriodCloseRequested { .. }
             | Event::PeriodClosed { .. }
             | Event::WithdrawalRequested { .. }
