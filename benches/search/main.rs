@@ -24,6 +24,7 @@ use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::money::Centavos;
 use ledger::personal::{Payer, SealedFor};
 use ledger::record::{Decision, Record};
+use ledger::tax_id;
 use ledger::time::Timestamp;
 use store::Sequence;
 use store::testkit::MemoryStore;
@@ -134,8 +135,11 @@ fn word(number: u64) -> String {
     [number, number / 10, number / 100].map(|place| SYLLABLES[(place % 10) as usize]).concat()
 }
 
+/// A CPF with right check digits: a search knows documents by them.
 fn document(number: u64) -> String {
-    format!("{:011}", scattered(number) % 100_000_000_000)
+    let digits = scattered(number) % 1_000_000_000;
+    let mut whole = (0..100).map(|check| format!("{digits:09}{check:02}"));
+    whole.find(|document| tax_id::is_cpf(document)).unwrap_or_else(|| document(number + 1))
 }
 
 fn scattered(number: u64) -> u64 {

@@ -40,7 +40,7 @@ pub(crate) async fn measure(charges: u64, requests: u64) {
     tokio::time::sleep(SETTLES).await;
     let token = std::fs::read_to_string(folder.path().join("operator.token")).expect("a token");
     let operator = Operator { client: Client::builder().no_proxy().build().expect("a client"), token };
-    let asked = asked(&engine, &shops, last);
+    let asked = asked(&engine, &shops, charges, last);
     println!("{charges} charges of {SHOPS} merchants; {requests} requests each, one at a time");
     println!("| answer | at rest: p50 ms | p95 ms | beside {RATE} charges/s: p50 ms | p95 ms |\n|---|---|---|---|---|");
     let load = AtomicU64::new(0);
@@ -61,8 +61,8 @@ pub(crate) async fn measure(charges: u64, requests: u64) {
 /// Names of answers, and the path of a request for one by a number.
 type Asked = Vec<(&'static str, Box<dyn Fn(u64) -> String>)>;
 
-fn asked(engine: &Arc<Engine>, shops: &Arc<Vec<Shop>>, last: ObjectId) -> Asked {
-    let known = |number: u64| payer(number % 10_000 + 1);
+fn asked(engine: &Arc<Engine>, shops: &Arc<Vec<Shop>>, charges: u64, last: ObjectId) -> Asked {
+    let known = move |number: u64| payer(number % charges + 1);
     let word =
         move |number: u64, place: usize| known(number).name.split(' ').nth(place).expect("three words").to_lowercase();
     let merchant = {
@@ -79,7 +79,7 @@ fn asked(engine: &Arc<Engine>, shops: &Arc<Vec<Shop>>, last: ObjectId) -> Asked 
         ("search: all words of a name", Box::new(move |number| search(known(number).name.replace(' ', "%20")))),
         ("search: one word of a name", Box::new(move |number| search(word(number, 0)))),
         ("search: three letters of a word", Box::new(move |number| search(word(number, 2)[..3].to_owned()))),
-        ("search: amount", Box::new(move |number| search(format!("{},{:02}", number % 499 + 1, number % 100)))),
+        ("search: amount", Box::new(move |number| search(amount_of(number % charges + 1)))),
         ("search: beginning of a txid", Box::new(move |_| search(last.txid()[..16].to_owned()))),
         ("list: the newest charges", Box::new(|_| "/ops/lists/charges".to_owned())),
         (
@@ -114,8 +114,10 @@ impl Operator {
             let begun = Instant::now();
             let answer = request.send().await.expect("an answer");
             assert_eq!(answer.status().as_u16(), 200, "{}", of(number));
-            answer.bytes().await.expect("a body");
+            let body = answer.bytes().await.expect("a body");
             times.push(begun.elapsed().as_secs_f64() * 1e3);
+            let is_empty = body.as_ref() == b"{\"groups\":[]}";
+            assert!(!is_empty, "{} finds nothing", of(number));
         }
         times.sort_by(f64::total_cmp);
         [50, 95].map(|part| times[(times.len() * part / 100).min(times.len() - 1)])
@@ -157,6 +159,16 @@ async fn charge_on(engine: &Arc<Engine>, shops: &Arc<Vec<Shop>>, first: u64, mad
     }
 }
 
+fn amount(number: u64) -> Centavos {
+    Centavos((scattered(number) % 50_000) as i64 + 5_000)
+}
+
+/// The amount of a charge, as people write it.
+fn amount_of(number: u64) -> String {
+    let Centavos(centavos) = amount(number);
+    format!("{},{:02}", centavos / 100, centavos % 100)
+}
+
 /// A PIX charge with three splits, of a payer of its own.
 async fn charge(engine: &Engine, shops: &[Shop], number: u64) -> ObjectId {
     let shop = &shops[number as usize % shops.len()];
@@ -164,7 +176,7 @@ async fn charge(engine: &Engine, shops: &[Shop], number: u64) -> ObjectId {
     let command = MerchantCommand::OpenPix {
         rail: None,
         charge,
-        amount: Centavos((scattered(number) % 50_000) as i64 + 5_000),
+        amount: amount(number),
         splits: shop.splits(),
         expires_at: now.plus_days(1),
         payer: engine.keyring().seal_value(SealedFor::payer(charge), now, &payer(number)).expect("sealing"),
