@@ -7,6 +7,7 @@ mod balances;
 mod card;
 mod card_notifications;
 mod cashout;
+mod closing;
 mod debts;
 mod doubt;
 mod house;

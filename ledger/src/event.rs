@@ -1541,6 +1541,9 @@ pub enum Event {
         /// True of a refund, false of a withdrawal.
         #[n(1)]
         is_refund: bool,
+        /// Why, of a withdrawal that an operator asked for.
+        #[n(2)]
+        reason: Option<String>,
     },
     /// Merchant: an operator wrote a note on an object of its group.
     #[n(140)]

@@ -131,6 +131,12 @@ pub struct Settings {
     /// Nothing is paid out to it or to its recipients.
     #[cbor(n(7), skip_if = "is_false")]
     pub payouts_held: bool,
+    /// Closing: it takes no new charges. What is open goes on, and money leaves it.
+    #[cbor(n(8), skip_if = "is_false")]
+    pub closing: bool,
+    /// Closed: nothing of it was open.
+    #[cbor(n(9), skip_if = "is_false")]
+    pub closed: bool,
 }
 
 pub(crate) fn is_false(flag: &bool) -> bool {

@@ -296,12 +296,7 @@ impl Receivables {
             Event::DisputeReleased { charge, to_pending, seller_due, .. } => {
                 self.draw((merchant, seller_due.unwrap_or_default(), *charge), -*to_pending);
             }
-            Event::DisputeReversed { id, charge, method, amount, to_pending, seller_due, .. } => {
-                self.draw((merchant, seller_due.unwrap_or_default(), *charge), -*to_pending);
-                if method.is_card() {
-                    self.take_back(group, (*charge, SettledObject::Dispute(*id)), record, *method, -*amount);
-                }
-            }
+            Event::DisputeReversed { .. } => self.reverse(group, record, event),
             Event::ClawbackRecovered { debts, .. } => {
                 for debt in debts {
                     let charge = debt.split.charge;
@@ -328,6 +323,15 @@ impl Receivables {
                 self.take_back(group, (*charge, SettledObject::Dispute(*id)), record, *method, *amount);
             }
             _ => {}
+        }
+    }
+
+    /// A dispute was won: the acquirer gives back what it took.
+    fn reverse(&mut self, group: GroupNumber, record: &Record, event: &Event) {
+        let Event::DisputeReversed { id, charge, method, amount, to_pending, seller_due, .. } = event else { return };
+        self.draw((LedgerId::Merchant(group), seller_due.unwrap_or_default(), *charge), -*to_pending);
+        if method.is_card() {
+            self.take_back(group, (*charge, SettledObject::Dispute(*id)), record, *method, -*amount);
         }
     }
 

@@ -50,6 +50,12 @@ pub enum Rejection {
     /// Operators suspended the merchant: it takes no new charges and pays nothing out.
     #[error("the merchant is suspended")]
     MerchantSuspended,
+    /// The merchant is closing, or closed: it takes no new charges.
+    #[error("the merchant is closing")]
+    MerchantIsClosing,
+    /// Something of the merchant is open, so it is not closed.
+    #[error("something of the merchant is open")]
+    MerchantNotEmpty,
     /// Operators hold the payouts of the merchant and its recipients.
     #[error("payouts of the merchant are held")]
     PayoutsHeld,

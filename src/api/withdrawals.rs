@@ -3,13 +3,10 @@
 
 use std::sync::Arc;
 
-use actors::engine::RecipientRow;
 use axum::extract::State;
 use axum::response::Response;
 use ledger::id::ObjectId;
-use ledger::merchant::BankReview;
 use ledger::object::Object;
-use ledger::personal::{RecipientProfile, Sealed, SealedFor};
 use ledger::recipient::RecipientCommand;
 use ledger::withdrawal::Withdrawal;
 use serde::Serialize;
@@ -24,7 +21,7 @@ use web::json::parse_unread;
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::{created, items_of, ok};
-use web::views::withdrawal::WithdrawalView;
+use web::views::withdrawal::{WithdrawalView, destination};
 
 /// A withdrawal that was asked for.
 #[derive(Debug, Serialize, ToSchema)]
@@ -71,8 +68,8 @@ pub async fn withdraw(
         require_split(app, caller)?;
         let (_, row) = find_own(app, caller, id)?;
         let withdrawal = app.engine.new_id(caller.group)?;
-        let destination = destination(app, &row, withdrawal)?;
-        let command = RecipientCommand::Withdraw { id: withdrawal, destination };
+        let destination = destination(&app.engine, &row, withdrawal)?;
+        let command = RecipientCommand::Withdraw { id: withdrawal, destination, reason: None };
         Ok(app.engine.command_recipient(recipient, command, caller.context(admitted)).await?)
     };
     let asked = key.run_recorded(recipient, Withdrawal::made_by, execute).await?;
@@ -106,27 +103,6 @@ pub async fn cancel(
     };
     let cancelled = key.run(recipient, |_| Ok(()), execute).await?;
     cancelled.answer(|()| Ok(ok(WithdrawalView::of(&app.engine, &find()?))))
-}
-
-/// The account that a withdrawal goes to, sealed for its Record. The account and its review are of
-/// one look at the registration, so that what is pinned was approved.
-fn destination(app: &App, row: &RecipientRow, withdrawal: ObjectId) -> Result<Sealed, Problem> {
-    approved_account(row)?;
-    let profile: Option<RecipientProfile> =
-        row.profiles.current().and_then(|sealed| app.engine.keyring().open_value(row.sealed_for(), sealed));
-    let erased = || Problem::new(Code::StateConflict).detail("The recipient's personal data was erased.");
-    let account = profile.and_then(|profile| profile.receiving_account()).ok_or_else(erased)?;
-    Ok(app.engine.keyring().seal_value(SealedFor::account(withdrawal), app.engine.now(), &account)?)
-}
-
-/// Refuses a recipient whose registered bank account is not approved.
-pub fn approved_account(row: &RecipientRow) -> Result<(), Problem> {
-    let detail = match row.bank_review {
-        None => return Ok(()),
-        Some((BankReview::Pending, _)) => "The bank account was changed and waits for its review.",
-        Some((BankReview::Rejected, _)) => "The changed bank account was refused: change it again.",
-    };
-    Err(Problem::new(Code::BankAccountInReview).detail(detail))
 }
 
 /// All withdrawals of a recipient, newest first.

@@ -29,8 +29,8 @@ use nodes::work_requests;
 use ops::desk::Desk;
 use ops::{
     api_keys, audit, backup, batches, blocks, books, cards as stored_cards, charges as all_charges, chart, checkpoint,
-    clock, cluster, disputes as disputes_review, entries, erasures, export, exports, health, holds, item_details,
-    lists, made_up, merchants, notes, other_nodes, overview, people, periods, preview, queue, rail_items,
+    clock, closing, cluster, disputes as disputes_review, entries, erasures, export, exports, health, holds,
+    item_details, lists, made_up, merchants, notes, other_nodes, overview, people, periods, preview, queue, rail_items,
     recipients as all_recipients, reconciliations, records, refunds as refunds_review, reports as made_reports,
     sandbox, search, sub_recipients as review, webhooks, withdrawals as outflow,
 };
@@ -165,6 +165,7 @@ fn decisions_of_operators() -> OperatorRoutes {
         .routes(routes!(review::reject))
         .routes(routes!(holds::freeze))
         .routes(routes!(holds::unfreeze))
+        .routes(routes!(outflow::ask))
         .routes(routes!(outflow::approve))
         .routes(routes!(outflow::reject))
         .routes(routes!(refunds_review::approve))
@@ -190,6 +191,8 @@ fn for_operators(in_sandbox: bool) -> OperatorRoutes {
         .routes(routes!(holds::resume))
         .routes(routes!(holds::hold_payouts))
         .routes(routes!(holds::release_payouts))
+        .routes(routes!(closing::close))
+        .routes(routes!(closing::list))
         .routes(routes!(api_keys::create, api_keys::list))
         .routes(routes!(api_keys::revoke, api_keys::change))
         .routes(routes!(api_keys::rotate_secret));

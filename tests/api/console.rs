@@ -254,7 +254,7 @@ async fn a_form_that_is_not_ours_is_refused() {
 }
 
 /// What an operator who decides does to a merchant.
-const HOLDS: [&str; 4] = ["/suspend", "/resume", "/hold-payouts", "/release-payouts"];
+const HOLDS: [&str; 5] = ["/suspend", "/resume", "/hold-payouts", "/release-payouts", "/close"];
 
 /// Every route that changes something refuses an operator who may only read, and every route of
 /// merchants, keys and the clock one who may decide.
@@ -684,6 +684,32 @@ async fn a_dispute_is_opened_as_it_was_shown() {
     let reader = Browser::signed_in(&world, EVA).await;
     assert_eq!(reader.get(&format!("{path}?amount=1&kind=med")).await.status, 403);
     assert_eq!(reader.post(&path, &fields).await.status, 403);
+}
+
+#[tokio::test]
+async fn a_merchant_is_ended_and_its_recipient_paid_from_their_pages() {
+    let world = world_of_three().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    merchant.paid_pix(&with_splits(pix("100.00"), &[(&ana, 1_000)])).await;
+    let browser = Browser::signed_in(&world, RUI).await;
+    let (page, recipient) = (format!("/console/merchants/{}", merchant.id), format!("/console/recipients/{ana}"));
+    let open = format!("{page}/open-items");
+    browser.page(&page).await.has(&["Open items"]);
+    browser.page(&open).await.has(&["Open items (2)", "10.00", "89.11", "End the account"]);
+    let fields = [("key", "k"), ("reason", "Fim do contrato"), ("change", "close")];
+    let reader = Browser::signed_in(&world, EVA).await;
+    assert_eq!(reader.page(&open).await.html.contains("End the account"), false, "it may only read");
+    assert_eq!(reader.post(&open, &fields).await.status, 403);
+    assert_eq!(browser.post(&open, &fields).await.header("location"), open);
+    browser.page(&page).await.has(&["Closing"]);
+    browser.page(&recipient).await.has(&["Withdraw for the recipient"]);
+    let fields = [("key", "w"), ("reason", "Fim do contrato"), ("change", "withdraw")];
+    assert_eq!(reader.post(&format!("{recipient}/withdraw"), &fields).await.status, 403);
+    assert_eq!(browser.post(&format!("{recipient}/withdraw"), &fields).await.header("location"), recipient);
+    let item = items(&world.ops_get("/ops/queue?kind=withdrawal").await.expect(200))[0].clone();
+    assert_eq!((&item["status"], &item["requested_by"]), (&json!("waiting_second"), &json!("rui")));
+    world.check_books().await;
 }
 
 #[tokio::test]

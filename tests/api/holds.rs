@@ -1,4 +1,5 @@
-//! Suspension of a merchant, hold of its payouts and freeze of a recipient, with their reasons.
+//! Suspension and end of a merchant, hold of its payouts and freeze of a recipient, with their
+//! reasons; withdrawals that operators ask for.
 
 use serde_json::{Value, json};
 
@@ -151,5 +152,119 @@ async fn a_frozen_recipient_receives_and_nothing_leaves_to_it() {
     let expected = [("unfreeze", json!("Esclarecido")), ("freeze", json!("Documentos falsos"))];
     assert_eq!(said[..2], expected.map(|(action, notes)| (action.to_owned(), notes)));
     assert_eq!(rows[1]["id"], *ana);
+    world.check_books().await;
+}
+
+/// What is open of a merchant: kind, then id or account.
+async fn open_items(world: &World, merchant: &Merchant<'_>) -> Vec<(String, String)> {
+    let list = world.ops_get(&format!("/ops/merchants/{}/open-items", merchant.id)).await.expect(200);
+    assert_eq!(list["total"], items(&list).len(), "{list}");
+    let what = |item: &Value| text(if item["kind"] == "balance" { &item["account"] } else { &item["id"] });
+    items(&list).iter().map(|item| (text(&item["kind"]), what(item))).collect()
+}
+
+/// A merchant that ends takes no new charges, its money and that of its recipients leaves, and it
+/// is closed once nothing is open.
+#[tokio::test]
+async fn a_merchant_is_closed_once_nothing_of_it_is_open() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let paid = merchant.paid_pix(&with_splits(pix("100.00"), &[(&ana, 1_000)])).await;
+    let open = text(&merchant.post("/api/pix", &pix("80.00")).await.expect(201)["txid"]);
+    let plan = json!({"tag": "Plano", "amount": 4_990, "billingCycle": "MONTHLY", "totalBillingCycles": 12});
+    let plan = text(&merchant.post("/api/recurrency/plans", &plan).await.expect(201)["id"]);
+    let subscribe =
+        json!({"plan_id": plan, "customer": card(1, APPROVED)["customer"].clone(), "payment_method": "pix"});
+    let subscription = text(&merchant.post("/api/recurrency/subscriptions", &subscribe).await.expect(201)["id"]);
+    world.advance(60).await;
+    let charges = merchant.get(&format!("/api/recurrency/subscriptions/{subscription}/charges")).await.expect(200);
+    let code = text(&items(&charges)[0]["txid"]);
+    let balance = |ledger: &str, account: &str| ("balance".to_owned(), format!("{account}{ledger}"));
+    let before = open_items(&world, &merchant).await;
+    let [of_merchant, of_ana] = [balance("", "Assets:Platform:Available"), balance("", "Assets:Platform:Available")];
+    for item in [("charge", &open), ("charge", &code), ("subscription", &subscription)] {
+        assert!(before.contains(&(item.0.to_owned(), item.1.clone())), "{item:?} in {before:?}");
+    }
+    assert_eq!(before.len(), 5, "{before:?}");
+    let close = format!("/ops/merchants/{}/close", merchant.id);
+    let refused = world.ops_post(&close, &json!({})).await.refused(400, "validation_failed");
+    assert_eq!(refused["errors"][0]["field"], "reason");
+    let shown = change(&world, &merchant, "close").await;
+    assert_eq!((&shown["closing"], &shown["closed"]), (&json!(true), &json!(false)));
+    assert_eq!(open_items(&world, &merchant).await, [of_merchant, of_ana]);
+    for txid in [&open, &code] {
+        assert_eq!(merchant.get(&format!("/api/charges/{txid}")).await.expect(200)["status"], "cancelled");
+        merchant.pay(txid).await.refused(409, "charge_not_pending");
+    }
+    let ended = merchant.get(&format!("/api/recurrency/subscriptions/{subscription}")).await.expect(200);
+    assert_eq!(ended["status"], "cancelled");
+    for (path, body) in
+        [("/api/card", card(1_000, APPROVED)), ("/api/pix", pix("1.00")), ("/api/recurrency/subscriptions", subscribe)]
+    {
+        merchant.post(path, &body).await.refused(403, "merchant_closing");
+    }
+    // Payouts, refunds and disputes go on; a split that is off stops no recipient's money.
+    let dispute = json!({"amount": 100, "kind": "med", "reason": "x"});
+    let path = format!("/ops/charges/{}/disputes", text(&paid["txid"]));
+    let dispute = text(&world.ops_post(&path, &dispute).await.expect(201)["id"]);
+    assert_eq!(open_items(&world, &merchant).await[0], ("dispute".to_owned(), dispute.clone()));
+    let refund = json!({"payment_id": paid["txid"], "amount": 200});
+    let refund = text(&merchant.post("/api/refunds", &refund).await.expect(201)["id"]);
+    world.ops_post(&format!("/ops/refunds/{refund}/approve"), &json!({})).await.expect(200);
+    world.ops_post(&format!("/ops/disputes/{dispute}/release"), &json!({})).await.expect(200);
+    world.ops_patch(&format!("/ops/merchants/{}", merchant.id), &json!({"split_enabled": false})).await.expect(200);
+    merchant.withdraw(&ana).await.refused(422, "split_not_enabled");
+    let withdraw = format!("/ops/sub-recipients/{ana}/withdraw");
+    let asked = world.ops_post(&withdraw, &json!({"reason": "Lojista em encerramento"})).await.expect(201);
+    let id = text(&asked["id"]);
+    assert_eq!((&asked["amount_cents"], &asked["status"]), (&json!(1_000), &json!("pending")));
+    let queued = world.ops_get(&format!("/ops/queue/{id}")).await.expect(200);
+    assert_eq!(
+        (&queued["item"]["status"], &queued["item"]["requested_by"]),
+        (&json!("waiting_second"), &json!("operator"))
+    );
+    assert_eq!(queued["decisions"][0]["notes"], "Lojista em encerramento", "{queued}");
+    world.ops_post(&withdraw, &json!({"reason": "x"})).await.refused(409, "withdrawal_pending");
+    world.approve(&id).await.refused(409, "second_operator_needed");
+    world.second_ops_post(&format!("/ops/withdrawals/{id}/approve"), &[], &json!({})).await.expect(200);
+    let left = merchant.get("/api/balance").await.expect(200)["available"].clone();
+    let cashout = json!({"amount": left, "pix_key": "ana.prado@example.com", "pix_key_type": "email"});
+    merchant.post("/api/cashout", &cashout).await.expect(201);
+    change(&world, &merchant, "close").await;
+    world.advance(3_600).await;
+    assert_eq!(open_items(&world, &merchant).await, []);
+    let shown = change(&world, &merchant, "close").await;
+    assert_eq!((&shown["closing"], &shown["closed"]), (&json!(true), &json!(true)));
+    let closed = world.cut().await;
+    change(&world, &merchant, "close").await;
+    assert_eq!(world.cut().await, closed, "closed already: nothing changes");
+    let names = merchant.names;
+    let world = world.restarted().await;
+    let merchant = Merchant { world: &world, names };
+    merchant.post("/api/pix", &pix("1.00")).await.refused(403, "merchant_closing");
+    let audit = world.ops_get(&format!("/ops/audit?merchant_id={}&action=change", merchant.id)).await.expect(200);
+    let changes = json!([{"field": "closed", "old": false, "new": true}]);
+    assert_eq!(items(&audit)[0]["changes"], changes, "{audit}");
+    world.check_books().await;
+}
+
+/// A withdrawal that waits says how many came back before it.
+#[tokio::test]
+async fn withdrawals_that_came_back_are_counted() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let body = with(&individual("Caio Lima", &cpf(3)), "/bank_account/conta", json!("99991"));
+    let caio = text(&merchant.post("/api/sub-recipients", &body).await.expect(201)["id"]);
+    world.ops_post(&format!("/ops/sub-recipients/{caio}/approve"), &json!({})).await.expect(200);
+    merchant.paid_pix(&with_splits(pix("100.00"), &[(&caio, 1_000)])).await;
+    for returned in [None, Some(1), Some(2)] {
+        let id = text(&merchant.withdraw(&caio).await.expect(201)["withdrawal_id"]);
+        let shown = world.ops_get(&format!("/ops/queue/{id}")).await.expect(200);
+        let expected = returned.map(|count: u64| json!(count));
+        assert_eq!(shown["item"].get("returned_before"), expected.as_ref(), "{shown}");
+        world.approve(&id).await.expect(200);
+        world.advance(3 * 24 * 3_600).await;
+    }
     world.check_books().await;
 }

@@ -27,6 +27,7 @@ const NO_PAGES: [&str; 30] = [
     "/console/merchants/{id}/holds",
     "/console/recipients/{id}/freeze",
     "/console/recipients/{id}/reveal",
+    "/console/recipients/{id}/withdraw",
     "/console/queue/{id}/reverse",
     "/console/cards/{id}/delete",
     "/console/notes/{id}",

@@ -357,14 +357,17 @@ impl Engine {
         Ok(records_of(&shard, may_wait(|| shard.read_model().about(id))?))
     }
 
-    /// The operator who was the first of two to approve a refund or withdrawal, or who started the
-    /// refund; `None` if nobody was.
-    pub fn first_approval(&self, id: ObjectId) -> Result<Option<String>, LoadError> {
-        let is_asked = |event: &Event| matches!(event, Event::ApprovalAsked { id: of, .. } | Event::RefundRequested { id: of, .. } if *of == id);
+    /// The operator who was the first of two to approve a refund or withdrawal, or who started it;
+    /// `None` if nobody was. The flag is true where the books ask for another one, whatever the
+    /// amount: it was approved or asked for as the first of two.
+    pub fn first_approval(&self, id: ObjectId) -> Result<Option<(String, bool)>, LoadError> {
         for found in self.history(id)? {
             let (_, record) = found?;
-            if record.operator.is_some() && record.events.iter().any(is_asked) {
-                return Ok(record.operator);
+            let asks = |event: &Event| matches!(event, Event::ApprovalAsked { id: of, .. } if *of == id);
+            let starts = |event: &Event| matches!(event, Event::RefundRequested { id: of, .. } if *of == id);
+            let is_asked = record.events.iter().any(asks);
+            if let Some(operator) = record.operator.filter(|_| is_asked || record.events.iter().any(starts)) {
+                return Ok(Some((operator, is_asked)));
             }
         }
         Ok(None)

@@ -1,23 +1,27 @@
-//! Suspension of a merchant, hold of its payouts, and freeze of a recipient: the forms on their
-//! pages.
+//! Suspension and end of a merchant, hold of its payouts, freeze of a recipient, and withdrawal for
+//! one: the forms on their pages.
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
 use ledger::fees::Settings;
-use ledger::id::ObjectId;
+use ledger::id::{LedgerId, ObjectId};
 use maud::{Markup, html};
 use serde_json::json;
 
-use crate::page::Visit;
+use crate::page::{Screen, Section, Visit};
 use crate::sent_form::PostedForm;
-
+use crate::show;
+use crate::show::Head::{Amount, Text};
+use crate::wire_words;
 use crate::words::{self, Word};
+use ops::closing::{self, OpenItemView};
 use ops::desk::Desk;
 use ops::holds::{self, HoldCall};
 use ops::merchants;
 use ops::operator::Decider;
+use ops::withdrawals;
 use web::body::FormBody;
 use web::caller::PathId;
 use web::credential::Role;
@@ -25,9 +29,14 @@ use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::session::FormOutcome;
 
-/// Whether a merchant is suspended, or its payouts are held.
+/// Whether a merchant is suspended, closing or closed, or its payouts are held.
 pub(crate) fn badges(visit: &Visit, settings: &Settings) -> Markup {
-    let held = [(settings.suspended, words::SUSPENDED), (settings.payouts_held, words::PAYOUTS_HELD)];
+    let held = [
+        (settings.suspended, words::SUSPENDED),
+        (settings.payouts_held, words::PAYOUTS_HELD),
+        (settings.closing && !settings.closed, words::CLOSING),
+        (settings.closed, words::CLOSED),
+    ];
     html! { @for (is_so, word) in held { @if is_so { span.badge.bad { (visit.say(word)) } " " } } }
 }
 
@@ -39,27 +48,45 @@ pub(crate) fn of_merchant(visit: &Visit, id: &str, settings: &Settings) -> Marku
         false => ("hold-payouts", words::HOLD_PAYOUTS),
     };
     let action = format!("/console/merchants/{id}/holds");
-    form(visit, [words::HOLDS_HEADING, words::HOLDS_WHAT], &action, &[suspend, hold])
+    form(visit, "holds", [words::HOLDS_HEADING, words::HOLDS_WHAT], &action, &[suspend, hold])
+}
+
+/// The form that begins to end a merchant, or closes it; none of a closed one.
+pub(crate) fn end_of_merchant(visit: &Visit, id: &str, settings: &Settings) -> Markup {
+    let action = format!("/console/merchants/{id}/open-items");
+    html! {
+        @if !settings.closed {
+            (form(visit, "close", [words::CLOSE_MERCHANT, words::CLOSE_MERCHANT_WHAT], &action, &[("close", words::CLOSE_MERCHANT)]))
+        }
+    }
+}
+
+/// The form that asks for a withdrawal of all that a recipient has available.
+pub(crate) fn withdrawal_of_recipient(visit: &Visit, id: ObjectId) -> Markup {
+    let action = format!("/console/recipients/{}/withdraw", id.uuid());
+    let change = ("withdraw", words::PAY_RECIPIENT);
+    form(visit, "withdraw", [words::PAY_RECIPIENT, words::PAY_RECIPIENT_WHAT], &action, &[change])
 }
 
 /// The form that freezes a recipient, or ends that.
 pub(crate) fn of_recipient(visit: &Visit, id: ObjectId, frozen: bool) -> Markup {
     let change = if frozen { ("unfreeze", words::UNFREEZE) } else { ("freeze", words::FREEZE) };
     let action = format!("/console/recipients/{}/freeze", id.uuid());
-    form(visit, [change.1, words::FREEZE_WHAT], &action, &[change])
+    form(visit, "holds", [change.1, words::FREEZE_WHAT], &action, &[change])
 }
 
-/// A form with a reason and a button for each change.
-fn form(visit: &Visit, [heading, what]: [Word; 2], action: &str, changes: &[(&str, Word)]) -> Markup {
+/// A form with a reason and a button for each change; its ids begin with `name`.
+fn form(visit: &Visit, name: &str, [heading, what]: [Word; 2], action: &str, changes: &[(&str, Word)]) -> Markup {
+    let reason = format!("{name}-reason");
     html! {
         @if visit.may(Role::Decide) {
-            section.card aria-labelledby="holds" {
-                h2 id="holds" { (visit.say(heading)) }
+            section.card aria-labelledby=(name) {
+                h2 id=(name) { (visit.say(heading)) }
                 p.dim { (visit.say(what)) }
                 form method="post" action=(action) {
                     (visit.form_fields())
-                    label for="hold-reason" { (visit.say(words::NOTES)) }
-                    textarea id="hold-reason" name="reason" rows="2" maxlength="500" required {}
+                    label for=(reason) { (visit.say(words::NOTES)) }
+                    textarea id=(reason) name="reason" rows="2" maxlength="500" required {}
                     p.actions {
                         @for (name, word) in changes {
                             button type="submit" name="change" value=(name) { (visit.say(*word)) }
@@ -116,4 +143,81 @@ pub(crate) async fn change_recipient(
         }
     };
     visit.done(changed.await, &format!("/console/recipients/{id}"), FormOutcome::Decided)
+}
+
+/// Begins to end a merchant or closes it, as the route of `/ops` does.
+pub(crate) async fn close_merchant(
+    State(desk): State<Arc<Desk>>,
+    PathId(id): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
+    let closed = async {
+        visit.operator.require(Role::Decide)?;
+        visit.sees(Some(merchants::find(&desk, &id)?))?;
+        closing::close(call(&desk, &visit, &id, &form, "/ops/merchants/{id}/close")).await
+    };
+    visit.done(closed.await, &format!("/console/merchants/{id}/open-items"), FormOutcome::MerchantChanged)
+}
+
+/// Asks for a withdrawal for a recipient, as the route of `/ops` does.
+pub(crate) async fn withdraw(
+    State(desk): State<Arc<Desk>>,
+    PathId(id): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
+    let asked = async {
+        visit.operator.require(Role::Decide)?;
+        visit.sees(ObjectId::parse(&id).map(|id| desk.engine.ids().group(id)))?;
+        withdrawals::ask(call(&desk, &visit, &id, &form, "/ops/sub-recipients/{id}/withdraw")).await
+    };
+    visit.done(asked.await, &format!("/console/recipients/{id}"), FormOutcome::EntryAsked)
+}
+
+/// Page of what is open of a merchant, and the form that ends it.
+pub(crate) async fn open_items(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId) -> Response {
+    visit.answer(open_screen(&desk, &visit, &id).await)
+}
+
+async fn open_screen(desk: &Desk, visit: &Visit, id: &str) -> Result<Screen, Problem> {
+    let group = merchants::find(desk, id)?;
+    visit.sees(Some(group))?;
+    let settings = desk.engine.known_merchant(group, |row| row.settings)?;
+    let open = closing::open_items(desk, group).await?;
+    let heading = visit.say(words::OPEN_OF_MERCHANT);
+    let heads = [Text(words::KIND), Text(words::OWNER), Text(words::ACCOUNT), Amount(words::AMOUNT)];
+    let body = html! {
+        section.card aria-labelledby="open" {
+            h2 id="open" { (heading) " (" (open.total) ")" }
+            p { (badges(visit, &settings)) }
+            @if open.items.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
+                (show::scrolled(heading, show::table(visit.language, &heads, html! {
+                    @for item in &open.items {
+                        tr {
+                            td { (visit.say(wire_words::open_kind(item.kind))) }
+                            td { bdi { (item.owner.as_deref().unwrap_or_default()) } }
+                            td { (open_object(visit, item)) }
+                            td.amount { @if let Some(amount) = item.amount { (visit.money(amount)) } }
+                        }
+                    }
+                })))
+            }
+        }
+        (end_of_merchant(visit, id, &settings))
+        p { a href={"/console/merchants/" (id)} { "← " (visit.say(words::MERCHANT)) } }
+    };
+    let title = format!("{heading} · {}", show::owner_name(&desk.engine, visit.language, LedgerId::Merchant(group)));
+    Ok(Screen { section: Section::Merchants, title, body })
+}
+
+/// The account of a balance, or a link to an object.
+fn open_object(visit: &Visit, item: &OpenItemView) -> Markup {
+    let id = item.id.as_deref().unwrap_or_default();
+    html! {
+        @match item.kind {
+            "balance" => (show::account_named(visit.language, item.account.as_deref().unwrap_or_default())),
+            "charge" => a href={"/console/charges/" (id)} { code { (id) } },
+            "refund" | "dispute" | "entry" => a href={"/console/queue/" (id)} { code { (id) } },
+            _ => code { (id) },
+        }
+    }
 }

@@ -99,6 +99,7 @@ async fn one_screen(desk: &Desk, visit: &Visit, id: &str, parts: &Parts) -> Resu
                 a.button href={"/console/merchants/" (id) "/events"} { (visit.say(words::WEBHOOKS)) }
                 a.button href={"/console/audit?merchant_id=" (id)} { (visit.say(words::AUDIT)) }
                 a.button href={"/console/queue?merchant_id=" (id)} { (visit.say(words::QUEUE)) }
+                a.button href={"/console/merchants/" (id) "/open-items"} { (visit.say(words::OPEN_OF_MERCHANT)) }
                 @if visit.may(Role::Admin) { a.button href={"/console/merchants/" (id) "/change"} { (visit.say(words::CHANGE)) } }
             }
         }

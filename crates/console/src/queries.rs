@@ -50,6 +50,7 @@ const QUERIES: &[(&str, &[&str])] = &[
     ("/console/merchants/{id}", &["recipients", "keys"]),
     ("/console/merchants/{id}/charges", &["page", "per_page", "status", "payment_method", "from", "to"]),
     ("/console/merchants/{id}/events", &PAGED),
+    ("/console/merchants/{id}/open-items", &[]),
     ("/console/recipients/{id}", &["splits", "page", "per_page"]),
     ("/console/queue", &["kind", "flag", "amount_from", "amount_to", "from", "to", "page", "per_page"]),
     ("/console/queue/many", &["decision", "id"]),

@@ -135,7 +135,7 @@ pub(crate) fn flag_list(visit: &Visit, item: &QueueItem) -> Markup {
     let is_second = item.status == "waiting_second";
     html! {
         @if is_second { span.badge.open { (visit.say(wire_words::waiting_status(item.status))) } " " }
-        @for flag in &item.flags { span.badge.bad { (visit.say(wire_words::flag(flag))) } " " }
+        @for flag in &item.flags { span.badge.bad { (visit.say(wire_words::flag(flag))) @if let Some(count) = item.returned_before.filter(|_| *flag == "returned_before") { ": " (count) } } " " }
     }
 }
 

@@ -89,6 +89,7 @@ async fn screen(desk: &Arc<Desk>, visit: &Visit, id: &str, parts: &Parts) -> Res
             (pager(visit, parts, page, total))
         }
         (anticipations::of_recipient(desk, visit, ledger)?)
+        (holds::withdrawal_of_recipient(visit, id))
         (holds::of_recipient(visit, id, row.frozen))
         (notes::section(desk, visit, id)?)
     };

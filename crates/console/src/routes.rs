@@ -64,6 +64,8 @@ pub fn all(console: &Console) -> Router {
         .route("/console/merchants/{id}/events", get(webhooks::events))
         .route("/console/recipients/{id}", get(recipients::show))
         .route("/console/recipients/{id}/freeze", post(holds::change_recipient))
+        .route("/console/recipients/{id}/withdraw", post(holds::withdraw))
+        .route("/console/merchants/{id}/open-items", get(holds::open_items).post(holds::close_merchant))
         .route("/console/recipients/{id}/reveal", post(registration::reveal))
         .route("/console/queue", get(queue::list))
         .route("/console/queue/many", get(many::confirm).post(many::decide))

@@ -37,9 +37,9 @@ pub(crate) fn flag(name: &str) -> Word {
         "exceeds_charge" => word("passa do que restava da cobrança", "passes what was left of the charge"),
         "rejected_before" => word("já foi recusado antes", "was rejected before"),
         "foreign_account" => word("conta de outro titular", "account of another holder"),
+        "returned_before" => word("saques que voltaram antes", "withdrawals that came back before"),
         "first_to_account" => word("primeiro saque para esta conta", "first withdrawal to this account"),
         "account_replaced" => word("outra conta foi cadastrada depois", "another account was registered since"),
-        "returned_before" => word("um saque já voltou", "a withdrawal came back before"),
         "frozen" => word("recebedor congelado", "frozen recipient"),
         _ => OTHER,
     }
@@ -233,6 +233,21 @@ pub(crate) fn refund_status(name: &str) -> Word {
         "approved" => word("aprovada", "approved"),
         "rejected" => word("recusada", "rejected"),
         "failed" => word("não realizada", "failed"),
+        _ => OTHER,
+    }
+}
+
+/// Kind of something that is open of a merchant.
+pub(crate) fn open_kind(name: &str) -> Word {
+    match name {
+        "charge" => word("cobrança", "charge"),
+        "subscription" => word("assinatura", "subscription"),
+        "cashout" => word("cashout", "cashout"),
+        "refund" => word("reembolso", "refund"),
+        "dispute" => word("contestação", "dispute"),
+        "repayment" => word("devolução a quem pagou", "repayment to a payer"),
+        "entry" => word("lançamento", "entry"),
+        "balance" => word("saldo", "balance"),
         _ => OTHER,
     }
 }

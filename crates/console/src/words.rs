@@ -413,6 +413,13 @@ words! {
     REVOKED = "revogada", "revoked";
     REVOKE = "Revogar", "Revoke";
     SURE = "tenho certeza", "I am sure";
+    CLOSING = "Em encerramento", "Closing";
+    CLOSED = "Encerrada", "Closed";
+    CLOSE_MERCHANT = "Encerrar a conta", "End the account";
+    CLOSE_MERCHANT_WHAT = "Não cria mais cobranças; assinaturas e códigos PIX abertos são cancelados, e o que está aberto segue. Sem nada aberto, a conta fica encerrada: peça de novo quando a lista estiver vazia.", "It creates no more charges; subscriptions and open PIX codes are cancelled, and what is open goes on. With nothing open, the account is closed: ask again once the list is empty.";
+    OPEN_OF_MERCHANT = "Em aberto", "Open items";
+    PAY_RECIPIENT = "Sacar para o recebedor", "Withdraw for the recipient";
+    PAY_RECIPIENT_WHAT = "Pede o saque de tudo o que está disponível, também se o lojista não divide mais ou está em encerramento. Outro operador precisa aprovar.", "Asks for a withdrawal of all that is available, also where the merchant splits no more or is closing. Another operator must approve.";
     OPEN_DISPUTE = "Abrir contestação", "Open a dispute";
     REVERSE_DISPUTE = "Reverter contestação", "Reverse the dispute";
     REVERSE_WHAT = "A contestação foi aceita e depois ganha: o lojista recebe de volta o que ela levou. Outro operador precisa aprovar.", "The dispute was accepted and won later: the merchant gets back what it took. Another operator must approve.";

@@ -79,38 +79,15 @@ impl Dues {
                         self.lower(recipient, due(part.due.filter(|_| !owes(recipient))), sequence, &is_new);
                     });
                 }
-                // Goodwill pays the debts of its recipient.
-                Event::AdjustmentCreated { target: Some(AdjustmentTarget::Recipient(number)), .. } => {
-                    self.lower(LedgerId::Recipient(group, *number), record.effective_at, sequence, &is_new);
-                }
                 Event::ClawbackRecovered { .. } => {
                     self.lower(LedgerId::Merchant(group), record.effective_at, sequence, &is_new);
-                }
-                Event::DisputeReleased { to_pending, seller_due: Some(due), .. }
-                | Event::DisputeReversed { to_pending, seller_due: Some(due), .. }
-                    if to_pending.is_positive() =>
-                {
-                    self.lower(record.owner, due.start(), sequence, &is_new);
-                }
-                // Money is on its way out, or to be sent.
-                Event::WithdrawalApproved { .. }
-                | Event::CashoutCreated { .. }
-                | Event::DisputeAccepted { .. }
-                | Event::LatePixReceived { .. } => {
-                    self.lower(record.owner, record.effective_at, sequence, &is_new);
-                }
-                // It may come back.
-                Event::WithdrawalPaid { .. } => {
-                    self.lower(record.owner, first_asked_at(record.effective_at), sequence, &is_new);
                 }
                 Event::Matured { foreign_through, next_due, .. } if is_new(record.owner) => {
                     self.matured(record.owner, *next_due, *foreign_through);
                 }
                 event => {
-                    if let Some(at) = SubscriptionStanding::in_event(event).and_then(|(_, standing)| standing.due_at())
-                    {
-                        self.lower(record.owner, at, sequence, &is_new);
-                    }
+                    let found = needs_attention(record, event);
+                    found.into_iter().for_each(|(ledger, at)| self.lower(ledger, at, sequence, &is_new));
                 }
             }
         }
@@ -206,4 +183,27 @@ impl Dues {
             self.in_order.insert((after, ledger));
         }
     }
+}
+
+/// The ledger that an event concerns alone, and when it needs attention.
+fn needs_attention(record: &Record, event: &Event) -> Option<(LedgerId, Timestamp)> {
+    let at = match event {
+        Event::DisputeReleased { to_pending, seller_due, .. }
+        | Event::DisputeReversed { to_pending, seller_due, .. } => {
+            seller_due.filter(|_| to_pending.is_positive())?.start()
+        }
+        // Goodwill pays the debts of its recipient.
+        Event::AdjustmentCreated { target: Some(AdjustmentTarget::Recipient(number)), .. } => {
+            return Some((LedgerId::Recipient(record.owner.group()?, *number), record.effective_at));
+        }
+        // Money is on its way out, or to be sent.
+        Event::WithdrawalApproved { .. }
+        | Event::CashoutCreated { .. }
+        | Event::DisputeAccepted { .. }
+        | Event::LatePixReceived { .. } => record.effective_at,
+        // It may come back.
+        Event::WithdrawalPaid { .. } => first_asked_at(record.effective_at),
+        event => SubscriptionStanding::in_event(event)?.1.due_at()?,
+    };
+    Some((record.owner, at))
 }

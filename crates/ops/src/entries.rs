@@ -16,6 +16,7 @@ use ledger::merchant::MerchantCommand;
 use ledger::money::{AMOUNT_MAX, Centavos};
 use ledger::object::Object;
 use ledger::recipient::RecipientCommand;
+use ledger::rejection::Rejection;
 use ledger::time::Timestamp;
 use ledger::withdrawal::Withdrawal;
 use ledger::withdrawal_return::{ReturnCommand, ReturnRequest, WithdrawalReturn};
@@ -406,7 +407,10 @@ async fn decide(
             }) if matches!(ruling, Ruling::Approve { .. }) => {
                 let (dispute, facts) = with_charge(desk, *dispute)?;
                 let command = EntryCommand::Decide { id, ruling };
-                desk.engine.reverse_dispute(dispute, facts, Some(command), context).await?
+                match desk.engine.reverse_dispute(dispute, facts, Some(command), context).await? {
+                    Outcome::Unchanged => Outcome::Refused(Rejection::DisputeNotAccepted),
+                    outcome => outcome,
+                }
             }
             OperatorEntry::Adjustment(_) => {
                 let command = MerchantCommand::Adjust(EntryCommand::Decide { id, ruling });

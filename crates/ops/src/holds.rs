@@ -21,7 +21,7 @@ use web::problem::{Code, Problem};
 use web::reply::ok;
 use web::views::recipient::{self, RecipientView, find_recipient, known_recipient};
 
-/// Why a merchant is suspended, its payouts are held, a recipient is frozen, or that ends.
+/// Why an operator does what stops or ends something, or pays a recipient.
 #[derive(Deserialize, ToSchema)]
 #[serde(bound(deserialize = "'de: 'a"))]
 #[schema(example = json!({"reason": "Cobranças com cartões roubados"}))]
@@ -32,7 +32,8 @@ pub struct HoldReason<'a> {
 }
 
 impl HoldReason<'_> {
-    fn check(&self) -> Result<String, Problem> {
+    /// The reason.
+    pub(crate) fn check(&self) -> Result<String, Problem> {
         let mut check = Checker::new();
         let reason = check.prose("reason", self.reason, 1..=500);
         Ok(check.finish_with(reason)?.into_owned())

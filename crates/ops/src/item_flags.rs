@@ -29,9 +29,9 @@ pub const FLAGS: [&str; 10] = [
     "returned_before",
 ];
 
-/// The flags of an item, by their names in the queue.
-pub fn flags(desk: &Desk, item: &WaitingItem) -> Result<Vec<&'static str>, Problem> {
-    let mut flags = Vec::new();
+/// The flags of an item, by their names in the queue, and how many earlier withdrawals came back.
+pub fn flags(desk: &Desk, item: &WaitingItem) -> Result<(Vec<&'static str>, usize), Problem> {
+    let (mut flags, mut returned_before) = (Vec::new(), 0);
     let now = desk.engine.now();
     match item.deadline() {
         Some(until) if until < now => flags.push("expired"),
@@ -44,10 +44,14 @@ pub fn flags(desk: &Desk, item: &WaitingItem) -> Result<Vec<&'static str>, Probl
         }
         WaitingKind::Dispute { exceeds: Some(_), .. } => flags.push("exceeds_charge"),
         WaitingKind::Recipient | WaitingKind::BankAccount => flags.extend(of_recipient(desk, item)?),
-        WaitingKind::Withdrawal { destination, .. } => flags.extend(of_withdrawal(desk, item, destination)?),
+        WaitingKind::Withdrawal { destination, .. } => {
+            let (of_withdrawal, returned) = of_withdrawal(desk, item, destination)?;
+            flags.extend(of_withdrawal);
+            returned_before = returned;
+        }
         _ => {}
     }
-    Ok(flags)
+    Ok((flags, returned_before))
 }
 
 fn of_recipient(desk: &Desk, item: &WaitingItem) -> Result<Vec<&'static str>, Problem> {
@@ -67,7 +71,7 @@ fn of_recipient(desk: &Desk, item: &WaitingItem) -> Result<Vec<&'static str>, Pr
     Ok(flags)
 }
 
-fn of_withdrawal(desk: &Desk, item: &WaitingItem, destination: &Sealed) -> Result<Vec<&'static str>, Problem> {
+fn of_withdrawal(desk: &Desk, item: &WaitingItem, destination: &Sealed) -> Result<(Vec<&'static str>, usize), Problem> {
     let account = |withdrawal: &Withdrawal| opened(desk, withdrawal.id, &withdrawal.destination);
     let own = opened(desk, item.id, destination);
     let mut flags = Vec::new();
@@ -80,21 +84,21 @@ fn of_withdrawal(desk: &Desk, item: &WaitingItem, destination: &Sealed) -> Resul
         let is_replaced = profile.receiving_account().is_some_and(|account| !is_same(&account, own));
         flags.extend(is_replaced.then_some("account_replaced"));
     }
-    let (mut paid_before, mut paid_to_account, mut returned) = (false, false, false);
+    let (mut paid_before, mut paid_to_account, mut returned) = (false, false, 0);
     for earlier in desk.engine.withdrawals(item.ledger, 0, EARLIER_MAX + 1)?.items {
         let earlier = earlier?;
         if earlier.id == item.id {
             continue;
         }
-        returned |= earlier.rejected_by == Some(RejectedBy::Returned);
+        returned += usize::from(earlier.rejected_by == Some(RejectedBy::Returned));
         if earlier.paid_at.is_some() {
             paid_before = true;
             paid_to_account |= own.as_ref().zip(account(&earlier)).is_some_and(|(own, other)| is_same(own, &other));
         }
     }
     flags.extend((paid_before && !paid_to_account).then_some("first_to_account"));
-    flags.extend(returned.then_some("returned_before"));
-    Ok(flags)
+    flags.extend((returned > 0).then_some("returned_before"));
+    Ok((flags, returned))
 }
 
 /// The account of a withdrawal; `None` if its data was erased.

@@ -17,6 +17,7 @@ pub mod charges;
 pub mod chart;
 pub mod checkpoint;
 pub mod clock;
+pub mod closing;
 pub mod cluster;
 pub mod desk;
 pub mod disputes;

@@ -177,6 +177,11 @@ pub struct MerchantView {
     /// True while operators hold its payouts: cashouts and withdrawals are not paid (403
     /// `payouts_held`).
     payouts_held: bool,
+    /// True once operators began to end it: new charges are 403 `merchant_closing`; what is open
+    /// goes on, and money leaves it.
+    closing: bool,
+    /// True once nothing of it was open.
+    closed: bool,
     /// Rates and fixed fees of the account.
     fees: FeesBody,
     /// Options of the account.
@@ -289,6 +294,8 @@ impl MerchantView {
             cashout_enabled: settings.cashout_enabled,
             suspended: settings.suspended,
             payouts_held: settings.payouts_held,
+            closing: settings.closing,
+            closed: settings.closed,
             fees: FeesBody::of(&settings.fees),
             options: OptionsBody::of(&settings.options),
             rate_limits: OwnRateLimits {
@@ -311,6 +318,8 @@ pub(super) fn settings_view(settings: &Settings) -> Value {
         "cashout_enabled": settings.cashout_enabled,
         "suspended": settings.suspended,
         "payouts_held": settings.payouts_held,
+        "closing": settings.closing,
+        "closed": settings.closed,
         "fees": FeesBody::of(&settings.fees),
         "options": OptionsBody::of(&settings.options),
         "rate_limits": limits,

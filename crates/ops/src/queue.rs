@@ -113,7 +113,7 @@ impl QueueFilter {
         }
         let mut flagged = WaitingPage::default();
         for item in items {
-            if flags(desk, &item)?.contains(&flag) {
+            if flags(desk, &item)?.0.contains(&flag) {
                 flagged.total += 1;
                 flagged.amount += i128::from(item.amount().unwrap_or_default().0);
                 flagged.items.push(item);

@@ -156,6 +156,11 @@ pub struct QueueItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = 100_000)]
     pub above: Option<i64>,
+    /// How many of the recipient's 10 withdrawals before it came back from the bank; withdrawals,
+    /// absent where none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 2)]
+    pub returned_before: Option<usize>,
     /// What its decider should look at: `expires_soon` (within 7 days), `expired`, `disputed`,
     /// `exceeds_charge`, `rejected_before`, `foreign_account` (its holder's document is not the
     /// recipient's), `first_to_account` (nothing was paid to this account before, after payments to
@@ -240,6 +245,7 @@ impl QueueItem {
 fn plain_view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
     let merchant = |group| desk.engine.merchant_id(group);
     let merchant = item.ledger.group().map(merchant).transpose()?;
+    let (flags, returned_before) = flags(desk, item)?;
     Ok(QueueItem {
         kind: kind_name(item),
         id: item.id.uuid().to_string(),
@@ -271,7 +277,8 @@ fn plain_view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
         dispute: None,
         effective_date: None,
         above: None,
-        flags: flags(desk, item)?,
+        returned_before: Some(returned_before).filter(|count| *count > 0),
+        flags,
     })
 }
 

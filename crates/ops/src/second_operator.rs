@@ -1,6 +1,7 @@
 //! Approval by two operators of a refund or withdrawal above a limit
-//! (`CENTAVO_PAYOUT_SECOND_OPERATOR_ABOVE`). The first approval is a Record that moves no money;
-//! the second one, of another operator, is the decision.
+//! (`CENTAVO_PAYOUT_SECOND_OPERATOR_ABOVE`), and of a withdrawal that an operator asked for. The
+//! first approval is a Record that moves no money; the second one, of another operator, is the
+//! decision.
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -14,10 +15,11 @@ use crate::queue::waiting;
 use crate::queue_item::is_decided_on;
 use web::problem::Problem;
 
-/// The operator who approved an item first, where its amount needs two; `None` if nobody did, or
-/// the amount needs one.
+/// The operator who approved an item first, or asked for it, where it needs two; `None` if nobody
+/// did, or it needs one.
 pub fn first_approval(desk: &Desk, id: ObjectId, amount: Centavos) -> Result<Option<String>, Problem> {
-    Ok(if needs_two(desk, amount) { desk.engine.first_approval(id)? } else { None })
+    let first = desk.engine.first_approval(id)?;
+    Ok(first.filter(|(_, is_asked)| *is_asked || needs_two(desk, amount)).map(|(operator, _)| operator))
 }
 
 /// Whether an approval of an amount takes two operators.

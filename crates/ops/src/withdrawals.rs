@@ -5,11 +5,12 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use ledger::id::ObjectId;
+use ledger::object::Object;
 use ledger::recipient::RecipientCommand;
 use ledger::withdrawal::Withdrawal;
 
 use crate::desk::Desk;
-use crate::holds::refuse_held_payout;
+use crate::holds::{HoldCall, HoldReason, refuse_held_payout};
 use crate::item_version::{Approval, IfMatch, unchanged};
 use crate::operator::{Decider, Operator};
 use crate::second_operator::{answer, is_first};
@@ -19,8 +20,9 @@ use web::idempotency::{KeyScope, decided};
 use web::json::parse_exact;
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
-use web::reply::ok;
-use web::views::withdrawal::ReviewedWithdrawal;
+use web::reply::{created, ok};
+use web::views::recipient::{find_recipient, known_recipient};
+use web::views::withdrawal::{ReviewedWithdrawal, destination};
 
 /// Approves a pending withdrawal and sends its money. It reads `pending` until the institution has
 /// taken that. Above the limit of two operators the first approval is 202 and sends nothing;
@@ -53,6 +55,30 @@ pub async fn reject(
     let notes: Notes<'_> = parse_exact(sent.bytes())?;
     let seen = if_match.or(notes.version)?;
     decide(&desk, &operator, &id, &sent, seen, Some(notes)).await
+}
+
+/// Asks for a withdrawal of all that is available to a recipient, by an operator: also where the
+/// merchant may not split, or is closing. It waits in the queue until another operator approves it.
+#[utoipa::path(post, path = "/ops/sub-recipients/{id}/withdraw", operation_id = "withdraw_for_recipient",
+    params(("id" = String, Path)), request_body = HoldReason,
+    responses((status = 201, body = ReviewedWithdrawal)))]
+pub async fn ask(call: HoldCall) -> Result<Response, Problem> {
+    let (State(desk), Decider(operator), PathId(id), sent) = call;
+    let wire: HoldReason<'_> = parse_exact(sent.bytes())?;
+    let found = || ObjectId::parse(&id).and_then(|id| find_recipient(&desk.engine, id));
+    let (recipient, row) = found().ok_or_else(|| Problem::new(Code::NotFound))?;
+    let (group, reason) = (desk.engine.ids().group(row.id), wire.check()?);
+    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&row.id.txid()))?;
+    let (desk, operator, reason) = (&desk, &operator, &reason);
+    let execute = |admitted| async move {
+        let (_, row) = known_recipient(&desk.engine, row.id)?;
+        let id = desk.engine.new_id(group)?;
+        let destination = destination(&desk.engine, &row, id)?;
+        let command = RecipientCommand::Withdraw { id, destination, reason: Some(reason.clone()) };
+        Ok(desk.engine.command_recipient(recipient, command, operator.context(admitted)).await?)
+    };
+    let asked = key.run_recorded(recipient, Withdrawal::made_by, execute).await?;
+    asked.answer(|withdrawal| Ok(created(ReviewedWithdrawal::of(&desk.engine, &withdrawal))))
 }
 
 /// Rejects for the reason given, or approves when there is none.

@@ -53,6 +53,8 @@ pub enum Code {
     CardDeclined,
     /// The account is not enabled for cashout.
     CashoutNotEnabled,
+    /// The merchant is closing or closed: no new charges.
+    MerchantClosing,
     /// Operators suspended the merchant.
     MerchantSuspended,
     /// Operators hold the payouts of the merchant and its recipients.
@@ -213,6 +215,7 @@ impl Code {
             Code::CardDeclined => row(S::PAYMENT_REQUIRED, "Card declined", "Transação recusada"),
             Code::CashoutNotEnabled => row(S::FORBIDDEN, "Cashout not enabled", "Conta sem acesso a cashout"),
             Code::MerchantSuspended => row(S::FORBIDDEN, "Merchant suspended", "Conta suspensa"),
+            Code::MerchantClosing => row(S::FORBIDDEN, "Merchant is closing", "Conta em encerramento"),
             Code::PayoutsHeld => row(S::FORBIDDEN, "Payouts are held", "Saídas de dinheiro retidas"),
             Code::RecipientFrozen => row(S::FORBIDDEN, "Recipient is frozen", "Recebedor congelado"),
             Code::RoleNotAllowed => row(S::FORBIDDEN, "Role not allowed", "Seu papel não permite esta operação"),

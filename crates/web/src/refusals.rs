@@ -73,71 +73,69 @@ fn of_amount(code: Code, message: String) -> Problem {
 impl From<Rejection> for Problem {
     fn from(rejection: Rejection) -> Self {
         let detail = rejection.to_string();
+        use Rejection as R;
         let problem = match rejection {
-            Rejection::SplitNotEnabled => Problem::new(Code::SplitNotEnabled),
-            Rejection::SplitRecipientNotFound { index } => of_split(Code::RecipientNotFound, index),
-            Rejection::SplitRecipientNotActive { index } => of_split(Code::RecipientNotActive, index),
-            Rejection::SplitsReachTotal => Problem::new(Code::SplitsReachTotal),
-            Rejection::SplitsExceedNet => Problem::new(Code::FeesExceedSellerPart),
-            Rejection::RecipientNotFound
-            | Rejection::HouseEntryNotFound
-            | Rejection::MerchantNotFound
-            | Rejection::ApiKeyNotFound
-            | Rejection::PlanNotFound => Problem::new(Code::NotFound),
-            Rejection::TagTaken => Problem::new(Code::TagTaken),
-            Rejection::PlanDisabled => Problem::new(Code::PlanDisabled),
-            Rejection::ReferenceRepeated { entry } => of_reference(entry),
-            Rejection::PeriodIsClosed => Problem::new(Code::PeriodClosed),
-            Rejection::PeriodNotOver => Problem::new(Code::PeriodNotOver),
-            Rejection::WriteOffExceedsDebt => of_amount(Code::ExceedsDebt, "A baixa é maior que a dívida".to_owned()),
-            Rejection::WriteOffWaits => Problem::new(Code::WriteOffPending),
-            Rejection::WithdrawalNotPaid | Rejection::ReturnWaits | Rejection::ReturnedBeforePaid => {
-                of_return(&rejection)
-            }
-            Rejection::OutcomeNotUnknown => Problem::new(Code::OutcomeNotUnknown),
-            Rejection::SecondOperatorNeeded => Problem::new(Code::SecondOperatorNeeded),
-            Rejection::WithdrawalAlreadyDecided => Problem::new(Code::AlreadyDecided),
-            Rejection::WithdrawalPending => Problem::new(Code::WithdrawalPending),
-            Rejection::NothingAvailable => Problem::new(Code::NothingAvailable),
-            Rejection::SplitNotAnticipable { index } => of_anticipated(Code::SplitNotAnticipable, index),
-            Rejection::AnticipationAfterDue { index } => of_anticipated(Code::AnticipationAfterDue, index),
-            Rejection::AnticipationFeeDiffers { fee } => of_fee(fee),
-            Rejection::ChargeNotPending => Problem::new(Code::ChargeNotPending),
-            Rejection::MerchantSuspended => Problem::new(Code::MerchantSuspended),
-            Rejection::PayoutsHeld => Problem::new(Code::PayoutsHeld),
-            Rejection::RecipientIsFrozen => Problem::new(Code::RecipientFrozen),
-            Rejection::CashoutNotEnabled => Problem::new(Code::CashoutNotEnabled),
-            Rejection::CashoutBelowMinimum { minimum } => {
+            R::SplitNotEnabled => Problem::new(Code::SplitNotEnabled),
+            R::SplitRecipientNotFound { index } => of_split(Code::RecipientNotFound, index),
+            R::SplitRecipientNotActive { index } => of_split(Code::RecipientNotActive, index),
+            R::SplitsReachTotal => Problem::new(Code::SplitsReachTotal),
+            R::SplitsExceedNet => Problem::new(Code::FeesExceedSellerPart),
+            R::RecipientNotFound
+            | R::HouseEntryNotFound
+            | R::MerchantNotFound
+            | R::ApiKeyNotFound
+            | R::PlanNotFound => Problem::new(Code::NotFound),
+            R::TagTaken => Problem::new(Code::TagTaken),
+            R::PlanDisabled => Problem::new(Code::PlanDisabled),
+            R::ReferenceRepeated { entry } => of_reference(entry),
+            R::PeriodIsClosed => Problem::new(Code::PeriodClosed),
+            R::PeriodNotOver => Problem::new(Code::PeriodNotOver),
+            R::WriteOffExceedsDebt => of_amount(Code::ExceedsDebt, "A baixa é maior que a dívida".to_owned()),
+            R::WriteOffWaits => Problem::new(Code::WriteOffPending),
+            R::WithdrawalNotPaid | R::ReturnWaits | R::ReturnedBeforePaid => of_return(&rejection),
+            R::OutcomeNotUnknown => Problem::new(Code::OutcomeNotUnknown),
+            R::SecondOperatorNeeded => Problem::new(Code::SecondOperatorNeeded),
+            R::WithdrawalAlreadyDecided => Problem::new(Code::AlreadyDecided),
+            R::WithdrawalPending => Problem::new(Code::WithdrawalPending),
+            R::NothingAvailable => Problem::new(Code::NothingAvailable),
+            R::SplitNotAnticipable { index } => of_anticipated(Code::SplitNotAnticipable, index),
+            R::AnticipationAfterDue { index } => of_anticipated(Code::AnticipationAfterDue, index),
+            R::AnticipationFeeDiffers { fee } => of_fee(fee),
+            R::ChargeNotPending => Problem::new(Code::ChargeNotPending),
+            R::MerchantSuspended => Problem::new(Code::MerchantSuspended),
+            R::MerchantIsClosing => Problem::new(Code::MerchantClosing),
+            R::PayoutsHeld => Problem::new(Code::PayoutsHeld),
+            R::RecipientIsFrozen => Problem::new(Code::RecipientFrozen),
+            R::CashoutNotEnabled => Problem::new(Code::CashoutNotEnabled),
+            R::CashoutBelowMinimum { minimum } => {
                 let message = format!("Valor abaixo do mínimo de {minimum} centavos");
                 of_amount(Code::AmountBelowMinimum, message).member("minimum", minimum.0)
             }
-            Rejection::CashoutAboveAvailable => {
+            R::CashoutAboveAvailable => {
                 of_amount(Code::InsufficientBalance, Code::InsufficientBalance.row().message.to_owned())
             }
-            Rejection::MerchantExists
-            | Rejection::ApiKeyIsRevoked
-            | Rejection::SubscriptionEnded
-            | Rejection::DisputeNotAccepted
-            | Rejection::ReversalWaits
-            | Rejection::CashoutNotInProcessing
-            | Rejection::RecipientIsRejected
-            | Rejection::RecipientChangedMeanwhile => Problem::new(Code::StateConflict),
-            Rejection::ChargeTooOld
-            | Rejection::ChargeRefunded
-            | Rejection::ChargeDisputed
-            | Rejection::DisputeTooLate => Problem::new(Code::ChargeNotRefundable),
-            Rejection::DisputeKindUnfit => of_kind(),
-            Rejection::VersionChanged => Problem::new(Code::ItemChanged),
-            Rejection::RefundExceedsCharge
-            | Rejection::TakeBackExceedsRefund
-            | Rejection::TakeBackExceedsSplit { .. } => Problem::new(Code::RefundExceedsAvailable),
-            Rejection::DisputeExceedsCharge | Rejection::AcceptanceExceedsDispute => {
-                Problem::new(Code::DisputeExceedsAvailable)
+            R::MerchantExists
+            | R::ApiKeyIsRevoked
+            | R::SubscriptionEnded
+            | R::DisputeNotAccepted
+            | R::ReversalWaits
+            | R::MerchantNotEmpty
+            | R::CashoutNotInProcessing
+            | R::RecipientIsRejected
+            | R::RecipientChangedMeanwhile => Problem::new(Code::StateConflict),
+            R::ChargeTooOld | R::ChargeRefunded | R::ChargeDisputed | R::DisputeTooLate => {
+                Problem::new(Code::ChargeNotRefundable)
             }
-            Rejection::RecipientAlreadyDecided
-            | Rejection::HouseEntryAlreadyDecided
-            | Rejection::RefundAlreadyDecided
-            | Rejection::DisputeAlreadyDecided => Problem::new(Code::AlreadyDecided),
+            R::DisputeKindUnfit => of_kind(),
+            R::VersionChanged => Problem::new(Code::ItemChanged),
+            R::RefundExceedsCharge | R::TakeBackExceedsRefund | R::TakeBackExceedsSplit { .. } => {
+                Problem::new(Code::RefundExceedsAvailable)
+            }
+            R::DisputeExceedsCharge | R::AcceptanceExceedsDispute => Problem::new(Code::DisputeExceedsAvailable),
+            R::RecipientAlreadyDecided
+            | R::HouseEntryAlreadyDecided
+            | R::RefundAlreadyDecided
+            | R::DisputeAlreadyDecided => Problem::new(Code::AlreadyDecided),
         };
         problem.detail(detail)
     }

@@ -81,10 +81,10 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         }
         Event::ErasureRequested { through } => period::erasure(to, *through, "request"),
         Event::KeysErased { through } => period::erasure(to, *through, "erase"),
-        Event::ApprovalAsked { id, is_refund } => {
+        Event::ApprovalAsked { id, is_refund, reason } => {
             to.about(*id);
             let kind = if *is_refund { "refund" } else { "withdrawal" };
-            to.audited(|| AuditedFact::of("request", kind, *id));
+            to.audited(|| AuditedFact { notes: reason.clone(), ..AuditedFact::of("request", kind, *id) });
         }
         Event::RecipientApproved { number } => recipient::approved(to, *number),
         Event::RecipientRejected { number, notes } => recipient::rejected(to, *number, notes),

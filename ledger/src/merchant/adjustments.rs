@@ -225,6 +225,11 @@ impl Adjustments {
         self.charges.get(id)
     }
 
+    /// All that waits for a decision or for a rail.
+    pub(super) fn all_open(&self) -> impl Iterator<Item = (ObjectId, &Open)> {
+        self.open.iter()
+    }
+
     pub(super) fn open(&self, id: ObjectId) -> Option<&Open> {
         self.open.get(id)
     }

@@ -129,9 +129,7 @@ impl MerchantState {
         requests: &[SplitRequest],
         ids: &IdKey,
     ) -> Result<Terms, Rejection> {
-        if self.settings.suspended {
-            return Err(Rejection::MerchantSuspended);
-        }
+        self.takes_charges()?;
         if !requests.is_empty() && !self.settings.split_enabled {
             return Err(Rejection::SplitNotEnabled);
         }

@@ -9,6 +9,7 @@ mod api_keys;
 mod card;
 mod cashout;
 mod charge;
+mod closing;
 mod command;
 mod dispute;
 mod maturity;
@@ -50,6 +51,7 @@ pub use adjustments::{Repayment, RepaymentKind};
 pub use api_keys::{ApiKey, PreviousSecret, SECRET_OVERLAP_MS};
 pub use cashout::{CashoutOutcome, OpenCashout, ReturnedCashout};
 pub use charge::{Authorization, OpenCharge, RECONCILE_AFTER_MS, SplitRequest};
+pub use closing::{OpenItem, OpenKind, open_balances};
 pub use command::MerchantCommand;
 pub use dispute::{OpenDispute, ReverseDispute};
 pub use opening::MerchantOpening;
@@ -125,7 +127,7 @@ impl MerchantState {
         }
         match command {
             Command::Open { id, settings, profile } => self.open(id, settings, profile),
-            Command::Change { settings, profile, reason } => Ok(self.change(settings, profile, reason)),
+            Command::Change { settings, profile, reason } => self.change(settings, profile, reason),
             Command::NoteRegistrationRead { id } => self.note_registration_read(id, ids),
             Command::FreezeRecipient { id, frozen, reason } => self.freeze_recipient(id, frozen, reason, ids),
             Command::WriteNote { object, text } => Ok(Decision::of(Event::NoteWritten { object, text })),

@@ -36,9 +36,18 @@ impl MerchantState {
         Ok(Decision { events: vec![Event::MerchantOpened { id, settings }], personal: Some(profile) })
     }
 
-    pub(super) fn change(&self, settings: Settings, profile: Option<Sealed>, reason: Option<String>) -> Decision {
+    /// Errors: it would be closed, and something of it is open.
+    pub(super) fn change(
+        &self,
+        settings: Settings,
+        profile: Option<Sealed>,
+        reason: Option<String>,
+    ) -> Result<Decision, Rejection> {
+        if settings.closed && !self.settings.closed {
+            self.check_closable()?;
+        }
         let changed = Event::MerchantChanged { settings, before: Some(self.settings), reason };
-        Decision { events: vec![changed], personal: profile }
+        Ok(Decision { events: vec![changed], personal: profile })
     }
 
     pub(super) fn apply_opening(&mut self, id: ObjectId, settings: Settings, record: &Record) {

@@ -239,7 +239,7 @@ impl MerchantState {
 
     pub(super) fn ask_refund_approval(&self, id: ObjectId) -> Result<Decision, Rejection> {
         match self.adjustments.open(id) {
-            Some(Open::Refund { .. }) => Ok(Decision::of(Event::ApprovalAsked { id, is_refund: true })),
+            Some(Open::Refund { .. }) => Ok(Decision::of(Event::ApprovalAsked { id, is_refund: true, reason: None })),
             _ => Err(Rejection::RefundAlreadyDecided),
         }
     }

@@ -185,9 +185,7 @@ impl MerchantState {
 
     /// The terms of one cycle's charge, at the fees of now.
     fn cycle_terms(&self, terms: &SubscriptionTerms, plan: &PlanTerms, cycle: u32) -> Result<Terms, Rejection> {
-        if self.settings.suspended {
-            return Err(Rejection::MerchantSuspended);
-        }
+        self.takes_charges()?;
         if !terms.splits.is_empty() && !self.settings.split_enabled {
             return Err(Rejection::SplitNotEnabled);
         }

@@ -66,6 +66,8 @@ pub enum RecipientCommand {
         /// The account that the money goes to, whatever the registration says later: a sealed
         /// [`crate::personal::BankAccount`].
         destination: Sealed,
+        /// Why, where an operator asks for it: another one approves it, whatever its amount.
+        reason: Option<String>,
     },
     /// An administrator approves the pending withdrawal; its money is to be sent.
     ApproveWithdrawal {
@@ -192,7 +194,7 @@ pub struct AnticipationTerms {
 /// # let cut = Cut::default();
 /// let owner = LedgerId::Recipient(group, number);
 /// let mut recipient = RecipientState::default();
-/// let withdraw = RecipientCommand::Withdraw { id: charge, destination: Sealed::default() };
+/// let withdraw = RecipientCommand::Withdraw { id: charge, destination: Sealed::default(), reason: None };
 /// assert_eq!(recipient.decide(withdraw.clone(), now, cut), Err(Rejection::NothingAvailable));
 ///
 /// // The merchant's Record of a paid PIX credits a split of R$ 35,00, available at once.
@@ -257,14 +259,14 @@ impl RecipientState {
     /// first rule that the command breaks.
     pub fn decide(&self, command: RecipientCommand, now: Timestamp, cut: Cut) -> Result<Decision, Rejection> {
         match command {
-            RecipientCommand::Withdraw { id, destination } => self.withdraw(id, destination, cut),
+            RecipientCommand::Withdraw { id, destination, reason } => self.withdraw(id, destination, reason, cut),
             RecipientCommand::ApproveWithdrawal { id, rail } => {
                 self.approvable(id)?;
                 Ok(Decision::of(Event::WithdrawalApproved { id, rail }))
             }
             RecipientCommand::AskApproval { id } => {
                 self.approvable(id)?;
-                Ok(Decision::of(Event::ApprovalAsked { id, is_refund: false }))
+                Ok(Decision::of(Event::ApprovalAsked { id, is_refund: false, reason: None }))
             }
             RecipientCommand::CancelWithdrawal { id } => Ok(self.cancelled(self.undecided(id)?)),
             RecipientCommand::RejectWithdrawal { id, notes } => Ok(self.rejected(self.undecided(id)?, notes)),

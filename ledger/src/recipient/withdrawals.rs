@@ -222,7 +222,13 @@ impl Outflow {
 }
 
 impl RecipientState {
-    pub(super) fn withdraw(&self, id: ObjectId, destination: Sealed, cut: Cut) -> Result<Decision, Rejection> {
+    pub(super) fn withdraw(
+        &self,
+        id: ObjectId,
+        destination: Sealed,
+        reason: Option<String>,
+        cut: Cut,
+    ) -> Result<Decision, Rejection> {
         let outflow = &self.outflow;
         self.check_not_frozen()?;
         if outflow.withdrawal.is_some() {
@@ -239,7 +245,8 @@ impl RecipientState {
             consumed: outflow.consumed,
             settlements: outflow.settlements.clone(),
         };
-        Ok(Decision { events: vec![requested], personal: Some(destination) })
+        let asked = reason.map(|reason| Event::ApprovalAsked { id, is_refund: false, reason: Some(reason) });
+        Ok(Decision { events: [requested].into_iter().chain(asked).collect(), personal: Some(destination) })
     }
 
     /// The pending withdrawal, if it is this one and nobody has decided on it.

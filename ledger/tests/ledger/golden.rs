@@ -294,6 +294,17 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             )),
         ),
         (
+            "merchant-closed",
+            by_operator(one(
+                merchant,
+                Event::MerchantChanged {
+                    settings: Settings { closing: true, closed: true, ..Settings::default() },
+                    before: Some(Settings { closing: true, ..Settings::default() }),
+                    reason: Some("Fim do contrato".to_owned()),
+                },
+            )),
+        ),
+        (
             "merchant-suspended",
             by_operator(one(
                 merchant,
@@ -324,7 +335,21 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         ("card-deleted", by_operator(one(merchant, Event::CardDeleted { id: id(5) }))),
         ("erasure-requested", by_operator(one(LedgerId::System, Event::ErasureRequested { through: Month(561) }))),
         ("keys-erased", by_operator(one(LedgerId::System, Event::KeysErased { through: Month(561) }))),
-        ("approval-asked", by_operator(one(merchant, Event::ApprovalAsked { id: id(5), is_refund: true }))),
+        (
+            "approval-asked",
+            by_operator(one(merchant, Event::ApprovalAsked { id: id(5), is_refund: true, reason: None })),
+        ),
+        (
+            "withdrawal-asked-by-an-operator",
+            by_operator(one(
+                recipient,
+                Event::ApprovalAsked {
+                    id: id(5),
+                    is_refund: false,
+                    reason: Some("Lojista em encerramento".to_owned()),
+                },
+            )),
+        ),
         (
             "api-key-created",
             one(

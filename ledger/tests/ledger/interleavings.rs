@@ -214,7 +214,7 @@ fn command(
     let pending = state.standing().withdrawal;
     match turn {
         Turn::Receive | Turn::Mature { .. } => None,
-        Turn::Withdraw => Some(RecipientCommand::Withdraw { id, destination: Sealed::default() }),
+        Turn::Withdraw => Some(RecipientCommand::Withdraw { id, destination: Sealed::default(), reason: None }),
         Turn::Decide { well } => {
             let Some(pending) = pending else {
                 let id = state.returnable().first().filter(|_| !well)?.withdrawal.id;

@@ -19,7 +19,7 @@ const CASHOUTS: [&str; 4] = ["c0", "c1", "o0", "o1"];
 const RECIPIENTS: [&str; 6] = ["ana", "bia", "caio", "dora", "paulo", "rita"];
 const REFUNDS: [&str; 6] = ["r0", "r1", "r2", "r3", "r4", "r5"];
 const DISPUTES: [&str; 6] = ["d0", "d1", "d2", "d3", "d4", "d5"];
-const SETTINGS: [&str; 23] = [
+const SETTINGS: [&str; 26] = [
     "refund_commission on",
     "refund_commission off",
     "split off",
@@ -39,6 +39,9 @@ const SETTINGS: [&str; 23] = [
     "mdr_1x 2.99",
     "margin 0.0001",
     "pix 50",
+    "closing on",
+    "closing off",
+    "closing off",
     "cashout off",
     "cashout on",
     "cashout_fee 0",
@@ -368,7 +371,7 @@ fn withdrawal() -> impl Strategy<Value = String> {
     let step = prop::sample::select(
         [
             "withdraw",
-            "withdraw",
+            "withdraw-by-operator",
             "approve-withdrawal",
             "approve-withdrawal",
             "reject-withdrawal",

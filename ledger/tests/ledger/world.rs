@@ -158,8 +158,15 @@ impl World {
             }
             ("take-back", [charge, part]) => Ok(self.take_back(charge, part)),
             (
-                "withdraw" | "approve-withdrawal" | "ask-withdrawal" | "reject-withdrawal" | "cancel-withdrawal"
-                | "settle" | "return" | "anticipate",
+                "withdraw"
+                | "withdraw-by-operator"
+                | "approve-withdrawal"
+                | "ask-withdrawal"
+                | "reject-withdrawal"
+                | "cancel-withdrawal"
+                | "settle"
+                | "return"
+                | "anticipate",
                 [name, rest @ ..],
             ) => {
                 let number = self.number(name);
@@ -266,7 +273,14 @@ impl World {
     /// it.
     fn recipient_command(&mut self, verb: &str, number: RecipientNumber, rest: &[&str]) -> RecipientCommand {
         match (verb, rest) {
-            ("withdraw", [name]) => RecipientCommand::Withdraw { id: self.name(name), destination: Sealed::default() },
+            ("withdraw", [name]) => {
+                RecipientCommand::Withdraw { id: self.name(name), destination: Sealed::default(), reason: None }
+            }
+            ("withdraw-by-operator", [name]) => RecipientCommand::Withdraw {
+                id: self.name(name),
+                destination: Sealed::default(),
+                reason: Some("the merchant is closing".to_owned()),
+            },
             ("approve-withdrawal", [name]) => RecipientCommand::ApproveWithdrawal { id: self.id(name), rail: None },
             ("ask-withdrawal", [name]) => RecipientCommand::AskApproval { id: self.id(name) },
             ("cancel-withdrawal", [name]) => RecipientCommand::CancelWithdrawal { id: self.id(name) },
@@ -1149,6 +1163,8 @@ fn changed(mut settings: Settings, key: &str, value: &str) -> Settings {
     match (key, value) {
         ("split", _) => settings.split_enabled = value == "on",
         ("cashout", _) => settings.cashout_enabled = value == "on",
+        ("closing", _) => settings.closing = value == "on",
+        ("closed", _) => settings.closed = value == "on",
         ("split_guard", _) => options.split_guard_net = value == "net",
         ("mdr_base", _) => options.mdr_on_seller_gross = value == "seller_gross",
         ("refund_commission", _) => options.refund_commission = value == "on",

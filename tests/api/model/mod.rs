@@ -47,6 +47,8 @@ impl Chance {
 struct Run {
     world: Option<World>,
     key: String,
+    /// The merchant's id.
+    merchant: String,
     plain: Plain,
     chance: Chance,
     /// What was done, for the story of a failure.
@@ -62,7 +64,7 @@ impl Run {
         let options = json!({"refund_commission": refund_commission, "card_settlement_days": settlement_days});
         let body = json!({"name": "Loja", "document": cnpj(1), "split_enabled": true, "cashout_enabled": true,
             "options": options});
-        let (key, recipients) = {
+        let (key, id, recipients) = {
             let merchant = world.open(body).await;
             let mut recipients = Vec::new();
             for number in 1..=RECIPIENTS {
@@ -75,11 +77,11 @@ impl Run {
                 world.ops_post(&format!("/ops/sub-recipients/{id}/approve"), &json!({})).await.expect(200);
                 recipients.push(plain::Recipient::of(id, bank));
             }
-            (merchant.key.clone(), recipients)
+            (merchant.key.clone(), merchant.id.clone(), recipients)
         };
         let now = world.advance(0).await.timestamp_millis();
         let plain = Plain { now, refund_commission, settlement_days, recipients, ..Plain::default() };
-        Self { world: Some(world), key, plain, chance, story: Vec::new() }
+        Self { world: Some(world), key, merchant: id, plain, chance, story: Vec::new() }
     }
 
     fn world(&self) -> &World {
@@ -110,7 +112,7 @@ impl Run {
     }
 
     async fn step(&mut self) {
-        match self.chance.below(100) {
+        match self.chance.below(107) {
             0..18 => self.card().await,
             18..36 => self.pix().await,
             36..42 => self.withdraw().await,
@@ -122,7 +124,10 @@ impl Run {
             82..86 => self.open_dispute().await,
             86..89 => self.decide_dispute().await,
             89..97 => self.wait().await,
-            _ => self.restart().await,
+            97..100 => self.restart().await,
+            100..102 => self.reverse_dispute().await,
+            102..105 => self.give().await,
+            _ => self.freeze().await,
         }
         self.settle(0).await;
     }
@@ -210,12 +215,22 @@ impl Run {
 
     async fn withdraw(&mut self) {
         let recipient = self.chance.below(RECIPIENTS as usize);
-        self.log(format!("withdraw {recipient}"));
+        let by_operator = self.chance.percent(30);
+        self.log(format!("withdraw {recipient} by an operator {by_operator}"));
         let owner = &self.plain.recipients[recipient];
         let (available, id) = (owner.balance()[0], owner.id.clone());
         let is_pending = owner.withdrawals.iter().any(|withdrawal| withdrawal.status == "pending");
-        let answer = self.post(&format!("/api/dashboard/sub-recipients/{id}/withdraw"), json!({})).await;
-        let expected = if is_pending {
+        let is_frozen = owner.frozen;
+        let answer = match by_operator {
+            true => {
+                let path = format!("/ops/sub-recipients/{id}/withdraw");
+                self.world().second_ops_post(&path, &[], &json!({"reason": "Saldo parado"})).await
+            }
+            false => self.post(&format!("/api/dashboard/sub-recipients/{id}/withdraw"), json!({})).await,
+        };
+        let expected = if is_frozen {
+            403
+        } else if is_pending {
             409
         } else if available == 0 {
             422
@@ -224,7 +239,8 @@ impl Run {
         };
         let answer = answer.expect(expected);
         if expected == 201 {
-            let amount = self.plain.withdraw(recipient, text(&answer["withdrawal_id"]));
+            let id = text(&answer[if by_operator { "id" } else { "withdrawal_id" }]);
+            let amount = self.plain.withdraw(recipient, id);
             assert_eq!(answer["amount_cents"], amount, "{:#?}", self.story);
         }
     }
@@ -239,6 +255,7 @@ impl Run {
         let approve = self.chance.percent(60);
         let withdrawal = self.plain.recipients[recipient].withdrawals[place].clone();
         let expected = if withdrawal.status == "pending" { 200 } else { 409 };
+        let is_frozen = self.plain.recipients[recipient].frozen && expected == 200;
         if self.chance.percent(15) {
             self.log(format!("withdrawal {recipient}/{place} cancel"));
             let path = format!("/api/dashboard/withdraw/{}/cancel", withdrawal.id);
@@ -251,6 +268,10 @@ impl Run {
         self.log(format!("withdrawal {recipient}/{place} approve {approve}"));
         let verb = if approve { "approve" } else { "reject" };
         let path = format!("/ops/withdrawals/{}/{verb}", withdrawal.id);
+        if approve && is_frozen {
+            self.ops(&path, json!({})).await.refused(403, "recipient_frozen");
+            return;
+        }
         let foreseen = self.foresee(expected == 200, &withdrawal.id, verb).await;
         let answer = self.ops(&path, if approve { json!({}) } else { json!({"notes": "Conta divergente"}) }).await;
         let answer = answer.expect(expected);
@@ -270,6 +291,9 @@ impl Run {
         let recipient = self.chance.below(RECIPIENTS as usize);
         let (days, rate) = [(2, 238), (7, 200), (15, 150)][self.chance.below(3)];
         let owner = self.plain.recipients[recipient].clone();
+        if owner.frozen {
+            return;
+        }
         let open: Vec<usize> = (0..owner.splits.len())
             .filter(|place| owner.splits[*place].part == Part::Pending && owner.splits[*place].left > 0)
             .collect();
@@ -451,6 +475,49 @@ impl Run {
         self.ops(&format!("/ops/disputes/{id}/{verb}"), json!({})).await.expect(200);
         self.came_true(foreseen, 1).await;
         self.plain.decide_dispute(place, accept);
+    }
+
+    async fn reverse_dispute(&mut self) {
+        let lost: Vec<usize> =
+            (0..self.plain.disputes.len()).filter(|place| self.plain.disputes[*place].status == "accepted").collect();
+        let Some(place) = self.chance.pick(&lost) else { return };
+        self.log(format!("dispute {place} reversed"));
+        let path = format!("/ops/disputes/{}/reverse", self.plain.disputes[place].id);
+        self.book_entry(&path, json!({"reason": "Ganha depois"})).await;
+        self.plain.reverse_dispute(place);
+    }
+
+    /// Goodwill to the merchant or to a recipient.
+    async fn give(&mut self) {
+        let to = Some(self.chance.below(RECIPIENTS as usize)).filter(|_| self.chance.percent(60));
+        let amount = self.chance.amount(1, 3_000);
+        self.log(format!("goodwill {amount} to {to:?}"));
+        let credited = match to {
+            Some(recipient) => format!("Recipients:R-{}", self.plain.recipients[recipient].id),
+            None => format!("Merchants:M-{}", self.merchant),
+        };
+        let body = json!({"debit": "Expenses:Losses:Other", "credit": format!("Liabilities:{credited}:Available"),
+            "amount": amount, "reason": "Indisponibilidade", "reference": "CHAMADO-1"});
+        self.book_entry("/ops/entries", body).await;
+        self.plain.give(to, amount);
+    }
+
+    /// The second operator asks for an entry, the first one approves it.
+    async fn book_entry(&self, path: &str, body: Value) {
+        let id = text(&self.world().second_ops_post(path, &[], &body).await.expect(201)["id"]);
+        let foreseen = self.foresee(true, &id, "approve").await;
+        self.ops(&format!("/ops/entries/{id}/approve"), json!({})).await.expect(200);
+        self.came_true(foreseen, 1).await;
+    }
+
+    async fn freeze(&mut self) {
+        let recipient = self.chance.below(RECIPIENTS as usize);
+        let owner = &mut self.plain.recipients[recipient];
+        owner.frozen = !owner.frozen;
+        let (verb, id) = (if owner.frozen { "freeze" } else { "unfreeze" }, owner.id.clone());
+        self.log(format!("{verb} {recipient}"));
+        let path = format!("/ops/sub-recipients/{id}/{verb}");
+        self.ops(&path, json!({"reason": "Fraude"})).await.expect(200);
     }
 
     /// What the console says that a decision will book, where it waits for one.

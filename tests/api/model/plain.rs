@@ -117,8 +117,11 @@ pub(super) struct Recipient {
     pub(super) splits: Vec<Split>,
     pub(super) withdrawals: Vec<Withdrawal>,
     debts: Vec<Debt>,
-    /// What the splits that are available lost to debts.
+    /// What the splits that are available lost to debts; below zero for goodwill, which no split
+    /// has.
     consumed: i64,
+    /// Nothing leaves to it.
+    pub(super) frozen: bool,
 }
 
 impl Recipient {
@@ -160,7 +163,7 @@ impl Recipient {
                 Part::Pinned(place) | Part::Withdrawn(place) => &mut withdrawn[place],
                 Part::Announced | Part::Pending | Part::Gone => continue,
             };
-            let part = split.left.min(*consumed);
+            let part = split.left.min(*consumed).max(0);
             split.left -= part;
             *consumed -= part;
         }
@@ -577,6 +580,30 @@ impl Plain {
             } else {
                 self.available += dispute.from_pending;
             }
+        }
+        self.settle();
+    }
+
+    /// An accepted dispute was won later.
+    pub(super) fn reverse_dispute(&mut self, place: usize) {
+        let dispute = &mut self.disputes[place];
+        dispute.status = "reversed";
+        let charge = &mut self.charges[dispute.charge];
+        charge.lost -= dispute.amount;
+        self.available += dispute.amount - dispute.from_pending;
+        if charge.is_card && charge.seller_due > self.now {
+            charge.seller_pending += dispute.from_pending;
+        } else {
+            self.available += dispute.from_pending;
+        }
+        self.settle();
+    }
+
+    /// The house gives money to a recipient, or to the merchant.
+    pub(super) fn give(&mut self, recipient: Option<usize>, amount: i64) {
+        match recipient {
+            Some(recipient) => self.recipients[recipient].consumed -= amount,
+            None => self.available += amount,
         }
         self.settle();
     }

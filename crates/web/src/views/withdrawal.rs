@@ -1,14 +1,16 @@
 //! Withdrawal as JSON, for its merchant and for the operators who decide it.
 
-use actors::engine::Engine;
+use actors::engine::{Engine, RecipientRow};
 use ledger::id::ObjectId;
-use ledger::personal::{BankAccount, Sealed, SealedFor};
+use ledger::merchant::BankReview;
+use ledger::personal::{BankAccount, RecipientProfile, Sealed, SealedFor};
 use ledger::withdrawal::{RejectedBy, Withdrawal};
 use serde::Serialize;
 use utoipa::ToSchema;
 use wire::mask;
 use wire::timestamp::date;
 
+use crate::problem::{Code, Problem};
 use crate::reply::time;
 use crate::views::recipient::{find_recipient, recipient_id, review_name};
 
@@ -163,4 +165,25 @@ impl ReviewedWithdrawal {
             bank_account_review: row.and_then(|row| row.bank_review).map(|(review, _)| review_name(review)),
         }
     }
+}
+
+/// The account that a withdrawal goes to, sealed for its Record. The account and its review are of
+/// one look at the registration, so that what is pinned was approved.
+pub fn destination(engine: &Engine, row: &RecipientRow, withdrawal: ObjectId) -> Result<Sealed, Problem> {
+    approved_account(row)?;
+    let profile: Option<RecipientProfile> =
+        row.profiles.current().and_then(|sealed| engine.keyring().open_value(row.sealed_for(), sealed));
+    let erased = || Problem::new(Code::StateConflict).detail("The recipient's personal data was erased.");
+    let account = profile.and_then(|profile| profile.receiving_account()).ok_or_else(erased)?;
+    Ok(engine.keyring().seal_value(SealedFor::account(withdrawal), engine.now(), &account)?)
+}
+
+/// Refuses a recipient whose registered bank account is not approved.
+pub fn approved_account(row: &RecipientRow) -> Result<(), Problem> {
+    let detail = match row.bank_review {
+        None => return Ok(()),
+        Some((BankReview::Pending, _)) => "The bank account was changed and waits for its review.",
+        Some((BankReview::Rejected, _)) => "The changed bank account was refused: change it again.",
+    };
+    Err(Problem::new(Code::BankAccountInReview).detail(detail))
 }

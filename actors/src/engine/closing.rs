@@ -1,0 +1,39 @@
+//! End of a merchant: its subscriptions and open PIX codes are cancelled, at their institutions too.
+
+use futures_util::future::join_all;
+use ledger::fees::PaymentMethod;
+use ledger::id::{GroupNumber, ObjectId};
+use ledger::merchant::{MerchantCommand, MerchantState, SubscriptionChange};
+
+use super::{Engine, INSIDE_BYTES, Unavailable};
+
+/// Open PIX codes that one call cancels.
+const CODES_MAX: usize = 256;
+/// Codes about which the institution is asked at once.
+const AT_ONCE: usize = 16;
+
+impl Engine {
+    /// Cancels the subscriptions and the first 256 open PIX codes of a merchant that takes no new
+    /// charges. A code about which the institution does not answer is left to its expiry, and a
+    /// card charge to its outcome.
+    pub async fn end_what_charges(&self, group: GroupNumber) -> Result<(), Unavailable> {
+        let look = |books: &MerchantState, _| {
+            let is_code = |method: PaymentMethod| method == PaymentMethod::Pix;
+            let codes = books.open_charges().iter().filter(|(_, charge)| is_code(charge.terms.method));
+            let codes: Vec<ObjectId> = codes.map(|(id, _)| *id).take(CODES_MAX).collect();
+            (codes, books.subscriptions().keys().copied().collect::<Vec<_>>())
+        };
+        let (codes, subscriptions) = self.read_merchant(group, look).await?;
+        for some in codes.chunks(AT_ONCE) {
+            let ended = join_all(some.iter().map(|code| self.end_code(group, *code, None))).await;
+            ended.into_iter().collect::<Result<(), _>>()?;
+        }
+        for id in subscriptions {
+            let permit = self.admission.take(INSIDE_BYTES).await;
+            let command = MerchantCommand::ChangeSubscription { id, change: SubscriptionChange::Cancel };
+            // One that ended meanwhile stays as it is.
+            self.command(group, command, permit).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,162 @@
+//! End of a merchant: it takes no new charges, what is open goes on, and it is closed once nothing
+//! of it is open. What is open is listed.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use ledger::fees::Settings;
+use ledger::id::{GroupNumber, LedgerId, RecipientNumber};
+use ledger::merchant::{MerchantCommand, MerchantState, OpenKind, open_balances};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::desk::Desk;
+use crate::holds::{HoldCall, HoldReason};
+use crate::merchants::{MerchantView, find, row, view};
+use crate::operator::{Decider, Operator};
+use web::caller::PathId;
+use web::idempotency::{KeyScope, decided};
+use web::json::parse_exact;
+use web::problem::Problem;
+use web::reply::{ok, only, query};
+use web::views::ledger::{ledger_name, owner_name};
+
+/// Items that are listed.
+const ITEMS_MAX: usize = 1_000;
+
+/// What is open of a merchant.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OpenItems {
+    /// The first 1,000.
+    pub items: Vec<OpenItemView>,
+    /// How many there are.
+    pub total: usize,
+}
+
+/// Something that is open of a merchant: an object, or a balance that is not zero.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = OpenItem)]
+pub struct OpenItemView {
+    /// `charge`, `subscription`, `cashout`, `refund`, `dispute`, `repayment`, `entry` or `balance`.
+    #[schema(pattern = "^(charge|subscription|cashout|refund|dispute|repayment|entry|balance)$")]
+    pub kind: &'static str,
+    /// The object's id; none of a balance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub id: Option<String>,
+    /// The ledger of a balance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub ledger: Option<String>,
+    /// The name of its owner.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Ana Prado")]
+    pub owner: Option<String>,
+    /// The account of a balance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Assets:Platform:Available")]
+    pub account: Option<String>,
+    /// How much, centavos; none of a subscription.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 1200)]
+    pub amount: Option<i64>,
+}
+
+fn kind_name(kind: OpenKind) -> &'static str {
+    match kind {
+        OpenKind::Charge => "charge",
+        OpenKind::Subscription => "subscription",
+        OpenKind::Cashout => "cashout",
+        OpenKind::Refund => "refund",
+        OpenKind::Dispute => "dispute",
+        OpenKind::Repayment => "repayment",
+        OpenKind::Entry => "entry",
+    }
+}
+
+/// Begins to end a merchant, or closes it. It takes no new charges (403 `merchant_closing`); its
+/// subscriptions and open PIX codes are cancelled; payouts, refunds and disputes go on. It is
+/// `closed` by a call at which nothing of it is open (`GET /ops/merchants/{id}/open-items`).
+#[utoipa::path(post, path = "/ops/merchants/{id}/close", operation_id = "close_merchant",
+    params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = MerchantView)))]
+pub async fn close(call: HoldCall) -> Result<Response, Problem> {
+    let (State(desk), Decider(operator), PathId(id), sent) = call;
+    let wire: HoldReason<'_> = parse_exact(sent.bytes())?;
+    let group = find(&desk, &id)?;
+    let reason = wire.check()?;
+    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id))?;
+    let (desk, operator, reason) = (&desk, &operator, &reason);
+    let execute = |admitted| async move {
+        // As for any change of the settings: of two at once, the second starts from the first.
+        let _one_at_a_time = desk.opening.lock().await;
+        let before = row(desk, group)?.settings;
+        let closed = before.closed || open_items(desk, group).await?.total == 0;
+        let settings = Settings { closing: true, closed, ..before };
+        let changed = match settings == before {
+            true => Some(()),
+            false => {
+                let command = MerchantCommand::Change { settings, profile: None, reason: Some(reason.clone()) };
+                // Refused where a charge was quicker.
+                decided(desk.engine.command(group, command, operator.context(admitted)).await?)?
+            }
+        };
+        desk.engine.end_what_charges(group).await?;
+        Ok(changed)
+    };
+    let changed = key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await?;
+    changed.answer(|()| Ok(ok(view(desk, group)?)))
+}
+
+/// What is open of a merchant: what waits for a decision, a payer or a rail, and the money and
+/// debts of the merchant and its recipients.
+#[utoipa::path(get, path = "/ops/merchants/{id}/open-items", operation_id = "list_open_items",
+    params(("id" = String, Path)), responses((status = 200, body = OpenItems)))]
+pub async fn list(
+    State(desk): State<Arc<Desk>>,
+    _: Operator,
+    PathId(id): PathId,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    only(&query(&parts)?, &[])?;
+    Ok(ok(open_items(&desk, find(&desk, &id)?).await?))
+}
+
+/// What is open of a merchant.
+pub async fn open_items(desk: &Desk, group: GroupNumber) -> Result<OpenItems, Problem> {
+    let engine = &desk.engine;
+    let merchant = LedgerId::Merchant(group);
+    let look = |books: &MerchantState, _| (books.open_items(), books.open_balances());
+    let (objects, balances) = engine.read_merchant(group, look).await?;
+    let objects = objects.into_iter().map(|item| OpenItemView {
+        kind: kind_name(item.kind),
+        id: Some(match item.kind {
+            OpenKind::Charge => item.id.txid(),
+            _ => item.id.uuid().to_string(),
+        }),
+        ledger: None,
+        owner: None,
+        account: None,
+        amount: item.amount.map(|amount| amount.0),
+    });
+    let recipients = engine.known_merchant(group, |row| row.recipients.len())?;
+    let of_recipients = (1..=u32::try_from(recipients).unwrap_or(u32::MAX)).flat_map(|number| {
+        let ledger = LedgerId::Recipient(group, RecipientNumber(number));
+        let accounts = engine.published_accounts(ledger).into_iter().map(|(account, balance)| (account, balance.net()));
+        open_balances(accounts).into_iter().map(move |(account, amount)| (ledger, account, amount))
+    });
+    let balances = balances.into_iter().map(|(account, amount)| (merchant, account, amount)).chain(of_recipients);
+    let balances = balances.map(|(ledger, account, amount)| OpenItemView {
+        kind: "balance",
+        id: None,
+        ledger: Some(ledger_name(engine, ledger)),
+        owner: owner_name(engine, ledger),
+        account: Some(account.name(group, |ledger| ledger_name(engine, ledger))),
+        amount: Some(amount.0),
+    });
+    let mut items: Vec<_> = objects.chain(balances).collect();
+    let total = items.len();
+    items.truncate(ITEMS_MAX);
+    Ok(OpenItems { items, total })
+}
