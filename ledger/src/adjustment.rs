@@ -24,7 +24,8 @@ pub struct AdjustmentTerms {
 /// Command of an operator about an adjustment.
 pub type AdjustmentCommand = EntryCommand<AdjustmentTerms>;
 
-/// An adjustment, from its Records. Its owner is the merchant, also where a recipient gets the money.
+/// An adjustment, from its Records. Its owner is the merchant, also where a recipient gets the
+/// money.
 pub type Adjustment = AskedEntry<AdjustmentTerms>;
 
 /// The adjustments that wait for a second operator, after an event of the merchant's Record.

@@ -1,4 +1,5 @@
-//! End of a merchant: its subscriptions and open PIX codes are cancelled, at their institutions too.
+//! End of a merchant: its subscriptions and open PIX codes are cancelled, at their institutions
+//! too.
 
 use futures_util::future::join_all;
 use ledger::fees::PaymentMethod;

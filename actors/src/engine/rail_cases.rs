@@ -193,8 +193,8 @@ impl Engine {
         }
     }
 
-    /// Opens the dispute of a case; `None` if it cannot be, which the log says. `again` is the debit
-    /// of a case whose dispute before was released or won.
+    /// Opens the dispute of a case; `None` if it cannot be, which the log says. `again` is the
+    /// debit of a case whose dispute before was released or won.
     async fn open_case(
         &self,
         group: GroupNumber,
@@ -270,8 +270,8 @@ impl Engine {
         Ok(())
     }
 
-    /// The rail has given back what it had taken for a case: its accepted dispute is reversed. Where
-    /// there is none of this amount, nothing is booked, which the log says.
+    /// The rail has given back what it had taken for a case: its accepted dispute is reversed.
+    /// Where there is none of this amount, nothing is booked, which the log says.
     async fn win_case(
         &self,
         facts: ChargeFacts,

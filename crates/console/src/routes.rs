@@ -30,16 +30,24 @@ fn of_personal_data() -> Router<Console> {
         .route("/console/cards/{id}/delete", post(people::delete_card))
 }
 
+/// Refunds, disputes and payments that operators ask for.
+fn of_money() -> Router<Console> {
+    Router::new()
+        .route("/console/charges/{txid}/refunds", post(refund::start))
+        .route("/console/charges/{txid}/dispute", get(dispute::confirm).post(dispute::open))
+        .route("/console/queue/{id}/reverse", post(dispute::reverse))
+        .route("/console/recipients/{id}/withdraw", post(holds::withdraw))
+        .route("/console/merchants/{id}/open-items", get(holds::open_items).post(holds::close_merchant))
+}
+
 /// The console's routes.
 pub fn all(console: &Console) -> Router {
     let screens = of_personal_data()
+        .merge(of_money())
         .route("/console", get(overview::show))
         .route("/console/find", get(find::find))
         .route("/console/charges", get(lists::charges))
         .route("/console/charges/{txid}", get(charge::show))
-        .route("/console/charges/{txid}/refunds", post(refund::start))
-        .route("/console/charges/{txid}/dispute", get(dispute::confirm).post(dispute::open))
-        .route("/console/queue/{id}/reverse", post(dispute::reverse))
         .route("/console/records/{sequence}", get(books::record))
         .route("/console/ledgers/{name}", get(books::ledger))
         .route("/console/trial-balance", get(trial_balance::show))
@@ -64,8 +72,6 @@ pub fn all(console: &Console) -> Router {
         .route("/console/merchants/{id}/events", get(webhooks::events))
         .route("/console/recipients/{id}", get(recipients::show))
         .route("/console/recipients/{id}/freeze", post(holds::change_recipient))
-        .route("/console/recipients/{id}/withdraw", post(holds::withdraw))
-        .route("/console/merchants/{id}/open-items", get(holds::open_items).post(holds::close_merchant))
         .route("/console/recipients/{id}/reveal", post(registration::reveal))
         .route("/console/queue", get(queue::list))
         .route("/console/queue/many", get(many::confirm).post(many::decide))

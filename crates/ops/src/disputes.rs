@@ -203,8 +203,8 @@ pub async fn release(
     conclude(&desk, operator, &id, &sent, command).await
 }
 
-/// Asks to give the merchant back what an accepted dispute took, since it was won later. It waits in
-/// the queue as an entry until another operator approves it.
+/// Asks to give the merchant back what an accepted dispute took, since it was won later. It waits
+/// in the queue as an entry until another operator approves it.
 #[utoipa::path(post, path = "/ops/disputes/{id}/reverse", operation_id = "reverse_dispute",
     params(("id" = String, Path)), request_body = ReversalRequest,
     responses((status = 201, body = HouseEntryView)))]

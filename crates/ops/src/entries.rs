@@ -74,8 +74,7 @@ pub struct HouseEntryRequest<'a> {
     /// `Assets:Receivable:Recipients:R-…`, debited to `Expenses:Losses:Clawback`. Or a merchant or
     /// recipient to whom the house gives money: `Liabilities:Merchants:M-…:Available` or
     /// `Liabilities:Recipients:R-…:Available`, debited to `Expenses:Losses:Other`; it repays the
-    /// Deficit, or the recipient's debts, first. Required, but for a
-    /// withdrawal that came back.
+    /// Deficit, or the recipient's debts, first. Required, but for a withdrawal that came back.
     #[serde(default)]
     #[schema(value_type = Option<String>, nullable = false)]
     credit: Raw<'a>,
@@ -102,8 +101,9 @@ pub struct HouseEntryRequest<'a> {
     effective_date: Option<Raw<'a>>,
 }
 
-/// Asks for an entry of the house ledger, for the write-off of a debt, for a credit to a merchant or
-/// a recipient, or for the return of a withdrawal. It waits in the queue until another operator approves it.
+/// Asks for an entry of the house ledger, for the write-off of a debt, for a credit to a merchant
+/// or a recipient, or for the return of a withdrawal. It waits in the queue until another operator
+/// approves it.
 #[utoipa::path(post, path = "/ops/entries", operation_id = "request_entry", request_body = HouseEntryRequest,
     responses((status = 201, body = HouseEntryView)))]
 pub async fn request(

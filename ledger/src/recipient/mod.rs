@@ -194,7 +194,8 @@ pub struct AnticipationTerms {
 /// # let cut = Cut::default();
 /// let owner = LedgerId::Recipient(group, number);
 /// let mut recipient = RecipientState::default();
-/// let withdraw = RecipientCommand::Withdraw { id: charge, destination: Sealed::default(), reason: None };
+/// let destination = Sealed::default();
+/// let withdraw = RecipientCommand::Withdraw { id: charge, destination, reason: None };
 /// assert_eq!(recipient.decide(withdraw.clone(), now, cut), Err(Rejection::NothingAvailable));
 ///
 /// // The merchant's Record of a paid PIX credits a split of R$ 35,00, available at once.

@@ -314,8 +314,8 @@ impl World {
         }
     }
 
-    /// `ask-adjustment o 700`, or `ask-adjustment o 700 ana`, then `approve-adjustment o`. The first
-    /// operator has no name.
+    /// `ask-adjustment o 700`, or `ask-adjustment o 700 ana`, then `approve-adjustment o`. The
+    /// first operator has no name.
     fn goodwill(&mut self, verb: &str, rest: &[&str]) -> AdjustmentCommand {
         let operator = if verb == "approve-own-adjustment" { "" } else { "rui" }.to_owned();
         match (verb, rest) {
