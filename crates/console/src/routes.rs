@@ -20,13 +20,14 @@ use crate::{
 };
 use web::reading::on_waiting_thread;
 
-/// Routes of the page of personal data, and of what is taken back or deleted.
+/// Routes of personal data, of notes, and of what is rejected or deleted.
 fn of_personal_data() -> Router<Console> {
     Router::new()
         .route("/console/people", get(people::show))
         .route("/console/people/person", post(people::look_up))
         .route("/console/people/erase", post(people::erase))
         .route("/console/house/batches/{id}/reject", post(house::reject_batches))
+        .route("/console/notes/{id}", post(notes::write))
         .route("/console/cards/{id}/delete", post(people::delete_card))
 }
 
@@ -91,7 +92,6 @@ pub fn all(console: &Console) -> Router {
         .route("/console/exports/chart", post(exports::set_chart))
         .route("/console/exports/file", get(exports::file))
         .route("/console/lists/{name}", get(lists::show))
-        .route("/console/notes/{id}", post(notes::write))
         .route("/console/audit", get(audit::list))
         .route("/console/sandbox", get(sandbox::form).post(sandbox::advance))
         .route("/console/sandbox/pix", post(sandbox::pay))

@@ -38,7 +38,8 @@ pub struct QueueItem {
     /// limit (`CENTAVO_BALANCE_ALERTS`), which leaves the queue when the sum is within it again.
     #[schema(pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail|period|balance|batch)$")]
     pub kind: &'static str,
-    /// The id of what is to be decided on; of a month or an account, its name; of a file, its digest.
+    /// The id of what is to be decided on; of a month or an account, its name; of a file, its
+    /// digest.
     #[schema(example = "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
     pub id: String,
     /// Version of what is shown, which a decision may name: an item that changed meanwhile is
