@@ -138,6 +138,8 @@ pub(crate) fn status_word(kind: ItemKind, status: &str) -> Word {
         (ItemKind::Recipients, _) => wire_words::recipient_status(status),
         (ItemKind::Merchants, "suspended") => words::SUSPENDED,
         (ItemKind::Merchants, "payouts_held") => words::PAYOUTS_HELD,
+        (ItemKind::Merchants, "closing") => words::CLOSING,
+        (ItemKind::Merchants, "closed") => words::CLOSED,
         (ItemKind::Charges, "pending") => words::STATUS_PENDING,
         (ItemKind::Charges, "CONCLUIDA") => words::STATUS_PAID,
         (ItemKind::Charges, "RECUSADA") => words::STATUS_REFUSED,

@@ -172,6 +172,8 @@ fn merchant_item(desk: &Desk, id: ObjectId) -> Option<FoundItem> {
     let (sealed, settings) = desk.engine.glance(group, of)?;
     let profile = merchants::profile(desk, group, sealed.as_ref());
     let status = match settings {
+        Settings { closed: true, .. } => "closed",
+        Settings { closing: true, .. } => "closing",
         Settings { suspended: true, .. } => "suspended",
         Settings { payouts_held: true, .. } => "payouts_held",
         _ => "active",

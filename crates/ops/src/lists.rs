@@ -95,7 +95,12 @@ pub const LISTS: [List; 10] = [
         &["draft", "pending", "active", "rejected"],
         &["status", "named"],
     ),
-    list(ItemKind::Merchants, ObjectList::Merchants, &["active", "suspended", "payouts_held"], &["status", "named"]),
+    list(
+        ItemKind::Merchants,
+        ObjectList::Merchants,
+        &["active", "suspended", "payouts_held", "closing", "closed"],
+        &["status", "named"],
+    ),
 ];
 
 /// Parameters of every list. Newest first it goes on with `before`, in another order with `page`.
