@@ -634,12 +634,14 @@ fn get_payment(records: &mut Records, id: &str) -> Outcome {
 
 /// A return as it is answered.
 fn returned(id: &str, payment: &str, amount: &str, natureza: &str, status: &str, number: usize) -> Value {
+    // A look reads the returns of the last day.
+    let now = Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true);
     json!({
         "id": id,
         "rtrId": format!("D{}{:03}", &payment[1..29], number),
         "valor": amount,
         "natureza": natureza,
-        "horario": { "solicitacao": "2026-11-28T12:00:00.000Z", "liquidacao": "2026-11-28T12:00:01.500Z" },
+        "horario": { "solicitacao": now, "liquidacao": now },
         "status": status,
     })
 }
