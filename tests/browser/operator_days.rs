@@ -146,9 +146,8 @@ async fn an_operators_incident() {
         browser.run("document.querySelector('#webhook_url').value = ''").await;
         browser.type_into("#webhook_url", &address).await;
         browser.click("form[action$='/address'] button").await;
-        browser.click("nav a[href='/console/webhooks']").await;
-        browser.click("main a[href$='/events']").await;
-        browser.click("main form button").await;
+        browser.click("main a[href^='/console/webhooks/']").await;
+        browser.click("form[action$='/redeliver'] button").await;
         browser.has("de novo").await;
         assert!(heard.recv().await.unwrap().starts_with("POST /repaired "));
 
