@@ -19,7 +19,7 @@ use crate::sample_server::SampleServer;
 
 /// Route templates that no address shows: forms' targets, redirects and files. The pages that forms
 /// answer with are judged where they are sent.
-const NO_PAGES: [&str; 30] = [
+const NO_PAGES: [&str; 31] = [
     "/console/exports/chart",
     "/console/charges/{txid}/refunds",
     "/console/house/batches",
