@@ -97,8 +97,8 @@ pub use derived::balance_files::{
 pub use derived::index::{FoundKind, IndexOptions, ObjectList, PlainValue, SearchKey, TXID_PREFIX_MIN};
 pub use derived::personal_index::PersonalValue;
 pub use derived::read_model::{
-    ApiKeyRow, ChargeFilter, ChargeStatus, ListedSplit, ListedWebhookEvent, Listing, MerchantRow, RecipientRow,
-    SubscriptionRow, WaitingItem, WaitingKind, WaitingPage, WebhookRow,
+    ApiKeyRow, ChargeFilter, ChargeStatus, DAYS_MAX, DayFigures, ListedSplit, ListedWebhookEvent, Listing, MerchantRow,
+    RecipientRow, SubscriptionRow, Volume, WaitingItem, WaitingKind, WaitingPage, WebhookRow,
 };
 pub use doubt::SecondOperatorNeeded;
 pub use opening::{OpenError, check_store};

@@ -97,8 +97,8 @@ impl Engine {
         Totals { through: Cut::new(through), is_balanced, kinds }
     }
 
-    /// The figures of the last [`DAYS_MAX`](derived::read_model::DAYS_MAX) days with Records, of all
-    /// partitions, by day (days since 1970-01-01).
+    /// The figures of the last [`super::DAYS_MAX`] days with Records, of all partitions, by day
+    /// (days since 1970-01-01).
     pub fn daily_figures(&self) -> BTreeMap<u32, DayFigures> {
         let mut days = BTreeMap::<u32, DayFigures>::new();
         for figures in self.shards.all().iter().flat_map(|shard| shard.read_model().daily_figures()) {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use actors::engine::{DAYS_MAX, DayFigures, Volume};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
-use derived::read_model::{DAYS_MAX, DayFigures, Volume};
 use ledger::event::CardRefusal;
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -123,8 +123,8 @@ pub enum DayOf {
     /// The day of its booking: what a day showed once is never changed.
     #[default]
     Booking,
-    /// The day on which it takes effect ([`Record::takes_effect_at`](ledger::record::Record::takes_effect_at)),
-    /// never after that of the booking: a later booking can change what a day showed.
+    /// The day on which it takes effect ([`ledger::record::Record::takes_effect_at`]), never after
+    /// that of the booking: a later booking can change what a day showed.
     Effect,
 }
 

@@ -20,7 +20,7 @@ const REASONS_MAX: usize = 64;
 /// How many charges, and their sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Volume {
-    /// How many.
+    /// Number of the charges.
     #[n(0)]
     pub count: u64,
     /// Their totals, centavos.
@@ -35,7 +35,7 @@ impl Volume {
     }
 }
 
-/// The figures of one day.
+/// Sales, refusals of cards, and money in and out of the banks, of one day.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct DayFigures {
     /// The day: days since 1970-01-01.
