@@ -41,6 +41,9 @@ pub enum Rejection {
     /// The registration has changed since the caller read it: read it and merge again.
     #[error("the sub-recipient was changed meanwhile")]
     RecipientChangedMeanwhile,
+    /// A subscription that goes on is charged to the card: it is cancelled first.
+    #[error("a subscription that goes on is charged to the card")]
+    CardOfSubscription,
     /// No such order, or its rail has not left it unknown for an hour.
     #[error("no rail has left the outcome unknown for an hour")]
     OutcomeNotUnknown,

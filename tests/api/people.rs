@@ -65,13 +65,16 @@ async fn what_is_stored_of_a_person_is_listed_by_month_and_each_look_is_audited(
     assert_eq!(world.ops_get("/ops/audit?kind=person").await.expect(200)["total"], 4);
 
     let path = format!("/ops/cards/{card_token}");
-    let deleted = world.ops_send(Method::DELETE, &path, &[], String::new()).await.expect(200);
-    assert_eq!(deleted, json!({"id": card_token, "deleted": true, "left": ["acquirer_token", "customer"]}));
-    world.ops_send(Method::DELETE, &path, &[], String::new()).await.refused(404, "not_found");
     let plan = json!({"tag": "Plano", "amount": 4_990, "billingCycle": "MONTHLY", "totalBillingCycles": 2});
     let plan = text(&merchant.post("/api/recurrency/plans", &plan).await.expect(201)["id"]);
     let subscription = json!({"plan_id": plan, "payment_method": "credit_card", "card_token": card_token,
         "customer": card(1, APPROVED)["customer"]});
+    let goes_on = text(&merchant.post("/api/recurrency/subscriptions", &subscription).await.expect(201)["id"]);
+    world.ops_send(Method::DELETE, &path, &[], String::new()).await.refused(409, "state_conflict");
+    merchant.post(&format!("/api/recurrency/subscriptions/{goes_on}/cancel"), &json!({})).await.expect(200);
+    let deleted = world.ops_send(Method::DELETE, &path, &[], String::new()).await.expect(200);
+    assert_eq!(deleted, json!({"id": card_token, "deleted": true, "left": ["acquirer_token", "customer"]}));
+    world.ops_send(Method::DELETE, &path, &[], String::new()).await.refused(404, "not_found");
     let refused = merchant.post("/api/recurrency/subscriptions", &subscription).await;
     assert!((400..500).contains(&refused.status), "a deleted card pays nothing: {}", refused.text);
     assert_eq!(parts(&look_up(&world, PAYER).await)[1].2, [card_token], "its customer stays sealed");

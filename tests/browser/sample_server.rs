@@ -146,6 +146,7 @@ impl SampleServer {
             ("list-of-refunds", "/console/lists/refunds".to_owned()),
             ("list-of-disputes", "/console/lists/disputes?order=largest".to_owned()),
             ("house", "/console/house".to_owned()),
+            ("what-is-open", format!("/console/merchants/{id}/open-items")),
             ("change-merchant", format!("/console/merchants/{id}/change")),
             ("key", format!("/console/keys/{}", self.key_id)),
             ("queue-of-one", format!("/console/queue?merchant_id={id}")),

@@ -31,11 +31,11 @@ pub struct DeletedCard {
     left: [&'static str; 2],
 }
 
-/// Deletes a stored card of any merchant: its token opens no charge from here on, and a
-/// subscription that is charged to it becomes past due. The acquirer is not asked: `left` says
-/// what else is stored.
+/// Deletes a stored card of any merchant: its token opens no charge from here on. 409
+/// `state_conflict` while a subscription that goes on is charged to it: that one is cancelled
+/// first. The acquirer is not asked: `left` says what else is stored.
 #[utoipa::path(delete, path = "/ops/cards/{id}", operation_id = "delete_card", params(("id" = String, Path)),
-    responses((status = 200, body = DeletedCard)))]
+    responses((status = 200, body = DeletedCard), (status = 404), (status = 409)))]
 pub async fn delete(
     State(desk): State<Arc<Desk>>,
     Decider(operator): Decider,

@@ -122,6 +122,7 @@ impl From<Rejection> for Problem {
             | R::MerchantNotEmpty
             | R::CashoutNotInProcessing
             | R::RecipientIsRejected
+            | R::CardOfSubscription
             | R::RecipientChangedMeanwhile => Problem::new(Code::StateConflict),
             R::ChargeTooOld | R::ChargeRefunded | R::ChargeDisputed | R::DisputeTooLate => {
                 Problem::new(Code::ChargeNotRefundable)

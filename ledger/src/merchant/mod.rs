@@ -131,7 +131,7 @@ impl MerchantState {
             Command::NoteRegistrationRead { id } => self.note_registration_read(id, ids),
             Command::FreezeRecipient { id, frozen, reason } => self.freeze_recipient(id, frozen, reason, ids),
             Command::WriteNote { object, text } => Ok(Decision::of(Event::NoteWritten { object, text })),
-            Command::DeleteCard { id } => Ok(Decision::of(Event::CardDeleted { id })),
+            Command::DeleteCard { id } => self.delete_card(id),
             Command::AskApproval { id } => self.ask_refund_approval(id),
             Command::CreateApiKey { id, digest, webhook_url, webhook_secret } => {
                 Ok(Self::create_api_key(id, digest, webhook_url, webhook_secret))

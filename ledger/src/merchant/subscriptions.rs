@@ -75,6 +75,15 @@ impl MerchantState {
         &self.subscriptions.by_id
     }
 
+    /// Deletes a stored card that no subscription that goes on is charged to.
+    pub(super) fn delete_card(&self, id: ObjectId) -> Result<Decision, Rejection> {
+        let is_charged = |of: &Subscription| of.terms.card.as_ref().is_some_and(|card| card.id == id);
+        if self.subscriptions.by_id.values().any(is_charged) {
+            return Err(Rejection::CardOfSubscription);
+        }
+        Ok(Decision::of(Event::CardDeleted { id }))
+    }
+
     /// The subscriptions that are to be charged by `now`, oldest date first.
     pub fn subscriptions_due(&self, now: Timestamp) -> impl Iterator<Item = (ObjectId, &Subscription)> {
         let due = self.subscriptions.due.iter().take_while(move |(at, _)| *at <= now);
