@@ -294,6 +294,7 @@ impl Full {
             format!("/console/merchants/{id}"),
             format!("/console/merchants/{id}?recipients=2&keys=2"),
             format!("/console/merchants/{id}/change"),
+            format!("/console/merchants/{id}/open-items"),
             format!("/console/merchants/{id}/charges"),
             format!("/console/merchants/{id}/events"),
             format!("/console/keys/{key}"),

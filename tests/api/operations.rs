@@ -32,6 +32,8 @@ async fn a_merchant_is_opened_read_and_changed() {
         "cashout_enabled": false,
         "suspended": false,
         "payouts_held": false,
+        "closing": false,
+        "closed": false,
         "fees": {"mdr_1x": "2.99", "mdr_2_6x": "3.49", "mdr_7_12x": "3.99", "margin": "1", "pix": "0.99",
             "antifraud_cents": 198, "cashout_cents": 100, "anticipation": {"d2": "2.38", "d7": "2", "d15": "1.5"}},
         "options": {"split_guard": "none", "mdr_base": "total", "refund_commission": false, "card_settlement_days": 30},

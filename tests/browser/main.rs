@@ -6,6 +6,7 @@
 
 mod chromium;
 mod operator_days;
+mod pictures;
 mod sample_server;
 
 use std::collections::BTreeSet;

@@ -18,7 +18,7 @@ use crate::desk::Desk;
 use crate::operator::{Admin, Operator};
 use web::json::Checker;
 use web::problem::Problem;
-use web::reply::{number, ok, only, query, single, time};
+use web::reply::{number, ok, query, single, time};
 use web::streamed::{streamed, turn};
 
 /// What a backup lacks that has all before `from`, in the frames of a backup's files, through the
@@ -70,8 +70,7 @@ pub struct LastBackupView {
 /// `wait` count, and those by `centavo backup` of this data directory.
 #[utoipa::path(get, path = "/ops/backups/last", operation_id = "get_last_backup",
     responses((status = 200, body = LastBackupView), (status = 400)))]
-pub async fn last(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
-    only(&query(&parts)?, &[])?;
+pub async fn last(State(desk): State<Arc<Desk>>, _: Operator) -> Result<Response, Problem> {
     let (taken_at, through) = (desk.last_backup.taken_at().map(time), desk.last_backup.through());
     Ok(ok(LastBackupView { taken_at, through }))
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::request::Parts;
 use axum::response::Response;
 use books::export::Chart;
 use ledger::id::LedgerId;
@@ -15,8 +14,8 @@ use crate::operator::{Decider, Operator};
 use web::idempotency::KeyScope;
 use web::json::{Checker, Raw, parse_exact};
 use web::keyed::KeyedBody;
-use web::problem::{Code, Problem};
-use web::reply::{ok, only, query};
+use web::problem::Problem;
+use web::reply::ok;
 
 /// Characters of a map at most.
 pub const MAP_CHARS_MAX: usize = 50_000;
@@ -33,18 +32,18 @@ pub struct ChartRequest<'a> {
 
 /// The map to the accounts of the company.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ChartOfAccounts)]
 pub struct ChartView {
-    /// Text of the TOML file.
-    pub map: String,
+    /// Text of the TOML file; null before the first one.
+    #[schema(required)]
+    pub map: Option<String>,
 }
 
-/// The map that was set last. 404 before the first one.
+/// The map that was set last.
 #[utoipa::path(get, path = "/ops/chart", operation_id = "get_chart",
-    responses((status = 200, body = ChartView), (status = 404)))]
-pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
-    only(&query(&parts)?, &[])?;
-    let map = desk.engine.chart().ok_or_else(|| Problem::new(Code::NotFound))?;
-    Ok(ok(ChartView { map }))
+    responses((status = 200, body = ChartView)))]
+pub async fn get(State(desk): State<Arc<Desk>>, _: Operator) -> Result<Response, Problem> {
+    Ok(ok(ChartView { map: desk.engine.chart() }))
 }
 
 /// Sets the map. `POST /ops/exports` of `journal-entries` uses it where a request has none.
@@ -59,12 +58,11 @@ pub async fn set(
     let mut check = Checker::new();
     let map = check.optional_lines("map", wire.map, MAP_CHARS_MAX);
     let map = map.or_else(|| check.refuse("map", "required", "map é obrigatório"));
+    let map = map.and_then(|map| match Chart::parse(&map) {
+        Ok(_) => Some(map),
+        Err(error) => check.refuse("map", "invalid", error.to_string()),
+    });
     let map = check.finish_with(map)?.into_owned();
-    if let Err(error) = Chart::parse(&map) {
-        check = Checker::new();
-        check.refuse::<()>("map", "invalid", error.to_string());
-        check.finish()?;
-    }
     let key = sent.key(&desk.engine, KeyScope::Operators, None)?;
     let _one_at_a_time = desk.opening.lock().await;
     let (desk, map, operator) = (&desk, &map, &operator);
@@ -72,5 +70,5 @@ pub async fn set(
         desk.engine.set_chart(map.clone(), operator.context(admitted)).await.map(|_| Some(())).map_err(Problem::from)
     };
     let set = key.run(LedgerId::System, |_| Ok(()), execute).await?;
-    set.answer(|()| Ok(ok(ChartView { map: map.clone() })))
+    set.answer(|()| Ok(ok(ChartView { map: Some(map.clone()) })))
 }

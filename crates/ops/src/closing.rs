@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::fees::Settings;
 use ledger::id::{GroupNumber, LedgerId, RecipientNumber};
@@ -20,7 +19,7 @@ use web::caller::PathId;
 use web::idempotency::{KeyScope, decided};
 use web::json::parse_exact;
 use web::problem::Problem;
-use web::reply::{ok, only, query};
+use web::reply::ok;
 use web::views::ledger::{ledger_name, owner_name};
 
 /// Items that are listed.
@@ -37,7 +36,7 @@ pub struct OpenItems {
 
 /// Something that is open of a merchant: an object, or a balance that is not zero.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = OpenItem)]
+#[schema(as = MerchantOpenItem)]
 pub struct OpenItemView {
     /// `charge`, `subscription`, `cashout`, `refund`, `dispute`, `repayment`, `entry` or `balance`.
     #[schema(pattern = "^(charge|subscription|cashout|refund|dispute|repayment|entry|balance)$")]
@@ -113,13 +112,7 @@ pub async fn close(call: HoldCall) -> Result<Response, Problem> {
 /// debts of the merchant and its recipients.
 #[utoipa::path(get, path = "/ops/merchants/{id}/open-items", operation_id = "list_open_items",
     params(("id" = String, Path)), responses((status = 200, body = OpenItems)))]
-pub async fn list(
-    State(desk): State<Arc<Desk>>,
-    _: Operator,
-    PathId(id): PathId,
-    parts: Parts,
-) -> Result<Response, Problem> {
-    only(&query(&parts)?, &[])?;
+pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
     Ok(ok(open_items(&desk, find(&desk, &id)?).await?))
 }
 

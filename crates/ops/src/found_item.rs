@@ -36,7 +36,7 @@ use webhooks::event::OutboxEvent;
 /// One thing that was found. Fields that it does not have are absent.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct FoundItem {
-    /// Its id: a txid, a UUID, the place of a Record or the name of a ledger.
+    /// Its id: a txid, a UUID, the position of a Record or the name of a ledger.
     #[schema(example = "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e")]
     pub id: String,
     /// The merchant.
@@ -47,7 +47,7 @@ pub struct FoundItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "Loja Azul")]
     pub merchant_name: Option<String>,
-    /// Name of the payer, the recipient or the merchant.
+    /// Name of the payer or customer, the recipient or the merchant.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "João Ávila")]
     pub name: Option<String>,
@@ -75,7 +75,7 @@ pub struct FoundItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub charge: Option<String>,
-    /// The recipient of a withdrawal.
+    /// The recipient of a withdrawal or an anticipation.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = "uuid")]
     pub recipient_id: Option<String>,
@@ -91,7 +91,7 @@ pub struct FoundItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = "date-time")]
     pub due_at: Option<String>,
-    /// The Record that made it, where that is all there is to see of it.
+    /// The Record that made it. A search gives it only where the thing has no page of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "42")]
     pub record: Option<String>,

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use actors::engine::{Listed, PersonalValue};
 use axum::extract::State;
-use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::audit::{self, AuditSubject, AuditedFact};
 use ledger::cashout::Cashout;
@@ -31,7 +30,7 @@ use crate::queue::waiting;
 use crate::queue_item::{QueueItem, kind_name, view};
 use web::caller::PathId;
 use web::problem::{Code, Problem};
-use web::reply::{ok, only, query, time};
+use web::reply::{ok, time};
 use web::views::charge::ChargeView;
 use web::views::dispute::DisputeView;
 use web::views::house_entry::{HouseEntryView, OperatorEntry};
@@ -149,13 +148,7 @@ pub struct TakenDecision {
 /// `item` is null, and `decisions` says by whom, when and why, for ever.
 #[utoipa::path(get, path = "/ops/queue/{id}", operation_id = "get_queue_item", params(("id" = String, Path)),
     responses((status = 200, body = ItemDetails), (status = 404)))]
-pub async fn get(
-    State(desk): State<Arc<Desk>>,
-    _: Operator,
-    PathId(id): PathId,
-    parts: Parts,
-) -> Result<Response, Problem> {
-    only(&query(&parts)?, &[])?;
+pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
     let id = ObjectId::parse(&id).ok_or_else(|| Problem::new(Code::NotFound))?;
     Ok(ok(details(&desk, id)?))
 }

@@ -78,7 +78,7 @@ pub const LISTS: [List; 10] = [
         filters: &["status", "payment_method", "amount_from", "amount_to", "recipient_id"],
     },
     list(ItemKind::Refunds, ObjectList::Refunds, &["pending", "approved", "rejected", "failed"], MONEY),
-    list(ItemKind::Disputes, ObjectList::Disputes, &["open", "accepted", "released"], MONEY),
+    list(ItemKind::Disputes, ObjectList::Disputes, &["open", "accepted", "released", "reversed"], MONEY),
     list(ItemKind::Withdrawals, ObjectList::Withdrawals, &["pending", "approved", "rejected"], OF_RECIPIENTS),
     list(ItemKind::Anticipations, ObjectList::Anticipations, &[], &["amount_from", "amount_to", "recipient_id"]),
     list(ItemKind::Cashouts, ObjectList::Cashouts, &["in_processing", "processed", "failed"], MONEY),
@@ -107,7 +107,7 @@ pub const LISTS: [List; 10] = [
 const OF_ALL: [&str; 6] = ["merchant_id", "from", "to", "order", "format", "per_page"];
 
 /// Orders of a list. `largest` and `smallest` are by amount.
-pub const ORDERS: [&str; 5] = ["newest", "oldest", "largest", "smallest", "name"];
+pub const ORDERS: [&str; 5] = ["newest", "oldest", "name", "largest", "smallest"];
 
 /// Which things of a list are asked for, and in which order: those that meet all that is given.
 pub struct ListFilter {
@@ -142,7 +142,8 @@ impl ListFilter {
     /// Reads the parameters of a list in a query. Errors: 400 `validation_failed`, also for one
     /// that the list does not have; 404 of a merchant or a recipient that does not exist.
     pub fn read(desk: &Desk, list: List, pairs: &[(String, String)]) -> Result<Self, Problem> {
-        let order = one_of(pairs, "order", &ORDERS)?.unwrap_or(ORDERS[0]);
+        let has_amounts = list.filters.contains(&"amount_from");
+        let order = one_of(pairs, "order", if has_amounts { &ORDERS } else { &ORDERS[..3] })?.unwrap_or(ORDERS[0]);
         let goes_on = if order == ORDERS[0] { "before" } else { "page" };
         only(pairs, &[list.filters, &OF_ALL[..], &[goes_on]].concat())?;
         let is_charges = list.list.is_none();
@@ -299,7 +300,8 @@ pub struct ObjectPage {
 /// The charges, refunds, disputes, withdrawals, anticipations, cashouts, subscriptions, stored
 /// cards or recipients of all merchants, or the merchants: those that meet all that is given,
 /// newest first. A parameter that a list does not have is 400: each has `merchant_id`, `from` and
-/// `to`. Another order takes a filter with 2,000 things at most. A file has 100,000 rows at most.
+/// `to`. Another order takes a filter with 2,000 things at most, among 20,000 Records of the list.
+/// A file has 100,000 rows at most.
 #[utoipa::path(get, path = "/ops/lists/{name}", operation_id = "list_objects",
     params(("name" = String, Path, pattern = "^(charges|refunds|disputes|withdrawals|anticipations|cashouts|subscriptions|cards|recipients|merchants)$", example = "refunds", description = "What is listed."),
         ("status" = Option<String>, Query, description = "Only what stands so, in the words of the list."),

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::event::Event;
 use ledger::id::{LedgerId, ObjectId};
@@ -21,7 +20,7 @@ use web::idempotency::KeyScope;
 use web::json::{Checker, Raw, parse_exact};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
-use web::reply::{All, created, ok, only, query, time};
+use web::reply::{All, created, ok, time};
 
 /// Characters of a note, at most.
 pub const NOTE_MAX: usize = 1_000;
@@ -103,13 +102,7 @@ pub async fn write(
 #[utoipa::path(get, path = "/ops/notes/{id}", operation_id = "list_notes",
     params(("id" = String, Path, description = "The id of the object: a txid or a UUID.")),
     responses((status = 200, body = All<NoteView>), (status = 400)))]
-pub async fn list(
-    State(desk): State<Arc<Desk>>,
-    _: Operator,
-    PathId(id): PathId,
-    parts: Parts,
-) -> Result<Response, Problem> {
-    only(&query(&parts)?, &[])?;
+pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
     let items = notes_on(&desk, named(&desk, &id)?)?;
     Ok(ok(All { total: items.len() as u64, items }))
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
@@ -18,7 +17,7 @@ use web::caller::PathId;
 use web::idempotency::{KeyScope, KeyedResult, SentKey, decided};
 use web::json::parse_unread_exact;
 use web::problem::{Code, Problem};
-use web::reply::{ok, only, query};
+use web::reply::ok;
 use web::views::recipient::{RecipientView, find_recipient, open, view_with};
 use web::views::registration::Registration;
 
@@ -36,13 +35,7 @@ pub struct RecipientOfMerchant {
 /// A recipient of any merchant, after booking what is due.
 #[utoipa::path(get, path = "/ops/recipients/{id}", operation_id = "get_recipient_of_any_merchant", params(("id" = String, Path)),
     responses((status = 200, body = RecipientOfMerchant), (status = 400)))]
-pub async fn get(
-    State(desk): State<Arc<Desk>>,
-    _: Operator,
-    PathId(id): PathId,
-    parts: Parts,
-) -> Result<Response, Problem> {
-    only(&query(&parts)?, &[])?;
+pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
     let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(&id).ok_or_else(not_found)?;
     let (ledger, row) = find_recipient(&desk.engine, id).ok_or_else(not_found)?;

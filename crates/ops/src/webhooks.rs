@@ -20,7 +20,7 @@ use web::idempotency::KeyScope;
 use web::json::parse_unread_exact;
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem, failed};
-use web::reply::{ok, only, query, single, time};
+use web::reply::{ok, query, single, time};
 use web::views::delivery::AnswerView;
 use webhooks::body::WebhookBody;
 use webhooks::event::OutboxEvent;
@@ -167,13 +167,7 @@ pub struct EventTry {
 /// began.
 #[utoipa::path(get, path = "/ops/webhooks/{id}", operation_id = "get_webhook_event", params(("id" = String, Path)),
     responses((status = 200, body = EventDetails), (status = 400), (status = 404)))]
-pub async fn event(
-    State(desk): State<Arc<Desk>>,
-    _: Operator,
-    PathId(id): PathId,
-    parts: Parts,
-) -> Result<Response, Problem> {
-    only(&query(&parts)?, &[])?;
+pub async fn event(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
     let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(&id).ok_or_else(not_found)?;
     let group = desk.engine.ids().group(id);
@@ -279,13 +273,7 @@ pub struct TryView {
 /// 65,536 of all, since this process began.
 #[utoipa::path(get, path = "/ops/endpoints/{id}/tries", operation_id = "list_webhook_tries", params(("id" = String, Path)),
     responses((status = 200, body = TryList), (status = 400)))]
-pub async fn tries(
-    State(desk): State<Arc<Desk>>,
-    _: Operator,
-    PathId(id): PathId,
-    parts: Parts,
-) -> Result<Response, Problem> {
-    only(&query(&parts)?, &[])?;
+pub async fn tries(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
     let (group, key) = endpoint(&desk, &id)?;
     let items = tries_of(&desk, group, key)?;
     Ok(ok(TryList { total: items.len(), items }))

@@ -39,7 +39,7 @@ pub(super) async fn attempt(
     number: u64,
     addresses: &Addresses,
 ) -> Option<Ended> {
-    let ended = timed(engine, send(engine, webhooks, id, number, addresses)).await;
+    let ended = timed(engine, id, send(engine, webhooks, id, number, addresses)).await;
     if let Some((Answer { cause: Some(cause), .. }, _)) = &ended {
         tracing::info!(key = ?id.1, number, cause = cause.name(), "a webhook was not delivered");
     }
@@ -53,11 +53,12 @@ pub(super) async fn attempt_once(
     id: EndpointId,
     (event, body): (&str, Vec<u8>),
 ) -> Option<Ended> {
-    timed(engine, post(engine, webhooks, id, &Addresses::default(), (event, body))).await
+    timed(engine, id, post(engine, webhooks, id, &Addresses::default(), (event, body))).await
 }
 
 async fn timed(
     engine: &Engine,
+    id: EndpointId,
     sending: impl Future<Output = Result<(StatusCode, String), TryFailure>>,
 ) -> Option<Ended> {
     let begun = Instant::now();
@@ -66,7 +67,7 @@ async fn timed(
         Ok((status, response)) => (Some(status.as_u16()), failure_of(status), response),
         Err(TryFailure::NoRoom) => return None,
         Err(why) => {
-            tracing::info!(%why, "a webhook had no answer");
+            tracing::info!(key = ?id.1, %why, "a webhook had no answer");
             (None, Some(why.cause()), String::new())
         }
     };

@@ -1,5 +1,5 @@
 //! Log of the last tries to deliver webhooks, in memory: which event, when, how it ended, and the
-//! begin of the answer's body.
+//! first KiB of the answer's body.
 //!
 //! It keeps the last 100 tries of an endpoint, among the last 65,536 of all endpoints whose answers
 //! have 8 MiB together: some 14 MiB at most, however many endpoints there are.

@@ -101,8 +101,8 @@ const LATE_SPLITS: u8 = 19;
 pub(super) const SEALED: u8 = 20;
 pub(super) const VALUES: u8 = 21;
 pub(super) const TXIDS: u8 = 22;
-const REGISTRATION: u8 = 31;
 const OBJECTS: u8 = 23;
+const REGISTRATION: u8 = 31;
 
 impl IndexKey {
     /// Sequences of the Records that a ledger's owner decided; the n-th is its Record of ordinal n.

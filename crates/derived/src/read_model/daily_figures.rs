@@ -7,7 +7,6 @@ use ledger::account::Account;
 use ledger::entry::Side;
 use ledger::event::CardRefusal;
 use ledger::event::{Event, Terms};
-use ledger::fees::PaymentMethod;
 use ledger::id::LedgerId;
 use ledger::record::Record;
 use minicbor::{Decode, Encode};
@@ -85,7 +84,7 @@ impl DayFigures {
             match event {
                 Event::CardCaptured { terms, .. } => self.card.add(volume(terms)),
                 Event::PixPaid { terms, .. } => self.pix.add(volume(terms)),
-                Event::CardRefused { refusal, method: PaymentMethod::CreditCard, .. } => {
+                Event::CardRefused { refusal, .. } => {
                     self.refused += 1;
                     self.count_refusals(*refusal, 1);
                 }

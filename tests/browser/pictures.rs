@@ -1,0 +1,33 @@
+//! Pictures of the console for the documentation, with made-up data. They are stored where
+//! `CENTAVO_SCREENSHOTS` names a folder, as `docs-NAME.png`; those in `docs/images` are from here.
+
+use crate::chromium::{Browser, VIEWS};
+use crate::sample_server::Empty;
+
+#[tokio::test]
+async fn pages_of_the_documentation_show_what_they_say() {
+    let Some(browser) = Browser::start().await else { return };
+    let server = Empty::start().await;
+    server.sign_in(&browser).await;
+    browser.view(VIEWS[0]).await;
+    browser.open(&format!("{}/console/sandbox?lang=pt", server.operations())).await;
+    browser.click("form[action='/console/sandbox/data'] button").await;
+    for (name, path, link, expected) in [
+        ("overview", "/console", None, "Vendas por dia"),
+        ("charges", "/console/charges", None, "Status"),
+        ("charge", "/console/charges?status=CONCLUIDA", Some("td a[href^='/console/charges/']"), "Cobrança de R$"),
+        ("queue", "/console/queue", None, "Recebedor"),
+        ("recipient", "/console/queue", Some("td a[href^='/console/queue/']"), "Aprovar"),
+        ("trial-balance", "/console/reports?report=trial-balance&ledger=P-all", None, "Passivo"),
+    ] {
+        browser.open(&format!("{}{path}", server.operations())).await;
+        if let Some(link) = link {
+            browser.click(link).await;
+        }
+        browser.has(expected).await;
+        browser.keep_picture(&format!("docs-{name}")).await;
+    }
+    assert_eq!(browser.said().await, [""; 0]);
+    browser.close().await;
+    server.stop();
+}
