@@ -128,7 +128,7 @@ async fn an_operators_incident() {
             browser.click("nav a[href='/console/merchants']").await;
             browser.click(&format!("main a[href='{merchant}']")).await;
             judge(&browser, turn, "merchant").await;
-            browser.type_into("#hold-reason", "Chave de API vazou").await;
+            browser.type_into("#holds-reason", "Chave de API vazou").await;
             browser.click(&format!("button[name=change][value={change}]")).await;
             browser.has(expected).await;
         }
@@ -154,7 +154,7 @@ async fn an_operators_incident() {
         for change in ["resume", "release-payouts"] {
             browser.click("nav a[href='/console/merchants']").await;
             browser.click(&format!("main a[href='{merchant}']")).await;
-            browser.type_into("#hold-reason", "Chave trocada").await;
+            browser.type_into("#holds-reason", "Chave trocada").await;
             browser.click(&format!("button[name=change][value={change}]")).await;
         }
         browser.click("nav a[href='/console/audit']").await;
