@@ -188,6 +188,32 @@ async fn a_settlement_file_that_waits_is_in_the_queue_and_can_be_rejected() {
     world.check_books().await;
 }
 
+/// What the acquirer took for a dispute and gives back once it is reversed are two lines; a third
+/// one explains nothing.
+#[tokio::test]
+async fn a_dispute_that_was_reversed_is_settled_twice() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let charge = charged(&merchant, &card(10_000, APPROVED)).await;
+    let body = json!({"amount": 3_000, "kind": "chargeback", "reason": "Golpe"});
+    let path = format!("/ops/charges/{charge}/disputes");
+    let dispute = text(&world.ops_post(&path, &body).await.expect(201)["id"]);
+    world.ops_post(&format!("/ops/disputes/{dispute}/accept"), &json!({})).await.expect(200);
+    let settle = async |batch: &str, amount: i64| {
+        let file = format!("{FILE_HEAD}{batch},2026-11-27,{charge},dispute,{dispute},{amount},0,{amount}\n");
+        send_file(&world, OPS_TOKEN, "", &file).await.expect(202);
+        let booked = send_file(&world, SECOND_OPS_TOKEN, "", &file).await.expect(200);
+        booked["batches"][0]["unexplained_lines"].clone()
+    };
+    assert_eq!(settle("LOTE-1", -3_000).await, 0);
+    let reverse = format!("/ops/disputes/{dispute}/reverse");
+    let entry = text(&world.ops_post(&reverse, &json!({"reason": "Ganha"})).await.expect(201)["id"]);
+    world.second_ops_post(&format!("/ops/entries/{entry}/approve"), &[], &json!({})).await.expect(200);
+    assert_eq!(settle("LOTE-2", 3_000).await, 0);
+    assert_eq!(settle("LOTE-3", 3_000).await, 1);
+    world.check_books().await;
+}
+
 #[tokio::test]
 async fn two_operators_book_a_settlement_file_once() {
     let world = World::sandbox().await;

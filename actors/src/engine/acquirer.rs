@@ -42,7 +42,7 @@ pub(super) struct AcquirerBatches {
     /// Sum of the open batch's lines, after fees.
     net: Centavos,
     /// Objects for which the open batch had a line, some 50 bytes each.
-    settled: BTreeSet<(ObjectId, SettledObject)>,
+    settled: BTreeSet<(ObjectId, SettledObject, bool)>,
     pub(super) unexplained: UnexplainedLines,
 }
 
@@ -186,7 +186,11 @@ impl Engine {
                 batches.unexplained.add(line);
                 continue;
             };
-            if !batches.settled.insert((charge, object)) || self.is_settled_before(batch, charge, object)? {
+            let is_paid = gross >= Centavos::ZERO;
+            let in_batch = usize::from(batches.settled.contains(&(charge, object, !is_paid)));
+            if !batches.settled.insert((charge, object, is_paid))
+                || self.is_settled_before(batch, (charge, object), in_batch)?
+            {
                 batches.unexplained.add(line);
                 continue;
             }
@@ -199,21 +203,31 @@ impl Engine {
         Ok(resolved)
     }
 
-    /// Whether another batch has a line for the same object that is booked.
-    fn is_settled_before(&self, batch: &Batch, charge: ObjectId, object: SettledObject) -> Result<bool, BatchError> {
-        let settles = |line: &SettledLine| (line.charge, line.object) == (charge, object);
+    /// Whether every claim about an object has a line that is booked, in another batch or among
+    /// `in_batch` lines of this one. A dispute that was reversed is two claims: what the acquirer
+    /// took, and what it gives back.
+    fn is_settled_before(
+        &self,
+        batch: &Batch,
+        (charge, object): (ObjectId, SettledObject),
+        in_batch: usize,
+    ) -> Result<bool, BatchError> {
+        let settles = |line: &&SettledLine| (line.charge, line.object) == (charge, object);
+        let (mut claims, mut settled) = (1, in_batch);
         let shard = self.shard_with(charge);
         for sequence in shard.read_model().about(charge).map_err(Unavailable::from)? {
             let record = shard.record(sequence).map_err(Unavailable::from)?;
-            let is_settled = record.events.iter().any(|event| match event {
-                Event::AcquirerSettled { batch: other, lines } => !other.is_same(batch) && lines.iter().any(settles),
-                _ => false,
-            });
-            if is_settled {
-                return Ok(true);
+            for event in &record.events {
+                match event {
+                    Event::AcquirerSettled { batch: other, lines } if !other.is_same(batch) => {
+                        settled += lines.iter().filter(settles).count();
+                    }
+                    Event::DisputeReversed { id, .. } => claims += usize::from(object == SettledObject::Dispute(*id)),
+                    _ => {}
+                }
             }
         }
-        Ok(false)
+        Ok(settled >= claims)
     }
 
     /// An error for a charge that may still turn out to be captured.

@@ -25,15 +25,17 @@ impl Engine {
             (codes, books.subscriptions().keys().copied().collect::<Vec<_>>())
         };
         let (codes, subscriptions) = self.read_merchant(group, look).await?;
-        for some in codes.chunks(AT_ONCE) {
-            let ended = join_all(some.iter().map(|code| self.end_code(group, *code, None))).await;
-            ended.into_iter().collect::<Result<(), _>>()?;
-        }
         for id in subscriptions {
             let permit = self.admission.take(INSIDE_BYTES).await;
             let command = MerchantCommand::ChangeSubscription { id, change: SubscriptionChange::Cancel };
             // One that ended meanwhile stays as it is.
             self.command(group, command, permit).await?;
+        }
+        for some in codes.chunks(AT_ONCE) {
+            let ended = join_all(some.iter().map(|code| self.end_code(group, *code, None))).await;
+            // A code of a rail that is gone is left to its expiry, too.
+            let has_rail = |ended: &Result<(), Unavailable>| !matches!(ended, Err(Unavailable::NoRail));
+            ended.into_iter().filter(has_rail).collect::<Result<(), _>>()?;
         }
         Ok(())
     }

@@ -287,9 +287,10 @@ impl Engine {
             return Ok(());
         }
         let is_lost = |dispute: &Dispute| matches!(dispute.decision, DisputeDecision::Accepted { amount, .. } if amount == case.amount);
-        let (own, other): (Vec<_>, Vec<_>) =
-            disputes.into_iter().filter(is_lost).partition(|dispute| is_of(dispute, &case.id));
-        let Some(dispute) = other.into_iter().chain(own).next_back() else {
+        let (own, other): (Vec<_>, Vec<_>) = disputes.into_iter().partition(|dispute| is_of(dispute, &case.id));
+        // Without one of the case, it is one that operators opened.
+        let candidates: Vec<_> = other.into_iter().filter(|dispute| own.is_empty() && dispute.case.is_none()).collect();
+        let Some(dispute) = candidates.into_iter().chain(own).rfind(is_lost) else {
             tracing::error!(case = case.id, charge = case.charge.txid(), amount = %case.amount, "a case was won of no dispute that was lost");
             return Ok(());
         };

@@ -93,18 +93,16 @@ pub async fn close(call: HoldCall) -> Result<Response, Problem> {
         let before = row(desk, group)?.settings;
         let closed = before.closed || open_items(desk, group).await?.total == 0;
         let settings = Settings { closing: true, closed, ..before };
-        let changed = match settings == before {
-            true => Some(()),
-            false => {
-                let command = MerchantCommand::Change { settings, profile: None, reason: Some(reason.clone()) };
-                // Refused where a charge was quicker.
-                decided(desk.engine.command(group, command, operator.context(admitted)).await?)?
-            }
-        };
-        desk.engine.end_what_charges(group).await?;
-        Ok(changed)
+        if settings == before {
+            return Ok(Some(()));
+        }
+        let command = MerchantCommand::Change { settings, profile: None, reason: Some(reason.clone()) };
+        // Refused where a charge was quicker.
+        decided(desk.engine.command(group, command, operator.context(admitted)).await?)
     };
     let changed = key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await?;
+    // Also when the same request comes again: it may have ended before.
+    desk.engine.end_what_charges(group).await?;
     changed.answer(|()| Ok(ok(view(desk, group)?)))
 }
 

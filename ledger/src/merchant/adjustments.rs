@@ -398,6 +398,7 @@ impl Adjustments {
             adjusted.lost = (adjusted.lost - amount).max(Centavos::ZERO);
             adjusted.drawn_pending -= to_pending;
         });
+        self.note_dispute(charge);
     }
 
     /// A dispute of a charge was opened or decided: the refunds of the charge that wait change.
