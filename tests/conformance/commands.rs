@@ -127,6 +127,11 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
     ("docs/testing.md", "3 Separated(LosesAnswers)", Text),
     ("docs/testing.md", "WentBack: sales of merchant 0", Text),
     ("docs/operating.md", "cargo build --profile dist", Run("own operating", &[("target/dist/centavo", "centavo")])),
+    (
+        "docs/operating.md",
+        "centavo erase --through",
+        NotRun("two operators drop keys of months past retention for good: tests/api/people.rs"),
+    ),
     ("docs/operating.md", "curl -X POST \"$CENTAVO_OPS_URL/ops/merchants\"", Run("", &[])),
     (
         "docs/operating.md",
