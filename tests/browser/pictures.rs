@@ -14,7 +14,7 @@ async fn pages_of_the_documentation_show_what_they_say() {
     browser.click("form[action='/console/sandbox/data'] button").await;
     for (name, path, link, expected) in [
         ("overview", "/console", None, "Vendas por dia"),
-        ("charges", "/console/charges", None, "Status"),
+        ("charges", "/console/charges", None, "Situação"),
         ("charge", "/console/charges?status=CONCLUIDA", Some("td a[href^='/console/charges/']"), "Cobrança de R$"),
         ("queue", "/console/queue", None, "Recebedor"),
         ("recipient", "/console/queue", Some("td a[href^='/console/queue/']"), "Aprovar"),

@@ -288,9 +288,10 @@ impl Engine {
         }
         let is_lost = |dispute: &Dispute| matches!(dispute.decision, DisputeDecision::Accepted { amount, .. } if amount == case.amount);
         let (own, other): (Vec<_>, Vec<_>) = disputes.into_iter().partition(|dispute| is_of(dispute, &case.id));
-        // Without one of the case, it is one that operators opened.
-        let candidates: Vec<_> = other.into_iter().filter(|dispute| own.is_empty() && dispute.case.is_none()).collect();
-        let Some(dispute) = candidates.into_iter().chain(own).rfind(is_lost) else {
+        // An acquirer may name the case anew: then it is the only lost one of the charge.
+        let mut lost = if own.is_empty() { other } else { own };
+        lost.retain(is_lost);
+        let (Some(dispute), true) = (lost.pop(), lost.is_empty()) else {
             tracing::error!(case = case.id, charge = case.charge.txid(), amount = %case.amount, "a case was won of no dispute that was lost");
             return Ok(());
         };
