@@ -1,16 +1,13 @@
 //! `centavo erase`: asks a running server for the erasure of personal data past its retention, as
 //! `POST /ops/erasures` does. A second operator runs the same command with another token.
 
-use std::path::PathBuf;
-
 use axum::http::Method;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::commands::remote::{Flags, Remote, RemoteError};
+use crate::commands::remote::{Flags, OperatorArgs, Remote, RemoteError};
 use crate::commands::terminal::say;
 use crate::settings::secrets::{self, SecretError, SecretSource, TwoSources};
-use web::credential::Secret;
 
 /// Flags of `erase`.
 #[derive(Debug, Args)]
@@ -18,21 +15,9 @@ pub struct EraseArgs {
     /// The last month, such as 2016-10: what was sealed in it or before it is erased.
     #[arg(long, value_name = "MONTH")]
     pub through: String,
-    /// The operators' listener of the server.
-    #[arg(long, env = "CENTAVO_OPS_URL", value_name = "URL", default_value = "http://127.0.0.1:8081")]
-    pub ops_url: String,
-    /// A PEM file of certificates to trust at https URLs, beside those of the system.
-    #[arg(long, env = "CENTAVO_TRUST", value_name = "FILE")]
-    pub trust: Option<PathBuf>,
-    /// The operator's token, or name:token,name:token, of which the first is used.
-    #[arg(long, env = "CENTAVO_OPS_TOKEN", hide_env_values = true, value_name = "TOKENS")]
-    pub ops_token: Option<Secret>,
-    /// The file of tokens [default: operator.token in the data directory].
-    #[arg(long, env = "CENTAVO_OPS_TOKEN_FILE", value_name = "FILE")]
-    pub ops_token_file: Option<PathBuf>,
-    /// The data directory of the server, for its token.
-    #[arg(long, env = "CENTAVO_DATA", value_name = "DIR", default_value = "./data")]
-    pub data: PathBuf,
+    /// The operators' listener.
+    #[command(flatten)]
+    pub operator: OperatorArgs,
 }
 
 /// Why nothing was asked for.
@@ -54,7 +39,8 @@ pub enum EraseFailure {
 
 /// Asks for the erasure, and prints what the server answers.
 pub async fn run(args: EraseArgs) -> Result<(), EraseFailure> {
-    let EraseArgs { through, ops_url, trust, ops_token, ops_token_file, data } = args;
+    let EraseArgs { through, operator } = args;
+    let OperatorArgs { ops_url, trust, ops_token, ops_token_file, data } = operator;
     let source = SecretSource::given("CENTAVO_OPS_TOKEN", ops_token, ops_token_file)?;
     let token = secrets::ops_tokens_in_order(&source, &data)?.into_iter().next().ok_or(EraseFailure::NoToken)?;
     let flags = Flags { url: "--ops-url", credential: "--ops-token" };

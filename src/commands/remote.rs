@@ -82,6 +82,26 @@ pub enum RemoteError {
     },
 }
 
+/// Flags of a command that calls the operators' listener of a running server.
+#[derive(Debug, clap::Args)]
+pub struct OperatorArgs {
+    /// The operators' listener of the server.
+    #[arg(long, env = "CENTAVO_OPS_URL", value_name = "URL", default_value = "http://127.0.0.1:8081")]
+    pub ops_url: String,
+    /// A PEM file of certificates to trust at https URLs, beside those of the system.
+    #[arg(long, env = "CENTAVO_TRUST", value_name = "FILE")]
+    pub trust: Option<PathBuf>,
+    /// The server's token, or name:token,name:token, of which the first is used.
+    #[arg(long, env = "CENTAVO_OPS_TOKEN", hide_env_values = true, value_name = "TOKENS")]
+    pub ops_token: Option<Secret>,
+    /// The server's file of its tokens [default: operator.token in the data directory].
+    #[arg(long, env = "CENTAVO_OPS_TOKEN_FILE", value_name = "FILE")]
+    pub ops_token_file: Option<PathBuf>,
+    /// The data directory of the server, for its token.
+    #[arg(long, env = "CENTAVO_DATA", value_name = "DIR", default_value = "./data")]
+    pub data: PathBuf,
+}
+
 /// Flags of a command line that name a listener and a credential for it: what to correct.
 #[derive(Clone, Copy, Debug)]
 pub struct Flags {

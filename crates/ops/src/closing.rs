@@ -106,8 +106,8 @@ pub async fn close(call: HoldCall) -> Result<Response, Problem> {
     changed.answer(|()| Ok(ok(view(desk, group)?)))
 }
 
-/// What is open of a merchant: what waits for a decision, a payer or a rail, and the money and
-/// debts of the merchant and its recipients.
+/// Items that are open of a merchant. An item waits for a decision, for a payer or for a rail, or
+/// is a balance of the merchant or of a recipient that is not zero.
 #[utoipa::path(get, path = "/ops/merchants/{id}/open-items", operation_id = "list_open_items",
     params(("id" = String, Path)), responses((status = 200, body = OpenItems)))]
 pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {

@@ -106,10 +106,7 @@ pub async fn redeliver(
 ) -> Result<Response, Problem> {
     parse_unread_exact(sent.bytes())?;
     let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id))?;
-    let not_found = || Problem::new(Code::NotFound);
-    let id = ObjectId::parse(&id).ok_or_else(not_found)?;
-    let group = desk.engine.ids().group(id);
-    let event = OutboxEvent::find(&desk.engine, group, id)?.ok_or_else(not_found)?;
+    let (group, id, event) = known_event(&desk, &id)?;
     key.once(&desk.redelivered, async {
         if !desk.webhooks.deliver_again(group, &event, desk.engine.now()) {
             let detail = "1,000 events wait at each address of the account.";
@@ -162,16 +159,22 @@ pub struct EventTry {
     pub response: String,
 }
 
+/// The webhook event of an id, and the group of its merchant. Error: 404 when there is none.
+fn known_event(desk: &Desk, id: &str) -> Result<(GroupNumber, ObjectId, OutboxEvent), Problem> {
+    let not_found = || Problem::new(Code::NotFound);
+    let id = ObjectId::parse(id).ok_or_else(not_found)?;
+    let group = desk.engine.ids().group(id);
+    let event = OutboxEvent::find(&desk.engine, group, id)?.ok_or_else(not_found)?;
+    Ok((group, id, event))
+}
+
 /// A webhook event of any merchant: the body that is sent, and the outcome of each try with the
 /// answer of the endpoint. Tries are in memory: the last 100 of an endpoint, since this process
 /// began.
 #[utoipa::path(get, path = "/ops/webhooks/{id}", operation_id = "get_webhook_event", params(("id" = String, Path)),
     responses((status = 200, body = EventDetails), (status = 400), (status = 404)))]
 pub async fn event(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
-    let not_found = || Problem::new(Code::NotFound);
-    let id = ObjectId::parse(&id).ok_or_else(not_found)?;
-    let group = desk.engine.ids().group(id);
-    let event = OutboxEvent::find(&desk.engine, group, id)?.ok_or_else(not_found)?;
+    let (group, id, event) = known_event(&desk, &id)?;
     Ok(ok(EventDetails {
         id: id.uuid().to_string(),
         merchant_id: desk.engine.merchant_id(group)?.uuid().to_string(),

@@ -6,7 +6,6 @@
 
 mod scene;
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -14,7 +13,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ledger::webhook_events::WebhookEventKind;
 use strum::VariantArray as _;
 
-use crate::commands::remote::{Flags, Remote, RemoteError};
+use crate::commands::remote::{Flags, OperatorArgs, Remote, RemoteError};
 use crate::commands::terminal::say;
 use crate::settings::secrets::{self, SecretError, SecretSource, TwoSources};
 use scene::Scene;
@@ -33,21 +32,9 @@ pub struct TriggerArgs {
     /// The merchants' listener of the server.
     #[arg(long, env = "CENTAVO_URL", value_name = "URL", default_value = "http://127.0.0.1:8080")]
     pub url: String,
-    /// The operators' listener of the server.
-    #[arg(long, env = "CENTAVO_OPS_URL", value_name = "URL", default_value = "http://127.0.0.1:8081")]
-    pub ops_url: String,
-    /// A PEM file of certificates to trust at https URLs, beside those of the system.
-    #[arg(long, env = "CENTAVO_TRUST", value_name = "FILE")]
-    pub trust: Option<PathBuf>,
-    /// The server's token, or name:token,name:token, of which the first is used.
-    #[arg(long, env = "CENTAVO_OPS_TOKEN", hide_env_values = true, value_name = "TOKENS")]
-    pub ops_token: Option<Secret>,
-    /// The server's file of its tokens [default: operator.token in the data directory].
-    #[arg(long, env = "CENTAVO_OPS_TOKEN_FILE", value_name = "FILE")]
-    pub ops_token_file: Option<PathBuf>,
-    /// The data directory of the server, for its token.
-    #[arg(long, env = "CENTAVO_DATA", value_name = "DIR", default_value = "./data")]
-    pub data: PathBuf,
+    /// The operators' listener.
+    #[command(flatten)]
+    pub operator: OperatorArgs,
 }
 
 /// Why an event did not happen.
@@ -93,7 +80,8 @@ const MERCHANT: Flags = Flags { url: "--url", credential: "--key" };
 
 /// Makes the event happen, and prints each request and the event.
 pub async fn run(args: TriggerArgs) -> Result<(), TriggerFailure> {
-    let TriggerArgs { event, key, url, ops_url, trust, ops_token, ops_token_file, data } = args;
+    let TriggerArgs { event, key, url, operator } = args;
+    let OperatorArgs { ops_url, trust, ops_token, ops_token_file, data } = operator;
     let source = SecretSource::given("CENTAVO_OPS_TOKEN", ops_token, ops_token_file)?;
     let mut tokens = secrets::ops_tokens_in_order(&source, &data)?.into_iter();
     let mut operator = || tokens.next().map(|token| Remote::new(&ops_url, token, trust.as_ref(), OPERATOR)).transpose();
