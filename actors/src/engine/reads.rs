@@ -30,7 +30,7 @@ use ledger::withdrawal::Withdrawal;
 use super::inquiry_times::Inquiry;
 use super::shard::Shard;
 use super::{Engine, Unavailable};
-use derived::index::ObjectList;
+use derived::index::{IndexKey, ObjectList};
 use derived::merged::{BookedRecord, newest_first, read_back};
 use derived::read_model::{
     ApiKeyRow, CardRow, ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent,
@@ -505,7 +505,8 @@ impl Engine {
         let shard = self.shard(group);
         let last = Position { partition: shard.part().partition(), sequence: rest.of(shard.part().partition()) };
         *rest = rest.begin().with(last);
-        let own = shard.read_model().own_back(LedgerId::Merchant(group), last.sequence, LOOKED_BACK_MAX)?;
+        let own = IndexKey::own(LedgerId::Merchant(group));
+        let (_, own) = shard.read_model().page(own, 0..last.sequence.0 + 1, 0, LOOKED_BACK_MAX)?;
         let is_all = own.len() < LOOKED_BACK_MAX;
         let mut own = own.into_iter();
         let chunks = iter::from_fn(move || {
@@ -611,7 +612,7 @@ impl Engine {
         skip: u64,
         count: usize,
     ) -> Result<Listed<Objects<Charge>>, LoadError> {
-        Ok(objects(&self.shard_with(id), self.shard_with(id).read_model().subscription_charges_page(id, skip, count)?))
+        page(&self.shard_with(id), IndexKey::subscription_charges(id), 0..u64::MAX, skip, count)
     }
 
     /// A merchant's subscriptions, and how many there are.
@@ -632,10 +633,7 @@ impl Engine {
         skip: u64,
         count: usize,
     ) -> Result<Listed<Objects<Cashout>>, LoadError> {
-        Ok(objects(
-            &self.shard_of(merchant),
-            self.shard_of(merchant).read_model().cashouts_page(merchant, range, skip, count)?,
-        ))
+        page(&self.shard_of(merchant), IndexKey::cashouts(merchant), range, skip, count)
     }
 
     /// The newest refunds of a merchant in a range.
@@ -645,10 +643,7 @@ impl Engine {
         range: Range<u64>,
         count: usize,
     ) -> Result<Listed<Objects<Refund>>, LoadError> {
-        Ok(objects(
-            &self.shard_of(merchant),
-            self.shard_of(merchant).read_model().newest_refunds(merchant, range, count)?,
-        ))
+        page(&self.shard_of(merchant), IndexKey::refunds(merchant), range, 0, count)
     }
 
     /// All refunds of a merchant in a range; few of them are in memory.
@@ -657,24 +652,20 @@ impl Engine {
         merchant: LedgerId,
         range: Range<u64>,
     ) -> impl Iterator<Item = Result<Refund, Unavailable>> + use<> {
-        all(&self.shard_of(merchant), move |shard, before| {
-            let range = range.start..range.end.min(before.0);
-            shard.read_model().newest_refunds(merchant, range, LOOKED_UP_AT_ONCE)
-        })
+        all(self.shard_of(merchant), IndexKey::refunds(merchant), range)
     }
 
     /// The disputes of a merchant's charges.
     pub fn disputes(&self, merchant: LedgerId, skip: u64, count: usize) -> Result<Listed<Objects<Dispute>>, LoadError> {
-        Ok(objects(
-            &self.shard_of(merchant),
-            self.shard_of(merchant).read_model().disputes_page(merchant, skip, count)?,
-        ))
+        page(&self.shard_of(merchant), IndexKey::disputes(merchant), 0..u64::MAX, skip, count)
     }
 
     /// The acquirer's batches that are booked whole.
     pub fn batches(&self, skip: u64, count: usize) -> Result<Listed<RecordsWith<EndedBatch>>, LoadError> {
         let shard = self.house_shard();
-        Ok(records_with(&shard, shard.read_model().batches_page(skip, count)?, EndedBatch::in_record))
+        let (total, sequences) = shard.read_model().page(IndexKey::batches(), 0..u64::MAX, skip, count)?;
+        let items = RecordsWith { records: records_of(&shard, sequences), of: EndedBatch::in_record };
+        Ok(Listed { total, items })
     }
 
     /// The Records about the acquirer's batch of a reference, partition by partition. There may
@@ -695,10 +686,7 @@ impl Engine {
         skip: u64,
         count: usize,
     ) -> Result<Listed<Objects<Withdrawal>>, LoadError> {
-        Ok(objects(
-            &self.shard_of(recipient),
-            self.shard_of(recipient).read_model().withdrawals_page(recipient, Sequence(u64::MAX), skip, count)?,
-        ))
+        page(&self.shard_of(recipient), IndexKey::withdrawals(recipient), 0..u64::MAX, skip, count)
     }
 
     /// Withdrawal of a recipient at a position from the books, counted from the oldest, from
@@ -715,9 +703,7 @@ impl Engine {
         &self,
         recipient: LedgerId,
     ) -> impl Iterator<Item = Result<Withdrawal, Unavailable>> + use<> {
-        all(&self.shard_of(recipient), move |shard, before| {
-            shard.read_model().withdrawals_page(recipient, before, 0, LOOKED_UP_AT_ONCE)
-        })
+        all(self.shard_of(recipient), IndexKey::withdrawals(recipient), 0..u64::MAX)
     }
 
     /// The Records with an entry of a ledger.
@@ -733,10 +719,9 @@ impl Engine {
         skip: u64,
         count: usize,
     ) -> Result<Listed<Records>, LoadError> {
-        Ok(listed(
-            &self.shard_of(ledger),
-            self.shard_of(ledger).read_model().entries_page(ledger, through, skip, count)?,
-        ))
+        let (shard, range) = (self.shard_of(ledger), 0..through.0.saturating_add(1));
+        let (total, sequences) = shard.read_model().page(IndexKey::entries(ledger), range, skip, count)?;
+        Ok(Listed { total, items: records_of(&shard, sequences) })
     }
 
     /// The Records of the audit trail, of all groups or of one, that took effect since `from` and
@@ -757,9 +742,9 @@ impl Engine {
         let (mut total, mut lists) = (0, Vec::new());
         for shard in shards {
             let range = shard.read_model().audit_range(group, from, to)?;
-            total += shard.read_model().audit_page(group, range.clone(), 0, 0)?.0;
+            total += shard.read_model().page(IndexKey::audit(group), range.clone(), 0, 0)?.0;
             let page = move |shard: &Shard, passed| {
-                Ok(shard.read_model().audit_page(group, range.clone(), passed, LOOKED_UP_AT_ONCE)?.1)
+                Ok(shard.read_model().page(IndexKey::audit(group), range.clone(), passed, LOOKED_UP_AT_ONCE)?.1)
             };
             lists.push(booked_back(shard, page, of_one));
         }
@@ -787,7 +772,7 @@ impl Engine {
         let lists = shards.into_iter().map(|shard| {
             let end = rest.of(shard.part().partition()).0.saturating_add(1);
             let page = move |shard: &Shard, passed| {
-                shard.read_model().objects_page(list, group, 0..end, passed, LOOKED_UP_AT_ONCE)
+                Ok(shard.read_model().page(IndexKey::objects(list, group), 0..end, passed, LOOKED_UP_AT_ONCE)?.1)
             };
             booked_back(shard, page, 0)
         });
@@ -882,35 +867,35 @@ fn booked_back(
     }
 }
 
-fn listed(shard: &Arc<Shard>, (total, sequences): (u64, Vec<Sequence>)) -> Listed<Records> {
-    Listed { total, items: records_of(shard, sequences) }
-}
-
-fn records_with<T>(
+/// A page of the objects of a list.
+fn page<T>(
     shard: &Arc<Shard>,
-    (total, sequences): (u64, Vec<Sequence>),
-    of: Reading<T>,
-) -> Listed<RecordsWith<T>> {
-    Listed { total, items: RecordsWith { records: records_of(shard, sequences), of } }
+    list: IndexKey,
+    range: Range<u64>,
+    skip: u64,
+    count: usize,
+) -> Result<Listed<Objects<T>>, LoadError> {
+    Ok(objects(shard, shard.read_model().page(list, range, skip, count)?))
 }
 
 fn objects<T>(shard: &Arc<Shard>, (total, sequences): (u64, Vec<Sequence>)) -> Listed<Objects<T>> {
     Listed { total, items: Objects { records: records_of(shard, sequences), made: PhantomData } }
 }
 
-/// A whole list. `look_up` gives its newest part that was made by Records before a sequence.
-fn all<T: Object, F: Fn(&Shard, Sequence) -> Result<(u64, Vec<Sequence>), LoadError>>(
-    shard: &Arc<Shard>,
-    look_up: F,
-) -> impl Iterator<Item = Result<T, Unavailable>> + use<T, F> {
-    let shard = Arc::clone(shard);
-    let (mut part, mut before) = (Vec::new().into_iter(), Sequence(u64::MAX));
+/// All objects of a list in a range, newest first.
+fn all<T: Object>(
+    shard: Arc<Shard>,
+    list: IndexKey,
+    range: Range<u64>,
+) -> impl Iterator<Item = Result<T, Unavailable>> + use<T> {
+    let (mut part, mut before) = (Vec::new().into_iter(), range.end);
     let next = move || {
         if part.len() == 0 {
-            part = look_up(&shard, before)?.1.into_iter();
+            let rest = range.start..before;
+            part = shard.read_model().page(list, rest, 0, LOOKED_UP_AT_ONCE)?.1.into_iter();
         }
         let Some(sequence) = part.next() else { return Ok(None) };
-        before = sequence;
+        before = sequence.0;
         shard.made_by(&shard.record(sequence)?).map(Some)
     };
     iter::repeat_with(next).map_while(Result::transpose)

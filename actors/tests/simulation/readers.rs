@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use actors::engine::IndexOptions;
 use actors::load::{self, LargeRecords};
 use actors::resident::{Books, Resident};
+use derived::index::IndexKey;
 use derived::read_model::{
     ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ReadModel, WaitingItem, WaitingKind,
 };
@@ -104,7 +105,7 @@ impl Readers {
         };
         for group in [None].into_iter().chain(audit.groups().map(|(group, _)| Some(*group))) {
             paged("what operators did to", &group, &by_operators(group), |skip, count| {
-                self.read_model.audit_page(group, 0..u64::MAX, skip, count).map_err(text_of)
+                self.read_model.page(IndexKey::audit(group), 0..u64::MAX, skip, count).map_err(text_of)
             })?;
         }
         for (group, books) in audit.groups() {

@@ -16,7 +16,7 @@ use ledger::statement::{StatementAccount, statement_lines};
 use ledger::time::{Minute, Timestamp};
 
 use super::ReadModel;
-use crate::index::{ChargeList, IndexKey, ObjectList};
+use crate::index::{ChargeList, IndexKey};
 use crate::records::{self, LoadError, may_wait};
 use store::Sequence;
 
@@ -176,16 +176,16 @@ impl ReadModel {
         }
     }
 
-    /// A page of a merchant's cashouts, `skip` from the newest: the number of cashouts in a range
-    /// (see [`ReadModel::range`]), and the Records that created those on the page.
-    pub fn cashouts_page(
+    /// A page of a list, `skip` from the newest: how many items it has in a range (see
+    /// [`ReadModel::range`]), and the Records of those on the page.
+    pub fn page(
         &self,
-        merchant: LedgerId,
+        list: IndexKey,
         range: Range<u64>,
         skip: u64,
         count: usize,
     ) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let (total, listed) = self.index().page(&[IndexKey::cashouts(merchant)], &[], range, skip, count)?;
+        let (total, listed) = self.index().page(&[list], &[], range, skip, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
@@ -248,20 +248,6 @@ impl ReadModel {
         Ok(concerning)
     }
 
-    /// How many Records have an entry of a ledger, and the page of them that begins `skip` from the
-    /// newest.
-    pub fn entries_page(
-        &self,
-        ledger: LedgerId,
-        through: Sequence,
-        skip: u64,
-        count: usize,
-    ) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let range = 0..through.0.saturating_add(1);
-        let (total, listed) = self.index().page(&[IndexKey::entries(ledger)], &[], range, skip, count)?;
-        Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
-    }
-
     /// The range of the audit trail's Records, of all groups or of one, that took effect since
     /// `from` and before `to`.
     pub fn audit_range(
@@ -275,33 +261,6 @@ impl ReadModel {
             time.map_or(Ok(open), |time| self.first_since(&[IndexKey::audit(group)], time, effective_at))
         };
         Ok(bound(from, 0)?..bound(to, u64::MAX)?)
-    }
-
-    /// How many Records of a range operators asked for, of all groups or of one, and the page of
-    /// them that begins `skip` from the newest.
-    pub fn audit_page(
-        &self,
-        group: Option<GroupNumber>,
-        range: Range<u64>,
-        skip: u64,
-        count: usize,
-    ) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let (total, listed) = self.index().page(&[IndexKey::audit(group)], &[], range, skip, count)?;
-        Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
-    }
-
-    /// The Records of a range that made the things of a list, of all groups or of one: the page of
-    /// them that begins `skip` from the newest.
-    pub fn objects_page(
-        &self,
-        list: ObjectList,
-        group: Option<GroupNumber>,
-        range: Range<u64>,
-        skip: u64,
-        count: usize,
-    ) -> Result<Vec<Sequence>, LoadError> {
-        let (_, listed) = self.index().page(&[IndexKey::objects(list, group)], &[], range, skip, count)?;
-        Ok(listed.into_iter().map(|listed| Sequence(listed.number)).collect())
     }
 
     /// The Records after `after`, through `through`, that have an entry of a ledger, in order.
@@ -383,26 +342,6 @@ impl ReadModel {
         Ok(made)
     }
 
-    /// How many withdrawals a recipient asked for by Records before `before`, and the Records of a
-    /// page of them that begins `skip` from the newest.
-    pub fn withdrawals_page(
-        &self,
-        recipient: LedgerId,
-        before: Sequence,
-        skip: u64,
-        count: usize,
-    ) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let (total, listed) = self.index().page(&[IndexKey::withdrawals(recipient)], &[], 0..before.0, skip, count)?;
-        Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
-    }
-
-    /// The Records that an owner decided, of those through a sequence: the newest ones, newest
-    /// first.
-    pub fn own_back(&self, owner: LedgerId, through: Sequence, most: usize) -> Result<Vec<Sequence>, LoadError> {
-        let (_, listed) = self.index().page(&[IndexKey::own(owner)], &[], 0..through.0 + 1, 0, most)?;
-        Ok(listed.into_iter().map(|listed| Sequence(listed.number)).collect())
-    }
-
     /// A page of a merchant's charges, `skip` from the newest: the number of charges that meet the
     /// filter, and the Records that opened those on the page.
     pub fn charges_page(
@@ -479,37 +418,6 @@ impl ReadModel {
             page.push(ListedStatementLine { sequence, index: line.index, balance_after });
         }
         Ok((total, page))
-    }
-
-    /// How many refunds a merchant asked for in a range (see [`ReadModel::range`]), and the newest
-    /// of these Records, newest first.
-    pub fn newest_refunds(
-        &self,
-        merchant: LedgerId,
-        range: Range<u64>,
-        count: usize,
-    ) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let (total, listed) = self.index().page(&[IndexKey::refunds(merchant)], &[], range, 0, count)?;
-        Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
-    }
-
-    /// A page of the acquirer's batches, `skip` from the newest: their number, and the Records that
-    /// ended those on the page.
-    pub fn batches_page(&self, skip: u64, count: usize) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let (total, listed) = self.index().page(&[IndexKey::batches()], &[], 0..u64::MAX, skip, count)?;
-        Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
-    }
-
-    /// A page of the disputes of a merchant's charges, `skip` from the newest: their number, and
-    /// the Records that opened those on the page.
-    pub fn disputes_page(
-        &self,
-        merchant: LedgerId,
-        skip: u64,
-        count: usize,
-    ) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let (total, listed) = self.index().page(&[IndexKey::disputes(merchant)], &[], 0..u64::MAX, skip, count)?;
-        Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
     /// How many webhook events a group has in the Records before `end`.

@@ -91,19 +91,6 @@ impl ReadModel {
         Ok((total, page))
     }
 
-    /// A page of a subscription's charges, `skip` from the newest: their number, and the Records
-    /// that opened those on the page.
-    pub fn subscription_charges_page(
-        &self,
-        id: ObjectId,
-        skip: u64,
-        count: usize,
-    ) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let key = IndexKey::subscription_charges(id);
-        let (total, listed) = self.index().page(&[key], &[], 0..u64::MAX, skip, count)?;
-        Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
-    }
-
     /// A card that a merchant stored; `None` if it has none of this id, or it was deleted.
     pub fn stored_card(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<CardRow>, LoadError> {
         let mut card = None;
