@@ -224,7 +224,7 @@ fn forms_of_the_console_have_the_keys_of_routes_that_there_are() {
         let found = console.iter().flat_map(|(_, text)| calls.iter().flat_map(move |call| paths_of_calls(text, call)));
         found.collect()
     };
-    let (of_routes, alone) = (all(&["of_form(", " key(", " seen(", " rejected("]), all(&["of_form_alone("]));
+    let (of_routes, alone) = (all(&["of_form(", "call(", "request("]), all(&["of_form_alone("]));
     assert!(of_routes.len() > 20 && alone.len() == 4, "{of_routes:?} {alone:?}");
     let unknown: Vec<_> = of_routes.difference(&posts).collect();
     assert!(unknown.is_empty(), "no POST of crates/ops has the path of these forms' keys: {unknown:?}");

@@ -18,11 +18,9 @@ use crate::show;
 use crate::words;
 use ops::desk::Desk;
 use ops::disputes;
-use ops::operator::Decider;
 use ops::preview::of_new_dispute;
 use web::caller::PathId;
 use web::credential::Role;
-use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::query;
 use web::session::FormOutcome;
@@ -94,22 +92,16 @@ async fn screen(desk: &Desk, visit: &Visit, txid: &str, parts: &Parts) -> Result
 }
 
 /// Opens the dispute, as the route of `/ops` does.
-pub(crate) async fn open(
-    State(desk): State<Arc<Desk>>,
-    PathId(txid): PathId,
-    PostedForm { visit, form }: PostedForm,
-) -> Response {
+pub(crate) async fn open(posted: PostedForm) -> Response {
+    let PostedForm { visit, id, form, .. } = &posted;
     let opened = async {
-        visit.operator.require(Role::Decide)?;
-        visit.sees(ObjectId::parse(&txid).map(|id| desk.engine.ids().group(id)))?;
+        posted.require(Role::Decide)?;
         let amount: i64 = form.value("amount").parse().map_err(|_| Problem::new(Code::ValidationFailed))?;
         let body = json!({"amount": amount, "kind": form.value("kind"), "reason": form.value("reason")});
-        let sent = KeyedBody::of_form(form.value("key"), "/ops/charges/{txid}/disputes", body.to_string());
-        let operator = Decider(visit.operator.clone());
-        disputes::open(State(desk), operator, PathId(txid.clone()), sent).await
+        posted.call(disputes::open, "/ops/charges/{txid}/disputes", body).await
     };
     match opened.await {
-        Ok(_) => Redirect::to(&format!("/console/find?q={txid}")).into_response(),
+        Ok(_) => Redirect::to(&format!("/console/find?q={id}")).into_response(),
         Err(problem) => visit.answer(Err(problem)),
     }
 }
@@ -135,18 +127,10 @@ pub(crate) fn reversal_form(visit: &Visit, id: &str) -> Markup {
 }
 
 /// Asks for the reversal, as the route of `/ops` does.
-pub(crate) async fn reverse(
-    State(desk): State<Arc<Desk>>,
-    PathId(id): PathId,
-    PostedForm { visit, form }: PostedForm,
-) -> Response {
-    let asked = async {
-        visit.operator.require(Role::Decide)?;
-        visit.sees(ObjectId::parse(&id).map(|id| desk.engine.ids().group(id)))?;
-        let reference = Some(form.value("reference").trim()).filter(|reference| !reference.is_empty());
-        let body = json!({"reason": form.value("reason"), "reference": reference});
-        let sent = KeyedBody::of_form(form.value("key"), "/ops/disputes/{id}/reverse", body.to_string());
-        disputes::reverse(State(desk), Decider(visit.operator.clone()), PathId(id.clone()), sent).await
-    };
-    visit.done(asked.await, &format!("/console/queue/{id}"), FormOutcome::EntryAsked)
+pub(crate) async fn reverse(posted: PostedForm) -> Response {
+    let PostedForm { visit, id, form, .. } = &posted;
+    let reference = Some(form.value("reference").trim()).filter(|reference| !reference.is_empty());
+    let body = json!({"reason": form.value("reason"), "reference": reference});
+    let asked = posted.call(disputes::reverse, "/ops/disputes/{id}/reverse", body).await;
+    visit.done(asked, &format!("/console/queue/{id}"), FormOutcome::EntryAsked)
 }

@@ -20,13 +20,11 @@ use crate::webhooks::{answer, at_endpoint};
 use crate::wire_words;
 use crate::words;
 use ops::desk::Desk;
-use ops::operator::Decider;
 use ops::webhooks::{TryView, endpoint, redeliver_given_up, tries_of};
 use ops::{api_keys, webhooks};
 use web::caller::PathId;
 use web::credential::Role;
 use web::idempotency::SentKey;
-use web::keyed::KeyedBody;
 use web::problem::Problem;
 use web::session::FormOutcome;
 
@@ -135,18 +133,11 @@ fn tries(desk: &Desk, visit: &Visit, group: GroupNumber, key: ObjectId) -> Resul
 }
 
 /// Sends a test event, as `POST /ops/endpoints/{id}/test` does, and shows how it ended.
-pub(crate) async fn test(
-    State(desk): State<Arc<Desk>>,
-    PathId(id): PathId,
-    PostedForm { visit, form }: PostedForm,
-) -> Response {
+pub(crate) async fn test(posted: PostedForm) -> Response {
+    let PostedForm { visit, id, .. } = &posted;
     let tested = async {
-        visit.operator.require(Role::Decide)?;
-        visit.sees(Some(webhooks::endpoint(&desk, &id)?.0))?;
-        let sent = KeyedBody::of_form(form.value("key"), "/ops/endpoints/{id}/test", "{}");
-        let operator = Decider(visit.operator.clone());
-        let ended = webhooks::test(State(Arc::clone(&desk)), operator, PathId(id.clone()), sent).await?;
-        Ok(tested_screen(&visit, &id, &json_of(ended).await?))
+        let ended = posted.call(webhooks::test, "/ops/endpoints/{id}/test", json!({})).await?;
+        Ok(tested_screen(visit, id, &json_of(ended).await?))
     };
     visit.answer(tested.await)
 }
@@ -171,52 +162,33 @@ fn tested_screen(visit: &Visit, id: &str, ended: &Value) -> Screen {
 }
 
 /// Delivers events again that were given up, as `POST /ops/endpoints/{id}/redeliver` does.
-pub(crate) async fn send_all_again(
-    State(desk): State<Arc<Desk>>,
-    PathId(id): PathId,
-    PostedForm { visit, form }: PostedForm,
-) -> Response {
-    let sent = async {
-        visit.operator.require(Role::Decide)?;
-        visit.sees(Some(webhooks::endpoint(&desk, &id)?.0))?;
-        let sent = KeyedBody::of_form(form.value("key"), "/ops/endpoints/{id}/redeliver", "{}");
-        let operator = Decider(visit.operator.clone());
-        redeliver_given_up(State(Arc::clone(&desk)), operator, PathId(id.clone()), sent).await
-    };
-    visit.done(sent.await, &format!("/console/keys/{id}"), FormOutcome::AllSentAgain)
+pub(crate) async fn send_all_again(posted: PostedForm) -> Response {
+    let sent = posted.call(redeliver_given_up, "/ops/endpoints/{id}/redeliver", json!({})).await;
+    posted.visit.done(sent, &format!("/console/keys/{}", posted.id), FormOutcome::AllSentAgain)
 }
 
 /// Sets the address, as the route of `/ops` does.
-pub(crate) async fn set_address(
-    State(desk): State<Arc<Desk>>,
-    PathId(id): PathId,
-    PostedForm { visit, form }: PostedForm,
-) -> Response {
+pub(crate) async fn set_address(posted: PostedForm) -> Response {
+    let PostedForm { desk, visit, id, form } = &posted;
     let set = async {
-        let operator = admin(&visit)?;
-        visit.sees(Some(endpoint(&desk, &id)?.0))?;
+        posted.require(Role::Admin)?;
         let address = Some(form.value("webhook_url")).filter(|address| !address.is_empty());
         let body = json!({"webhook_url": address}).to_string();
         let key = SentKey::of_form_alone(form.value("key"), "/ops/api-keys/{id}/address");
-        api_keys::change_once(&desk, &operator.0, &id, &key, body.as_bytes()).await
+        api_keys::change_once(desk, &visit.operator, id, &key, body.as_bytes()).await
     };
     visit.done(set.await, &format!("/console/keys/{id}"), FormOutcome::AddressSet)
 }
 
 /// Makes a new webhook secret and shows it, as the route of `/ops` does.
-pub(crate) async fn rotate(
-    State(desk): State<Arc<Desk>>,
-    PathId(id): PathId,
-    PostedForm { visit, form }: PostedForm,
-) -> Response {
+pub(crate) async fn rotate(posted: PostedForm) -> Response {
+    let PostedForm { desk, visit, id, .. } = &posted;
     let rotated = async {
-        let operator = admin(&visit)?;
-        visit.sees(Some(endpoint(&desk, &id)?.0))?;
-        let sent = KeyedBody::of_form(form.value("key"), "/ops/api-keys/{id}/rotate-secret", "{}");
-        let answer = api_keys::rotate_secret(State(desk), operator, PathId(id.clone()), sent).await?;
+        posted.require(Role::Admin)?;
+        let sent = posted.request("/ops/api-keys/{id}/rotate-secret", &json!({}));
+        let answer = api_keys::rotate_secret(State(Arc::clone(desk)), admin(visit)?, PathId(id.clone()), sent).await?;
         let made = json_of(answer).await?;
-        Ok(shown_secret(&visit, &id, made["webhook_secret"].as_str().unwrap_or("—")))
+        Ok(shown_secret(visit, id, made["webhook_secret"].as_str().unwrap_or("—")))
     };
-    let made = rotated.await;
-    visit.answer(made)
+    visit.answer(rotated.await)
 }

@@ -18,14 +18,12 @@ use crate::wire_words;
 use crate::words::{self, Word};
 use ops::closing::{self, OpenItemView};
 use ops::desk::Desk;
-use ops::holds::{self, HoldCall};
+use ops::holds;
 use ops::merchants;
-use ops::operator::Decider;
+use ops::operator::DeciderCall;
 use ops::withdrawals;
-use web::body::FormBody;
 use web::caller::PathId;
 use web::credential::Role;
-use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::session::FormOutcome;
 
@@ -98,79 +96,47 @@ fn form(visit: &Visit, name: &str, [heading, what]: [Word; 2], action: &str, cha
     }
 }
 
-/// The call of a route of `/ops` that a form asks for.
-fn call(desk: &Arc<Desk>, visit: &Visit, id: &str, form: &FormBody, path: &'static str) -> HoldCall {
-    let body = json!({ "reason": form.value("reason") }).to_string();
-    let sent = KeyedBody::of_form(form.value("key"), path, body);
-    (State(Arc::clone(desk)), Decider(visit.operator.clone()), PathId(id.to_owned()), sent)
+/// Calls a route of `/ops` with the reason of a form.
+async fn call<F: Future<Output = Result<Response, Problem>>>(
+    posted: &PostedForm,
+    route: impl FnOnce(DeciderCall) -> F,
+    path: &'static str,
+) -> Result<Response, Problem> {
+    posted.call(route, path, json!({ "reason": posted.form.value("reason") })).await
 }
 
 /// Suspends or holds, as the routes of `/ops` do.
-pub(crate) async fn change_merchant(
-    State(desk): State<Arc<Desk>>,
-    PathId(id): PathId,
-    PostedForm { visit, form }: PostedForm,
-) -> Response {
-    let changed = async {
-        visit.operator.require(Role::Decide)?;
-        visit.sees(Some(merchants::find(&desk, &id)?))?;
-        let call = |path| call(&desk, &visit, &id, &form, path);
-        match form.value("change") {
-            "suspend" => holds::suspend(call("/ops/merchants/{id}/suspend")).await,
-            "resume" => holds::resume(call("/ops/merchants/{id}/resume")).await,
-            "hold-payouts" => holds::hold_payouts(call("/ops/merchants/{id}/hold-payouts")).await,
-            "release-payouts" => holds::release_payouts(call("/ops/merchants/{id}/release-payouts")).await,
-            _ => Err(Problem::new(Code::ValidationFailed)),
-        }
+pub(crate) async fn change_merchant(posted: PostedForm) -> Response {
+    let changed = match posted.form.value("change") {
+        "suspend" => call(&posted, holds::suspend, "/ops/merchants/{id}/suspend").await,
+        "resume" => call(&posted, holds::resume, "/ops/merchants/{id}/resume").await,
+        "hold-payouts" => call(&posted, holds::hold_payouts, "/ops/merchants/{id}/hold-payouts").await,
+        "release-payouts" => call(&posted, holds::release_payouts, "/ops/merchants/{id}/release-payouts").await,
+        _ => Err(Problem::new(Code::ValidationFailed)),
     };
-    visit.done(changed.await, &format!("/console/merchants/{id}"), FormOutcome::MerchantChanged)
+    posted.visit.done(changed, &format!("/console/merchants/{}", posted.id), FormOutcome::MerchantChanged)
 }
 
 /// Freezes a recipient or ends that, as the routes of `/ops` do.
-pub(crate) async fn change_recipient(
-    State(desk): State<Arc<Desk>>,
-    PathId(id): PathId,
-    PostedForm { visit, form }: PostedForm,
-) -> Response {
-    let changed = async {
-        visit.operator.require(Role::Decide)?;
-        visit.sees(ObjectId::parse(&id).map(|id| desk.engine.ids().group(id)))?;
-        let call = |path| call(&desk, &visit, &id, &form, path);
-        match form.value("change") {
-            "freeze" => holds::freeze(call("/ops/sub-recipients/{id}/freeze")).await,
-            "unfreeze" => holds::unfreeze(call("/ops/sub-recipients/{id}/unfreeze")).await,
-            _ => Err(Problem::new(Code::ValidationFailed)),
-        }
+pub(crate) async fn change_recipient(posted: PostedForm) -> Response {
+    let changed = match posted.form.value("change") {
+        "freeze" => call(&posted, holds::freeze, "/ops/sub-recipients/{id}/freeze").await,
+        "unfreeze" => call(&posted, holds::unfreeze, "/ops/sub-recipients/{id}/unfreeze").await,
+        _ => Err(Problem::new(Code::ValidationFailed)),
     };
-    visit.done(changed.await, &format!("/console/recipients/{id}"), FormOutcome::Decided)
+    posted.visit.done(changed, &format!("/console/recipients/{}", posted.id), FormOutcome::Decided)
 }
 
 /// Begins to end a merchant or closes it, as the route of `/ops` does.
-pub(crate) async fn close_merchant(
-    State(desk): State<Arc<Desk>>,
-    PathId(id): PathId,
-    PostedForm { visit, form }: PostedForm,
-) -> Response {
-    let closed = async {
-        visit.operator.require(Role::Decide)?;
-        visit.sees(Some(merchants::find(&desk, &id)?))?;
-        closing::close(call(&desk, &visit, &id, &form, "/ops/merchants/{id}/close")).await
-    };
-    visit.done(closed.await, &format!("/console/merchants/{id}/open-items"), FormOutcome::MerchantChanged)
+pub(crate) async fn close_merchant(posted: PostedForm) -> Response {
+    let closed = call(&posted, closing::close, "/ops/merchants/{id}/close").await;
+    posted.visit.done(closed, &format!("/console/merchants/{}/open-items", posted.id), FormOutcome::MerchantChanged)
 }
 
 /// Asks for a withdrawal for a recipient, as the route of `/ops` does.
-pub(crate) async fn withdraw(
-    State(desk): State<Arc<Desk>>,
-    PathId(id): PathId,
-    PostedForm { visit, form }: PostedForm,
-) -> Response {
-    let asked = async {
-        visit.operator.require(Role::Decide)?;
-        visit.sees(ObjectId::parse(&id).map(|id| desk.engine.ids().group(id)))?;
-        withdrawals::ask(call(&desk, &visit, &id, &form, "/ops/sub-recipients/{id}/withdraw")).await
-    };
-    visit.done(asked.await, &format!("/console/recipients/{id}"), FormOutcome::EntryAsked)
+pub(crate) async fn withdraw(posted: PostedForm) -> Response {
+    let asked = call(&posted, withdrawals::ask, "/ops/sub-recipients/{id}/withdraw").await;
+    posted.visit.done(asked, &format!("/console/recipients/{}", posted.id), FormOutcome::EntryAsked)
 }
 
 /// Page of what is open of a merchant, and the form that ends it.

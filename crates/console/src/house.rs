@@ -10,7 +10,7 @@ use ledger::event::PayoutBank;
 use ledger::house::HouseAccount;
 use ledger::id::LedgerId;
 use maud::{Markup, html};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::books::balance_table;
 use crate::form::amount;
@@ -28,9 +28,7 @@ use ops::operator::Decider;
 use ops::queue::QueueFilter;
 use ops::queue_item;
 use web::body::FormBody;
-use web::caller::PathId;
 use web::credential::Role;
-use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::session::FormOutcome;
 use web::views::house_entry::{HouseEntryView, OperatorEntry, debt_accounts, goodwill_accounts};
@@ -238,29 +236,20 @@ fn waiting_files(desk: &Desk, visit: &Visit) -> Result<Markup, Problem> {
 }
 
 /// Rejects a settlement file, as the route of `/ops` does.
-pub(crate) async fn reject_batches(
-    State(desk): State<Arc<Desk>>,
-    PathId(id): PathId,
-    PostedForm { visit, form }: PostedForm,
-) -> Response {
-    let rejected = async {
-        visit.operator.require(Role::Decide)?;
-        visit.whole()?;
-        let body = json!({"notes": form.value("notes")}).to_string();
-        let sent = KeyedBody::of_form(form.value("key"), "/ops/batches/{id}/reject", body);
-        batches::reject(State(desk), Decider(visit.operator.clone()), PathId(id), sent).await
-    };
-    visit.done(rejected.await, "/console/house", FormOutcome::Decided)
+pub(crate) async fn reject_batches(posted: PostedForm) -> Response {
+    let body = json!({"notes": posted.form.value("notes")});
+    let rejected = posted.call(batches::reject, "/ops/batches/{id}/reject", body).await;
+    posted.visit.done(rejected, "/console/house", FormOutcome::Decided)
 }
 
 /// Books the settlement file of the form, as the route of `/ops` does; its page has what it books.
-pub(crate) async fn book_batches(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
+pub(crate) async fn book_batches(posted: PostedForm) -> Response {
+    let PostedForm { desk, visit, form, .. } = &posted;
     let booked = async {
-        visit.operator.require(Role::Decide)?;
-        visit.whole()?;
+        posted.require(Role::Decide)?;
         let is_preview = form.value("preview") == "on";
-        let file = batches::book_file(&desk, visit.operator.clone(), form.value("lines").as_bytes(), is_preview);
-        Ok(booked_screen(&desk, &visit, &file.await?))
+        let file = batches::book_file(desk, visit.operator.clone(), form.value("lines").as_bytes(), is_preview);
+        Ok(booked_screen(desk, visit, &file.await?))
     };
     visit.answer(booked.await)
 }
@@ -321,27 +310,26 @@ fn reason_and_reference(visit: &Visit, prefix: &str, draft: &EntryDraft) -> Mark
 }
 
 /// Asks for an entry, as the route of `/ops` does.
-pub(crate) async fn ask(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
+pub(crate) async fn ask(posted: PostedForm) -> Response {
+    let PostedForm { desk, visit, form, .. } = &posted;
     let asked = async {
-        visit.operator.require(Role::Decide)?;
-        visit.whole()?;
-        let sent = KeyedBody::of_form(form.value("key"), "/ops/entries", wanted(&desk, &visit, &form)?);
-        entries::request(State(Arc::clone(&desk)), Decider(visit.operator.clone()), sent).await
+        posted.require(Role::Decide)?;
+        let sent = posted.request("/ops/entries", &wanted(desk, visit, form)?);
+        entries::request(State(Arc::clone(desk)), Decider(visit.operator.clone()), sent).await
     };
     visit.done(asked.await, "/console/house", FormOutcome::EntryAsked)
 }
 
 /// The body of the request that one of the forms stands for.
-fn wanted(desk: &Desk, visit: &Visit, form: &FormBody) -> Result<String, Problem> {
+fn wanted(desk: &Desk, visit: &Visit, form: &FormBody) -> Result<Value, Problem> {
     let text = |name| form.value(name);
     let given = |name| Some(text(name).trim()).filter(|text| !text.is_empty());
     let (reason, reference, day) = (text("reason"), text("reference"), given("effective_date"));
     if let Some(withdrawal) = given("withdrawal") {
-        let body = json!({
+        return Ok(json!({
             "kind": entries::WITHDRAWAL_RETURNED, "withdrawal": withdrawal, "bank": given("bank"),
             "reason": reason, "reference": reference, "effective_date": day,
-        });
-        return Ok(body.to_string());
+        }));
     }
     let amount = amount(visit.language, "amount", form.value("amount"))?;
     let accounts = |owner, of: fn(&Engine, LedgerId) -> Option<(String, String)>| {
@@ -354,10 +342,9 @@ fn wanted(desk: &Desk, visit: &Visit, form: &FormBody) -> Result<String, Problem
         (_, Some(credited)) => accounts(credited, goodwill_accounts)?,
         _ => (text("debit").to_owned(), text("credit").to_owned()),
     };
-    let body = json!({
+    Ok(json!({
         "debit": debit, "credit": credit, "amount": amount,
         "reason": reason, "reference": reference, "effective_date": day,
         "reference_repeats": given("reference_repeats").map(|_| true),
-    });
-    Ok(body.to_string())
+    }))
 }

@@ -12,14 +12,11 @@ use crate::page::{Screen, Section, Visit};
 use crate::sent_form::PostedForm;
 use crate::show;
 use crate::words::{self, Word};
-use ops::desk::Desk;
 use ops::operator::Admin;
-use ops::webhooks::endpoint;
 use ops::{api_keys, merchants};
 use web::caller::PathId;
 use web::credential::Role;
 use web::idempotency::SentKey;
-use web::keyed::KeyedBody;
 use web::problem::{Code, Problem, failed};
 
 /// Most bytes of an answer of these routes.
@@ -55,9 +52,10 @@ fn choice(name: &'static str, text: &str) -> Markup {
 }
 
 /// Takes the form that opens a merchant, and leads to the merchant's page.
-pub(crate) async fn open_merchant(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
+pub(crate) async fn open_merchant(posted: PostedForm) -> Response {
+    let PostedForm { desk, visit, form, .. } = &posted;
     let opened = async {
-        visit.whole()?;
+        posted.require(Role::Admin)?;
         let mut body = Map::new();
         for name in ["name", "document", "city"] {
             if !form.value(name).is_empty() {
@@ -67,11 +65,11 @@ pub(crate) async fn open_merchant(State(desk): State<Arc<Desk>>, PostedForm { vi
         for name in ["split_enabled", "cashout_enabled"] {
             body.insert(name.to_owned(), Value::from(form.value(name) == "on"));
         }
-        let sent = KeyedBody::of_form(form.value("key"), "/ops/merchants", Value::Object(body).to_string());
-        json_of(merchants::create(State(desk), admin(&visit)?, sent).await?).await
+        let sent = posted.request("/ops/merchants", &Value::Object(body));
+        json_of(merchants::create(State(Arc::clone(desk)), admin(visit)?, sent).await?).await
     };
     match opened.await {
-        Ok(merchant) => led_to(&visit, merchant["id"].as_str()),
+        Ok(merchant) => led_to(visit, merchant["id"].as_str()),
         Err(problem) => visit.answer(Err(problem)),
     }
 }
@@ -84,21 +82,16 @@ fn led_to(visit: &Visit, merchant: Option<&str>) -> Response {
 }
 
 /// Makes an API key and shows it, once.
-pub(crate) async fn create(
-    State(desk): State<Arc<Desk>>,
-    PathId(id): PathId,
-    PostedForm { visit, form }: PostedForm,
-) -> Response {
+pub(crate) async fn create(posted: PostedForm) -> Response {
+    let PostedForm { desk, visit, id, form } = &posted;
     let made = async {
-        visit.sees(Some(merchants::find(&desk, &id)?))?;
+        posted.require(Role::Admin)?;
         let address = Some(form.value("webhook_url")).filter(|address| !address.is_empty());
-        let body = json!({"webhook_url": address}).to_string();
-        let sent = KeyedBody::of_form(form.value("key"), "/ops/merchants/{id}/api-keys", body);
-        let answer = api_keys::create(State(desk), admin(&visit)?, PathId(id.clone()), sent).await?;
-        shown_once(&visit, &id, &json_of(answer).await?)
+        let sent = posted.request("/ops/merchants/{id}/api-keys", &json!({"webhook_url": address}));
+        let answer = api_keys::create(State(Arc::clone(desk)), admin(visit)?, PathId(id.clone()), sent).await?;
+        shown_once(visit, id, &json_of(answer).await?)
     };
-    let made = made.await;
-    visit.answer(made)
+    visit.answer(made.await)
 }
 
 fn shown_once(visit: &Visit, merchant: &str, made: &Value) -> Result<Screen, Problem> {
@@ -131,22 +124,18 @@ pub(crate) fn shown_secret(visit: &Visit, key: &str, secret: &str) -> Screen {
 }
 
 /// Revokes an API key.
-pub(crate) async fn revoke(
-    State(desk): State<Arc<Desk>>,
-    PathId(id): PathId,
-    PostedForm { visit, form }: PostedForm,
-) -> Response {
+pub(crate) async fn revoke(posted: PostedForm) -> Response {
+    let PostedForm { desk, visit, id, form } = &posted;
     let revoked = async {
         if form.value("sure") != "on" {
             return Err(Problem::new(Code::ValidationFailed).says(visit.say(words::NOT_SURE)));
         }
-        let operator = admin(&visit)?;
-        visit.sees(Some(endpoint(&desk, &id)?.0))?;
+        posted.require(Role::Admin)?;
         let key = SentKey::of_form_alone(form.value("key"), "/ops/api-keys/{id}");
-        api_keys::revoke_once(&desk, &operator.0, &id, &key).await
+        api_keys::revoke_once(desk, &visit.operator, id, &key).await
     };
     match revoked.await {
-        Ok(_) => led_to(&visit, Some(form.value("merchant")).filter(|id| id.bytes().all(is_of_id))),
+        Ok(_) => led_to(visit, Some(form.value("merchant")).filter(|id| id.bytes().all(is_of_id))),
         Err(problem) => visit.answer(Err(problem)),
     }
 }

@@ -115,7 +115,7 @@ fn chosen(desk: &Desk, visit: &Visit, pairs: &[(String, String)]) -> Result<Vec<
 }
 
 /// Takes the decisions, and says how each ended.
-pub(crate) async fn decide(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
+pub(crate) async fn decide(PostedForm { desk, visit, form, .. }: PostedForm) -> Response {
     let made = decided(&desk, &visit, &form).await;
     visit.answer(made)
 }

@@ -1,8 +1,5 @@
 //! Notes of operators on an object: a section of its page, with the form for another one.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::Response;
 use ledger::id::ObjectId;
 use maud::{Markup, html};
@@ -16,10 +13,7 @@ use crate::show;
 use crate::words;
 use ops::desk::Desk;
 use ops::notes::{self, NOTE_MAX};
-use ops::operator::Decider;
-use web::caller::PathId;
 use web::credential::Role;
-use web::keyed::KeyedBody;
 use web::problem::Problem;
 use web::session::FormOutcome;
 
@@ -49,18 +43,9 @@ pub(crate) fn section(desk: &Desk, visit: &Visit, object: ObjectId) -> Result<Ma
 }
 
 /// Writes a note, as `POST /ops/notes/{id}` does, and leads back to the page with the form.
-pub(crate) async fn write(
-    State(desk): State<Arc<Desk>>,
-    PathId(id): PathId,
-    PostedForm { visit, form }: PostedForm,
-) -> Response {
-    let written = async {
-        visit.operator.require(Role::Decide)?;
-        visit.sees(ObjectId::parse(&id).map(|id| desk.engine.ids().group(id)))?;
-        let body = json!({"text": form.value("text")}).to_string();
-        let sent = KeyedBody::of_form(form.value("key"), "/ops/notes/{id}", body);
-        notes::write(State(Arc::clone(&desk)), Decider(visit.operator.clone()), PathId(id), sent).await
-    };
+pub(crate) async fn write(posted: PostedForm) -> Response {
+    let PostedForm { visit, form, .. } = &posted;
+    let written = posted.call(notes::write, "/ops/notes/{id}", json!({"text": form.value("text")})).await;
     let page = inside(form.value(PAGE));
-    visit.done(written.await, page.split('?').next().unwrap_or(page), FormOutcome::NoteWritten)
+    visit.done(written, page.split('?').next().unwrap_or(page), FormOutcome::NoteWritten)
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use ledger::id::ObjectId;
 use ledger::tax_id;
 use maud::{Markup, html};
 use serde_json::json;
@@ -24,10 +23,8 @@ use ops::erasures::{self, ErasureView, RetentionView, retention};
 use ops::people::{PersonPart, PersonView, person};
 use ops::recipients::require_reveal;
 use ops::search::ItemKind;
-use web::caller::PathId;
 use web::credential::Role;
 use web::idempotency::SentKey;
-use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::session::FormOutcome;
 
@@ -114,7 +111,7 @@ fn erasures(visit: &Visit, erasures: &[ErasureView]) -> Markup {
 }
 
 /// What is stored of a person, as `POST /ops/people` answers it.
-pub(crate) async fn look_up(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
+pub(crate) async fn look_up(PostedForm { desk, visit, form, .. }: PostedForm) -> Response {
     let shown = async {
         require_reveal(&desk, &visit.operator)?;
         visit.whole()?;
@@ -173,28 +170,23 @@ fn objects(visit: &Visit, part: &PersonPart) -> Markup {
 }
 
 /// Deletes a stored card, as the route of `/ops` does.
-pub(crate) async fn delete_card(
-    State(desk): State<Arc<Desk>>,
-    PathId(id): PathId,
-    PostedForm { visit, form }: PostedForm,
-) -> Response {
+pub(crate) async fn delete_card(posted: PostedForm) -> Response {
+    let PostedForm { desk, visit, id, form } = &posted;
     let deleted = async {
-        visit.operator.require(Role::Decide)?;
-        visit.sees(ObjectId::parse(&id).map(|id| desk.engine.ids().group(id)))?;
+        posted.require(Role::Decide)?;
         let key = SentKey::of_form_alone(form.value("key"), "/ops/cards/{id}");
-        cards::delete_once(&desk, &visit.operator, &id, &key).await
+        cards::delete_once(desk, &visit.operator, id, &key).await
     };
     visit.done(deleted.await, PATH, FormOutcome::CardDeleted)
 }
 
 /// Asks for an erasure or carries it out, as `POST /ops/erasures` does.
-pub(crate) async fn erase(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
+pub(crate) async fn erase(posted: PostedForm) -> Response {
+    let PostedForm { desk, visit, form, .. } = &posted;
     let erased = async {
-        let operator = admin(&visit)?;
-        visit.whole()?;
-        let body = json!({"through": form.value("through")}).to_string();
-        let sent = KeyedBody::of_form(form.value("key"), "/ops/erasures", body);
-        erasures::erase(State(desk), operator, sent).await
+        posted.require(Role::Admin)?;
+        let sent = posted.request("/ops/erasures", &json!({"through": form.value("through")}));
+        erasures::erase(State(Arc::clone(desk)), admin(visit)?, sent).await
     };
     let erased = erased.await;
     let is_asked = erased.as_ref().is_ok_and(|answer| answer.status() == StatusCode::ACCEPTED);

@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::time::{Month, Timestamp};
 use maud::{Markup, html};
+use serde_json::json;
 use store::Sequence;
 use store::cut::{Cut, Position};
 use wire::cut_text::cut_of;
@@ -24,11 +25,9 @@ use crate::show::Head::{Amount, Text};
 use crate::wire_words;
 use crate::words;
 use ops::desk::Desk;
-use ops::operator::Decider;
 use ops::periods::{self, OpenItem, PeriodView};
 use web::caller::PathId;
 use web::credential::Role;
-use web::keyed::KeyedBody;
 use web::language::Language;
 use web::problem::Problem;
 use web::reply::query;
@@ -217,22 +216,10 @@ fn closing(visit: &Visit, period: &PeriodView, is_over: bool) -> Markup {
 }
 
 /// Asks for the closing of a month or carries it out, as the route of `/ops` does.
-pub(crate) async fn close(
-    State(desk): State<Arc<Desk>>,
-    PathId(period): PathId,
-    PostedForm { visit, form }: PostedForm,
-) -> Response {
-    let closed = async {
-        visit.operator.require(Role::Decide)?;
-        visit.whole()?;
-        periods::named(&period)?;
-        let sent = KeyedBody::of_form(form.value("key"), "/ops/periods/{period}/close", "{}");
-        let (desk, operator) = (State(Arc::clone(&desk)), Decider(visit.operator.clone()));
-        let answer = periods::close(desk, operator, PathId(period.clone()), sent).await?;
-        json_of(answer).await
-    };
+pub(crate) async fn close(posted: PostedForm) -> Response {
+    let closed = async { json_of(posted.call(periods::close, "/ops/periods/{period}/close", json!({})).await?).await };
     let closed = closed.await;
     let is_closed = closed.as_ref().is_ok_and(|month| month["status"] == "closed");
     let done = if is_closed { FormOutcome::MonthClosed } else { FormOutcome::CloseAsked };
-    visit.done(closed, &format!("/console/periods/{period}"), done)
+    posted.visit.done(closed, &format!("/console/periods/{}", posted.id), done)
 }

@@ -20,15 +20,12 @@ use crate::words::{self, Word};
 use ops::desk::Desk;
 use ops::item_flags::FLAGS;
 use ops::merchants;
-use ops::operator::Decider;
 use ops::other_nodes::{self, Decision};
 use ops::preview::{Follows, Verdict};
 use ops::queue::{KINDS, QueueFilter, waiting};
 use ops::queue_item::{QueueItem, is_decided_on, view};
 use ops::rail_items;
-use web::caller::PathId;
 use web::credential::Role;
-use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::query;
 use web::session::FormOutcome;
@@ -153,20 +150,11 @@ pub(crate) fn is_approved(item: &QueueItem) -> bool {
 }
 
 /// Takes an operator's word, as the route of `/ops` does.
-pub(crate) async fn settle(
-    State(desk): State<Arc<Desk>>,
-    PathId(id): PathId,
-    PostedForm { visit, form }: PostedForm,
-) -> Response {
-    let settled = async {
-        visit.operator.require(Role::Decide)?;
-        visit.sees(ObjectId::parse(&id).map(|id| desk.engine.ids().group(id)))?;
-        let [outcome, reference, reason] = ["outcome", "reference", "reason"].map(|name| form.value(name));
-        let body = json!({ "outcome": outcome, "reference": reference, "reason": reason }).to_string();
-        let sent = KeyedBody::of_form(form.value("key"), "/ops/rail-items/{id}/settle", body);
-        rail_items::settle(State(Arc::clone(&desk)), Decider(visit.operator.clone()), PathId(id), sent).await
-    };
-    visit.done(settled.await, "/console/queue", FormOutcome::Decided)
+pub(crate) async fn settle(posted: PostedForm) -> Response {
+    let [outcome, reference, reason] = ["outcome", "reference", "reason"].map(|name| posted.form.value(name));
+    let body = json!({ "outcome": outcome, "reference": reference, "reason": reason });
+    let settled = posted.call(rail_items::settle, "/ops/rail-items/{id}/settle", body).await;
+    posted.visit.done(settled, "/console/queue", FormOutcome::Decided)
 }
 
 /// The name of an item: that of a recipient, or what an operator says of an entry.
@@ -241,11 +229,7 @@ pub(crate) fn verdict_word(kind: &str, verdict: Verdict) -> Word {
 }
 
 /// Takes a decision, as the route of `/ops` does.
-pub(crate) async fn decide(
-    State(desk): State<Arc<Desk>>,
-    PathId(id): PathId,
-    PostedForm { visit, form }: PostedForm,
-) -> Response {
+pub(crate) async fn decide(PostedForm { desk, visit, id, form }: PostedForm) -> Response {
     let decided = async {
         let verdict = Verdict::named(form.value("decision")).ok_or_else(|| Problem::new(Code::ValidationFailed))?;
         let (kind, notes, key) = (form.value("kind"), form.value("notes"), form.value("key"));

@@ -29,7 +29,6 @@ use ops::reconciliations::{self as results, KeptResult};
 use web::caller::PathId;
 use web::credential::Role;
 use web::idempotency::SentKey;
-use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::{PageQuery, query};
 use web::session::FormOutcome;
@@ -383,17 +382,9 @@ fn dismissal(visit: &Visit, id: &str) -> Markup {
 }
 
 /// Dismisses a result, as the route of `/ops` does.
-pub(crate) async fn dismiss(
-    State(desk): State<Arc<Desk>>,
-    PathId(id): PathId,
-    PostedForm { visit, form }: PostedForm,
-) -> Response {
-    let dismissed = async {
-        visit.operator.require(Role::Decide)?;
-        visit.whole()?;
-        let body = json!({"reason": form.value("reason")}).to_string();
-        let sent = KeyedBody::of_form(form.value("key"), "/ops/reconciliations/{id}/dismiss", body);
-        results::dismiss(State(Arc::clone(&desk)), Decider(visit.operator.clone()), PathId(id.clone()), sent).await
-    };
-    visit.done(dismissed.await, &format!("/console/reconciliations/{id}"), FormOutcome::ResultDismissed)
+pub(crate) async fn dismiss(posted: PostedForm) -> Response {
+    let PostedForm { visit, id, form, .. } = &posted;
+    let body = json!({"reason": form.value("reason")});
+    let dismissed = posted.call(results::dismiss, "/ops/reconciliations/{id}/dismiss", body).await;
+    visit.done(dismissed, &format!("/console/reconciliations/{id}"), FormOutcome::ResultDismissed)
 }

@@ -1,11 +1,7 @@
 //! Refund that an operator starts on the page of a charge. It moves no money: the page of the item
 //! in the queue shows the entries before they are approved.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::Response;
-use ledger::id::ObjectId;
 use maud::{Markup, html};
 use serde_json::json;
 
@@ -13,12 +9,8 @@ use crate::form::amount;
 use crate::page::Visit;
 use crate::sent_form::PostedForm;
 use crate::words;
-use ops::desk::Desk;
-use ops::operator::Decider;
 use ops::refunds;
-use web::caller::PathId;
 use web::credential::Role;
-use web::keyed::KeyedBody;
 use web::session::FormOutcome;
 
 /// The form on the page of a paid charge.
@@ -42,14 +34,10 @@ pub(crate) fn form(visit: &Visit, txid: &str) -> Markup {
 }
 
 /// Starts the refund, as the route of `/ops` does, and leads to its charge, which lists it.
-pub(crate) async fn start(
-    State(desk): State<Arc<Desk>>,
-    PathId(txid): PathId,
-    PostedForm { visit, form }: PostedForm,
-) -> Response {
+pub(crate) async fn start(posted: PostedForm) -> Response {
+    let PostedForm { visit, id, form, .. } = &posted;
     let started = async {
-        visit.operator.require(Role::Decide)?;
-        visit.sees(ObjectId::parse(&txid).map(|id| desk.engine.ids().group(id)))?;
+        posted.require(Role::Decide)?;
         let amount = match form.value("amount") {
             "" => None,
             text => Some(amount(visit.language, "amount", text)?),
@@ -58,9 +46,7 @@ pub(crate) async fn start(
         if let Some(amount) = amount {
             body["amount"] = json!(amount);
         }
-        let sent = KeyedBody::of_form(form.value("key"), "/ops/charges/{txid}/refunds", body.to_string());
-        let operator = Decider(visit.operator.clone());
-        refunds::start(State(desk), operator, PathId(txid.clone()), sent).await
+        posted.call(refunds::start, "/ops/charges/{txid}/refunds", body).await
     };
-    visit.done(started.await, &format!("/console/charges/{txid}"), FormOutcome::RefundStarted)
+    visit.done(started.await, &format!("/console/charges/{id}"), FormOutcome::RefundStarted)
 }

@@ -1,11 +1,7 @@
 //! Registration of a recipient, unmasked: shown to an operator with the right `reveal`, in the
 //! answer to a form, once a Record says who reads it.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::Response;
-use ledger::id::ObjectId;
 use ledger::personal::{Address, BankAccount, Phone, RecipientProfile};
 use maud::{Markup, html};
 
@@ -15,7 +11,7 @@ use crate::show;
 use crate::words;
 use ops::desk::Desk;
 use ops::recipients::revealed;
-use web::caller::PathId;
+use web::credential::Role;
 use web::problem::Problem;
 
 /// The form that asks for the registration; nothing for an operator without the right.
@@ -35,14 +31,11 @@ pub(crate) fn form(desk: &Desk, visit: &Visit, id: &str) -> Markup {
 }
 
 /// The registration, as the route of `/ops` answers it.
-pub(crate) async fn reveal(
-    State(desk): State<Arc<Desk>>,
-    PathId(id): PathId,
-    PostedForm { visit, .. }: PostedForm,
-) -> Response {
+pub(crate) async fn reveal(posted: PostedForm) -> Response {
+    let PostedForm { desk, visit, id, .. } = &posted;
     let shown = async {
-        visit.sees(ObjectId::parse(&id).map(|id| desk.engine.ids().group(id)))?;
-        Ok::<_, Problem>(screen(&visit, &id, revealed(&desk, &visit.operator, &id).await?.outcome()))
+        posted.require(Role::Read)?;
+        Ok::<_, Problem>(screen(visit, id, revealed(desk, &visit.operator, id).await?.outcome()))
     };
     visit.answer(shown.await)
 }

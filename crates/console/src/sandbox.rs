@@ -18,7 +18,6 @@ use ops::operator::Admin;
 use ops::sandbox::{advance_clock, pay_pix};
 use web::caller::PathId;
 use web::credential::Role;
-use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::session::FormOutcome;
 
@@ -101,52 +100,46 @@ fn data_form(visit: &Visit) -> Markup {
 }
 
 /// Makes up data, as the route of `/ops` does. Leads to its merchant.
-pub(crate) async fn make_up(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
+pub(crate) async fn make_up(posted: PostedForm) -> Response {
     let made = async {
-        let operator = admin(&visit)?;
-        visit.whole()?;
-        if !desk.sandbox {
-            return Err(Problem::new(Code::NotFound));
-        }
-        let sent = KeyedBody::of_form(form.value("key"), "/ops/sandbox/data", "{}");
-        json_of(made_up::make_up(State(desk), operator, sent).await?).await
+        let (desk, operator) = of_sandbox(&posted)?;
+        let sent = posted.request("/ops/sandbox/data", &json!({}));
+        json_of(made_up::make_up(desk, operator, sent).await?).await
     };
     match made.await {
         Ok(made) => {
             let merchant = made["merchant_id"].as_str().unwrap_or_default();
             Redirect::to(&format!("/console/merchants/{merchant}")).into_response()
         }
-        Err(problem) => visit.answer(Err(problem)),
+        Err(problem) => posted.visit.answer(Err(problem)),
     }
 }
 
 /// Pays a PIX charge as its payer would, as the route of `/ops` does.
-pub(crate) async fn pay(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
-    let txid = form.value("txid").trim().to_owned();
+pub(crate) async fn pay(posted: PostedForm) -> Response {
+    let txid = posted.form.value("txid").trim().to_owned();
     let paid = async {
-        visit.operator.require(Role::Admin)?;
-        visit.whole()?;
-        if !desk.sandbox {
-            return Err(Problem::new(Code::NotFound));
-        }
-        let sent = KeyedBody::of_form(form.value("key"), "/ops/sandbox/pix/{txid}/pay", "{}");
-        let operator = Admin(visit.operator.clone());
-        pay_pix(State(Arc::clone(&desk)), operator, PathId(txid.clone()), sent).await
+        let (desk, operator) = of_sandbox(&posted)?;
+        let sent = posted.request("/ops/sandbox/pix/{txid}/pay", &json!({}));
+        pay_pix(desk, operator, PathId(txid.clone()), sent).await
     };
-    visit.done(paid.await, "/console/sandbox", FormOutcome::PixPaid(txid))
+    posted.visit.done(paid.await, "/console/sandbox", FormOutcome::PixPaid(txid))
 }
 
 /// Moves the clock, as the route of `/ops` does.
-pub(crate) async fn advance(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
+pub(crate) async fn advance(posted: PostedForm) -> Response {
     let moved = async {
-        visit.operator.require(Role::Admin)?;
-        if !desk.sandbox {
-            return Err(Problem::new(Code::NotFound));
-        }
-        let hours: u32 = form.value("hours").parse().map_err(|_| Problem::new(Code::ValidationFailed))?;
-        let body = json!({"advance_seconds": u64::from(hours) * 3_600}).to_string();
-        let sent = KeyedBody::of_form(form.value("key"), "/ops/sandbox/clock", body);
-        advance_clock(State(Arc::clone(&desk)), Admin(visit.operator.clone()), sent).await
+        let (desk, operator) = of_sandbox(&posted)?;
+        let hours: u32 = posted.form.value("hours").parse().map_err(|_| Problem::new(Code::ValidationFailed))?;
+        let sent = posted.request("/ops/sandbox/clock", &json!({"advance_seconds": u64::from(hours) * 3_600}));
+        advance_clock(desk, operator, sent).await
     };
-    visit.done(moved.await, "/console/sandbox", FormOutcome::ClockMoved)
+    posted.visit.done(moved.await, "/console/sandbox", FormOutcome::ClockMoved)
+}
+
+/// State and operator of a form that only a sandbox has. Errors: a smaller role; money is real.
+fn of_sandbox(posted: &PostedForm) -> Result<(State<Arc<Desk>>, Admin), Problem> {
+    posted.require(Role::Admin)?;
+    posted.desk.sandbox.then_some(()).ok_or_else(|| Problem::new(Code::NotFound))?;
+    Ok((State(Arc::clone(&posted.desk)), admin(&posted.visit)?))
 }

@@ -1,36 +1,76 @@
 //! A form that an operator sent: its session, its fields, and the proof that a page of ours sent
 //! it.
 
+use std::sync::Arc;
+
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header::{HOST, HeaderMap, ORIGIN};
 use axum::http::{Extensions, Method};
 use axum::response::{IntoResponse, Response};
+use ledger::id::ObjectId;
+use serde_json::Value;
 use subtle::ConstantTimeEq;
 
 use crate::Console;
 use crate::page::{FORM_TOKEN, Visit, plain_refusal};
 use crate::refused_form::SentForm;
 use crate::words::{self, Word};
+use ops::desk::Desk;
+use ops::operator::{Decider, DeciderCall};
 use web::body::{FileForm, FormBody, InstitutionFile};
+use web::caller::PathId;
+use web::credential::Role;
+use web::keyed::KeyedBody;
 use web::language::Language;
 use web::problem::{Code, Problem};
 use web::server::OverTls;
 
 /// A form of a session. Its `Origin` is this listener, and it has the session's token.
 pub(crate) struct PostedForm {
+    /// State of the operators' handlers.
+    pub desk: Arc<Desk>,
     /// The session.
     pub visit: Visit,
+    /// The id in the path of the form; empty where that has none.
+    pub id: String,
     /// The fields.
     pub form: FormBody,
+}
+
+impl PostedForm {
+    /// Refuses an operator whose role is below the needed role, and what is outside of the scope.
+    pub(crate) fn require(&self, needed: Role) -> Result<(), Problem> {
+        self.visit.operator.require(needed)?;
+        self.visit.sees(ObjectId::parse(&self.id).map(|id| self.desk.engine.ids().group(id)))
+    }
+
+    /// The request of a route of `/ops` for which the form stands.
+    pub(crate) fn request(&self, path: &'static str, body: &Value) -> KeyedBody {
+        KeyedBody::of_form(self.form.value("key"), path, body.to_string())
+    }
+
+    /// Calls a route of `/ops`, for an operator who may decide, about what the form's path names.
+    pub(crate) async fn call<F: Future<Output = Result<Response, Problem>>>(
+        &self,
+        route: impl FnOnce(DeciderCall) -> F,
+        path: &'static str,
+        body: Value,
+    ) -> Result<Response, Problem> {
+        self.require(Role::Decide)?;
+        let (decider, request) = (Decider(self.visit.operator.clone()), self.request(path, &body));
+        route(DeciderCall::of_form(&self.desk, decider, &self.id, request)).await
+    }
 }
 
 impl FromRequest<Console> for PostedForm {
     type Rejection = Response;
 
     async fn from_request(request: Request, console: &Console) -> Result<Self, Response> {
-        let (visit, path, request) = visit_of(request, console).await?;
+        let (mut parts, body) = request.into_parts();
+        let id = PathId::from_request_parts(&mut parts, console).await.map(|PathId(id)| id).unwrap_or_default();
+        let (visit, path, request) = visit_of(Request::from_parts(parts, body), console).await?;
         let form = FormBody::from_request(request, console).await.map_err(|problem| visit.answer(Err(problem)))?;
-        Ok(Self { visit: of_session(visit, &path, &form)?, form })
+        Ok(Self { desk: Arc::clone(&console.desk), visit: of_session(visit, &path, &form)?, id, form })
     }
 }
 

@@ -11,7 +11,6 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use crate::form::amount;
-use crate::keys::admin;
 use crate::merchants::{MDR_BASES, SPLIT_GUARDS};
 use crate::page::{Screen, Section, Visit};
 use crate::sent_form::PostedForm;
@@ -144,16 +143,11 @@ fn options(visit: &Visit, row: &MerchantRow) -> Markup {
 }
 
 /// Changes the merchant, as the route of `/ops` does.
-pub(crate) async fn change(
-    State(desk): State<Arc<Desk>>,
-    PathId(id): PathId,
-    PostedForm { visit, form }: PostedForm,
-) -> Response {
+pub(crate) async fn change(posted: PostedForm) -> Response {
+    let PostedForm { desk, visit, id, form } = &posted;
     let changed = async {
-        let operator = admin(&visit)?;
-        let group = merchants::find(&desk, &id)?;
-        visit.sees(Some(group))?;
-        let mut body = wanted(&visit, &form)?;
+        posted.require(Role::Admin)?;
+        let mut body = wanted(visit, form)?;
         for (name, before) in [("name", "name-before"), ("city", "city-before")] {
             // A profile that stays is not sealed anew. The form alone decides, so that sending it
             // again is the same request.
@@ -165,7 +159,7 @@ pub(crate) async fn change(
             }
         }
         let key = SentKey::of_form_alone(form.value("key"), "/ops/merchants/{id}");
-        merchants::change_once(&desk, &operator.0, &id, &key, body.to_string().as_bytes()).await
+        merchants::change_once(desk, &visit.operator, id, &key, body.to_string().as_bytes()).await
     };
     visit.done(changed.await, &format!("/console/merchants/{id}"), FormOutcome::MerchantChanged)
 }

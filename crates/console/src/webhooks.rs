@@ -10,6 +10,7 @@ use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::record::Record;
 use ledger::webhook_events::webhook_events;
 use maud::{Markup, html};
+use serde_json::json;
 use store::cut::Position;
 
 use crate::page::{Screen, Section, Visit};
@@ -23,12 +24,10 @@ use crate::wire_words;
 use crate::words::{self, Word};
 use ops::desk::Desk;
 use ops::merchants::find;
-use ops::operator::Decider;
 use ops::other_nodes::backlogs;
 use ops::webhooks::{EventTry, event_tries, payload, redeliver, view};
 use web::caller::PathId;
 use web::credential::Role;
-use web::keyed::KeyedBody;
 use web::problem::{Code, Problem, failed};
 use web::reply::query;
 use web::session::FormOutcome;
@@ -346,20 +345,12 @@ fn delivery(visit: &Visit, status: &DeliveryStatus) -> Markup {
 }
 
 /// Sends an event again, as the route of `/ops` does.
-pub(crate) async fn send_again(
-    State(desk): State<Arc<Desk>>,
-    PathId(id): PathId,
-    PostedForm { visit, form }: PostedForm,
-) -> Response {
-    let sees = || visit.sees(ObjectId::parse(&id).map(|id| desk.engine.ids().group(id)));
-    if let Err(problem) = visit.operator.require(Role::Decide).and_then(|()| sees()) {
-        return visit.answer(Err(problem));
-    }
-    let sent = KeyedBody::of_form(form.value("key"), "/ops/webhooks/{id}/redeliver", "{}");
-    let operator = Decider(visit.operator.clone());
-    let place = match find(&desk, form.value("merchant")) {
+pub(crate) async fn send_again(posted: PostedForm) -> Response {
+    let PostedForm { desk, visit, form, .. } = &posted;
+    let place = match find(desk, form.value("merchant")) {
         Ok(_) => format!("/console/merchants/{}/events", form.value("merchant")),
         Err(_) => "/console/webhooks".to_owned(),
     };
-    visit.done(redeliver(State(Arc::clone(&desk)), operator, PathId(id), sent).await, &place, FormOutcome::SentAgain)
+    let sent = posted.call(redeliver, "/ops/webhooks/{id}/redeliver", json!({})).await;
+    visit.done(sent, &place, FormOutcome::SentAgain)
 }

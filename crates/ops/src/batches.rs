@@ -24,14 +24,12 @@ use utoipa::ToSchema;
 
 use crate::books::{EntryView, entries_view};
 use crate::desk::Desk;
-use crate::operator::{Decider, Operator};
+use crate::operator::{Decider, DeciderCall, Operator};
 use crate::reconciliations::{ReconciliationFile, unreadable};
 use crate::sub_recipients::Notes;
 use web::body::{FileFormat, InstitutionFile};
-use web::caller::PathId;
 use web::idempotency::{KeyScope, SentKey, decided};
 use web::json::parse_exact;
-use web::keyed::KeyedBody;
 use web::problem::{Code, Problem, failed};
 use web::reply::{List, PageQuery, list_of, ok, one_of, only, query, time};
 
@@ -201,19 +199,13 @@ pub struct RejectedFile {
 #[utoipa::path(post, path = "/ops/batches/{id}/reject", operation_id = "reject_batches",
     params(("id" = String, Path, description = "The `digest` of the file.")), request_body = Notes,
     responses((status = 200, body = RejectedFile)))]
-pub async fn reject(
-    State(desk): State<Arc<Desk>>,
-    Decider(operator): Decider,
-    PathId(id): PathId,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn reject(call: DeciderCall) -> Result<Response, Problem> {
+    let DeciderCall { desk, operator, id, sent, .. } = &call;
     let wire: Notes<'_> = parse_exact(sent.bytes())?;
-    let digest = unhex(&id).ok_or_else(|| Problem::new(Code::NotFound))?;
-    let notes = wire.check()?;
-    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id))?;
-    let (engine, operator, notes) = (&desk.engine, &operator, &notes);
+    let digest = unhex(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let (notes, key) = (&wire.check()?, call.key(id)?);
     let execute = |admitted| async move {
-        decided(engine.reject_settlement_file(digest, notes.clone(), operator.context(admitted)).await?)
+        decided(desk.engine.reject_settlement_file(digest, notes.clone(), operator.context(admitted)).await?)
     };
     let rejected = key.run(LedgerId::System, |_| Ok(()), execute).await?;
     rejected.answer(|()| Ok(ok(RejectedFile { digest: hex(&digest), status: "rejected" })))

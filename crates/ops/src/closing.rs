@@ -7,17 +7,15 @@ use axum::extract::State;
 use axum::response::Response;
 use ledger::fees::Settings;
 use ledger::id::{GroupNumber, LedgerId, RecipientNumber};
-use ledger::merchant::{MerchantCommand, MerchantState, OpenKind, open_balances};
+use ledger::merchant::{MerchantState, OpenKind, open_balances};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::desk::Desk;
-use crate::holds::{HoldCall, HoldReason};
-use crate::merchants::{MerchantView, find, row, view};
-use crate::operator::{Decider, Operator};
+use crate::holds::{HoldReason, change_settings};
+use crate::merchants::{MerchantView, find, view};
+use crate::operator::{DeciderCall, Operator};
 use web::caller::PathId;
-use web::idempotency::{KeyScope, decided};
-use web::json::parse_exact;
 use web::problem::Problem;
 use web::reply::ok;
 use web::views::ledger::{ledger_name, owner_name};
@@ -80,30 +78,18 @@ fn kind_name(kind: OpenKind) -> &'static str {
 /// `closed` by a call at which nothing of it is open (`GET /ops/merchants/{id}/open-items`).
 #[utoipa::path(post, path = "/ops/merchants/{id}/close", operation_id = "close_merchant",
     params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = MerchantView)))]
-pub async fn close(call: HoldCall) -> Result<Response, Problem> {
-    let (State(desk), Decider(operator), PathId(id), sent) = call;
-    let wire: HoldReason<'_> = parse_exact(sent.bytes())?;
-    let group = find(&desk, &id)?;
-    let reason = wire.check()?;
-    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id))?;
-    let (desk, operator, reason) = (&desk, &operator, &reason);
-    let execute = |admitted| async move {
-        // As for any change of the settings: of two at once, the second starts from the first.
-        let _one_at_a_time = desk.opening.lock().await;
-        let before = row(desk, group)?.settings;
+pub async fn close(call: DeciderCall) -> Result<Response, Problem> {
+    let desk = &call.desk;
+    let group = find(desk, &call.id)?;
+    // The change is refused where a charge was quicker.
+    let put = |before: Settings| async move {
         let closed = before.closed || open_items(desk, group).await?.total == 0;
-        let settings = Settings { closing: true, closed, ..before };
-        if settings == before {
-            return Ok(Some(()));
-        }
-        let command = MerchantCommand::Change { settings, profile: None, reason: Some(reason.clone()) };
-        // Refused where a charge was quicker.
-        decided(desk.engine.command(group, command, operator.context(admitted)).await?)
+        Ok(Settings { closing: true, closed, ..before })
     };
-    let changed = key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await?;
+    let changed = change_settings(&call, put).await?;
     // Also when the same request comes again: it may have ended before.
     desk.engine.end_what_charges(group).await?;
-    changed.answer(|()| Ok(ok(view(desk, group)?)))
+    changed.answer(|group| Ok(ok(view(desk, group)?)))
 }
 
 /// Items that are open of a merchant. An item waits for a decision, for a payer or for a rail, or

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use actors::engine::Engine;
 use books::export::jobs::ExportJobs;
+use ledger::id::ObjectId;
 use ledger::merchant::DisputeWindows;
 use ledger::money::Centavos;
+use ledger::object::Object;
 use nodes::node::Node;
 use nodes::work_requests::OthersOverHttp;
 use parking_lot::RwLock;
@@ -17,6 +19,7 @@ use web::guards::wrong_credentials::WrongCredentials;
 use web::idempotency::RememberedAnswers;
 use web::last_uses::LastUses;
 use web::measures::Exposition;
+use web::problem::{Code, Problem};
 use webhooks::Webhooks;
 
 use crate::balance_alerts::BalanceAlerts;
@@ -73,4 +76,12 @@ pub struct Desk {
     pub webhooks: Arc<Webhooks>,
     /// Answers of the last redeliveries that had an idempotency key.
     pub redelivered: Arc<RememberedAnswers>,
+}
+
+impl Desk {
+    /// The object of an id in a path. Error: 404 when there is none.
+    pub fn named<T: Object>(&self, id: &str) -> Result<T, Problem> {
+        let found = ObjectId::parse(id).map(|id| self.engine.object(id)).transpose()?.flatten();
+        found.ok_or_else(|| Problem::new(Code::NotFound))
+    }
 }

@@ -1,9 +1,6 @@
 //! Disputes: operators open a dispute when a payer's bank wants a charge back, and accept or
 //! release it. Two operators reverse one that was accepted and is won later.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::Response;
 use ledger::adjustment::{Adjustment, AdjustmentTerms};
 use ledger::asked_entry::EntryCommand;
@@ -18,15 +15,12 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::desk::Desk;
-use crate::item_version::{IfMatch, on_version};
-use crate::operator::{Decider, Operator};
+use crate::item_version::on_version;
+use crate::operator::DeciderCall;
 use crate::refunds::decide;
-use web::caller::PathId;
-use web::idempotency::KeyScope;
 use web::json::{Checker, Raw, or_empty, parse_exact};
-use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
-use web::reply::{created, ok};
+use web::reply::created;
 use web::views::charge::paid_charge;
 use web::views::dispute::DisputeView;
 use web::views::house_entry::HouseEntryView;
@@ -98,17 +92,12 @@ pub struct ReversalRequest<'a> {
 #[utoipa::path(post, path = "/ops/charges/{txid}/disputes", operation_id = "open_dispute",
     params(("txid" = String, Path)), request_body = DisputeRequest,
     responses((status = 201, body = DisputeView)))]
-pub async fn open(
-    State(desk): State<Arc<Desk>>,
-    Decider(operator): Decider,
-    PathId(txid): PathId,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn open(call: DeciderCall) -> Result<Response, Problem> {
+    let DeciderCall { desk, operator, id: txid, sent, .. } = &call;
     let wire: DisputeRequest<'_> = parse_exact(sent.bytes())?;
-    let charge = ObjectId::parse(&txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
+    let charge = ObjectId::parse(txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
     let group = desk.engine.ids().group(charge);
-    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&charge.txid()))?;
-    let (desk, wire, operator) = (&desk, &wire, &operator);
+    let (key, wire) = (call.key(&charge.txid())?, &wire);
     let execute = |admitted| async move {
         // Order of checks: the path, the body, then the state of the charge.
         let facts = match paid_charge(&desk.engine, desk.disputes, group, charge) {
@@ -160,38 +149,25 @@ fn check(wire: &DisputeRequest<'_>) -> Result<(DisputeKind, Centavos, FreeText),
 #[utoipa::path(post, path = "/ops/disputes/{id}/accept", operation_id = "accept_dispute", params(("id" = String, Path)),
     request_body = Option<AcceptanceRequest>,
     responses((status = 200, body = DisputeView)))]
-pub async fn accept(
-    State(desk): State<Arc<Desk>>,
-    Decider(operator): Decider,
-    PathId(id): PathId,
-    if_match: IfMatch,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
-    let body = sent.bytes();
-    let wire: AcceptanceRequest<'_> = parse_exact(or_empty(body))?;
+pub async fn accept(call: DeciderCall) -> Result<Response, Problem> {
+    let wire: AcceptanceRequest<'_> = parse_exact(or_empty(call.sent.bytes()))?;
     let mut check = Checker::new();
     let amount = check.optional(wire.amount, |check, raw| check.centavos("amount", raw, 1..=AMOUNT_MAX.0));
     check.finish()?;
-    let (seen, amount) = (if_match.or(wire.version)?, amount.map(Centavos));
+    let (seen, amount) = (call.if_match.or(wire.version)?, amount.map(Centavos));
     let command = |id, facts: ChargeFacts| {
         on_version(seen, id, MerchantCommand::AcceptDispute { id, amount, facts: Box::new(facts) })
     };
-    conclude(&desk, operator, &id, &sent, command).await
+    conclude(&call, command).await
 }
 
 /// Releases a dispute: the seller has its money again.
 #[utoipa::path(post, path = "/ops/disputes/{id}/release", operation_id = "release_dispute",
     params(("id" = String, Path)), request_body = Option<ReleaseRequest>,
     responses((status = 200, body = DisputeView)))]
-pub async fn release(
-    State(desk): State<Arc<Desk>>,
-    Decider(operator): Decider,
-    PathId(id): PathId,
-    if_match: IfMatch,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
-    let wire: ReleaseRequest<'_> = parse_exact(or_empty(sent.bytes()))?;
-    let seen = if_match.or(wire.version)?;
+pub async fn release(call: DeciderCall) -> Result<Response, Problem> {
+    let wire: ReleaseRequest<'_> = parse_exact(or_empty(call.sent.bytes()))?;
+    let seen = call.if_match.or(wire.version)?;
     let mut check = Checker::new();
     let notes = check.optional(wire.reason, |check, raw| check.prose("reason", raw, 1..=500));
     check.finish()?;
@@ -200,7 +176,7 @@ pub async fn release(
         let facts = Box::new(facts);
         on_version(seen, id, MerchantCommand::ReleaseDispute { id, facts, notes: notes.clone() })
     };
-    conclude(&desk, operator, &id, &sent, command).await
+    conclude(&call, command).await
 }
 
 /// Asks to give the merchant back what an accepted dispute took, since it was won later. It waits
@@ -208,17 +184,12 @@ pub async fn release(
 #[utoipa::path(post, path = "/ops/disputes/{id}/reverse", operation_id = "reverse_dispute",
     params(("id" = String, Path)), request_body = ReversalRequest,
     responses((status = 201, body = HouseEntryView)))]
-pub async fn reverse(
-    State(desk): State<Arc<Desk>>,
-    Decider(operator): Decider,
-    PathId(id): PathId,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn reverse(call: DeciderCall) -> Result<Response, Problem> {
+    let DeciderCall { desk, operator, id, sent, .. } = &call;
     let wire: ReversalRequest<'_> = parse_exact(sent.bytes())?;
-    let id = named(&desk, &id)?.id;
+    let Dispute { id, .. } = desk.named(id)?;
     let group = desk.engine.ids().group(id);
-    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id.txid()))?;
-    let (desk, wire, operator) = (&desk, &wire, &operator);
+    let (key, wire) = (call.key(&id.txid())?, &wire);
     let execute = |admitted| async move {
         let mut check = Checker::new();
         let reason = check.prose("reason", wire.reason, 1..=500);
@@ -243,20 +214,11 @@ pub(crate) fn with_charge(desk: &Desk, id: ObjectId) -> Result<(Dispute, ChargeF
 }
 
 async fn conclude(
-    desk: &Desk,
-    operator: Operator,
-    id: &str,
-    sent: &KeyedBody,
+    call: &DeciderCall,
     command: impl Fn(ObjectId, ChargeFacts) -> MerchantCommand,
 ) -> Result<Response, Problem> {
-    let Dispute { id, charge, .. } = named(desk, id)?;
+    let desk = &call.desk;
+    let Dispute { id, charge, .. } = desk.named(&call.id)?;
     let command = || Ok(command(id, paid_charge(&desk.engine, desk.disputes, desk.engine.ids().group(id), charge)?));
-    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id.txid()))?;
-    let decided = decide(desk, &operator, id, key, command).await?;
-    decided.answer(|()| Ok(ok(DisputeView::of(&desk.engine, &named(desk, &id.txid())?))))
-}
-
-fn named(desk: &Desk, id: &str) -> Result<Dispute, Problem> {
-    let found = ObjectId::parse(id).map(|id| desk.engine.object(id)).transpose()?.flatten();
-    found.ok_or_else(|| Problem::new(Code::NotFound))
+    decide(call, id, command, DisputeView::of).await
 }

@@ -28,8 +28,8 @@ use wire::timestamp::{PeriodLimit, business_day, day};
 use crate::books;
 use crate::desk::Desk;
 use crate::disputes::with_charge;
-use crate::item_version::{Approval, IfMatch, unchanged};
-use crate::operator::{Decider, Operator};
+use crate::item_version::{Approval, unchanged};
+use crate::operator::{Decider, DeciderCall, Operator};
 use crate::sub_recipients::Notes;
 use web::caller::PathId;
 use web::idempotency::{KeyScope, decided};
@@ -338,31 +338,17 @@ pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId)
 #[utoipa::path(post, path = "/ops/entries/{id}/approve", operation_id = "approve_entry", params(("id" = String, Path)),
     request_body = Option<Approval>,
     responses((status = 200, body = HouseEntryView)))]
-pub async fn approve(
-    State(desk): State<Arc<Desk>>,
-    Decider(operator): Decider,
-    PathId(id): PathId,
-    if_match: IfMatch,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
-    let seen = if_match.or_in(&Approval::read(sent.bytes())?)?;
-    decide(&desk, &operator, &id, &sent, seen, Verdict::Approve).await
+pub async fn approve(call: DeciderCall) -> Result<Response, Problem> {
+    decide(&call, call.approved()?, Verdict::Approve).await
 }
 
 /// Rejects an entry, or takes back one's own.
 #[utoipa::path(post, path = "/ops/entries/{id}/reject", operation_id = "reject_entry", params(("id" = String, Path)),
     request_body = Notes,
     responses((status = 200, body = HouseEntryView)))]
-pub async fn reject(
-    State(desk): State<Arc<Desk>>,
-    Decider(operator): Decider,
-    PathId(id): PathId,
-    if_match: IfMatch,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
-    let wire: Notes<'_> = parse_exact(sent.bytes())?;
-    let seen = if_match.or(wire.version)?;
-    decide(&desk, &operator, &id, &sent, seen, Verdict::Reject(wire)).await
+pub async fn reject(call: DeciderCall) -> Result<Response, Problem> {
+    let (notes, seen) = call.rejected()?;
+    decide(&call, seen, Verdict::Reject(notes)).await
 }
 
 /// A decision on an entry.
@@ -376,17 +362,11 @@ fn named(desk: &Desk, id: &str) -> Result<OperatorEntry, Problem> {
     found.ok_or_else(|| Problem::new(Code::NotFound))
 }
 
-async fn decide(
-    desk: &Desk,
-    operator: &Operator,
-    id: &str,
-    sent: &KeyedBody,
-    seen: Option<u32>,
-    verdict: Verdict<'_>,
-) -> Result<Response, Problem> {
-    let entry = named(desk, id)?;
+async fn decide(call: &DeciderCall, seen: Option<u32>, verdict: Verdict<'_>) -> Result<Response, Problem> {
+    let DeciderCall { desk, operator, .. } = call;
+    let entry = named(desk, &call.id)?;
     let (id, owner, entry, verdict) = (entry.id(), entry.owner(), &entry, &verdict);
-    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id.txid()))?;
+    let key = call.key(&id.txid())?;
     let execute = |admitted| async move {
         unchanged(desk, id, seen)?;
         let context = operator.context(admitted);

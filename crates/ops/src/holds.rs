@@ -1,8 +1,5 @@
 //! Suspension of a merchant, hold of its payouts, and freeze of a recipient, with the reason.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::Response;
 use ledger::fees::Settings;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
@@ -12,11 +9,9 @@ use utoipa::ToSchema;
 
 use crate::desk::Desk;
 use crate::merchants::{MerchantView, find, row, view};
-use crate::operator::Decider;
-use web::caller::PathId;
-use web::idempotency::{KeyScope, decided};
+use crate::operator::DeciderCall;
+use web::idempotency::{KeyedResult, decided};
 use web::json::{Checker, Raw, parse_exact};
-use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::ok;
 use web::views::recipient::{self, RecipientView, find_recipient, known_recipient};
@@ -40,22 +35,19 @@ impl HoldReason<'_> {
     }
 }
 
-/// Call of one of these routes: the operator, what its path names, and a [`HoldReason`].
-pub type HoldCall = (State<Arc<Desk>>, Decider, PathId, KeyedBody);
-
 /// Suspends a merchant: new charges, subscriptions and cashouts are 403 `merchant_suspended`, and a
 /// cycle of a subscription passes without a charge. What is open goes on: PIX codes can be paid,
 /// refunds and disputes are decided. Again: 200, nothing changes.
 #[utoipa::path(post, path = "/ops/merchants/{id}/suspend", operation_id = "suspend_merchant",
     params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = MerchantView)))]
-pub async fn suspend(call: HoldCall) -> Result<Response, Problem> {
+pub async fn suspend(call: DeciderCall) -> Result<Response, Problem> {
     change(call, |settings| settings.suspended = true).await
 }
 
 /// Ends the suspension of a merchant.
 #[utoipa::path(post, path = "/ops/merchants/{id}/resume", operation_id = "resume_merchant",
     params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = MerchantView)))]
-pub async fn resume(call: HoldCall) -> Result<Response, Problem> {
+pub async fn resume(call: DeciderCall) -> Result<Response, Problem> {
     change(call, |settings| settings.suspended = false).await
 }
 
@@ -63,14 +55,14 @@ pub async fn resume(call: HoldCall) -> Result<Response, Problem> {
 /// are 403 `payouts_held`. Transfers that were ordered before go on. Again: 200, nothing changes.
 #[utoipa::path(post, path = "/ops/merchants/{id}/hold-payouts", operation_id = "hold_payouts",
     params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = MerchantView)))]
-pub async fn hold_payouts(call: HoldCall) -> Result<Response, Problem> {
+pub async fn hold_payouts(call: DeciderCall) -> Result<Response, Problem> {
     change(call, |settings| settings.payouts_held = true).await
 }
 
 /// Ends the hold of the payouts of a merchant.
 #[utoipa::path(post, path = "/ops/merchants/{id}/release-payouts", operation_id = "release_payouts",
     params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = MerchantView)))]
-pub async fn release_payouts(call: HoldCall) -> Result<Response, Problem> {
+pub async fn release_payouts(call: DeciderCall) -> Result<Response, Problem> {
     change(call, |settings| settings.payouts_held = false).await
 }
 
@@ -79,48 +71,59 @@ pub async fn release_payouts(call: HoldCall) -> Result<Response, Problem> {
 /// nothing changes.
 #[utoipa::path(post, path = "/ops/sub-recipients/{id}/freeze", operation_id = "freeze_recipient",
     params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = RecipientView)))]
-pub async fn freeze(call: HoldCall) -> Result<Response, Problem> {
+pub async fn freeze(call: DeciderCall) -> Result<Response, Problem> {
     set_frozen(call, true).await
 }
 
 /// Ends the freeze of a recipient.
 #[utoipa::path(post, path = "/ops/sub-recipients/{id}/unfreeze", operation_id = "unfreeze_recipient",
     params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = RecipientView)))]
-pub async fn unfreeze(call: HoldCall) -> Result<Response, Problem> {
+pub async fn unfreeze(call: DeciderCall) -> Result<Response, Problem> {
     set_frozen(call, false).await
 }
 
-async fn change(call: HoldCall, put: fn(&mut Settings)) -> Result<Response, Problem> {
-    let (State(desk), Decider(operator), PathId(id), sent) = call;
+async fn change(call: DeciderCall, put: fn(&mut Settings)) -> Result<Response, Problem> {
+    let put = |settings: Settings| async move {
+        let mut changed = settings;
+        put(&mut changed);
+        Ok(changed)
+    };
+    change_settings(&call, put).await?.answer(|group| Ok(ok(view(&call.desk, group)?)))
+}
+
+/// Changes the settings of a merchant for a reason; the group of the merchant. `put` gives the
+/// settings that follow those that stand.
+pub(crate) async fn change_settings<F: Future<Output = Result<Settings, Problem>>>(
+    call: &DeciderCall,
+    put: impl Fn(Settings) -> F,
+) -> Result<KeyedResult<GroupNumber>, Problem> {
+    let DeciderCall { desk, operator, id, sent, .. } = call;
     let wire: HoldReason<'_> = parse_exact(sent.bytes())?;
-    let group = find(&desk, &id)?;
-    let reason = wire.check()?;
-    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id))?;
-    let (desk, operator, reason) = (&desk, &operator, &reason);
+    let group = find(desk, id)?;
+    let (reason, put) = (&wire.check()?, &put);
+    let key = call.key(id)?;
     let execute = |admitted| async move {
         // As for any change of the settings: of two at once, the second starts from the first.
         let _one_at_a_time = desk.opening.lock().await;
         let before = row(desk, group)?.settings;
-        let mut settings = before;
-        put(&mut settings);
+        let settings = put(before).await?;
         if settings == before {
-            return Ok(Some(()));
+            return Ok(Some(group));
         }
         let command = MerchantCommand::Change { settings, profile: None, reason: Some(reason.clone()) };
-        decided(desk.engine.command(group, command, operator.context(admitted)).await?)
+        let done = decided(desk.engine.command(group, command, operator.context(admitted)).await?)?;
+        Ok(done.map(|()| group))
     };
-    let changed = key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await?;
-    changed.answer(|()| Ok(ok(view(desk, group)?)))
+    key.run(LedgerId::Merchant(group), |_| Ok(group), execute).await
 }
 
-async fn set_frozen(call: HoldCall, frozen: bool) -> Result<Response, Problem> {
-    let (State(desk), Decider(operator), PathId(id), sent) = call;
+async fn set_frozen(call: DeciderCall, frozen: bool) -> Result<Response, Problem> {
+    let DeciderCall { desk, operator, id, sent, .. } = &call;
     let wire: HoldReason<'_> = parse_exact(sent.bytes())?;
-    let found = ObjectId::parse(&id).and_then(|id| find_recipient(&desk.engine, id));
+    let found = ObjectId::parse(id).and_then(|id| find_recipient(&desk.engine, id));
     let (_, row) = found.ok_or_else(|| Problem::new(Code::NotFound))?;
-    let (id, group, reason) = (row.id, desk.engine.ids().group(row.id), wire.check()?);
-    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id.txid()))?;
-    let (desk, operator, reason) = (&desk, &operator, &reason);
+    let (id, group, reason) = (row.id, desk.engine.ids().group(row.id), &wire.check()?);
+    let key = call.key(&id.txid())?;
     let execute = |admitted| async move {
         let command = MerchantCommand::FreezeRecipient { id, frozen, reason: reason.clone() };
         decided(desk.engine.command(group, command, operator.context(admitted)).await?)

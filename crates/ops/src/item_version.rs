@@ -3,9 +3,8 @@
 //! An item that changed between the look and the decision is another version: 409 `item_changed`,
 //! with the item as it is now. The ledger compares, in the same step that decides.
 
-use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
 use axum::http::header::IF_MATCH;
-use axum::http::request::Parts;
 use ledger::id::ObjectId;
 use ledger::merchant::MerchantCommand;
 use ledger::rejection::Rejection;
@@ -13,8 +12,10 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::desk::Desk;
+use crate::operator::DeciderCall;
 use crate::queue::waiting;
 use crate::queue_item::{is_decided_on, version_of, view};
+use crate::sub_recipients::Notes;
 use web::json::{Checker, Raw, or_empty, parse_exact};
 use web::problem::{Code, FieldError, Problem, failed};
 
@@ -30,33 +31,15 @@ pub struct Approval<'a> {
     version: Raw<'a>,
 }
 
-impl<'a> Approval<'a> {
-    /// Reads a body that may be absent.
-    pub fn read(body: &'a [u8]) -> Result<Self, Problem> {
-        parse_exact(or_empty(body))
-    }
-}
-
-/// The version in `If-Match`; `None` if the header is absent, or any version will do (`*`).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct IfMatch(Option<u32>);
-
-impl<S: Sync> FromRequestParts<S> for IfMatch {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let mut given = parts.headers.get_all(IF_MATCH).iter();
-        let text = match (given.next(), given.next()) {
-            (None, _) => return Ok(Self(None)),
-            (Some(tag), None) => tag.to_str().unwrap_or_default().trim(),
-            (Some(_), Some(_)) => return Err(wrong_header()),
-        };
-        if text == "*" {
-            return Ok(Self(None));
-        }
-        let version = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
-        version.parse().map(|version| Self(Some(version))).map_err(|_| wrong_header())
-    }
+/// The version in `If-Match`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum IfMatch {
+    /// The header is absent, or any version will do (`*`).
+    Any,
+    /// One version.
+    Version(u32),
+    /// No version.
+    Wrong,
 }
 
 fn wrong_header() -> Problem {
@@ -64,22 +47,54 @@ fn wrong_header() -> Problem {
     Problem::new(Code::ValidationFailed).errors(vec![FieldError { field, code: "invalid", message }])
 }
 
-impl IfMatch {
-    /// The version that a request names, in the header or in its body. Errors: two that differ.
-    pub fn or_in(self, approval: &Approval<'_>) -> Result<Option<u32>, Problem> {
-        self.or(approval.version)
+impl DeciderCall {
+    /// The version that an approval names. Its body may be absent.
+    pub fn approved(&self) -> Result<Option<u32>, Problem> {
+        let approval: Approval<'_> = parse_exact(or_empty(self.sent.bytes()))?;
+        self.if_match.or(approval.version)
     }
 
-    /// The same, of the field of a body.
-    pub fn or(self, version: Raw<'_>) -> Result<Option<u32>, Problem> {
+    /// The reason of a rejection, and the version that it names.
+    pub fn rejected(&self) -> Result<(Notes<'_>, Option<u32>), Problem> {
+        let notes: Notes<'_> = parse_exact(self.sent.bytes())?;
+        let seen = self.if_match.or(notes.version)?;
+        Ok((notes, seen))
+    }
+}
+
+impl IfMatch {
+    /// The version that the headers name.
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        let mut given = headers.get_all(IF_MATCH).iter();
+        let text = match (given.next(), given.next()) {
+            (None, _) => return Self::Any,
+            (Some(tag), None) => tag.to_str().unwrap_or_default().trim(),
+            (Some(_), Some(_)) => return Self::Wrong,
+        };
+        let version = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+        match version.parse() {
+            _ if text == "*" => Self::Any,
+            Ok(version) => Self::Version(version),
+            Err(_) => Self::Wrong,
+        }
+    }
+
+    /// The version that a request names, in the header or in the field of its body. Errors: a
+    /// header without a version; two versions that differ.
+    pub(crate) fn or(self, version: Raw<'_>) -> Result<Option<u32>, Problem> {
+        let of_header = match self {
+            Self::Any => None,
+            Self::Version(version) => Some(version),
+            Self::Wrong => return Err(wrong_header()),
+        };
         let mut check = Checker::new();
         let sent = check.optional(version, |check, raw| check.integer("version", raw, 0..=i64::from(u32::MAX)));
         let sent = sent.and_then(|version| u32::try_from(version).ok());
-        if self.0.is_some() && sent.is_some() && self.0 != sent {
+        if of_header.is_some() && sent.is_some() && of_header != sent {
             check.refuse::<()>("version", "differs", "version e If-Match devem ser a mesma versão");
         }
         check.finish()?;
-        Ok(sent.or(self.0))
+        Ok(sent.or(of_header))
     }
 }
 

@@ -14,11 +14,9 @@ use utoipa::ToSchema;
 
 use crate::desk::Desk;
 use crate::found_item::item_of;
-use crate::operator::{Decider, Operator};
+use crate::operator::{DeciderCall, Operator};
 use web::caller::PathId;
-use web::idempotency::KeyScope;
 use web::json::{Checker, Raw, parse_exact};
-use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::{All, created, ok, time};
 
@@ -75,17 +73,12 @@ impl NoteView {
 #[utoipa::path(post, path = "/ops/notes/{id}", operation_id = "write_note",
     params(("id" = String, Path, description = "The id of the object: a txid or a UUID.")), request_body = NoteRequest,
     responses((status = 201, body = NoteView)))]
-pub async fn write(
-    State(desk): State<Arc<Desk>>,
-    Decider(operator): Decider,
-    PathId(id): PathId,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn write(call: DeciderCall) -> Result<Response, Problem> {
+    let DeciderCall { desk, operator, id, sent, .. } = &call;
     let wire: NoteRequest<'_> = parse_exact(sent.bytes())?;
-    let object = named(&desk, &id)?;
+    let object = named(desk, id)?;
     let group = desk.engine.ids().group(object);
-    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&object.txid()))?;
-    let (desk, wire, operator) = (&desk, &wire, &operator);
+    let (key, wire) = (call.key(&object.txid())?, &wire);
     let execute = |admitted| async move {
         let mut check = Checker::new();
         let text = check.prose("text", wire.text, 1..=NOTE_MAX);

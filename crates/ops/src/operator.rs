@@ -1,19 +1,23 @@
 //! Operator whose token a request carries, as handlers take it, with what the operator may do.
 //!
-//! A handler that only reads takes [`Operator`], one that decides takes [`Decider`], and one that
-//! changes merchants, keys or the clock takes [`Admin`].
+//! A handler that only reads takes [`Operator`], one that decides takes [`Decider`], or
+//! [`DeciderCall`] where its path has an id, and one that changes merchants, keys or the clock
+//! takes [`Admin`].
 
 use std::sync::Arc;
 
 use actors::engine::CommandContext;
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use ledger::record::Requester;
 
 use crate::desk::Desk;
+use crate::item_version::IfMatch;
+use web::caller::PathId;
 use web::credential::Role;
 use web::guards::wrong_credentials::CredentialKind;
-use web::idempotency::CommandPermit;
+use web::idempotency::{CommandPermit, Key, KeyScope};
+use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::only_known;
 
@@ -29,6 +33,20 @@ pub struct Operator {
 /// An operator who may decide.
 #[derive(Clone, Debug)]
 pub struct Decider(pub Operator);
+
+/// The call of a route that decides about what the id in its path names.
+pub struct DeciderCall {
+    /// State of the handlers.
+    pub desk: Arc<Desk>,
+    /// An operator who may decide.
+    pub operator: Operator,
+    /// The id in the path.
+    pub id: String,
+    /// The version that the operator saw, as far as a header says it.
+    pub(crate) if_match: IfMatch,
+    /// The body and the idempotency key.
+    pub sent: KeyedBody,
+}
 
 /// An operator who may do everything.
 #[derive(Clone, Debug)]
@@ -76,6 +94,31 @@ impl FromRequestParts<Arc<Desk>> for Decider {
         let operator = Operator::from_request_parts(parts, desk).await?;
         operator.require(Role::Decide)?;
         Ok(Self(operator))
+    }
+}
+
+impl FromRequest<Arc<Desk>> for DeciderCall {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, desk: &Arc<Desk>) -> Result<Self, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let Decider(operator) = Decider::from_request_parts(&mut parts, desk).await?;
+        let PathId(id) = PathId::from_request_parts(&mut parts, desk).await?;
+        let if_match = IfMatch::of(&parts.headers);
+        let sent = KeyedBody::from_request(Request::from_parts(parts, body), desk).await?;
+        Ok(Self { desk: Arc::clone(desk), operator, id, if_match, sent })
+    }
+}
+
+impl DeciderCall {
+    /// The call of a form of the console, whose operator may decide.
+    pub fn of_form(desk: &Arc<Desk>, Decider(operator): Decider, id: &str, sent: KeyedBody) -> Self {
+        Self { desk: Arc::clone(desk), operator, id: id.to_owned(), if_match: IfMatch::Any, sent }
+    }
+
+    /// The idempotency key. `id` is the id in the path, as the service writes it.
+    pub fn key(&self, id: &str) -> Result<Key<'_>, Problem> {
+        self.sent.key(&self.desk.engine, KeyScope::Operators, Some(id))
     }
 }
 

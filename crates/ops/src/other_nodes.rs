@@ -24,11 +24,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::desk::Desk;
-use crate::item_version::IfMatch;
-use crate::operator::{Decider, Operator};
+use crate::operator::{Decider, DeciderCall, Operator};
 use crate::preview::{self, Follows, Steps, Verdict};
 use crate::{disputes, entries, queue, refunds, sub_recipients, withdrawals};
-use web::caller::PathId;
 use web::credential::Role;
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem, failed};
@@ -164,46 +162,24 @@ pub async fn backlogs(
 /// Hands a decision to the handler that takes it.
 async fn take(desk: &Arc<Desk>, decision: Decision) -> Result<(), Problem> {
     let Decision { operator, kind, id, verdict, version, notes, key } = decision;
-    let (desk, operator, id) =
-        (State(Arc::clone(desk)), Decider(Operator { name: operator, role: Role::Decide }), PathId(id));
-    let version = version.map(|version| ("version".to_owned(), version.into()));
-    let mut rejected: Map<_, _> = version.clone().into_iter().collect();
-    rejected.insert("notes".to_owned(), notes.into());
-    let (seen, rejected) = (Value::from_iter(version).to_string(), Value::from(rejected).to_string());
-    let seen = |path| KeyedBody::of_form(&key, path, seen.clone());
-    let rejected = |path| KeyedBody::of_form(&key, path, rejected.clone());
-    let any = IfMatch::default();
+    let mut body: Map<_, _> = version.map(|version| ("version".to_owned(), version.into())).into_iter().collect();
+    if verdict == Verdict::Reject && kind != "dispute" {
+        body.insert("notes".to_owned(), notes.into());
+    }
+    let operator = Decider(Operator { name: operator, role: Role::Decide });
+    let call =
+        |path| DeciderCall::of_form(desk, operator, &id, KeyedBody::of_form(&key, path, Value::from(body).to_string()));
     let taken = match (kind.as_str(), verdict) {
-        ("recipient", Verdict::Approve) => {
-            sub_recipients::approve(desk, operator, id, any, seen("/ops/sub-recipients/{id}/approve")).await
-        }
-        ("recipient", Verdict::Reject) => {
-            sub_recipients::reject(desk, operator, id, any, rejected("/ops/sub-recipients/{id}/reject")).await
-        }
-        ("withdrawal", Verdict::Approve) => {
-            withdrawals::approve(desk, operator, id, any, seen("/ops/withdrawals/{id}/approve")).await
-        }
-        ("withdrawal", Verdict::Reject) => {
-            withdrawals::reject(desk, operator, id, any, rejected("/ops/withdrawals/{id}/reject")).await
-        }
-        ("refund", Verdict::Approve) => {
-            refunds::approve(desk, operator, id, any, seen("/ops/refunds/{id}/approve")).await
-        }
-        ("refund", Verdict::Reject) => {
-            refunds::reject(desk, operator, id, any, rejected("/ops/refunds/{id}/reject")).await
-        }
-        ("entry", Verdict::Approve) => {
-            entries::approve(desk, operator, id, any, seen("/ops/entries/{id}/approve")).await
-        }
-        ("entry", Verdict::Reject) => {
-            entries::reject(desk, operator, id, any, rejected("/ops/entries/{id}/reject")).await
-        }
-        ("dispute", Verdict::Approve) => {
-            disputes::accept(desk, operator, id, any, seen("/ops/disputes/{id}/accept")).await
-        }
-        ("dispute", Verdict::Reject) => {
-            disputes::release(desk, operator, id, any, seen("/ops/disputes/{id}/release")).await
-        }
+        ("recipient", Verdict::Approve) => sub_recipients::approve(call("/ops/sub-recipients/{id}/approve")).await,
+        ("recipient", Verdict::Reject) => sub_recipients::reject(call("/ops/sub-recipients/{id}/reject")).await,
+        ("withdrawal", Verdict::Approve) => withdrawals::approve(call("/ops/withdrawals/{id}/approve")).await,
+        ("withdrawal", Verdict::Reject) => withdrawals::reject(call("/ops/withdrawals/{id}/reject")).await,
+        ("refund", Verdict::Approve) => refunds::approve(call("/ops/refunds/{id}/approve")).await,
+        ("refund", Verdict::Reject) => refunds::reject(call("/ops/refunds/{id}/reject")).await,
+        ("entry", Verdict::Approve) => entries::approve(call("/ops/entries/{id}/approve")).await,
+        ("entry", Verdict::Reject) => entries::reject(call("/ops/entries/{id}/reject")).await,
+        ("dispute", Verdict::Approve) => disputes::accept(call("/ops/disputes/{id}/accept")).await,
+        ("dispute", Verdict::Reject) => disputes::release(call("/ops/disputes/{id}/release")).await,
         _ => Err(Problem::new(Code::ValidationFailed)),
     };
     taken.map(drop)

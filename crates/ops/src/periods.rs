@@ -19,14 +19,13 @@ use wire::cut_text::{CutView, by_partition};
 use wire::timestamp::{begin_of, day_of};
 
 use crate::desk::Desk;
-use crate::operator::{Decider, Operator};
+use crate::operator::{DeciderCall, Operator};
 use crate::queue_item::kind_name;
 use crate::reconciliations::KeptResult;
 use crate::uncompared::uncompared;
 use web::caller::PathId;
-use web::idempotency::{KeyScope, decided};
+use web::idempotency::decided;
 use web::json::parse_unread_exact;
-use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::{ok, time};
 use web::streamed::{in_turn, turn, turn_in_time};
@@ -157,19 +156,14 @@ pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(period): Pat
 #[utoipa::path(post, path = "/ops/periods/{period}/close", operation_id = "close_period",
     params(("period" = String, Path, pattern = "^[0-9]{4}-[0-9]{2}$", example = "2026-01", description = "A month in America/Sao_Paulo.")),
     responses((status = 200, body = PeriodView)))]
-pub async fn close(
-    State(desk): State<Arc<Desk>>,
-    Decider(operator): Decider,
-    PathId(period): PathId,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn close(call: DeciderCall) -> Result<Response, Problem> {
+    let DeciderCall { desk, operator, id: period, sent, .. } = &call;
     parse_unread_exact(sent.bytes())?;
-    let month = named(&period)?;
-    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&month.to_string()))?;
-    let (engine, operator) = (&desk.engine, &operator);
-    let execute = |admitted| async move { decided(engine.close_period(month, operator.context(admitted)).await?) };
+    let month = named(period)?;
+    let key = call.key(&month.to_string())?;
+    let execute = |admitted| async move { decided(desk.engine.close_period(month, operator.context(admitted)).await?) };
     let done = key.run(LedgerId::System, |_| Ok(()), execute).await?;
-    let period = shown(&desk, month).await?;
+    let period = shown(desk, month).await?;
     done.answer(|()| Ok(ok(period)))
 }
 

@@ -1,9 +1,6 @@
 //! Orders whose rail left the outcome unknown for an hour: two operators end them, by the word of
 //! the bank or acquirer that they have on paper.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use ledger::cashout::Cashout;
@@ -16,11 +13,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::desk::Desk;
-use crate::operator::Decider;
-use web::caller::PathId;
-use web::idempotency::KeyScope;
+use crate::operator::DeciderCall;
 use web::json::{Checker, Raw, parse_exact};
-use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::ok;
 
@@ -108,18 +102,13 @@ pub fn outcome_name(happened: bool) -> &'static str {
 #[utoipa::path(post, path = "/ops/rail-items/{id}/settle", operation_id = "settle_rail_item", params(("id" = String, Path)),
     request_body = RailItemWord,
     responses((status = 200, body = RailItemView), (status = 202, body = RailItemView), (status = 404)))]
-pub async fn settle(
-    State(desk): State<Arc<Desk>>,
-    Decider(operator): Decider,
-    PathId(id): PathId,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn settle(call: DeciderCall) -> Result<Response, Problem> {
+    let DeciderCall { desk, operator, id, sent, .. } = &call;
     let wire: RailItemWord<'_> = parse_exact(sent.bytes())?;
     let not_found = || Problem::new(Code::NotFound);
-    let id = ObjectId::parse(&id).ok_or_else(not_found)?;
+    let id = ObjectId::parse(id).ok_or_else(not_found)?;
     let owner = desk.engine.owner_of_order(id)?.ok_or_else(not_found)?;
-    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id.txid()))?;
-    let (desk, wire, operator) = (&desk, &wire, &operator);
+    let (key, wire) = (call.key(&id.txid())?, &wire);
     let execute = |admitted| async move {
         let (word, reason) = check(desk, id, wire)?;
         Ok(desk.engine.say_rail_word(id, word, reason, operator.context(admitted)).await?)

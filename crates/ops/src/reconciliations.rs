@@ -25,12 +25,11 @@ use wire::timestamp::{day, day_of};
 
 use crate::booked_records::EngineRecords;
 use crate::desk::Desk;
-use crate::operator::{Decider, Operator};
+use crate::operator::{Decider, DeciderCall, Operator};
 use web::body::{FileFormat, InstitutionFile};
 use web::caller::PathId;
 use web::idempotency::{KeyScope, SentKey};
 use web::json::{Checker, Raw, parse_exact};
-use web::keyed::KeyedBody;
 use web::problem::{Code, FieldError, Problem, failed};
 use web::reply::{List, PageQuery, list_of, one_of, only, query, single, time};
 use web::streamed::{in_turn, turn};
@@ -431,12 +430,8 @@ pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId)
     params(("id" = String, Path, description = "SHA-256 of the file, hexadecimal.")),
     request_body = DismissalRequest,
     responses((status = 200, body = Reconciliation), (status = 409)))]
-pub async fn dismiss(
-    State(desk): State<Arc<Desk>>,
-    Decider(operator): Decider,
-    PathId(id): PathId,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn dismiss(call: DeciderCall) -> Result<Response, Problem> {
+    let DeciderCall { desk, operator, id, sent, .. } = call;
     let wire: DismissalRequest<'_> = parse_exact(sent.bytes())?;
     // It commits no Record, so there is no answer to store: a key is checked and not stored.
     sent.key(&desk.engine, KeyScope::Operators, Some(&id))?;

@@ -1,8 +1,6 @@
 //! Refunds by operators: their review (interface 3.6), and those that an operator starts.
 
-use std::sync::Arc;
-
-use axum::extract::State;
+use actors::engine::Engine;
 use axum::response::Response;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, RequestRefund};
@@ -10,18 +8,15 @@ use ledger::money::{AMOUNT_MAX, Centavos};
 use ledger::object::Object;
 use ledger::personal::{FreeText, SealedFor};
 use ledger::refund::Refund;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::desk::Desk;
-use crate::item_version::{Approval, IfMatch, on_version, with_item};
-use crate::operator::{Decider, Operator};
+use crate::item_version::{Approval, on_version, with_item};
+use crate::operator::DeciderCall;
 use crate::second_operator::{answer, is_first};
 use crate::sub_recipients::Notes;
-use web::caller::PathId;
-use web::idempotency::{Key, KeyScope, KeyedResult, decided};
+use web::idempotency::decided;
 use web::json::{Checker, Raw, parse_exact};
-use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::{created, ok};
 use web::views::charge::paid_charge;
@@ -47,17 +42,12 @@ pub struct OperatorRefundRequest<'a> {
 #[utoipa::path(post, path = "/ops/charges/{txid}/refunds", operation_id = "start_refund",
     params(("txid" = String, Path)), request_body = OperatorRefundRequest,
     responses((status = 201, body = RefundView)))]
-pub async fn start(
-    State(desk): State<Arc<Desk>>,
-    Decider(operator): Decider,
-    PathId(txid): PathId,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn start(call: DeciderCall) -> Result<Response, Problem> {
+    let DeciderCall { desk, operator, id: txid, sent, .. } = &call;
     let wire: OperatorRefundRequest<'_> = parse_exact(sent.bytes())?;
-    let charge = ObjectId::parse(&txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
+    let charge = ObjectId::parse(txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
     let group = desk.engine.ids().group(charge);
-    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&charge.txid()))?;
-    let (desk, wire, operator) = (&desk, &wire, &operator);
+    let (key, wire) = (call.key(&charge.txid())?, &wire);
     let execute = |admitted| async move {
         // Order of checks: the path, the body, then the state of the charge.
         let facts = match paid_charge(&desk.engine, desk.disputes, group, charge) {
@@ -83,67 +73,47 @@ pub async fn start(
 #[utoipa::path(post, path = "/ops/refunds/{id}/approve", operation_id = "approve_refund", params(("id" = String, Path)),
     request_body = Option<Approval>,
     responses((status = 200, body = RefundView), (status = 202, body = RefundView)))]
-pub async fn approve(
-    State(desk): State<Arc<Desk>>,
-    Decider(operator): Decider,
-    PathId(id): PathId,
-    if_match: IfMatch,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
-    let seen = if_match.or_in(&Approval::read(sent.bytes())?)?;
-    let Refund { id, charge, amount, .. } = named(&desk, &id)?;
+pub async fn approve(call: DeciderCall) -> Result<Response, Problem> {
+    let (desk, seen) = (&call.desk, call.approved()?);
+    let Refund { id, charge, amount, .. } = desk.named(&call.id)?;
     let group = desk.engine.ids().group(id);
     let command = || {
-        if is_first(&desk, &operator, id, amount)? {
+        if is_first(desk, &call.operator, id, amount)? {
             return Ok(on_version(seen, id, MerchantCommand::AskApproval { id }));
         }
         let facts = Box::new(paid_charge(&desk.engine, desk.disputes, group, charge)?);
         Ok(on_version(seen, id, MerchantCommand::ApproveRefund { id, facts }))
     };
-    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id.txid()))?;
-    let decided = decide(&desk, &operator, id, key, command).await?;
-    let approved = decided.answer(|()| Ok(ok(RefundView::of(&desk.engine, &named(&desk, &id.txid())?))))?;
-    Ok(answer(&desk, id, approved))
+    let approved = decide(&call, id, command, RefundView::of).await?;
+    Ok(answer(desk, id, approved))
 }
 
 /// Rejects a refund.
 #[utoipa::path(post, path = "/ops/refunds/{id}/reject", operation_id = "reject_refund", params(("id" = String, Path)),
     request_body = Notes,
     responses((status = 200, body = RefundView)))]
-pub async fn reject(
-    State(desk): State<Arc<Desk>>,
-    Decider(operator): Decider,
-    PathId(id): PathId,
-    if_match: IfMatch,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
-    let wire: Notes<'_> = parse_exact(sent.bytes())?;
-    let seen = if_match.or(wire.version)?;
-    let Refund { id, .. } = named(&desk, &id)?;
-    let command = || Ok(on_version(seen, id, MerchantCommand::RejectRefund { id, notes: wire.check()? }));
-    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id.txid()))?;
-    let decided = decide(&desk, &operator, id, key, command).await?;
-    decided.answer(|()| Ok(ok(RefundView::of(&desk.engine, &named(&desk, &id.txid())?))))
-}
-
-fn named(desk: &Desk, id: &str) -> Result<Refund, Problem> {
-    let found = ObjectId::parse(id).map(|id| desk.engine.object(id)).transpose()?.flatten();
-    found.ok_or_else(|| Problem::new(Code::NotFound))
+pub async fn reject(call: DeciderCall) -> Result<Response, Problem> {
+    let (notes, seen) = call.rejected()?;
+    let Refund { id, .. } = call.desk.named(&call.id)?;
+    let command = || Ok(on_version(seen, id, MerchantCommand::RejectRefund { id, notes: notes.check()? }));
+    decide(&call, id, command, RefundView::of).await
 }
 
 /// Carries out a decision on the refund or dispute of this id, and gives money back where it says
-/// so. A decision is final: it is shown as it stands, whichever request made it.
-pub(super) async fn decide(
-    desk: &Desk,
-    operator: &Operator,
+/// so. A decision is final: `view` shows it as it stands, whichever request made it.
+pub(super) async fn decide<T: Object, V: Serialize>(
+    call: &DeciderCall,
     id: ObjectId,
-    key: Key<'_>,
     command: impl Fn() -> Result<MerchantCommand, Problem>,
-) -> Result<KeyedResult<()>, Problem> {
+    view: impl Fn(&Engine, &T) -> V,
+) -> Result<Response, Problem> {
+    let DeciderCall { desk, operator, .. } = call;
     let (command, group) = (&command, desk.engine.ids().group(id));
     let execute = |admitted| async move {
         let outcome = desk.engine.command_and_repay(group, command()?, operator.context(admitted)).await?;
         decided(outcome).map_err(|problem| with_item(desk, id, problem))
     };
-    key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await
+    let key = call.key(&id.txid())?;
+    let decided = key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await?;
+    decided.answer(|()| Ok(ok(view(&desk.engine, &desk.named(&call.id)?))))
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::response::Response;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
@@ -10,13 +9,10 @@ use ledger::record::Record;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::desk::Desk;
-use crate::item_version::{Approval, IfMatch, on_version, with_item};
-use crate::operator::{Decider, Operator};
-use web::caller::PathId;
-use web::idempotency::{KeyScope, decided};
-use web::json::{Checker, Raw, parse_exact};
-use web::keyed::KeyedBody;
+use crate::item_version::{Approval, on_version, with_item};
+use crate::operator::DeciderCall;
+use web::idempotency::decided;
+use web::json::{Checker, Raw};
 use web::problem::{Code, Problem};
 use web::reply::ok;
 use web::views::recipient::{RecipientView, find_recipient, known_recipient, view, view_at_decision};
@@ -50,46 +46,29 @@ impl Notes<'_> {
 #[utoipa::path(post, path = "/ops/sub-recipients/{id}/approve", operation_id = "approve_recipient", params(("id" = String, Path)),
     request_body = Option<Approval>,
     responses((status = 200, body = RecipientView)))]
-pub async fn approve(
-    State(desk): State<Arc<Desk>>,
-    Decider(operator): Decider,
-    PathId(id): PathId,
-    if_match: IfMatch,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
-    let seen = if_match.or_in(&Approval::read(sent.bytes())?)?;
-    decide(&desk, &operator, &id, &sent, seen, |id| Ok(MerchantCommand::ApproveRecipient { id })).await
+pub async fn approve(call: DeciderCall) -> Result<Response, Problem> {
+    decide(&call, call.approved()?, |id| Ok(MerchantCommand::ApproveRecipient { id })).await
 }
 
 /// Refuses a draft or pending recipient; or an active recipient's changed bank account, and leaves
 /// the recipient active.
 #[utoipa::path(post, path = "/ops/sub-recipients/{id}/reject", operation_id = "reject_recipient", params(("id" = String, Path)), request_body = Notes,
     responses((status = 200, body = RecipientView)))]
-pub async fn reject(
-    State(desk): State<Arc<Desk>>,
-    Decider(operator): Decider,
-    PathId(id): PathId,
-    if_match: IfMatch,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
-    let wire: Notes<'_> = parse_exact(sent.bytes())?;
-    let seen = if_match.or(wire.version)?;
-    let command = |id| Ok(MerchantCommand::RejectRecipient { id, notes: wire.check()? });
-    decide(&desk, &operator, &id, &sent, seen, command).await
+pub async fn reject(call: DeciderCall) -> Result<Response, Problem> {
+    let (notes, seen) = call.rejected()?;
+    decide(&call, seen, |id| Ok(MerchantCommand::RejectRecipient { id, notes: notes.check()? })).await
 }
 
 async fn decide(
-    desk: &Desk,
-    operator: &Operator,
-    id: &str,
-    sent: &KeyedBody,
+    call: &DeciderCall,
     seen: Option<u32>,
     command: impl Fn(ObjectId) -> Result<MerchantCommand, Problem>,
 ) -> Result<Response, Problem> {
+    let DeciderCall { desk, operator, id, .. } = call;
     let found = ObjectId::parse(id).and_then(|id| find_recipient(&desk.engine, id));
     let (ledger, row) = found.ok_or_else(|| Problem::new(Code::NotFound))?;
     let group = desk.engine.ids().group(row.id);
-    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&row.id.txid()))?;
+    let key = call.key(&row.id.txid())?;
     let (row, command) = (&row, &command);
     let execute = |admitted| async move {
         let command = on_version(seen, row.id, command(row.id)?);

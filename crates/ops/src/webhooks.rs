@@ -13,12 +13,10 @@ use utoipa::ToSchema;
 
 use crate::desk::Desk;
 use crate::merchants;
-use crate::operator::{Decider, Operator};
+use crate::operator::{DeciderCall, Operator};
 use crate::other_nodes::backlogs;
 use web::caller::PathId;
-use web::idempotency::KeyScope;
 use web::json::parse_unread_exact;
-use web::keyed::KeyedBody;
 use web::problem::{Code, Problem, failed};
 use web::reply::{ok, query, single, time};
 use web::views::delivery::AnswerView;
@@ -98,15 +96,11 @@ pub struct RedeliveredView {
 /// 1,000 events wait at each.
 #[utoipa::path(post, path = "/ops/webhooks/{id}/redeliver", operation_id = "redeliver_webhook", params(("id" = String, Path)),
     responses((status = 200, body = RedeliveredView)))]
-pub async fn redeliver(
-    State(desk): State<Arc<Desk>>,
-    Decider(operator): Decider,
-    PathId(id): PathId,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn redeliver(call: DeciderCall) -> Result<Response, Problem> {
+    let DeciderCall { desk, operator, id, sent, .. } = &call;
     parse_unread_exact(sent.bytes())?;
-    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id))?;
-    let (group, id, event) = known_event(&desk, &id)?;
+    let key = call.key(id)?;
+    let (group, id, event) = known_event(desk, id)?;
     key.once(&desk.redelivered, async {
         if !desk.webhooks.deliver_again(group, &event, desk.engine.now()) {
             let detail = "1,000 events wait at each address of the account.";
@@ -233,15 +227,11 @@ pub struct TestView {
 /// while there is no room for it.
 #[utoipa::path(post, path = "/ops/endpoints/{id}/test", operation_id = "test_endpoint", params(("id" = String, Path)),
     responses((status = 200, body = TestView), (status = 409, description = "`state_conflict`: the key has no address.")))]
-pub async fn test(
-    State(desk): State<Arc<Desk>>,
-    Decider(operator): Decider,
-    PathId(id): PathId,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn test(call: DeciderCall) -> Result<Response, Problem> {
+    let DeciderCall { desk, operator, id, sent, .. } = &call;
     parse_unread_exact(sent.bytes())?;
-    let once = sent.key(&desk.engine, KeyScope::Operators, Some(&id))?;
-    let (group, key) = endpoint(&desk, &id)?;
+    let once = call.key(id)?;
+    let (group, key) = endpoint(desk, id)?;
     let has_address = desk.engine.api_key(key).is_some_and(|row| row.webhook.url.is_some());
     has_address.then_some(()).ok_or_else(|| Problem::new(Code::StateConflict).detail("The key has no address."))?;
     once.once(&desk.redelivered, async {
@@ -308,15 +298,11 @@ pub struct RedeliveredAll {
 /// there at most.
 #[utoipa::path(post, path = "/ops/endpoints/{id}/redeliver", operation_id = "redeliver_given_up", params(("id" = String, Path)),
     responses((status = 200, body = RedeliveredAll)))]
-pub async fn redeliver_given_up(
-    State(desk): State<Arc<Desk>>,
-    Decider(operator): Decider,
-    PathId(id): PathId,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn redeliver_given_up(call: DeciderCall) -> Result<Response, Problem> {
+    let DeciderCall { desk, operator, id, sent, .. } = &call;
     parse_unread_exact(sent.bytes())?;
-    let once = sent.key(&desk.engine, KeyScope::Operators, Some(&id))?;
-    let (group, key) = endpoint(&desk, &id)?;
+    let once = call.key(id)?;
+    let (group, key) = endpoint(desk, id)?;
     once.once(&desk.redelivered, async {
         let given_up = desk.webhooks.given_up(group, key).into_iter();
         let events = given_up.map(|number| OutboxEvent::numbered(&desk.engine, group, number));

@@ -1,24 +1,18 @@
 //! Review of withdrawals by operators (interface 3.5).
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::Response;
 use ledger::id::ObjectId;
 use ledger::object::Object;
 use ledger::recipient::RecipientCommand;
 use ledger::withdrawal::Withdrawal;
 
-use crate::desk::Desk;
-use crate::holds::{HoldCall, HoldReason, refuse_held_payout};
-use crate::item_version::{Approval, IfMatch, unchanged};
-use crate::operator::{Decider, Operator};
+use crate::holds::{HoldReason, refuse_held_payout};
+use crate::item_version::{Approval, unchanged};
+use crate::operator::DeciderCall;
 use crate::second_operator::{answer, is_first};
 use crate::sub_recipients::Notes;
-use web::caller::PathId;
-use web::idempotency::{KeyScope, decided};
+use web::idempotency::decided;
 use web::json::parse_exact;
-use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::{created, ok};
 use web::views::recipient::{find_recipient, known_recipient};
@@ -30,31 +24,17 @@ use web::views::withdrawal::{ReviewedWithdrawal, destination};
 #[utoipa::path(post, path = "/ops/withdrawals/{id}/approve", operation_id = "approve_withdrawal",
     params(("id" = String, Path)), request_body = Option<Approval>,
     responses((status = 200, body = ReviewedWithdrawal), (status = 202, body = ReviewedWithdrawal)))]
-pub async fn approve(
-    State(desk): State<Arc<Desk>>,
-    Decider(operator): Decider,
-    PathId(id): PathId,
-    if_match: IfMatch,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
-    let seen = if_match.or_in(&Approval::read(sent.bytes())?)?;
-    decide(&desk, &operator, &id, &sent, seen, None).await
+pub async fn approve(call: DeciderCall) -> Result<Response, Problem> {
+    decide(&call, call.approved()?, None).await
 }
 
 /// Rejects a pending withdrawal: the money and the splits are available again.
 #[utoipa::path(post, path = "/ops/withdrawals/{id}/reject", operation_id = "reject_withdrawal",
     params(("id" = String, Path)), request_body = Notes,
     responses((status = 200, body = ReviewedWithdrawal)))]
-pub async fn reject(
-    State(desk): State<Arc<Desk>>,
-    Decider(operator): Decider,
-    PathId(id): PathId,
-    if_match: IfMatch,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
-    let notes: Notes<'_> = parse_exact(sent.bytes())?;
-    let seen = if_match.or(notes.version)?;
-    decide(&desk, &operator, &id, &sent, seen, Some(notes)).await
+pub async fn reject(call: DeciderCall) -> Result<Response, Problem> {
+    let (notes, seen) = call.rejected()?;
+    decide(&call, seen, Some(notes)).await
 }
 
 /// Asks for a withdrawal of all that is available to a recipient, by an operator: also where the
@@ -62,14 +42,13 @@ pub async fn reject(
 #[utoipa::path(post, path = "/ops/sub-recipients/{id}/withdraw", operation_id = "withdraw_for_recipient",
     params(("id" = String, Path)), request_body = HoldReason,
     responses((status = 201, body = ReviewedWithdrawal)))]
-pub async fn ask(call: HoldCall) -> Result<Response, Problem> {
-    let (State(desk), Decider(operator), PathId(id), sent) = call;
+pub async fn ask(call: DeciderCall) -> Result<Response, Problem> {
+    let DeciderCall { desk, operator, id, sent, .. } = &call;
     let wire: HoldReason<'_> = parse_exact(sent.bytes())?;
-    let found = || ObjectId::parse(&id).and_then(|id| find_recipient(&desk.engine, id));
+    let found = || ObjectId::parse(id).and_then(|id| find_recipient(&desk.engine, id));
     let (recipient, row) = found().ok_or_else(|| Problem::new(Code::NotFound))?;
     let (group, reason) = (desk.engine.ids().group(row.id), wire.check()?);
-    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&row.id.txid()))?;
-    let (desk, operator, reason) = (&desk, &operator, &reason);
+    let (key, reason) = (call.key(&row.id.txid())?, &reason);
     let execute = |admitted| async move {
         let (_, row) = known_recipient(&desk.engine, row.id)?;
         let id = desk.engine.new_id(group)?;
@@ -82,19 +61,11 @@ pub async fn ask(call: HoldCall) -> Result<Response, Problem> {
 }
 
 /// Rejects for the reason given, or approves when there is none.
-async fn decide(
-    desk: &Desk,
-    operator: &Operator,
-    id: &str,
-    sent: &KeyedBody,
-    seen: Option<u32>,
-    reason: Option<Notes<'_>>,
-) -> Result<Response, Problem> {
-    let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
-    let find = || desk.engine.object(id)?.ok_or_else(|| Problem::new(Code::NotFound));
-    let withdrawal: Withdrawal = find()?;
-    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id.txid()))?;
-    let (withdrawal, reason) = (&withdrawal, &reason);
+async fn decide(call: &DeciderCall, seen: Option<u32>, reason: Option<Notes<'_>>) -> Result<Response, Problem> {
+    let DeciderCall { desk, operator, .. } = call;
+    let withdrawal: Withdrawal = desk.named(&call.id)?;
+    let (id, withdrawal, reason) = (withdrawal.id, &withdrawal, &reason);
+    let key = call.key(&id.txid())?;
     if reason.is_none() {
         refuse_held_payout(desk, desk.engine.ids().group(id))?;
     }
@@ -113,6 +84,6 @@ async fn decide(
         decided(desk.engine.command_recipient(recipient, command, context).await?)
     };
     let decided = key.run(withdrawal.recipient, |_| Ok(()), execute).await?;
-    let answered = decided.answer(|()| Ok(ok(ReviewedWithdrawal::of(&desk.engine, &find()?))))?;
+    let answered = decided.answer(|()| Ok(ok(ReviewedWithdrawal::of(&desk.engine, &desk.named(&call.id)?))))?;
     Ok(if reason.is_none() { answer(desk, id, answered) } else { answered })
 }
