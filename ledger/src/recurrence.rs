@@ -9,7 +9,7 @@ use minicbor::{Decode, Encode};
 
 use crate::fees::PaymentMethod;
 use crate::id::ObjectId;
-use crate::money::Centavos;
+use crate::money::{Centavos, Rate};
 use crate::terms::{CardFace, Split};
 use crate::time::{BEHIND_UTC_MS, DAY_MS, Timestamp, civil, day_of};
 
@@ -150,12 +150,40 @@ pub struct SubscriptionTerms {
     /// The card; none for PIX.
     #[n(2)]
     pub card: Option<StoredCard>,
-    /// The recipients' parts of each cycle's charge.
+    /// The recipients' parts of each cycle's charge; of a cycle without initial fee, where they are
+    /// by percent.
     #[n(3)]
     pub splits: Vec<Split>,
     /// When it began: dates are counted from here.
     #[n(4)]
     pub anchor: Timestamp,
+    /// The splits that are a share of each cycle's total, by their places.
+    #[cbor(n(5), default, skip_if = "Vec::is_empty")]
+    pub percents: Vec<SplitPercent>,
+}
+
+/// Split of a subscription that is a share of each cycle's total.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct SplitPercent {
+    /// Position among the splits, from 0.
+    #[n(0)]
+    pub index: u32,
+    /// The share, above 0 %.
+    #[n(1)]
+    pub share: Rate,
+}
+
+impl SubscriptionTerms {
+    /// The splits of a cycle of `total`; a share is rounded half up to the centavo, by itself.
+    pub fn splits_of(&self, total: Centavos) -> Vec<Split> {
+        let mut splits = self.splits.clone();
+        for SplitPercent { index, share } in &self.percents {
+            if let Some(split) = splits.get_mut(*index as usize) {
+                split.amount = share.of(total);
+            }
+        }
+        splits
+    }
 }
 
 /// How a subscription fares, whether it is paused or not.

@@ -23,6 +23,12 @@ pub enum Rejection {
         /// Position in `splits`, from 0.
         index: usize,
     },
+    /// A split by percent is less than half a centavo of the total.
+    #[error("split {index}: the percent of the total is below one centavo")]
+    SplitBelowCentavo {
+        /// Position in `splits`, from 0.
+        index: usize,
+    },
     /// The splits reach or pass the total (interface 2.4 rule 2).
     #[error("the splits reach the charge's total")]
     SplitsReachTotal,

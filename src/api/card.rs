@@ -173,7 +173,7 @@ fn check(wire: &CardRequest<'_>, now: Timestamp) -> Result<CheckedCard, Problem>
             amount: Centavos(amount?),
             method: method?,
             installments: u8::try_from(installments?).ok()?,
-            splits: splits?,
+            splits: splits::of_total(splits?, Centavos(amount?)),
             payer: Payer { description: description.map(Cow::into_owned), ..payer? },
             card: card?,
         })

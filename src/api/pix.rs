@@ -256,7 +256,7 @@ fn check(wire: &PixRequest<'_>) -> Result<CheckedPix, Problem> {
                 ..Payer::default()
             },
             expires_in_seconds: expires_in?,
-            splits: splits?,
+            splits: splits::of_total(splits?, Centavos(amount?)),
         })
     })();
     check.finish_with(checked)

@@ -44,7 +44,7 @@ pub struct RefundRequest<'a> {
     #[schema(value_type = Option<String>, max_length = 500)]
     reason: Raw<'a>,
     /// What to take back of recipients' splits; absent, they keep all of them.
-    #[schema(value_type = Option<Vec<splits::SplitItem>>)]
+    #[schema(value_type = Option<Vec<splits::TakeBackItem>>)]
     splits: Raw<'a>,
 }
 
@@ -70,7 +70,7 @@ fn check(app: &App, caller: Caller, wire: &RefundRequest<'_>) -> Result<RequestR
     let payment_id = check.any_text("payment_id", wire.payment_id);
     let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
     let reason = check.optional_prose("reason", wire.reason, 0..=500);
-    let take_back = splits::read(&mut check, wire.splits);
+    let take_back = splits::read_take_back(&mut check, wire.splits);
     let checked = (|| Some((payment_id?, amount?, take_back?)))();
     let (payment_id, amount, take_back) = check.finish_with(checked)?;
     let charge = ObjectId::parse(payment_id.trim()).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;

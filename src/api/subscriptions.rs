@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::response::Response;
 use ledger::fees::PaymentMethod;
 use ledger::id::ObjectId;
-use ledger::merchant::{MerchantCommand, SplitRequest, Subscribe, SubscriptionChange};
+use ledger::merchant::{MerchantCommand, SplitRule, Subscribe, SubscriptionChange};
 use ledger::personal::{Payer, SealedFor};
 use ledger::record::{Record, Requester};
 use ledger::recurrence::{StoredCard, SubscriptionStanding, SubscriptionStatus};
@@ -51,7 +51,8 @@ pub struct SubscriptionRequest<'a> {
     /// A stored card; for `credit_card` only, and required there.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 64)]
     card_token: Raw<'a>,
-    /// The recipients' parts of every cycle's charge.
+    /// The recipients' parts of every cycle's charge; a percent is of the cycle's total, with its
+    /// initial fee.
     #[schema(value_type = Option<Vec<splits::SplitItem>>)]
     splits: Raw<'a>,
 }
@@ -61,7 +62,7 @@ struct CheckedSubscription {
     plan: ObjectId,
     method: PaymentMethod,
     card: Option<StoredCard>,
-    splits: Vec<SplitRequest>,
+    splits: Vec<SplitRule>,
     customer: Payer,
 }
 

@@ -66,6 +66,7 @@ mod registration;
 mod search;
 mod second_node;
 mod sequence;
+mod splits;
 mod statement;
 mod sub_recipients;
 mod subscriptions;

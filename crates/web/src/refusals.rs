@@ -78,6 +78,7 @@ impl From<Rejection> for Problem {
             R::SplitNotEnabled => Problem::new(Code::SplitNotEnabled),
             R::SplitRecipientNotFound { index } => of_split(Code::RecipientNotFound, index),
             R::SplitRecipientNotActive { index } => of_split(Code::RecipientNotActive, index),
+            R::SplitBelowCentavo { index } => of_percent(index),
             R::SplitsReachTotal => Problem::new(Code::SplitsReachTotal),
             R::SplitsExceedNet => Problem::new(Code::FeesExceedSellerPart),
             R::RecipientNotFound
@@ -144,6 +145,12 @@ impl From<Rejection> for Problem {
 
 fn of_split(code: Code, index: usize) -> Problem {
     of_field(code, format!("splits[{index}].sub_recipient_id"))
+}
+
+/// A split by percent is less than half a centavo.
+fn of_percent(index: usize) -> Problem {
+    let (field, message) = (format!("splits[{index}].percent"), "percent do total é menos que um centavo".into());
+    Problem::new(Code::ValidationFailed).errors(vec![FieldError { field, code: "out_of_range", message }])
 }
 
 fn of_anticipated(code: Code, index: usize) -> Problem {

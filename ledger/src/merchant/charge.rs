@@ -8,7 +8,7 @@ use super::{MerchantState, RecipientStatus};
 use crate::event::{CardBrand, CardFace, Event, SellerPart, Split, Terms};
 use crate::fees::{Commission, PaymentMethod};
 use crate::id::{IdKey, IdMap, ObjectId};
-use crate::money::Centavos;
+use crate::money::{Centavos, Rate};
 use crate::rail_name::RailName;
 use crate::record::{RailStamp, Record};
 use crate::rejection::Rejection;
@@ -21,6 +21,35 @@ pub struct SplitRequest {
     pub recipient: ObjectId,
     /// Centavos, above zero.
     pub amount: Centavos,
+}
+
+/// A recipient's part of a charge, as the caller names it: by an amount, or by a share of the total.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SplitRule {
+    /// The recipient's id.
+    pub recipient: ObjectId,
+    /// Size of the part.
+    pub part: SplitPart,
+}
+
+/// Size of a part of a charge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SplitPart {
+    /// Centavos, above zero.
+    Amount(Centavos),
+    /// A share of the total, above 0 %.
+    Percent(Rate),
+}
+
+impl SplitRule {
+    /// The part of a charge of `total`; a share is rounded half up to the centavo, by itself.
+    pub fn of(self, total: Centavos) -> SplitRequest {
+        let amount = match self.part {
+            SplitPart::Amount(amount) => amount,
+            SplitPart::Percent(share) => share.of(total),
+        };
+        SplitRequest { recipient: self.recipient, amount }
+    }
 }
 
 /// A charge that waits for its outcome.
@@ -140,14 +169,17 @@ impl MerchantState {
         if let Some(index) = found.iter().position(|(_, recipient)| recipient.status != RecipientStatus::Active) {
             return Err(Rejection::SplitRecipientNotActive { index });
         }
+        if let Some(index) = requests.iter().position(|request| request.amount.is_zero()) {
+            return Err(Rejection::SplitBelowCentavo { index });
+        }
         let parts = found.iter().zip(requests);
         let splits: Vec<_> =
             parts.map(|((number, _), request)| Split { recipient: *number, amount: request.amount }).collect();
         self.quote(amount, None, method, installments, splits)
     }
 
-    /// The terms of a charge with these splits, at the current fees. Splits whose sum reaches
-    /// `amount` are refused (interface 2.4 rule 2). An initial fee comes on top of `amount`.
+    /// The terms of a charge with these splits, at the current fees. An initial fee comes on top of
+    /// `amount`. Splits whose sum reaches the total are refused (interface 2.4 rule 2).
     pub(super) fn quote(
         &self,
         amount: Centavos,
@@ -157,10 +189,10 @@ impl MerchantState {
         splits: Vec<Split>,
     ) -> Result<Terms, Rejection> {
         let splits_total = splits.iter().map(|split| split.amount).sum::<Centavos>();
+        let amount = amount + initial_fee.unwrap_or_default();
         if splits_total >= amount {
             return Err(Rejection::SplitsReachTotal);
         }
-        let amount = amount + initial_fee.unwrap_or_default();
         let commission = Commission::quote(&self.settings, method, installments, amount, amount - splits_total);
         let settlement_days = self.settings.options.card_settlement_days;
         let terms = Terms { amount, method, installments, splits, commission, settlement_days, initial_fee };

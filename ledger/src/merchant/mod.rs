@@ -50,7 +50,7 @@ pub use acquirer::{BookBatch, EndedBatch, SentFile, file_id};
 pub use adjustments::{Repayment, RepaymentKind};
 pub use api_keys::{ApiKey, PreviousSecret, SECRET_OVERLAP_MS};
 pub use cashout::{CashoutOutcome, OpenCashout, ReturnedCashout};
-pub use charge::{Authorization, OpenCharge, RECONCILE_AFTER_MS, SplitRequest};
+pub use charge::{Authorization, OpenCharge, RECONCILE_AFTER_MS, SplitPart, SplitRequest, SplitRule};
 pub use closing::{OpenItem, OpenKind, open_balances};
 pub use command::MerchantCommand;
 pub use dispute::{OpenDispute, ReverseDispute};

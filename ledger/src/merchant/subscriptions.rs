@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
-use super::{MerchantState, SplitRequest};
+use super::{MerchantState, SplitPart, SplitRequest, SplitRule};
 use crate::event::{Event, Split, Terms};
 use crate::fees::PaymentMethod;
 use crate::id::{IdKey, ObjectId};
@@ -18,7 +18,9 @@ use crate::merchant::RecipientStatus;
 use crate::personal::Sealed;
 use crate::rail_name::RailName;
 use crate::record::Decision;
-use crate::recurrence::{CycleOutcome, PlanTerms, StoredCard, SubscriptionStanding, SubscriptionTerms, UnpaidReason};
+use crate::recurrence::{
+    CycleOutcome, PlanTerms, SplitPercent, StoredCard, SubscriptionStanding, SubscriptionTerms, UnpaidReason,
+};
 use crate::rejection::Rejection;
 use crate::section::{Section, TouchedSections};
 use crate::time::Timestamp;
@@ -50,7 +52,7 @@ pub struct Subscribe {
     /// The stored card, read from the journal; none for PIX.
     pub card: Option<StoredCard>,
     /// Recipients' parts of every cycle's charge.
-    pub splits: Vec<SplitRequest>,
+    pub splits: Vec<SplitRule>,
     /// The payer.
     pub customer: Sealed,
 }
@@ -90,15 +92,22 @@ impl MerchantState {
         due.filter_map(|(_, id)| self.subscriptions.by_id.get(id).map(|subscription| (*id, subscription)))
     }
 
-    /// The splits are checked against the plan's amount: no cycle charges less.
+    /// The splits are checked against the plan's amount: no cycle charges less. Splits by percent
+    /// are checked against the total with the initial fee too.
     pub(super) fn subscribe(&self, wanted: Subscribe, now: Timestamp, ids: &IdKey) -> Result<Decision, Rejection> {
         let Subscribe { id, plan: plan_id, method, card, splits, customer } = wanted;
         let plan = self.plan(plan_id).ok_or(Rejection::PlanNotFound)?;
-        let charge = self.terms(plan.terms.amount, method, 1, &splits, ids)?;
+        let of_total = |total| splits.iter().map(|rule| rule.of(total)).collect::<Vec<SplitRequest>>();
+        let charge = self.terms(plan.terms.amount, method, 1, &of_total(plan.terms.amount), ids)?;
+        let percents: Vec<_> = splits.iter().zip(0..).filter_map(|(rule, index)| rule.percent(index)).collect();
+        if let Some(fee) = plan.terms.fee_of(1).filter(|_| !percents.is_empty()) {
+            let total = plan.terms.amount + fee;
+            self.terms(total, method, 1, &of_total(total), ids)?;
+        }
         if !plan.enabled {
             return Err(Rejection::PlanDisabled);
         }
-        let terms = SubscriptionTerms { plan: plan_id, method, card, splits: charge.splits, anchor: now };
+        let terms = SubscriptionTerms { plan: plan_id, method, card, splits: charge.splits, anchor: now, percents };
         let standing = SubscriptionStanding::begun(&plan.terms, now);
         let created = Event::SubscriptionCreated { id, terms, standing };
         Ok(Decision { events: vec![created], personal: Some(customer) })
@@ -204,7 +213,19 @@ impl MerchantState {
         if let Some(index) = terms.splits.iter().position(|split| !is_active(split)) {
             return Err(Rejection::SplitRecipientNotActive { index });
         }
-        self.quote(plan.amount, plan.fee_of(cycle), terms.method, 1, terms.splits.clone())
+        let fee = plan.fee_of(cycle);
+        let splits = terms.splits_of(plan.amount + fee.unwrap_or_default());
+        self.quote(plan.amount, fee, terms.method, 1, splits)
+    }
+}
+
+impl SplitRule {
+    /// The share that a subscription stores of the split at `index`; `None` for one by amount.
+    fn percent(self, index: u32) -> Option<SplitPercent> {
+        match self.part {
+            SplitPart::Amount(_) => None,
+            SplitPart::Percent(share) => Some(SplitPercent { index, share }),
+        }
     }
 }
 

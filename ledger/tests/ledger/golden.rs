@@ -19,8 +19,8 @@ use ledger::personal::Sealed;
 use ledger::rail_name::RailName;
 use ledger::record::{Decision, DecodeError, Idempotency, RailStamp, Record};
 use ledger::recurrence::{
-    BillingCycle, CycleCounts, CycleOutcome, CycleRetry, InitialFee, PlanTerms, StoredCard, SubscriptionStanding,
-    SubscriptionStatus, SubscriptionTerms, UnpaidReason,
+    BillingCycle, CycleCounts, CycleOutcome, CycleRetry, InitialFee, PlanTerms, SplitPercent, StoredCard,
+    SubscriptionStanding, SubscriptionStatus, SubscriptionTerms, UnpaidReason,
 };
 use ledger::time::{Minute, Month, Timestamp};
 use proptest::prelude::*;
@@ -248,6 +248,11 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         card: Some(StoredCard { id: id(6), face: stored_face.clone() }),
         splits: vec![split(1, 2_000), split(2, 500)],
         anchor: Timestamp(1_767_268_830_500),
+        percents: Vec::new(),
+    };
+    let by_percent = SubscriptionTerms {
+        percents: vec![SplitPercent { index: 1, share: Rate::percent("10.0205".parse().unwrap()).unwrap() }],
+        ..card_subscription.clone()
     };
     let pix_subscription =
         SubscriptionTerms { method: PaymentMethod::Pix, card: None, splits: Vec::new(), ..card_subscription.clone() };
@@ -983,6 +988,10 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         (
             "subscription-created",
             with_person(requested(one(merchant, subscribed(card_subscription, SubscriptionStanding::default())))),
+        ),
+        (
+            "subscription-created-percent",
+            with_person(one(merchant, subscribed(by_percent, SubscriptionStanding::default()))),
         ),
         ("subscription-created-pix", with_person(one(merchant, subscribed(pix_subscription, standing.clone())))),
         (

@@ -18,8 +18,8 @@ use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientN
 use ledger::invariants::GroupBooks;
 use ledger::merchant::{
     BookBatch, CashoutOutcome, ChargeFacts, FailRefund, MerchantCommand, MerchantState, OpenDispute, Recipient,
-    RecipientStatus, RepaymentKind, RequestRefund, ReturnedCashout, ReverseDispute, ReversedRefund, SplitRequest,
-    Subscribe, SubscriptionChange, UnorderedPix,
+    RecipientStatus, RepaymentKind, RequestRefund, ReturnedCashout, ReverseDispute, ReversedRefund, SplitPart,
+    SplitRequest, SplitRule, Subscribe, SubscriptionChange, UnorderedPix,
 };
 use ledger::money::{Centavos, Rate};
 use ledger::object::{self, Object};
@@ -661,7 +661,7 @@ impl World {
                     plan: self.id(plan),
                     method: if is_card { PaymentMethod::CreditCard } else { PaymentMethod::Pix },
                     card: is_card.then(|| StoredCard { id: self.new_id(), face: FACE }),
-                    splits: self.splits(splits),
+                    splits: self.split_rules(splits),
                     customer: sealed("customer"),
                     id: self.name(name),
                 })
@@ -795,6 +795,19 @@ impl World {
     fn splits(&self, words: &[&str]) -> Vec<SplitRequest> {
         let parts = words.iter().map(|word| word.split_once('=').expect("a split reads name=amount"));
         parts.map(|(name, amount)| SplitRequest { recipient: self.id(name), amount: centavos(amount) }).collect()
+    }
+
+    /// Splits of a subscription: `name=amount`, or `name=percent%`.
+    fn split_rules(&self, words: &[&str]) -> Vec<SplitRule> {
+        let rule = |word: &&str| {
+            let (name, part) = word.split_once('=').expect("a split reads name=amount or name=percent%");
+            let part = match part.strip_suffix('%') {
+                Some(percent) => SplitPart::Percent(Rate::percent(percent.parse().unwrap()).unwrap()),
+                None => SplitPart::Amount(centavos(part)),
+            };
+            SplitRule { recipient: self.id(name), part }
+        };
+        words.iter().map(rule).collect()
     }
 
     /// As its actor would: what is due comes before the decision; the decision changes nothing; its

@@ -1,8 +1,9 @@
 //! Subscription as JSON (interface 3.7).
 
 use actors::engine::{Engine, SubscriptionRow};
+use ledger::id::GroupNumber;
 use ledger::personal::{Payer, SealedFor};
-use ledger::recurrence::{SubscriptionStanding, SubscriptionStatus, UnpaidReason};
+use ledger::recurrence::{SplitPercent, SubscriptionStanding, SubscriptionStatus, SubscriptionTerms, UnpaidReason};
 use serde::Serialize;
 use utoipa::ToSchema;
 use wire::mask;
@@ -29,7 +30,7 @@ pub struct SubscriptionView {
     #[schema(required, format = "uuid")]
     card_token: Option<String>,
     /// The recipients' parts of every cycle's charge.
-    splits: Vec<SplitView>,
+    splits: Vec<CycleSplitView>,
     /// `pending` (no cycle was paid yet), `active`, `past_due`, `paused`, `cancelled` or
     /// `completed`.
     #[schema(pattern = "^(active|pending|past_due|paused|cancelled|completed)$")]
@@ -73,6 +74,32 @@ pub struct CustomerView {
     phone: Option<String>,
 }
 
+/// A recipient's part of every cycle's charge.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CycleSplit)]
+pub struct CycleSplitView {
+    /// The recipient and its part; of a cycle without initial fee, where it is by percent.
+    #[serde(flatten)]
+    part: SplitView,
+    /// Percent of each cycle's total; only where the split was asked for by percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "12.5")]
+    percent: Option<String>,
+}
+
+impl CycleSplitView {
+    fn all(engine: &Engine, group: GroupNumber, terms: &SubscriptionTerms) -> Vec<Self> {
+        let all = terms.splits.iter().map(|split| Self { part: SplitView::of(engine, group, split), percent: None });
+        let mut all: Vec<_> = all.collect();
+        for SplitPercent { index, share } in &terms.percents {
+            if let Some(split) = all.get_mut(*index as usize) {
+                split.percent = Some(share.as_percent().to_string());
+            }
+        }
+        all
+    }
+}
+
 impl SubscriptionView {
     /// What is shown of a subscription.
     pub fn of(engine: &Engine, row: &SubscriptionRow) -> Self {
@@ -90,7 +117,7 @@ impl SubscriptionView {
             },
             payment_method: terms.method.name(),
             card_token: terms.card.as_ref().map(|card| card.id.uuid().to_string()),
-            splits: terms.splits.iter().map(|split| SplitView::of(engine, group, split)).collect(),
+            splits: CycleSplitView::all(engine, group, terms),
             status: status_name(standing),
             cycle: standing.cycle,
             paid_cycles: standing.paid_cycles(),
