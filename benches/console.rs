@@ -177,7 +177,7 @@ async fn fill(engine: &Arc<Engine>, merchants: u64, charges: u64) -> Vec<String>
     paths.extend([
         format!("/console/charges/{charge}"),
         format!("/console/merchants/{merchant}"),
-        format!("/console/merchants/{merchant}/charges"),
+        format!("/console/charges?merchant_id={merchant}"),
         format!("/console/ledgers/M-{merchant}"),
         format!("/console/recipients/{}", shops[0].recipients[0].uuid()),
         format!("/console/records/{head}"),

@@ -594,10 +594,10 @@ async fn every_section_shows_what_the_books_have() {
         ("/console/merchants?named=nowhere".to_owned(), vec!["Nothing here."]),
         (format!("/console/merchants/{id}"), vec!["Loja Azul", "João Araújo", "2.99 %", &merchant.key_id]),
         (
-            format!("/console/merchants/{id}/charges?status=CONCLUIDA&payment_method=&from=&to="),
+            format!("/console/charges?merchant_id={id}&status=CONCLUIDA&payment_method=&from=&to="),
             vec![&txid, "R$100.00"],
         ),
-        (format!("/console/merchants/{id}/charges?status=pending"), vec!["Nothing here."]),
+        (format!("/console/charges?merchant_id={id}&status=pending"), vec!["Nothing here."]),
         (format!("/console/merchants/{id}/events"), vec!["charge paid"]),
         ("/console/queue".to_owned(), vec!["João Araújo", "1 waiting"]),
         ("/console/queue?kind=refund".to_owned(), vec!["0 waiting"]),

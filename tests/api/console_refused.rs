@@ -77,8 +77,8 @@ async fn a_refused_form_comes_back_filled() {
     is_filled(&refused, 400, &[&format!(">{long}</textarea>"), "R$9.00"]);
 
     // Forms that ask for a page or a file.
-    let charges = format!("/console/merchants/{}/charges", merchant.id);
-    let refused = browser.get(&format!("{charges}?status=CONCLUIDA&payment_method=pix&from=2026-99-01")).await;
+    let charges = format!("/console/charges?merchant_id={}", merchant.id);
+    let refused = browser.get(&format!("{charges}&status=CONCLUIDA&payment_method=pix&from=2026-99-01")).await;
     is_filled(&refused, 400, &["<option value=\"CONCLUIDA\" selected>", "value=\"2026-99-01\">"]);
     let refused = browser.get("/console/exports/file?ledger=X-1&format=csv&from=2026-01-01&to=").await;
     is_filled(&refused, 404, &["value=\"X-1\">", "<option value=\"csv\" selected>", "value=\"2026-01-01\""]);
@@ -178,11 +178,10 @@ async fn a_page_refuses_parameters_that_it_does_not_take() {
     let merchant = world.merchant().await;
     let txid = text(&merchant.paid_pix(&pix("10.00")).await["txid"]);
     let mut browser = Browser::signed_in(&world, ANA).await;
-    let charges = format!("/console/merchants/{}/charges", merchant.id);
     for (path, is_known) in [
-        (format!("{charges}?status=pending&page=1"), true),
-        (format!("{charges}?statsu=pending"), false),
-        (format!("{charges}?paymentmethod=pix"), false),
+        (format!("/console/charges?merchant_id={}&status=pending", merchant.id), true),
+        ("/console/charges?statsu=pending".to_owned(), false),
+        ("/console/charges?paymentmethod=pix".to_owned(), false),
         (format!("/console/charges/{txid}?records=1"), true),
         (format!("/console/charges/{txid}?x=1"), false),
         ("/console/queue?kind=refund".to_owned(), true),

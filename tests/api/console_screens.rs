@@ -42,7 +42,9 @@ fn templates() -> BTreeSet<String> {
     ];
     routes()
         .into_iter()
-        .filter(|(path, methods)| methods.contains("get(") && !NO_PAGES.contains(&&**path))
+        .filter(|(path, methods)| {
+            (methods.contains("get(") || methods.contains("screen(")) && !NO_PAGES.contains(&&**path)
+        })
         .map(|(path, _)| path)
         .collect()
 }
@@ -295,7 +297,6 @@ impl Full {
             format!("/console/merchants/{id}?recipients=2&keys=2"),
             format!("/console/merchants/{id}/change"),
             format!("/console/merchants/{id}/open-items"),
-            format!("/console/merchants/{id}/charges"),
             format!("/console/merchants/{id}/events"),
             format!("/console/keys/{key}"),
             format!("/console/charges/{carded}"),

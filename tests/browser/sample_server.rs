@@ -173,7 +173,6 @@ impl SampleServer {
             ("journal", "/console/journal".to_owned()),
             ("merchants", "/console/merchants".to_owned()),
             ("merchant", format!("/console/merchants/{id}")),
-            ("charges", format!("/console/merchants/{id}/charges?status=CONCLUIDA")),
             ("events", format!("/console/merchants/{id}/events")),
             ("queue", "/console/queue".to_owned()),
             ("webhooks", "/console/webhooks".to_owned()),

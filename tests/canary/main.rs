@@ -394,7 +394,10 @@ const PAGES_OF_TEMPLATE: usize = 5;
 fn templates() -> Vec<String> {
     let table = include_str!("../../crates/console/src/routes.rs").split("let sessions").next().unwrap();
     let routes = table.split(".route(\"").skip(1).filter_map(|route| route.split_once("\", "));
-    routes.filter(|(_, method)| method.starts_with("get(")).map(|(path, _)| path.to_owned()).collect()
+    routes
+        .filter(|(_, method)| ["get(", "screen("].iter().any(|begin| method.starts_with(begin)))
+        .map(|(path, _)| path.to_owned())
+        .collect()
 }
 
 /// The template of a path; the most special one.

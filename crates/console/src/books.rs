@@ -1,12 +1,7 @@
 //! Books: the journal by blocks, one Record with its block, and one ledger with its accounts and
 //! entries.
 
-use std::sync::Arc;
-
 use actors::engine::Listed;
-use axum::extract::State;
-use axum::http::request::Parts;
-use axum::response::Response;
 use ledger::entry::Balance;
 use ledger::event::{Event, ReturnEntry};
 use ledger::record::Record;
@@ -15,7 +10,7 @@ use store::Sequence;
 use wire::cut_text::{cut_name, named_record, record_name};
 
 use crate::form::optional;
-use crate::page::{Screen, Section, Visit};
+use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::paging::{self, pager, pager_named, part, part_named};
 use crate::records::{block_card, block_records, cut_link, facts_of, record_link};
 use crate::show;
@@ -23,7 +18,6 @@ use crate::show::Head::{Amount, Text};
 use crate::words;
 use ops::books;
 use ops::desk::Desk;
-use web::caller::PathId;
 use web::cut::requested_before;
 use web::problem::{Code, Problem};
 use web::reply::query;
@@ -42,16 +36,8 @@ const BLOCKS_A_PAGE: usize = 10;
 const ENTRIES_A_PAGE: u64 = 20;
 
 /// The page of a Record.
-pub(crate) async fn record(
-    State(desk): State<Arc<Desk>>,
-    visit: Visit,
-    PathId(name): PathId,
-    parts: Parts,
-) -> Response {
-    visit.answer(record_screen(&desk, &visit, &name, &parts))
-}
-
-fn record_screen(desk: &Desk, visit: &Visit, name: &str, parts: &Parts) -> Result<Screen, Problem> {
+pub(crate) async fn record(request: PageRequest) -> Result<Screen, Problem> {
+    let PageRequest { desk, visit, id: name, parts } = &request;
     let not_found = || Problem::new(Code::NotFound);
     let at = named_record(name).ok_or_else(not_found)?;
     let block = desk.engine.block(at)?.ok_or_else(not_found)?;
@@ -143,16 +129,8 @@ fn owner_link(desk: &Desk, visit: &Visit, record: &Record, owner: &str) -> Marku
 }
 
 /// The page of a ledger: its accounts, and its entries, newest first.
-pub(crate) async fn ledger(
-    State(desk): State<Arc<Desk>>,
-    visit: Visit,
-    PathId(name): PathId,
-    parts: Parts,
-) -> Response {
-    visit.answer(ledger_screen(&desk, &visit, &name, &parts).await)
-}
-
-async fn ledger_screen(desk: &Desk, visit: &Visit, name: &str, parts: &Parts) -> Result<Screen, Problem> {
+pub(crate) async fn ledger(request: PageRequest) -> Result<Screen, Problem> {
+    let PageRequest { desk, visit, id: name, parts } = &request;
     let ledger = books::find(desk, name)?;
     visit.sees(ledger.group())?;
     let given: Vec<_> = query(parts)?.into_iter().filter(|(_, value)| !value.is_empty()).collect();
@@ -267,11 +245,8 @@ fn balance_table_of(visit: &Visit, rows: Vec<(Markup, Balance)>, sum: Balance) -
 }
 
 /// The journal: its newest blocks, or those before a Record.
-pub(crate) async fn journal(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
-    visit.answer(journal_screen(&desk, &visit, &parts))
-}
-
-fn journal_screen(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+pub(crate) async fn journal(request: PageRequest) -> Result<Screen, Problem> {
+    let PageRequest { desk, visit, parts, .. } = &request;
     visit.whole()?;
     let pairs = query(parts)?;
     let is_later = pairs.iter().any(|(name, _)| name == "before");

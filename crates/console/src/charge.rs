@@ -1,10 +1,5 @@
 //! Page of one charge: its terms, the way of its money, its entries and its history.
 
-use std::sync::Arc;
-
-use axum::extract::State;
-use axum::http::request::Parts;
-use axum::response::Response;
 use ledger::charge::{Charge, ChargeOutcome};
 use ledger::dispute::Dispute;
 use ledger::event::Event;
@@ -22,7 +17,7 @@ use crate::anticipations;
 use crate::dispute;
 use crate::flow::{self, ChargePart, Flow, PartOf};
 use crate::notes;
-use crate::page::{Screen, Section, Visit};
+use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::paging::{self, pager_named, part_named};
 use crate::records::{facts_of, record_link};
 use crate::refund;
@@ -33,7 +28,6 @@ use crate::wire_words;
 use crate::words::{self, Word};
 use ops::charges;
 use ops::desk::Desk;
-use web::caller::PathId;
 use web::problem::Problem;
 use web::reply::query;
 use web::views::charge::{CardView, payer};
@@ -47,11 +41,8 @@ const RECORDS_A_PAGE: u64 = 20;
 const POSTINGS_MAX: usize = 60;
 
 /// The page of a charge.
-pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, PathId(txid): PathId, parts: Parts) -> Response {
-    visit.answer(screen(&desk, &visit, &txid, &parts))
-}
-
-fn screen(desk: &Desk, visit: &Visit, txid: &str, parts: &Parts) -> Result<Screen, Problem> {
+pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
+    let PageRequest { desk, visit, id: txid, parts } = &request;
     let charge = charges::named(desk, txid)?;
     let id = charge.id;
     visit.sees(Some(desk.engine.ids().group(id)))?;

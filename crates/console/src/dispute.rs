@@ -1,10 +1,6 @@
 //! Opening a dispute of a charge: the entries that it will book, and then the dispute. The reversal
 //! of one that was accepted and is won later.
 
-use std::sync::Arc;
-
-use axum::extract::State;
-use axum::http::request::Parts;
 use axum::response::{IntoResponse, Redirect, Response};
 use ledger::fees::PaymentMethod;
 use ledger::id::ObjectId;
@@ -12,14 +8,12 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use crate::form::{amount, optional};
-use crate::page::{Screen, Section, Visit};
+use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::sent_form::PostedForm;
 use crate::show;
 use crate::words;
-use ops::desk::Desk;
 use ops::disputes;
 use ops::preview::of_new_dispute;
-use web::caller::PathId;
 use web::credential::Role;
 use web::problem::{Code, Problem};
 use web::reply::query;
@@ -54,17 +48,8 @@ pub(crate) fn form(visit: &Visit, txid: &str, method: PaymentMethod) -> Markup {
 }
 
 /// The entries that a dispute will book, and the form that opens it.
-pub(crate) async fn confirm(
-    State(desk): State<Arc<Desk>>,
-    visit: Visit,
-    PathId(txid): PathId,
-    parts: Parts,
-) -> Response {
-    let made = screen(&desk, &visit, &txid, &parts).await;
-    visit.answer(made)
-}
-
-async fn screen(desk: &Desk, visit: &Visit, txid: &str, parts: &Parts) -> Result<Screen, Problem> {
+pub(crate) async fn confirm(request: PageRequest) -> Result<Screen, Problem> {
+    let PageRequest { desk, visit, id: txid, parts } = &request;
     visit.operator.require(Role::Decide)?;
     visit.sees(ObjectId::parse(txid).map(|id| desk.engine.ids().group(id)))?;
     let pairs = query(parts)?;
@@ -80,8 +65,7 @@ async fn screen(desk: &Desk, visit: &Visit, txid: &str, parts: &Parts) -> Result
                 (visit.form_fields())
                 input type="hidden" name="amount" value=(amount);
                 input type="hidden" name="kind" value=(kind);
-                label for="reason" { (visit.say(words::NOTES)) }
-                textarea id="reason" name="reason" rows="2" maxlength="500" required {}
+                (visit.reason_field("reason"))
                 p.actions { button.primary type="submit" { (visit.say(words::OPEN_DISPUTE)) } }
             }
         }
@@ -108,22 +92,16 @@ pub(crate) async fn open(posted: PostedForm) -> Response {
 
 /// The form on the page of an accepted dispute: it was won later.
 pub(crate) fn reversal_form(visit: &Visit, id: &str) -> Markup {
-    html! {
-        @if visit.may(Role::Decide) {
-            section.card aria-labelledby="reverse" {
-                h2 id="reverse" { (visit.say(words::REVERSE_DISPUTE)) }
-                p.dim { (visit.say(words::REVERSE_WHAT)) }
-                form method="post" action={"/console/queue/" (id) "/reverse"} {
-                    (visit.form_fields())
-                    label for="reverse-reason" { (visit.say(words::NOTES)) }
-                    textarea id="reverse-reason" name="reason" rows="2" maxlength="500" required {}
-                    label for="reverse-reference" { (visit.say(words::REFERENCE)) }
-                    input id="reverse-reference" name="reference" maxlength="100" autocomplete="off";
-                    p.actions { button type="submit" { (visit.say(words::REVERSE_DISPUTE)) } }
-                }
-            }
-        }
-    }
+    let fields = html! {
+        (visit.reason_field("reverse-reason"))
+        label for="reverse-reference" { (visit.say(words::REFERENCE)) }
+        input id="reverse-reference" name="reference" maxlength="100" autocomplete="off";
+    };
+    let content = html! {
+        p.dim { (visit.say(words::REVERSE_WHAT)) }
+        (visit.form(&format!("/console/queue/{id}/reverse"), fields, words::REVERSE_DISPUTE))
+    };
+    html! { @if visit.may(Role::Decide) { (visit.card("reverse", words::REVERSE_DISPUTE, content)) } }
 }
 
 /// Asks for the reversal, as the route of `/ops` does.

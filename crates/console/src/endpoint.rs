@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use maud::{Markup, html};
@@ -12,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::keys::{admin, json_of, revoke_form, shown_secret};
 use crate::merchants::last_used;
-use crate::page::{Screen, Section, Visit};
+use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::sent_form::PostedForm;
 use crate::show;
 use crate::show::Head::Text;
@@ -29,11 +28,8 @@ use web::problem::Problem;
 use web::session::FormOutcome;
 
 /// Page of an API key.
-pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
-    visit.answer(screen(&desk, &visit, &id, &parts))
-}
-
-fn screen(desk: &Desk, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, Problem> {
+pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
+    let PageRequest { desk, visit, id, parts } = &request;
     let (group, key) = endpoint(desk, id)?;
     visit.sees(Some(group))?;
     let ledger = LedgerId::Merchant(group);
@@ -56,12 +52,9 @@ fn screen(desk: &Desk, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen,
                 (visit.say(words::GIVEN_UP), html! { (given_up.len()) }),
                 (visit.say(words::LAST_USED), last_used(visit, api_keys::last_used_at(desk, key).as_deref())),
             ]))
-            @if visit.may(Role::Decide) && !given_up.is_empty() { (again_form(visit, id)) }
+            @if visit.may(Role::Decide) && !given_up.is_empty() { (visit.form(&format!("/console/keys/{id}/redeliver"), html! {}, words::SEND_ALL_AGAIN)) }
             @if visit.may(Role::Decide) && address.is_some() {
-                form method="post" action={"/console/keys/" (id) "/test"} {
-                    (visit.form_fields())
-                    p.actions { button type="submit" { (visit.say(words::SEND_TEST)) } }
-                }
+                (visit.form(&format!("/console/keys/{id}/test"), html! {}, words::SEND_TEST))
             }
         }
         @if visit.may(Role::Admin) {
@@ -79,34 +72,17 @@ fn screen(desk: &Desk, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen,
     Ok(Screen { section: Section::Webhooks, title: visit.say(words::API_KEY).to_owned(), body })
 }
 
-fn again_form(visit: &Visit, id: &str) -> Markup {
-    html! {
-        form method="post" action={"/console/keys/" (id) "/redeliver"} {
-            (visit.form_fields())
-            p.actions { button type="submit" { (visit.say(words::SEND_ALL_AGAIN)) } }
-        }
-    }
-}
-
 fn address_form(visit: &Visit, id: &str, address: Option<&str>) -> Markup {
-    html! {
-        form method="post" action={"/console/keys/" (id) "/address"} {
-            (visit.form_fields())
-            label for="webhook_url" { (visit.say(words::WEBHOOK_ADDRESS)) }
-            input id="webhook_url" name="webhook_url" type="url" maxlength="2048" value=[address] placeholder="https://…" autocomplete="off";
-            p.actions { button type="submit" { (visit.say(words::SET_ADDRESS)) } }
-        }
-    }
+    let fields = html! {
+        label for="webhook_url" { (visit.say(words::WEBHOOK_ADDRESS)) }
+        input id="webhook_url" name="webhook_url" type="url" maxlength="2048" value=[address] placeholder="https://…" autocomplete="off";
+    };
+    visit.form(&format!("/console/keys/{id}/address"), fields, words::SET_ADDRESS)
 }
 
 fn rotate_form(visit: &Visit, id: &str) -> Markup {
-    html! {
-        form method="post" action={"/console/keys/" (id) "/rotate"} {
-            (visit.form_fields())
-            p.dim { (visit.say(words::ROTATE_WHAT)) }
-            p.actions { button type="submit" { (visit.say(words::ROTATE)) } }
-        }
-    }
+    let what = html! { p.dim { (visit.say(words::ROTATE_WHAT)) } };
+    visit.form(&format!("/console/keys/{id}/rotate"), what, words::ROTATE)
 }
 
 fn tries(desk: &Desk, visit: &Visit, group: GroupNumber, key: ObjectId) -> Result<Markup, Problem> {

@@ -1,14 +1,10 @@
 //! Health: readiness, and the figures that warn of trouble.
 
-use std::sync::Arc;
-
-use axum::extract::State;
-use axum::response::Response;
 use maud::{Markup, html};
 use store::Sequence;
 use store::cut::Cut;
 
-use crate::page::{Screen, Section, Visit};
+use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::records::cut_link;
 use crate::show;
 use crate::wire_words;
@@ -19,11 +15,8 @@ use web::language::Language;
 use web::problem::{Problem, failed};
 
 /// Page of the service's health.
-pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit) -> Response {
-    visit.answer(screen(&desk, &visit))
-}
-
-fn screen(desk: &Desk, visit: &Visit) -> Result<Screen, Problem> {
+pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
+    let PageRequest { desk, visit, .. } = &request;
     visit.whole()?;
     let (engine, readiness) = (&desk.engine, readiness(desk));
     let metrics = engine.metrics();

@@ -1,28 +1,23 @@
 //! Suspension and end of a merchant, hold of its payouts, freeze of a recipient, and withdrawal for
 //! one: the forms on their pages.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::Response;
 use ledger::fees::Settings;
 use ledger::id::{LedgerId, ObjectId};
 use maud::{Markup, html};
 use serde_json::json;
 
-use crate::page::{Screen, Section, Visit};
+use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::sent_form::PostedForm;
 use crate::show;
 use crate::show::Head::{Amount, Text};
 use crate::wire_words;
 use crate::words::{self, Word};
 use ops::closing::{self, OpenItemView};
-use ops::desk::Desk;
 use ops::holds;
 use ops::merchants;
 use ops::operator::DeciderCall;
 use ops::withdrawals;
-use web::caller::PathId;
 use web::credential::Role;
 use web::problem::{Code, Problem};
 use web::session::FormOutcome;
@@ -75,7 +70,6 @@ pub(crate) fn of_recipient(visit: &Visit, id: ObjectId, frozen: bool) -> Markup 
 
 /// A form with a reason and a button for each change; its ids begin with `name`.
 fn form(visit: &Visit, name: &str, [heading, what]: [Word; 2], action: &str, changes: &[(&str, Word)]) -> Markup {
-    let reason = format!("{name}-reason");
     html! {
         @if visit.may(Role::Decide) {
             section.card aria-labelledby=(name) {
@@ -83,8 +77,7 @@ fn form(visit: &Visit, name: &str, [heading, what]: [Word; 2], action: &str, cha
                 p.dim { (visit.say(what)) }
                 form method="post" action=(action) {
                     (visit.form_fields())
-                    label for=(reason) { (visit.say(words::NOTES)) }
-                    textarea id=(reason) name="reason" rows="2" maxlength="500" required {}
+                    (visit.reason_field(&format!("{name}-reason")))
                     p.actions {
                         @for (name, word) in changes {
                             button type="submit" name="change" value=(name) { (visit.say(*word)) }
@@ -140,11 +133,8 @@ pub(crate) async fn withdraw(posted: PostedForm) -> Response {
 }
 
 /// Page of what is open of a merchant, and the form that ends it.
-pub(crate) async fn open_items(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId) -> Response {
-    visit.answer(open_screen(&desk, &visit, &id).await)
-}
-
-async fn open_screen(desk: &Desk, visit: &Visit, id: &str) -> Result<Screen, Problem> {
+pub(crate) async fn open_items(request: PageRequest) -> Result<Screen, Problem> {
+    let PageRequest { desk, visit, id, .. } = &request;
     let group = merchants::find(desk, id)?;
     visit.sees(Some(group))?;
     let settings = desk.engine.known_merchant(group, |row| row.settings)?;

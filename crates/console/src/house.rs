@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::books::balance_table;
 use crate::form::amount;
-use crate::page::{Screen, Section, Visit};
+use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::sent_form::PostedForm;
 use crate::show;
 use crate::show::Head::{Amount, Text};
@@ -39,12 +39,8 @@ const WAITING_MAX: usize = 40;
 const ENTRIES_SHOWN: usize = 400;
 
 /// Page of the house ledger.
-pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit) -> Response {
-    let made = screen(&desk, &visit).await;
-    visit.answer(made)
-}
-
-async fn screen(desk: &Desk, visit: &Visit) -> Result<Screen, Problem> {
+pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
+    let PageRequest { desk, visit, .. } = &request;
     visit.whole()?;
     let accounts = desk.engine.accounts(LedgerId::System).await?;
     let name = |account: &ledger::account::Account| account.name(Default::default(), |_| String::new());
@@ -299,10 +295,9 @@ fn amount_and_reason(visit: &Visit, prefix: &str, draft: &EntryDraft) -> Markup 
 
 /// Fields of all forms; their ids begin with `prefix`.
 fn reason_and_reference(visit: &Visit, prefix: &str, draft: &EntryDraft) -> Markup {
-    let [reason, reference] = ["reason", "reference"].map(|name| format!("{prefix}{name}"));
+    let reference = format!("{prefix}reference");
     html! {
-        label for=(reason) { (visit.say(words::NOTES)) }
-        textarea id=(reason) name="reason" rows="2" maxlength="500" required {}
+        (visit.reason_field(&format!("{prefix}reason")))
         label for=(reference) { (visit.say(words::REFERENCE)) }
         input id=(reference) name="reference" required maxlength="100" autocomplete="off" value=(draft.reference);
         p.dim { (visit.say(words::SECOND_OPERATOR)) }

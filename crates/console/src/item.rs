@@ -1,10 +1,6 @@
 //! Page of one item of the queue: what its decider should know, both decisions with the entries
 //! that they would book, and the decisions that were taken.
 
-use std::sync::Arc;
-
-use axum::extract::State;
-use axum::response::Response;
 use ledger::house::HOUSE_GROUP;
 use ledger::id::ObjectId;
 use maud::{Markup, html};
@@ -12,7 +8,7 @@ use maud::{Markup, html};
 use crate::dispute;
 use crate::item_context;
 use crate::notes;
-use crate::page::{Screen, Section, Visit};
+use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::queue::{flag_list, follows_word, item_word, kind_word, merchant_link, verdict_word};
 use crate::registration;
 use crate::show;
@@ -24,7 +20,6 @@ use ops::item_details;
 use ops::preview::{self, ChangedBalance, Steps, Verdict};
 use ops::queue::waiting;
 use ops::queue_item::{QueueItem, is_decided_on};
-use web::caller::PathId;
 use web::credential::Role;
 use web::problem::{Code, Problem};
 
@@ -32,11 +27,8 @@ use web::problem::{Code, Problem};
 const POSTINGS_MAX: usize = 60;
 
 /// The page of an item.
-pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId) -> Response {
-    visit.answer(screen(&desk, &visit, &id).await)
-}
-
-async fn screen(desk: &Desk, visit: &Visit, id: &str) -> Result<Screen, Problem> {
+pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
+    let PageRequest { desk, visit, id, .. } = &request;
     let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
     let details = item_details::details(desk, id)?;
     visit.sees(Some(desk.engine.ids().group(id)).filter(|group| *group != HOUSE_GROUP))?;

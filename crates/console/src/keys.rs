@@ -146,16 +146,12 @@ fn is_of_id(byte: u8) -> bool {
 
 /// The form of a new key.
 pub(crate) fn key_form(visit: &Visit, merchant: &str) -> Markup {
-    html! {
-        @if visit.may(Role::Admin) {
-            form method="post" action={"/console/merchants/" (merchant) "/keys"} {
-                (visit.form_fields())
-                label for="webhook_url" { (visit.say(words::WEBHOOK_ADDRESS)) }
-                input id="webhook_url" name="webhook_url" type="url" maxlength="2048" placeholder="https://…" autocomplete="off";
-                p.actions { button type="submit" { (visit.say(words::NEW_KEY)) } }
-            }
-        }
-    }
+    let fields = html! {
+        label for="webhook_url" { (visit.say(words::WEBHOOK_ADDRESS)) }
+        input id="webhook_url" name="webhook_url" type="url" maxlength="2048" placeholder="https://…" autocomplete="off";
+    };
+    let action = format!("/console/merchants/{merchant}/keys");
+    html! { @if visit.may(Role::Admin) { (visit.form(&action, fields, words::NEW_KEY)) } }
 }
 
 /// The form that revokes a key.

@@ -4,14 +4,12 @@
 use std::sync::Arc;
 
 use actors::engine::WaitingItem;
-use axum::extract::State;
-use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::id::ObjectId;
 use maud::{Markup, html};
 
 use crate::form::optional;
-use crate::page::{Screen, Section, Visit};
+use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::queue::{OperatorDecision, follows_word, item_word, merchant_link, take, verdict_word};
 use crate::sent_form::PostedForm;
 use crate::show;
@@ -32,12 +30,8 @@ const ITEMS_MAX: usize = 20;
 const POSTINGS_MAX: usize = 120;
 
 /// The items and what the decision on each will book.
-pub(crate) async fn confirm(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
-    let made = screen(&desk, &visit, &parts).await;
-    visit.answer(made)
-}
-
-async fn screen(desk: &Arc<Desk>, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+pub(crate) async fn confirm(request: PageRequest) -> Result<Screen, Problem> {
+    let PageRequest { desk, visit, parts, .. } = &request;
     visit.operator.require(Role::Decide)?;
     let pairs = query(parts)?;
     let verdict = optional(&pairs, "decision")?.and_then(Verdict::named);

@@ -1,10 +1,9 @@
-//! Merchants: the list, one merchant with its balances, settings, recipients and keys, and its
-//! charges.
+//! Merchants: the list, and one merchant with its balances, settings, recipients and keys.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use actors::engine::{Listed, MerchantRow};
+use actors::engine::MerchantRow;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -18,12 +17,10 @@ use wire::mask;
 use crate::books::balance_table;
 use crate::holds;
 use crate::keys::{key_form, revoke_form};
-use crate::list_filter::{self, file_links};
-use crate::list_table::{self, Columns};
 use crate::lists;
 use crate::notes;
-use crate::page::{Screen, Section, Visit};
-use crate::paging::{self, pager, pager_named, part, part_named};
+use crate::page::{PageRequest, Screen, Section, Visit};
+use crate::paging::{self, pager_named, part_named};
 use crate::scope::Scope;
 use crate::show;
 use crate::show::Head::Text;
@@ -31,20 +28,15 @@ use crate::wire_words;
 use crate::words::{self, Word};
 use ops::api_keys;
 use ops::desk::Desk;
-use ops::found_item::charge_item;
-use ops::lists::LISTS;
 use ops::merchants::find;
 use ops::search::ItemKind;
 use web::caller::PathId;
 use web::credential::Role;
 use web::problem::{Code, Problem};
 use web::reply::query;
-use web::views::charge::charge_filter;
 use web::views::ledger::merchant_profile;
 use web::views::recipient::{open, status_name};
 
-/// Rows on a page.
-const A_PAGE: u64 = 50;
 /// Recipients on the page of a merchant, the newest first.
 const RECIPIENTS_A_PAGE: u64 = 40;
 /// API keys on the page of a merchant, the oldest first.
@@ -64,12 +56,8 @@ fn named(name: &str) -> &str {
 }
 
 /// One merchant.
-pub(crate) async fn one(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
-    let made = one_screen(&desk, &visit, &id, &parts).await;
-    visit.answer(made)
-}
-
-async fn one_screen(desk: &Desk, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, Problem> {
+pub(crate) async fn one(request: PageRequest) -> Result<Screen, Problem> {
+    let PageRequest { desk, visit, id, parts } = &request;
     let group = find(desk, id)?;
     visit.sees(Some(group))?;
     let ledger = LedgerId::Merchant(group);
@@ -94,7 +82,7 @@ async fn one_screen(desk: &Desk, visit: &Visit, id: &str, parts: &Parts) -> Resu
                 (visit.say(words::CASHOUTS), html! { (yes_or_no(visit, row.settings.cashout_enabled)) }),
             ]))
             p.actions {
-                a.button href={"/console/merchants/" (id) "/charges"} { (visit.say(words::CHARGES)) }
+                a.button href={"/console/charges?merchant_id=" (id)} { (visit.say(words::CHARGES)) }
                 a.button href={"/console/ledgers/M-" (id)} { (visit.say(words::LEDGER)) }
                 a.button href={"/console/merchants/" (id) "/events"} { (visit.say(words::WEBHOOKS)) }
                 a.button href={"/console/audit?merchant_id=" (id)} { (visit.say(words::AUDIT)) }
@@ -229,34 +217,4 @@ fn keys(desk: &Desk, visit: &Visit, group: GroupNumber, parts: &Parts) -> Result
 /// The minute of a key's last use.
 pub(crate) fn last_used(visit: &Visit, at: Option<&str>) -> Markup {
     html! { @match at { Some(at) => (show::text_moment(visit.language, at)), None => "—" } }
-}
-
-/// The charges of a merchant, newest first, by status, method and day.
-pub(crate) async fn charges(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
-    visit.answer(charges_screen(&desk, &visit, &id, &parts))
-}
-
-fn charges_screen(desk: &Arc<Desk>, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, Problem> {
-    let group = find(desk, id)?;
-    visit.sees(Some(group))?;
-    let given: Vec<_> = query(parts)?.into_iter().filter(|(_, value)| !value.is_empty()).collect();
-    let page = part(&given, A_PAGE)?;
-    let Listed { total, items } = desk.engine.charges(group, &charge_filter(&given)?, page.skip(), page.count())?;
-    let items = items.map(|charge| charge_item(desk, &charge?)).collect::<Result<Vec<_>, _>>()?;
-    let owner = show::owner_name(&desk.engine, visit.language, LedgerId::Merchant(group));
-    let kind = ItemKind::Charges;
-    let columns =
-        Columns { name: words::PAYER, has_status: true, has_amount: true, more: lists::more_heads(kind), sorted: None };
-    let table = list_table::table(desk, visit, kind, &columns, &items, |item| lists::more(desk, visit, kind, item));
-    let fields = lists::fields(LISTS[0], |name| ["status", "payment_method", "from", "to"].contains(&name));
-    let body = html! {
-        (list_filter::form(visit, &given, &fields))
-        section.card aria-label=(visit.say(words::CHARGES)) {
-            @if !items.is_empty() { (show::scrolled(visit.say(words::CHARGES), table)) }
-            (pager(visit, parts, page, total))
-            (file_links(visit, parts, &format!("/console/charges?merchant_id={id}")))
-        }
-    };
-    let title = format!("{} · {owner}", visit.say(words::CHARGES));
-    Ok(Screen { section: Section::Merchants, title, body })
 }

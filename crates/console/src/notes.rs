@@ -21,6 +21,11 @@ use web::session::FormOutcome;
 pub(crate) fn section(desk: &Desk, visit: &Visit, object: ObjectId) -> Result<Markup, Problem> {
     let written = notes::notes_on(desk, object)?;
     let is_of_merchant = desk.engine.merchant(desk.engine.ids().group(object), |_| ()).is_some();
+    let fields = html! {
+        label for="note-text" { (visit.say(words::NEW_NOTE)) }
+        textarea id="note-text" name="text" rows="2" maxlength=(NOTE_MAX) required aria-describedby="note-what" {}
+        p.dim id="note-what" { (visit.say(words::NOTE_WHAT)) }
+    };
     Ok(html! {
         @if is_of_merchant && (!written.is_empty() || visit.may(Role::Decide)) {
             section.card aria-labelledby="operator-notes" {
@@ -29,13 +34,7 @@ pub(crate) fn section(desk: &Desk, visit: &Visit, object: ObjectId) -> Result<Ma
                     p { (show::text_moment(visit.language, &note.at)) " · " bdi { (note.operator) } br; bdi { (note.text) } }
                 }
                 @if visit.may(Role::Decide) {
-                    form method="post" action={"/console/notes/" (object.uuid())} {
-                        (visit.form_fields())
-                        label for="note-text" { (visit.say(words::NEW_NOTE)) }
-                        textarea id="note-text" name="text" rows="2" maxlength=(NOTE_MAX) required aria-describedby="note-what" {}
-                        p.dim id="note-what" { (visit.say(words::NOTE_WHAT)) }
-                        p.actions { button type="submit" { (visit.say(words::WRITE_NOTE)) } }
-                    }
+                    (visit.form(&format!("/console/notes/{}", object.uuid()), fields, words::WRITE_NOTE))
                 }
             }
         }

@@ -8,6 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::{MethodRouter, get};
 use ledger::id::GroupNumber;
 use ledger::time::Timestamp;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -26,6 +27,7 @@ use crate::words::{self, Word};
 use ops::desk::Desk;
 use ops::operator::Operator;
 use ops::queue::QueueFilter;
+use web::caller::PathId;
 use web::credential::Role;
 use web::language::Language;
 use web::problem::{Code, Problem};
@@ -103,6 +105,38 @@ pub(crate) struct Screen {
     pub title: String,
     /// What stands below the heading.
     pub body: Markup,
+}
+
+/// Operator, state and address from which a screen is made.
+pub(crate) struct PageRequest {
+    /// State of the operators' handlers.
+    pub desk: Arc<Desk>,
+    /// The operator who asks.
+    pub visit: Arc<Visit>,
+    /// The id in the path; empty where that has none.
+    pub id: String,
+    /// Path and query.
+    pub parts: Parts,
+}
+
+impl FromRequestParts<Console> for PageRequest {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, console: &Console) -> Result<Self, Response> {
+        let visit = Arc::new(Visit::from_request_parts(parts, console).await?);
+        let id = PathId::from_request_parts(parts, console).await.map(|PathId(id)| id).unwrap_or_default();
+        Ok(Self { desk: Arc::clone(&console.desk), visit, id, parts: parts.clone() })
+    }
+}
+
+/// The route of a page.
+pub(crate) fn screen<M: Future<Output = Result<Screen, Problem>> + Send + 'static>(
+    make: impl Fn(PageRequest) -> M + Clone + Send + Sync + 'static,
+) -> MethodRouter<Console> {
+    get(|request: PageRequest| async move {
+        let visit = Arc::clone(&request.visit);
+        visit.answer(make(request).await)
+    })
 }
 
 /// A request of an operator who is signed in, whose token still opens.
@@ -227,6 +261,30 @@ impl Visit {
     /// sent twice one request, and the page of the form.
     pub(crate) fn form_fields(&self) -> Markup {
         html! { (self.token_field()) (hidden_key()) input type="hidden" name=(PAGE) value=(self.here); }
+    }
+
+    /// A form that does something, with the button that sends it.
+    pub(crate) fn form(&self, action: &str, fields: Markup, send: Word) -> Markup {
+        html! {
+            form method="post" action=(action) {
+                (self.form_fields())
+                (fields)
+                p.actions { button type="submit" { (self.say(send)) } }
+            }
+        }
+    }
+
+    /// A part of a page, below a heading.
+    pub(crate) fn card(&self, id: &str, heading: Word, content: Markup) -> Markup {
+        html! { section.card aria-labelledby=(id) { h2 id=(id) { (self.say(heading)) } (content) } }
+    }
+
+    /// The field of a reason. `id` is its id on the page.
+    pub(crate) fn reason_field(&self, id: &str) -> Markup {
+        html! {
+            label for=(id) { (self.say(words::NOTES)) }
+            textarea id=(id) name="reason" rows="2" maxlength="500" required {}
+        }
     }
 
     /// The hidden field of the form token.

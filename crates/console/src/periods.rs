@@ -1,10 +1,6 @@
 //! Months: those that are over, with the closing of each; one month with what is open in it, and
 //! the form that asks for its closing or carries it out. The route of `/ops` does it.
 
-use std::sync::Arc;
-
-use axum::extract::State;
-use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::time::{Month, Timestamp};
 use maud::{Markup, html};
@@ -15,7 +11,7 @@ use wire::cut_text::cut_of;
 use wire::timestamp::day_of;
 
 use crate::keys::json_of;
-use crate::page::{Screen, Section, Visit};
+use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::paging::{pager, part};
 use crate::queue::kind_word;
 use crate::records::{cut_link, record_link};
@@ -26,7 +22,6 @@ use crate::wire_words;
 use crate::words;
 use ops::desk::Desk;
 use ops::periods::{self, OpenItem, PeriodView};
-use web::caller::PathId;
 use web::credential::Role;
 use web::language::Language;
 use web::problem::Problem;
@@ -37,11 +32,8 @@ use web::session::FormOutcome;
 const MONTHS_A_PAGE: u64 = 24;
 
 /// The months that are over, newest first, and a link to the current month.
-pub(crate) async fn list(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
-    visit.answer(list_screen(&desk, &visit, &parts))
-}
-
-fn list_screen(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+pub(crate) async fn list(request: PageRequest) -> Result<Screen, Problem> {
+    let PageRequest { desk, visit, parts, .. } = &request;
     visit.whole()?;
     let page = part(&query(parts)?, MONTHS_A_PAGE)?;
     let current = visit.now.month();
@@ -89,12 +81,8 @@ pub(crate) fn name(language: Language, month: Month) -> String {
 }
 
 /// One month.
-pub(crate) async fn one(State(desk): State<Arc<Desk>>, visit: Visit, PathId(period): PathId) -> Response {
-    let made = screen(&desk, &visit, &period).await;
-    visit.answer(made)
-}
-
-async fn screen(desk: &Arc<Desk>, visit: &Visit, period: &str) -> Result<Screen, Problem> {
+pub(crate) async fn one(request: PageRequest) -> Result<Screen, Problem> {
+    let PageRequest { desk, visit, id: period, .. } = &request;
     visit.whole()?;
     let month = periods::named(period)?;
     let period = periods::read_patiently(desk, month).await?;

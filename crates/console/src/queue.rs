@@ -3,15 +3,13 @@
 use std::sync::Arc;
 
 use actors::engine::WaitingPage;
-use axum::extract::State;
-use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::id::ObjectId;
 use maud::{Markup, html};
 use serde_json::json;
 
 use crate::list_filter::{self, Field, as_sent};
-use crate::page::{Screen, Section, Visit};
+use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::paging::{self, pager_named, part};
 use crate::sent_form::PostedForm;
 use crate::show;
@@ -34,11 +32,8 @@ use web::session::FormOutcome;
 const ITEMS_A_PAGE: u64 = 50;
 
 /// List of the items that wait, oldest first.
-pub(crate) async fn list(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
-    visit.answer(list_screen(&desk, &visit, &parts))
-}
-
-fn list_screen(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+pub(crate) async fn list(request: PageRequest) -> Result<Screen, Problem> {
+    let PageRequest { desk, visit, parts, .. } = &request;
     let pairs = query(parts)?;
     let filter = QueueFilter { by_deadline: true, ..QueueFilter::read(desk, &as_sent(visit, parts)?)? };
     let page = part(&pairs, ITEMS_A_PAGE)?;

@@ -1,11 +1,6 @@
 //! One recipient: registration, money, debts, bank account, statement, withdrawals, anticipations.
 
-use std::sync::Arc;
-
 use actors::engine::Listed;
-use axum::extract::State;
-use axum::http::request::Parts;
-use axum::response::Response;
 use ledger::id::ObjectId;
 use ledger::withdrawal::Withdrawal;
 use maud::{Markup, html};
@@ -14,7 +9,7 @@ use wire::mask;
 use crate::anticipations;
 use crate::holds;
 use crate::notes;
-use crate::page::{Screen, Section, Visit};
+use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::paging::{pager, pager_named, part, part_named};
 use crate::queue::merchant_link;
 use crate::registration;
@@ -23,7 +18,6 @@ use crate::show::Head::{Amount, Text};
 use crate::wire_words;
 use crate::words;
 use ops::desk::Desk;
-use web::caller::PathId;
 use web::problem::{Code, Problem};
 use web::reply::query;
 use web::views::recipient::{RecipientBalance, find_recipient, open, review_name, status_name};
@@ -36,11 +30,8 @@ const WITHDRAWALS_A_PAGE: u64 = 20;
 const SPLITS_A_PAGE: u64 = 20;
 
 /// Page of one recipient.
-pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
-    visit.answer(screen(&desk, &visit, &id, &parts).await)
-}
-
-async fn screen(desk: &Arc<Desk>, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, Problem> {
+pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
+    let PageRequest { desk, visit, id, parts } = &request;
     let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
     let (ledger, row) = find_recipient(&desk.engine, id).ok_or_else(|| Problem::new(Code::NotFound))?;
     visit.sees(ledger.group())?;

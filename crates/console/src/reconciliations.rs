@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::form::optional;
 use crate::house::{self, EntryDraft};
 use crate::keys::json_of;
-use crate::page::{Screen, Section, Visit};
+use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::paging::{pager, part};
 use crate::sent_form::{PostedFile, PostedForm};
 use crate::show;
@@ -47,12 +47,8 @@ const FILES: [(&str, Option<BankAccount>); 5] = [
 ];
 
 /// Page of the reconciliations: the form, the days that are covered, the results.
-pub(crate) async fn list(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
-    let made = list_screen(&desk, &visit, &parts).await;
-    visit.answer(made)
-}
-
-async fn list_screen(desk: &Arc<Desk>, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+pub(crate) async fn list(request: PageRequest) -> Result<Screen, Problem> {
+    let PageRequest { desk, visit, parts, .. } = &request;
     visit.whole()?;
     let given = query(parts)?;
     let page = part(&given, RESULTS_A_PAGE)?;
@@ -224,12 +220,8 @@ pub(crate) async fn compare(
 }
 
 /// One result, line by line.
-pub(crate) async fn one(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
-    let made = one_screen(&desk, &visit, &id, &parts).await;
-    visit.answer(made)
-}
-
-async fn one_screen(desk: &Arc<Desk>, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, Problem> {
+pub(crate) async fn one(request: PageRequest) -> Result<Screen, Problem> {
+    let PageRequest { desk, visit, id, parts } = &request;
     visit.whole()?;
     let result = results::get(State(Arc::clone(desk)), visit.operator.clone(), PathId(id.to_owned())).await?;
     let result = json_of(result).await?;
@@ -367,18 +359,12 @@ fn explanation(visit: &Visit, finding: &Value, account: BankAccount) -> Markup {
 }
 
 fn dismissal(visit: &Visit, id: &str) -> Markup {
-    html! {
-        section.card aria-labelledby="dismiss" {
-            h2 id="dismiss" { (visit.say(words::DISMISS)) }
-            p.dim { (visit.say(words::DISMISS_WHAT)) }
-            form method="post" action={"/console/reconciliations/" (id) "/dismiss"} {
-                (visit.form_fields())
-                label for="dismiss-reason" { (visit.say(words::NOTES)) }
-                textarea id="dismiss-reason" name="reason" rows="2" maxlength="500" required {}
-                p.actions { button type="submit" { (visit.say(words::DISMISS)) } }
-            }
-        }
-    }
+    let action = format!("/console/reconciliations/{id}/dismiss");
+    let content = html! {
+        p.dim { (visit.say(words::DISMISS_WHAT)) }
+        (visit.form(&action, visit.reason_field("dismiss-reason"), words::DISMISS))
+    };
+    visit.card("dismiss", words::DISMISS, content)
 }
 
 /// Dismisses a result, as the route of `/ops` does.

@@ -15,22 +15,14 @@ use web::session::FormOutcome;
 
 /// The form on the page of a paid charge.
 pub(crate) fn form(visit: &Visit, txid: &str) -> Markup {
-    html! {
-        @if visit.may(Role::Decide) {
-            section.card aria-labelledby="refund" {
-                h2 id="refund" { (visit.say(words::START_REFUND)) }
-                form method="post" action={"/console/charges/" (txid) "/refunds"} {
-                    (visit.form_fields())
-                    label for="refund-amount" { (visit.say(words::AMOUNT)) " (R$)" }
-                    input id="refund-amount" name="amount" inputmode="decimal" maxlength="20" autocomplete="off" aria-describedby="refund-all";
-                    p.dim id="refund-all" { (visit.say(words::REFUND_ALL)) }
-                    label for="refund-reason" { (visit.say(words::NOTES)) }
-                    textarea id="refund-reason" name="reason" rows="2" maxlength="500" required {}
-                    p.actions { button type="submit" { (visit.say(words::START_REFUND)) } }
-                }
-            }
-        }
-    }
+    let fields = html! {
+        label for="refund-amount" { (visit.say(words::AMOUNT)) " (R$)" }
+        input id="refund-amount" name="amount" inputmode="decimal" maxlength="20" autocomplete="off" aria-describedby="refund-all";
+        p.dim id="refund-all" { (visit.say(words::REFUND_ALL)) }
+        (visit.reason_field("refund-reason"))
+    };
+    let form = visit.form(&format!("/console/charges/{txid}/refunds"), fields, words::START_REFUND);
+    html! { @if visit.may(Role::Decide) { (visit.card("refund", words::START_REFUND, form)) } }
 }
 
 /// Starts the refund, as the route of `/ops` does, and leads to its charge, which lists it.

@@ -16,18 +16,12 @@ use web::problem::Problem;
 
 /// The form that asks for the registration; nothing for an operator without the right.
 pub(crate) fn form(desk: &Desk, visit: &Visit, id: &str) -> Markup {
-    html! {
-        @if desk.ops_tokens.read().reveals(&visit.operator.name) {
-            section.card aria-labelledby="registration" {
-                h2 id="registration" { (visit.say(words::REGISTRATION)) }
-                p.dim { (visit.say(words::REVEAL_WHAT)) }
-                form method="post" action={"/console/recipients/" (id) "/reveal"} {
-                    (visit.form_fields())
-                    p.actions { button type="submit" { (visit.say(words::REVEAL)) } }
-                }
-            }
-        }
-    }
+    let content = html! {
+        p.dim { (visit.say(words::REVEAL_WHAT)) }
+        (visit.form(&format!("/console/recipients/{id}/reveal"), html! {}, words::REVEAL))
+    };
+    let may_reveal = desk.ops_tokens.read().reveals(&visit.operator.name);
+    html! { @if may_reveal { (visit.card("registration", words::REGISTRATION, content)) } }
 }
 
 /// The registration, as the route of `/ops` answers it.

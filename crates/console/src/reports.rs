@@ -11,7 +11,7 @@ use ledger::id::LedgerId;
 use maud::{Markup, PreEscaped, html};
 
 use crate::form::optional;
-use crate::page::{Screen, Section, Visit};
+use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::paging::{pager_named, part};
 use crate::show;
 use crate::words;
@@ -33,12 +33,8 @@ const MERCHANTS_MAX: u64 = 200;
 const FIELDS: [&str; 5] = ["ledger", "account", "by", "from", "to"];
 
 /// Page of the reports, or of one of them.
-pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
-    let made = screen(&desk, &visit, parts).await;
-    visit.answer(made)
-}
-
-async fn screen(desk: &Arc<Desk>, visit: &Visit, parts: Parts) -> Result<Screen, Problem> {
+pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
+    let PageRequest { desk, visit, parts, .. } = &request;
     visit.whole()?;
     let given = query(&parts)?;
     let Some(name) = optional(&given, "report")? else { return Ok(list(visit)) };

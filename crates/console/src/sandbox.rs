@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use crate::keys::{admin, json_of};
-use crate::page::{Screen, Section, Visit};
+use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::sent_form::PostedForm;
 use crate::show;
 use crate::words;
@@ -39,11 +39,8 @@ const CARDS: [(&str, words::Word); 4] = [
 ];
 
 /// The page; absent where money is real.
-pub(crate) async fn form(State(desk): State<Arc<Desk>>, visit: Visit) -> Response {
-    visit.answer(screen(&desk, &visit))
-}
-
-fn screen(desk: &Desk, visit: &Visit) -> Result<Screen, Problem> {
+pub(crate) async fn form(request: PageRequest) -> Result<Screen, Problem> {
+    let PageRequest { desk, visit, .. } = &request;
     visit.whole()?;
     if !desk.sandbox {
         return Err(Problem::new(Code::NotFound));
@@ -73,30 +70,16 @@ fn screen(desk: &Desk, visit: &Visit) -> Result<Screen, Problem> {
 }
 
 fn pix_form(visit: &Visit) -> Markup {
-    html! {
-        section.card aria-labelledby="pix" {
-            h2 id="pix" { (visit.say(words::PAY_PIX)) }
-            form method="post" action="/console/sandbox/pix" {
-                (visit.form_fields())
-                label for="txid" { "txid" }
-                input id="txid" name="txid" required maxlength="36" autocomplete="off";
-                p.actions { button type="submit" { (visit.say(words::PAY)) } }
-            }
-        }
-    }
+    let fields = html! {
+        label for="txid" { "txid" }
+        input id="txid" name="txid" required maxlength="36" autocomplete="off";
+    };
+    visit.card("pix", words::PAY_PIX, visit.form("/console/sandbox/pix", fields, words::PAY))
 }
 
 fn data_form(visit: &Visit) -> Markup {
-    html! {
-        section.card aria-labelledby="data" {
-            h2 id="data" { (visit.say(words::MAKE_UP)) }
-            form method="post" action="/console/sandbox/data" {
-                (visit.form_fields())
-                p { (visit.say(words::MAKE_UP_WHAT)) }
-                p.actions { button type="submit" { (visit.say(words::MAKE)) } }
-            }
-        }
-    }
+    let fields = html! { p { (visit.say(words::MAKE_UP_WHAT)) } };
+    visit.card("data", words::MAKE_UP, visit.form("/console/sandbox/data", fields, words::MAKE))
 }
 
 /// Makes up data, as the route of `/ops` does. Leads to its merchant.

@@ -1,10 +1,8 @@
 //! Change of a merchant: its name, what it may do, its fees, options and rate limits.
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
 
 use actors::engine::MerchantRow;
-use axum::extract::State;
 use axum::response::Response;
 use ledger::money::Rate;
 use maud::{Markup, html};
@@ -12,13 +10,11 @@ use serde_json::{Value, json};
 
 use crate::form::amount;
 use crate::merchants::{MDR_BASES, SPLIT_GUARDS};
-use crate::page::{Screen, Section, Visit};
+use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::sent_form::PostedForm;
 use crate::words::{self, Word};
-use ops::desk::Desk;
 use ops::merchants;
 use web::body::FormBody;
-use web::caller::PathId;
 use web::credential::Role;
 use web::idempotency::SentKey;
 use web::problem::{Code, Problem};
@@ -40,11 +36,8 @@ const RATES: [(&str, &[&str]); 8] = [
 const FIXED: [(&str, &str); 2] = [("antifraud", "antifraud_cents"), ("cashout", "cashout_cents")];
 
 /// The form, with what stands.
-pub(crate) async fn form(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId) -> Response {
-    visit.answer(screen(&desk, &visit, &id))
-}
-
-fn screen(desk: &Desk, visit: &Visit, id: &str) -> Result<Screen, Problem> {
+pub(crate) async fn form(request: PageRequest) -> Result<Screen, Problem> {
+    let PageRequest { desk, visit, id, .. } = &request;
     visit.operator.require(Role::Admin)?;
     let group = merchants::find(desk, id)?;
     visit.sees(Some(group))?;

@@ -1,9 +1,6 @@
 //! Webhooks: endpoints with a backlog, the events of one merchant with their delivery, and sending
 //! an event again.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
@@ -13,7 +10,7 @@ use maud::{Markup, html};
 use serde_json::json;
 use store::cut::Position;
 
-use crate::page::{Screen, Section, Visit};
+use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::paging::{self, pager, pager_named, part, part_named};
 use crate::queue::merchant_link;
 use crate::records::record_link;
@@ -26,7 +23,6 @@ use ops::desk::Desk;
 use ops::merchants::find;
 use ops::other_nodes::backlogs;
 use ops::webhooks::{EventTry, event_tries, payload, redeliver, view};
-use web::caller::PathId;
 use web::credential::Role;
 use web::problem::{Code, Problem, failed};
 use web::reply::query;
@@ -49,11 +45,8 @@ const OF_CHARGE_MAX: usize = 12;
 const EVENTS_A_PAGE: u64 = 30;
 
 /// The endpoints that are behind.
-pub(crate) async fn list(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
-    visit.answer(list_screen(&desk, &visit, &parts).await)
-}
-
-async fn list_screen(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+pub(crate) async fn list(request: PageRequest) -> Result<Screen, Problem> {
+    let PageRequest { desk, visit, parts, .. } = &request;
     let page = part(&query(parts)?, ENDPOINTS_A_PAGE)?;
     let through = usize::try_from(page.skip().saturating_add(page.per_page)).unwrap_or(usize::MAX);
     let (total, mut backlogs) = backlogs(desk, visit.scope.group(), through).await?;
@@ -104,11 +97,8 @@ pub(crate) fn answer(visit: &Visit, answer: Option<&AnswerView>) -> Markup {
 }
 
 /// The webhook events of a merchant, newest first.
-pub(crate) async fn events(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
-    visit.answer(events_screen(&desk, &visit, &id, &parts))
-}
-
-fn events_screen(desk: &Desk, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, Problem> {
+pub(crate) async fn events(request: PageRequest) -> Result<Screen, Problem> {
+    let PageRequest { desk, visit, id, parts } = &request;
     let group = find(desk, id)?;
     visit.sees(Some(group))?;
     let page = part(&query(parts)?, EVENTS_A_PAGE)?;
@@ -135,11 +125,8 @@ fn events_screen(desk: &Desk, visit: &Visit, id: &str, parts: &Parts) -> Result<
 }
 
 /// One webhook event, with its delivery to each endpoint.
-pub(crate) async fn event(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
-    visit.answer(event_screen(&desk, &visit, &id, &parts))
-}
-
-fn event_screen(desk: &Desk, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, Problem> {
+pub(crate) async fn event(request: PageRequest) -> Result<Screen, Problem> {
+    let PageRequest { desk, visit, id, parts } = &request;
     let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(id).ok_or_else(not_found)?;
     let group = desk.engine.ids().group(id);

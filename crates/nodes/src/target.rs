@@ -43,7 +43,6 @@ pub const OF_GROUPS: &[&str] = &[
     "/console/ledgers/{name}",
     "/console/merchants/{id}",
     "/console/merchants/{id}/change",
-    "/console/merchants/{id}/charges",
     "/console/merchants/{id}/events",
     "/console/merchants/{id}/holds",
     "/console/merchants/{id}/keys",
