@@ -7,7 +7,7 @@ use crate::record::{Decision, Record};
 use crate::rejection::Rejection;
 use crate::time::{Month, Timestamp};
 
-pub use crate::terms::ERASURES;
+pub use crate::terms::{ERASURES, erasure_id};
 
 /// Years for which personal data is stored after the month in which it was sealed.
 pub const RETENTION_YEARS: u32 = 10;
@@ -42,6 +42,14 @@ impl Erasure {
         }
     }
 
+    /// Decides that a request is taken back; `asked` is the erasure as it stands.
+    pub fn withdraw(through: Month, asked: &Self) -> Result<Decision, Rejection> {
+        match asked.done {
+            None => Ok(Decision::of(Event::ErasureWithdrawn { through })),
+            Some(_) => Err(Rejection::HouseEntryAlreadyDecided),
+        }
+    }
+
     /// Adds what a Record says to the erasures so far, in the order in which they were asked for.
     pub fn follow(erasures: &mut Vec<Self>, record: &Record) {
         let (by, at) = (record.operator.clone().unwrap_or_default(), record.effective_at);
@@ -54,6 +62,11 @@ impl Erasure {
                 Event::KeysErased { through } => {
                     let asked = erasures.iter_mut().find(|erasure| erasure.through == *through);
                     asked.into_iter().for_each(|erasure| erasure.done = Some((by.clone(), at)));
+                    // Requests for months before it have nothing left to erase.
+                    erasures.retain(|erasure| erasure.done.is_some() || erasure.through > *through);
+                }
+                Event::ErasureWithdrawn { through } => {
+                    erasures.retain(|erasure| erasure.done.is_some() || erasure.through != *through);
                 }
                 _ => {}
             }

@@ -1583,6 +1583,13 @@ pub enum Event {
         #[n(0)]
         through: Month,
     },
+    /// System: an operator took back a request for an erasure, which nobody carries out any more.
+    #[n(146)]
+    ErasureWithdrawn {
+        /// What was sealed in this month or before it.
+        #[n(0)]
+        through: Month,
+    },
     /// System: an operator rejected a settlement file that waited for another one.
     #[n(145)]
     AcquirerFileRejected {

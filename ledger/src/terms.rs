@@ -287,6 +287,11 @@ pub struct MonthEnd {
 /// birth time is 0.
 pub const ERASURES: ObjectId = ObjectId(2 << 64);
 
+/// The id under which the erasure of a month waits for another operator. Its birth time is 0.
+pub fn erasure_id(through: Month) -> ObjectId {
+    ObjectId(ERASURES.0 | u128::from(through.0))
+}
+
 /// The id under which the Records about the closing of a month are found. It is no object's: its
 /// birth time is 0.
 pub fn period_id(month: Month) -> ObjectId {

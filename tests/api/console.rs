@@ -254,7 +254,7 @@ async fn a_form_that_is_not_ours_is_refused() {
 }
 
 /// What an operator who decides does to a merchant.
-const HOLDS: [&str; 5] = ["/suspend", "/resume", "/hold-payouts", "/release-payouts", "/close"];
+const HOLDS: [&str; 6] = ["/suspend", "/resume", "/hold-payouts", "/release-payouts", "/close", "/reopen"];
 
 /// Every route that changes something refuses an operator who may only read, and every route of
 /// merchants, keys and the clock one who may decide.

@@ -246,6 +246,11 @@ async fn a_merchant_is_closed_once_nothing_of_it_is_open() {
     let audit = world.ops_get(&format!("/ops/audit?merchant_id={}&action=change", merchant.id)).await.expect(200);
     let changes = json!([{"field": "closed", "old": false, "new": true}]);
     assert_eq!(items(&audit)[0]["changes"], changes, "{audit}");
+    let shown = change(&world, &merchant, "reopen").await;
+    assert_eq!((&shown["closing"], &shown["closed"]), (&json!(false), &json!(false)));
+    merchant.paid_pix(&pix("1.00")).await;
+    let ended = merchant.get(&format!("/api/recurrency/subscriptions/{subscription}")).await.expect(200);
+    assert_eq!(ended["status"], "cancelled", "what was cancelled stays so");
     world.check_books().await;
 }
 

@@ -185,6 +185,12 @@ async fn a_list_is_sorted_and_given_as_a_file() {
     let named = world.ops_get("/ops/lists/recipients?order=name").await.expect(200);
     assert_eq!((&items(&named)[0]["name"], &items(&named)[1]["name"]), (&json!("Ana Araújo"), &json!("Bia")));
 
+    let charges = world.ops_get("/ops/lists/charges?order=status").await.expect(200);
+    let statuses: Vec<_> = items(&charges).iter().map(|item| text(&item["status"])).collect();
+    let place =
+        |status: &String| ["pending", "CONCLUIDA", "RECUSADA", "cancelled"].iter().position(|own| own == status);
+    assert!(statuses.is_sorted_by_key(place) && statuses.first() != statuses.last(), "{statuses:?}");
+
     let csv = world.ops_get("/ops/lists/refunds?format=csv&order=smallest").await;
     assert!(csv.header("content-disposition").unwrap().contains("refunds.csv"));
     let lines: Vec<_> = csv.text.lines().collect();

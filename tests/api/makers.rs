@@ -109,6 +109,11 @@ pub(crate) async fn make(merchant: &Merchant<'_>, operation: &Operation) -> Stri
                 "reason": "Tarifa", "reference": "EXTRATO-1", "reference_repeats": true});
             text(&merchant.world.second_ops_post("/ops/entries", &[], &body).await.expect(201)["id"])
         }
+        // A request of the second operator, for a month before all that is sealed.
+        "erasures" => {
+            let body = json!({"through": format!("{}-{:02}", 1971 + next() % 40, 1 + next() % 12)});
+            text(&merchant.world.second_ops_post("/ops/erasures", &[], &body).await.expect(202)["through"])
+        }
         "periods" => format!("{}-{:02}", 1971 + next() % 50, 1 + next() % 12),
         "reconciliations" => {
             let file = format!(

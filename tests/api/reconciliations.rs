@@ -97,6 +97,10 @@ async fn the_lists_of_the_pix_institution_agree_with_the_books() {
     // Four payments, a refund, a dispute, and the late payment, which was sent back.
     assert_eq!((counts(&agreed), &agreed["lines"]), ([7, 0, 0, 0, 0, 0], &json!(7)), "{agreed}");
     assert_eq!((&agreed["kind"], &agreed["findings"]), (&json!("pix"), &json!([])));
+    let matched = agreed["matched_lines"].as_array().unwrap();
+    let agrees =
+        |line: &&Value| line["finding"] == "matched" && line["line"].is_u64() && line["ours"] == line["theirs"];
+    assert_eq!(matched.iter().filter(agrees).count(), 7, "{agreed}");
     let [statement] = files(&world, "bank-pix", "ofx").try_into().unwrap();
     let agreed = world.reconcile(OFX, "?account=pix", statement.clone()).await.expect(200);
     assert_eq!((counts(&agreed), &agreed["lines"]), ([8, 0, 0, 0, 0, 0], &json!(8)), "with the cashout: {agreed}");

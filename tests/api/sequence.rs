@@ -44,9 +44,12 @@ async fn every_command_names_its_record_and_a_replay_the_first_one() {
             [("authorization", credential.as_str()), ("content-type", "application/json"), ("idempotency-key", "k")];
         // So that there is something to change.
         if operation.is_of_operators() {
-            for (end, begin) in
-                [("/resume", "/suspend"), ("/release-payouts", "/hold-payouts"), ("/unfreeze", "/freeze")]
-            {
+            for (end, begin) in [
+                ("/resume", "/suspend"),
+                ("/release-payouts", "/hold-payouts"),
+                ("/unfreeze", "/freeze"),
+                ("/reopen", "/close"),
+            ] {
                 if path.ends_with(end) {
                     world.ops_post(&path.replace(end, begin), &json!({"reason": "x"})).await.expect(200);
                 }

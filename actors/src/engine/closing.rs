@@ -8,20 +8,17 @@ use ledger::merchant::{MerchantCommand, MerchantState, SubscriptionChange};
 
 use super::{Engine, INSIDE_BYTES, Unavailable};
 
-/// Open PIX codes that one call cancels.
-const CODES_MAX: usize = 256;
 /// Codes about which the institution is asked at once.
 const AT_ONCE: usize = 16;
 
 impl Engine {
-    /// Cancels the subscriptions and the first 256 open PIX codes of a merchant that takes no new
-    /// charges. A code about which the institution does not answer is left to its expiry, and a
-    /// card charge to its outcome.
+    /// Cancels the subscriptions and the open PIX codes of a merchant that takes no new charges. A
+    /// code about which the institution does not answer is left to its expiry, and a card charge to
+    /// its outcome.
     pub async fn end_what_charges(&self, group: GroupNumber) -> Result<(), Unavailable> {
         let look = |books: &MerchantState, _| {
-            let is_code = |method: PaymentMethod| method == PaymentMethod::Pix;
-            let codes = books.open_charges().iter().filter(|(_, charge)| is_code(charge.terms.method));
-            let codes: Vec<ObjectId> = codes.map(|(id, _)| *id).take(CODES_MAX).collect();
+            let codes = books.open_charges().iter().filter(|(_, charge)| charge.terms.method == PaymentMethod::Pix);
+            let codes: Vec<ObjectId> = codes.map(|(id, _)| *id).collect();
             (codes, books.subscriptions().keys().copied().collect::<Vec<_>>())
         };
         let (codes, subscriptions) = self.read_merchant(group, look).await?;

@@ -73,6 +73,22 @@ impl Engine {
         }
     }
 
+    /// Takes back a request for an erasure; `None` where nobody asked for it.
+    pub async fn withdraw_erasure(
+        &self,
+        through: Month,
+        context: impl Into<CommandContext>,
+    ) -> Result<Option<Outcome>, Unavailable> {
+        let house = self.house_shard();
+        let _one_at_a_time = house.house.lock().await;
+        let asked = self.erasures()?.into_iter().find(|erasure| erasure.through == through);
+        let Some(asked) = asked else { return Ok(None) };
+        Ok(Some(match Erasure::withdraw(through, &asked) {
+            Ok(decision) => Outcome::Recorded(self.record_of_house(|| decision, context.into()).await?),
+            Err(rejection) => Outcome::Refused(rejection),
+        }))
+    }
+
     /// The erasures of personal data, in the order in which they were asked for.
     pub fn erasures(&self) -> Result<Vec<Erasure>, LoadError> {
         may_wait(|| {

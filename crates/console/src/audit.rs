@@ -14,7 +14,6 @@ use crate::page::{Screen, Section, Visit};
 use crate::paging::{pager, part};
 use crate::queue::merchant_link;
 use crate::show;
-use crate::show::Head::Text;
 use crate::wire_words;
 use crate::words;
 use ops::audit::{self, ACTIONS, AuditFilter, KINDS, shown};
@@ -56,23 +55,30 @@ fn screen(desk: &Desk, visit: &Visit, parts: &Parts, filter: &AuditFilter) -> Re
     let given = as_sent(visit, parts)?;
     let page = part(&given, ROWS_A_PAGE)?;
     let (total, rows) = filter.page(desk, page)?;
-    let heads = [words::WHEN, words::WHO, words::WHAT, words::MERCHANT, words::NOTES, words::RECORD].map(Text);
+    let heads = [
+        ("when", words::WHEN),
+        ("status", words::WHO),
+        ("name", words::WHAT),
+        ("more", words::MERCHANT),
+        ("more", words::NOTES),
+        ("amount", words::RECORD),
+    ];
     let body = html! {
         (list_filter::form(visit, &given, &fields()))
         section.card aria-label=(visit.say(words::AUDIT)) {
             @if !rows.is_empty() {
-                (show::scrolled(visit.say(words::AUDIT), show::table(visit.language, &heads, html! {
+                (show::scrolled(visit.say(words::AUDIT), show::list(visit.language, &heads, html! {
                     @for row in rows {
                         tr {
-                            td { (show::text_moment(visit.language, &row.at)) }
-                            td { (row.operator.as_deref().unwrap_or(visit.say(words::API_KEY))) }
-                            td { (visit.say(wire_words::action(row.action))) " " (visit.say(wire_words::audited(row.kind))) @if let Some(id) = &row.id { br; code { (id) } } }
-                            td { (merchant_link(desk, visit, row.merchant_id.as_deref())) }
-                            td {
+                            td.when { (show::text_moment(visit.language, &row.at)) }
+                            td.status { (row.operator.as_deref().unwrap_or(visit.say(words::API_KEY))) }
+                            td.name { (visit.say(wire_words::action(row.action))) " " (visit.say(wire_words::audited(row.kind))) @if let Some(id) = &row.id { br; code { (id) } } }
+                            td.more { (merchant_link(desk, visit, row.merchant_id.as_deref())) }
+                            td.more {
                                 bdi { (row.notes.as_deref().unwrap_or_default()) }
                                 @for change in &row.changes { div { code { (change.field) } @if !change.new.is_null() { ": " bdi { (shown(&change.old)) } " → " bdi { (shown(&change.new)) } } } }
                             }
-                            td { @let name = record_name(row.at()); a href={"/console/records/" (name)} { (name) } }
+                            td.amount { @let name = record_name(row.at()); a href={"/console/records/" (name)} { (name) } }
                         }
                     }
                 })))

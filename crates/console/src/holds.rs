@@ -41,7 +41,8 @@ pub(crate) fn of_merchant(visit: &Visit, id: &str, settings: &Settings) -> Marku
         false => ("hold-payouts", words::HOLD_PAYOUTS),
     };
     let action = format!("/console/merchants/{id}/holds");
-    form(visit, "holds", [words::HOLDS_HEADING, words::HOLDS_WHAT], &action, &[suspend, hold])
+    let changes = [suspend, hold].into_iter().chain(settings.closing.then_some(("reopen", words::REOPEN)));
+    form(visit, "holds", [words::HOLDS_HEADING, words::HOLDS_WHAT], &action, &changes.collect::<Vec<_>>())
 }
 
 /// The form that begins to end a merchant, or closes it; none of a closed one.
@@ -105,6 +106,7 @@ pub(crate) async fn change_merchant(posted: PostedForm) -> Response {
         "resume" => call(&posted, holds::resume, "/ops/merchants/{id}/resume").await,
         "hold-payouts" => call(&posted, holds::hold_payouts, "/ops/merchants/{id}/hold-payouts").await,
         "release-payouts" => call(&posted, holds::release_payouts, "/ops/merchants/{id}/release-payouts").await,
+        "reopen" => call(&posted, holds::reopen, "/ops/merchants/{id}/reopen").await,
         _ => Err(Problem::new(Code::ValidationFailed)),
     };
     posted.visit.done(changed, &format!("/console/merchants/{}", posted.id), FormOutcome::MerchantChanged)

@@ -68,7 +68,7 @@ fn heads(visit: &Visit, columns: &Columns<'_>) -> Markup {
             tr {
                 (head(visit, columns, "name", columns.name, &["name"]))
                 (head(visit, columns, "when", words::WHEN, &["newest", "oldest"]))
-                @if columns.has_status { (head(visit, columns, "status", words::STATUS, &[])) }
+                @if columns.has_status { (head(visit, columns, "status", words::STATUS, &["status"])) }
                 @for head in more { (head) }
                 @if columns.has_amount { (head(visit, columns, "amount", words::AMOUNT, &["largest", "smallest"])) }
             }
@@ -83,7 +83,7 @@ fn head(visit: &Visit, columns: &Columns<'_>, class: &str, word: Word, orders: &
         return html! { th class=(class) scope="col" { (visit.say(word)) } };
     };
     let place = orders.iter().position(|own| *own == order);
-    let direction = place.map(|place| if place == 0 && class != "name" { "descending" } else { "ascending" });
+    let direction = place.map(|place| if place == 0 && orders.len() > 1 { "descending" } else { "ascending" });
     let next = orders[place.map_or(0, |place| (place + 1) % orders.len())];
     html! {
         th class=(class) scope="col" aria-sort=[direction] {

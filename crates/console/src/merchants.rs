@@ -162,17 +162,17 @@ fn recipients(desk: &Desk, visit: &Visit, row: &MerchantRow, parts: &Parts) -> R
     let shown = paging::range(row.recipients.len(), page);
     let rows = row.recipients.iter().rev().skip(shown.start).take(shown.len());
     let rows: Vec<_> = rows.map(|row| (row, open(&desk.engine, row, row.profiles.current()))).collect();
-    let heads = [Text(words::NAME), Text(words::DOCUMENT), Text(words::STATUS)];
+    let heads = [("name", words::NAME), ("when", words::DOCUMENT), ("status", words::STATUS)];
     Ok(html! {
         section.card aria-labelledby="recipients" {
             h2 id="recipients" { (visit.say(words::RECIPIENTS)) " (" (row.recipients.len()) ")" }
             @if rows.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
-                (show::scrolled(visit.say(words::RECIPIENTS), show::table(visit.language, &heads, html! {
+                (show::scrolled(visit.say(words::RECIPIENTS), show::list(visit.language, &heads, html! {
                     @for (row, profile) in rows {
                         tr {
-                            td { a href={"/console/recipients/" (row.id.uuid())} { bdi { (named(&profile.name)) } } }
-                            td { (mask::document(&profile.document)) }
-                            td { (visit.say(wire_words::recipient_status(status_name(row.status)))) }
+                            td.name { a href={"/console/recipients/" (row.id.uuid())} { bdi { (named(&profile.name)) } } }
+                            td.when { (mask::document(&profile.document)) }
+                            td.status { (visit.say(wire_words::recipient_status(status_name(row.status)))) }
                         }
                     }
                 })))

@@ -100,7 +100,10 @@ fn erasures(visit: &Visit, erasures: &[ErasureView]) -> Markup {
                         td {
                             @match (&erasure.erased_by, &erasure.erased_at) {
                                 (Some(by), Some(at)) => { (visit.say(words::ERASED)) ", " bdi { (by) } " " span.dim { (show::text_moment(visit.language, at)) } }
-                                _ => (visit.say(words::ANOTHER_ERASES)),
+                                _ => {
+                                    (visit.say(words::ANOTHER_ERASES))
+                                    @if visit.may(Role::Admin) { (withdraw_form(visit, &erasure.through)) }
+                                }
                             }
                         }
                     }
@@ -108,6 +111,16 @@ fn erasures(visit: &Visit, erasures: &[ErasureView]) -> Markup {
             },
         ),
     )
+}
+
+fn withdraw_form(visit: &Visit, through: &str) -> Markup {
+    html! {
+        form method="post" action={(PATH) "/erase"} {
+            (visit.form_fields())
+            input type="hidden" name="through" value=(through);
+            button type="submit" name="withdraw" value="on" aria-label={(visit.say(words::TAKE_BACK)) " " (through)} { (visit.say(words::TAKE_BACK)) }
+        }
+    }
 }
 
 /// What is stored of a person, as `POST /ops/people` answers it.
@@ -185,11 +198,20 @@ pub(crate) async fn erase(posted: PostedForm) -> Response {
     let PostedForm { desk, visit, form, .. } = &posted;
     let erased = async {
         posted.require(Role::Admin)?;
+        let (desk, operator) = (State(Arc::clone(desk)), admin(visit)?);
+        if form.value("withdraw") == "on" {
+            let sent = posted.request("/ops/erasures/{through}", &json!({}));
+            return erasures::withdraw(desk, operator, PathId(form.value("through").to_owned()), sent).await;
+        }
         let sent = posted.request("/ops/erasures", &json!({"through": form.value("through")}));
-        erasures::erase(State(Arc::clone(desk)), admin(visit)?, sent).await
+        erasures::erase(desk, operator, sent).await
     };
     let erased = erased.await;
     let is_asked = erased.as_ref().is_ok_and(|answer| answer.status() == StatusCode::ACCEPTED);
-    let outcome = if is_asked { FormOutcome::ErasureAsked } else { FormOutcome::DataErased };
+    let outcome = match (form.value("withdraw"), is_asked) {
+        ("on", _) => FormOutcome::ErasureWithdrawn,
+        (_, true) => FormOutcome::ErasureAsked,
+        (_, false) => FormOutcome::DataErased,
+    };
     visit.done(erased, PATH, outcome)
 }

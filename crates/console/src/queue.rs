@@ -117,6 +117,7 @@ fn page_of(item: &QueueItem) -> String {
     match item.kind {
         "period" => format!("/console/periods/{}", item.id),
         "batch" => "/console/house".to_owned(),
+        "erasure" => "/console/people".to_owned(),
         "balance" => format!("/console/reports?report=general-ledger&account={}", item.id),
         _ => format!("/console/queue/{}", item.id),
     }
@@ -141,7 +142,7 @@ pub(crate) fn merchant_link(desk: &Desk, visit: &Visit, id: Option<&str>) -> Mar
 
 /// Whether an item is approved or rejected. An outcome that a rail left unknown is settled instead.
 pub(crate) fn is_approved(item: &QueueItem) -> bool {
-    !matches!(item.kind, "payout" | "rail" | "period" | "balance" | "batch")
+    !matches!(item.kind, "payout" | "rail" | "period" | "balance" | "batch" | "erasure")
 }
 
 /// Takes an operator's word, as the route of `/ops` does.
@@ -156,7 +157,7 @@ pub(crate) async fn settle(posted: PostedForm) -> Response {
 fn of_what(visit: &Visit, item: &QueueItem) -> Markup {
     html! {
         bdi { (item.name.as_deref().unwrap_or_default()) }
-        @if item.kind == "period" { (item.id) }
+        @if ["period", "erasure"].contains(&item.kind) { (item.id) }
         @if item.kind == "batch" { bdi { (item.reference.as_deref().unwrap_or_default()) } }
         @if let Some(above) = item.above {
             (show::account_named(visit.language, &item.id)) " (" (visit.say(words::LIMIT)) " " (visit.money(above)) ")"
@@ -201,6 +202,7 @@ pub(crate) fn kind_word(kind: &str) -> Word {
         "period" => words::MONTH_CLOSING,
         "balance" => words::BALANCE_ALERT,
         "batch" => words::BATCH_FILE,
+        "erasure" => words::ERASURES,
         _ => words::PAYOUT,
     }
 }

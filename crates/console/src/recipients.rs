@@ -14,7 +14,6 @@ use crate::paging::{pager, pager_named, part, part_named};
 use crate::queue::merchant_link;
 use crate::registration;
 use crate::show;
-use crate::show::Head::{Amount, Text};
 use crate::wire_words;
 use crate::words;
 use ops::desk::Desk;
@@ -109,10 +108,10 @@ fn splits_table(visit: &Visit, splits: &[SplitRecord]) -> Markup {
     let rows = html! {
         @for split in splits {
             tr {
-                td { a href={"/console/charges/" (split.payment_id)} { code { (split.payment_id) } } }
-                td { (show::text_moment(visit.language, &split.created_at)) }
-                td { (visit.say(wire_words::split_status(split))) }
-                td {
+                td.name { a href={"/console/charges/" (split.payment_id)} { code { (split.payment_id) } } }
+                td.when { (show::text_moment(visit.language, &split.created_at)) }
+                td.status { (visit.say(wire_words::split_status(split))) }
+                td.more {
                     @match &split.payment.balance_available_at {
                         Some(at) => (show::text_moment(visit.language, at)),
                         None => "—",
@@ -123,11 +122,14 @@ fn splits_table(visit: &Visit, splits: &[SplitRecord]) -> Markup {
             }
         }
     };
-    show::table(
-        visit.language,
-        &[Text(words::CHARGE), Text(words::WHEN), Text(words::STATUS), Text(words::DUE_AT), Amount(words::REST)],
-        rows,
-    )
+    let heads = [
+        ("name", words::CHARGE),
+        ("when", words::WHEN),
+        ("status", words::STATUS),
+        ("more", words::DUE_AT),
+        ("amount", words::REST),
+    ];
+    show::list(visit.language, &heads, rows)
 }
 
 fn table(desk: &Desk, visit: &Visit, withdrawals: &[Withdrawal]) -> Markup {
@@ -135,17 +137,20 @@ fn table(desk: &Desk, visit: &Visit, withdrawals: &[Withdrawal]) -> Markup {
         @for withdrawal in withdrawals {
             @let shown = WithdrawalView::of(&desk.engine, withdrawal);
             tr {
-                td { (show::text_moment(visit.language, &shown.created_at)) }
-                td { (visit.say(wire_words::withdrawal_status(shown.status))) }
-                td { bdi { (shown.notes.as_deref().unwrap_or_default()) } }
+                td.when { (show::text_moment(visit.language, &shown.created_at)) }
+                td.status { (visit.say(wire_words::withdrawal_status(shown.status))) }
+                td.more { bdi { (shown.notes.as_deref().unwrap_or_default()) } }
                 td.amount { (visit.money(shown.amount_cents)) }
-                td { code { (shown.id) } }
+                td.name { a href={"/console/queue/" (shown.id)} { code { (shown.id) } } }
             }
         }
     };
-    show::table(
-        visit.language,
-        &[Text(words::WHEN), Text(words::STATUS), Text(words::NOTES), Amount(words::AMOUNT), Text(words::ID)],
-        rows,
-    )
+    let heads = [
+        ("when", words::WHEN),
+        ("status", words::STATUS),
+        ("more", words::NOTES),
+        ("amount", words::AMOUNT),
+        ("name", words::ID),
+    ];
+    show::list(visit.language, &heads, rows)
 }

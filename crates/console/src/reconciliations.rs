@@ -21,7 +21,7 @@ use crate::sent_form::{PostedFile, PostedForm};
 use crate::show;
 use crate::show::Head::{Amount, Text};
 use crate::wire_words;
-use crate::words;
+use crate::words::{self, Word};
 use ops::desk::Desk;
 use ops::operator::Decider;
 use ops::periods;
@@ -35,8 +35,6 @@ use web::session::FormOutcome;
 
 /// Results on a page.
 const RESULTS_A_PAGE: u64 = 20;
-/// Differences of one result that are shown; `GET /ops/reconciliations/{id}` has up to 1,000.
-const SHOWN_MAX: usize = 200;
 /// Files of a month: kind, and the account of a bank.
 const FILES: [(&str, Option<BankAccount>); 5] = [
     ("bank", Some(BankAccount::Settlement)),
@@ -238,9 +236,11 @@ pub(crate) async fn one(request: PageRequest) -> Result<Screen, Problem> {
         section.card aria-labelledby="differences" {
             h2 id="differences" { (visit.say(words::DIFFERENCES)) }
             @if findings.is_empty() { p { (visit.say(words::ALL_MATCHED)) } } @else {
-                (show::scrolled(visit.say(words::DIFFERENCES), differences(visit, &result, findings)))
+                (show::scrolled(visit.say(words::DIFFERENCES), lines(visit, &result, findings)))
             }
         }
+        (others(visit, &result, words::UNDECIDED, "undecided"))
+        (others(visit, &result, words::MATCHED, "matched"))
         @if visit.may(Role::Decide) && !result["dismissed"].is_object() { (dismissal(visit, id)) }
         p { a href="/console/reconciliations" { "← " (visit.say(words::RECONCILIATION)) } }
     };
@@ -285,7 +285,23 @@ fn facts(visit: &Visit, result: &Value) -> Vec<(&'static str, Markup)> {
     pairs
 }
 
-fn differences(visit: &Visit, result: &Value, findings: &[Value]) -> Markup {
+/// The lines that are no differences, folded up; the page has the first of them.
+fn others(visit: &Visit, result: &Value, heading: Word, name: &str) -> Markup {
+    let heading = visit.say(heading);
+    let found = result[format!("{name}_lines")].as_array().filter(|found| !found.is_empty());
+    html! {
+        @if let Some(found) = found {
+            section.card aria-label=(heading) {
+                details {
+                    summary { (heading) " (" (show::count(visit.language, result[name].as_u64().unwrap_or_default())) ")" }
+                    (show::scrolled(heading, lines(visit, result, found)))
+                }
+            }
+        }
+    }
+}
+
+fn lines(visit: &Visit, result: &Value, findings: &[Value]) -> Markup {
     let heads = [
         Text(words::WHAT),
         Text(words::LINE),
@@ -307,7 +323,7 @@ fn differences(visit: &Visit, result: &Value, findings: &[Value]) -> Markup {
         }
     };
     let rows = html! {
-        @for finding in findings.iter().take(SHOWN_MAX) {
+        @for finding in findings {
             tr {
                 td { (visit.say(wire_words::finding(text(&finding["finding"])))) }
                 td { @if let Some(line) = finding["line"].as_u64() { (show::count(visit.language, line)) } }

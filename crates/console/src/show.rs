@@ -281,6 +281,18 @@ pub(crate) fn table(language: Language, heads: &[Head], rows: Markup) -> Markup 
     html! { table { (head_row(language, heads)) tbody { (rows) } } }
 }
 
+/// A table whose rows have two lines on a narrow screen: `name` and `amount`, then `when` and
+/// `status`; what is `more` is for wide screens. These are the classes of the heads, and of the
+/// cells below them.
+pub(crate) fn list(language: Language, heads: &[(&str, Word)], rows: Markup) -> Markup {
+    html! {
+        table.list {
+            thead { tr { @for (class, word) in heads { th class=(class) scope="col" { (word.text(language)) } } } }
+            tbody { (rows) }
+        }
+    }
+}
+
 /// The heads of a table that has more than heads and rows.
 pub(crate) fn head_row(language: Language, heads: &[Head]) -> Markup {
     html! {

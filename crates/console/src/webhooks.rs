@@ -16,7 +16,7 @@ use crate::queue::merchant_link;
 use crate::records::record_link;
 use crate::sent_form::PostedForm;
 use crate::show;
-use crate::show::Head::{Amount, Text};
+use crate::show::Head::Text;
 use crate::wire_words;
 use crate::words::{self, Word};
 use ops::desk::Desk;
@@ -54,24 +54,24 @@ pub(crate) async fn list(request: PageRequest) -> Result<Screen, Problem> {
     let rows = rows.map(|behind| view(desk, behind));
     let rows = rows.collect::<Result<Vec<_>, _>>()?;
     let heads = [
-        Text(words::MERCHANT),
-        Text(words::WEBHOOK_ADDRESS),
-        Amount(words::WAITING),
-        Amount(words::GIVEN_UP),
-        Text(words::LAST_ANSWER),
+        ("name", words::MERCHANT),
+        ("when", words::WEBHOOK_ADDRESS),
+        ("amount", words::WAITING),
+        ("status amount", words::GIVEN_UP),
+        ("more", words::LAST_ANSWER),
     ];
     let body = html! {
         section.card aria-label=(visit.say(words::WEBHOOKS)) {
             p { (total) " " (visit.say(words::ENDPOINTS_BEHIND)) }
             @if !rows.is_empty() {
-                (show::scrolled(visit.say(words::WEBHOOKS), show::table(visit.language, &heads, html! {
+                (show::scrolled(visit.say(words::WEBHOOKS), show::list(visit.language, &heads, html! {
                     @for row in rows {
                         tr {
-                            td { (merchant_link(desk, visit, Some(&row.merchant_id))) " " a href={"/console/merchants/" (row.merchant_id) "/events"} { (visit.say(words::EVENTS_OF)) } }
-                            td { a href={"/console/keys/" (row.api_key_id)} { bdi { (row.webhook_url) } } }
+                            td.name { (merchant_link(desk, visit, Some(&row.merchant_id))) " " a href={"/console/merchants/" (row.merchant_id) "/events"} { (visit.say(words::EVENTS_OF)) } }
+                            td.when { a href={"/console/keys/" (row.api_key_id)} { bdi { (row.webhook_url) } } }
                             td.amount { (row.waiting) }
-                            td.amount { (row.given_up) }
-                            td { (answer(visit, row.last_answer.as_ref())) }
+                            td.status.amount { (row.given_up) }
+                            td.more { (answer(visit, row.last_answer.as_ref())) }
                         }
                     }
                 })))
@@ -282,14 +282,14 @@ fn table(visit: &Visit, merchant: &str, rows: &[EventDeliveries]) -> Markup {
         @for (event, statuses) in rows {
             @let kind = visit.say(wire_words::event(event.content.kind));
             tr {
-                td { (kind) br; a href={"/console/webhooks/" (event.id.uuid())} { code { (event.id.uuid()) } } }
-                td { (show::short_moment(visit.language, event.at())) }
-                td {
+                td.name { (kind) br; a href={"/console/webhooks/" (event.id.uuid())} { code { (event.id.uuid()) } } }
+                td.when { (show::short_moment(visit.language, event.at())) }
+                td.status {
                     @if statuses.is_empty() { "—" }
                     @for (_, status) in statuses.iter().take(DELIVERIES_MAX) { p { (delivery(visit, status)) } }
                     @if statuses.len() > DELIVERIES_MAX { p.dim { "+ " (statuses.len() - DELIVERIES_MAX) } }
                 }
-                td {
+                td.more {
                     @if visit.may(Role::Decide) && !statuses.is_empty() {
                         (again_form(visit, event, merchant, kind))
                     }
@@ -297,11 +297,9 @@ fn table(visit: &Visit, merchant: &str, rows: &[EventDeliveries]) -> Markup {
             }
         }
     };
-    show::table(
-        visit.language,
-        &[Text(words::WHAT), Text(words::WHEN), Text(words::DELIVERY), Text(words::SEND_AGAIN)],
-        rows,
-    )
+    let heads =
+        [("name", words::WHAT), ("when", words::WHEN), ("status", words::DELIVERY), ("more", words::SEND_AGAIN)];
+    show::list(visit.language, &heads, rows)
 }
 
 fn again_form(visit: &Visit, event: &OutboxEvent, merchant: &str, kind: &str) -> Markup {

@@ -203,6 +203,8 @@ pub(crate) fn finding(name: &str) -> Word {
         "only_theirs" => word("Só no arquivo", "Only in the file"),
         "twice" => word("Repetida no arquivo", "Repeated in the file"),
         "in_suspense" => word("Em valores a identificar", "In suspense"),
+        "matched" => words::MATCHED,
+        "undecided" => words::UNDECIDED,
         _ => OTHER,
     }
 }

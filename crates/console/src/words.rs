@@ -310,6 +310,8 @@ words! {
     ERASE_WHAT = "Não se desfaz. Dois operadores pedem o mesmo mês. Cópias de segurança antigas ainda têm as chaves: apague-as também.", "It cannot be undone. Two operators ask for the same month. Older backups still have the keys: delete them too.";
     ERASE = "Eliminar", "Erase";
     ERASURES = "Eliminações", "Erasures";
+    TAKE_BACK = "Retirar o pedido", "Take the request back";
+    ERASURE_WITHDRAWN = "O pedido de eliminação foi retirado.", "The request for the erasure was taken back.";
     ERASED = "eliminado", "erased";
     ANOTHER_ERASES = "Falta outro operador pedir o mesmo mês.", "Another operator has to ask for the same month.";
     DATA_ERASED = "As chaves desses meses foram eliminadas.", "The keys of these months were dropped.";
@@ -416,6 +418,7 @@ words! {
     CLOSING = "Em encerramento", "Closing";
     CLOSED = "Encerrada", "Closed";
     CLOSE_MERCHANT = "Encerrar a conta", "End the account";
+    REOPEN = "Reabrir", "Reopen";
     CLOSE_MERCHANT_WHAT = "Não cria mais cobranças; assinaturas e códigos PIX abertos são cancelados, e o que está aberto segue. Sem nada aberto, a conta fica encerrada: peça de novo quando a lista estiver vazia.", "It creates no more charges; subscriptions and open PIX codes are cancelled, and what is open goes on. With nothing open, the account is closed: ask again once the list is empty.";
     OPEN_OF_MERCHANT = "Em aberto", "Open items";
     PAY_RECIPIENT = "Sacar para o recebedor", "Withdraw for the recipient";
@@ -597,6 +600,7 @@ pub(crate) fn done(done: &FormOutcome) -> Word {
         FormOutcome::NoteWritten => NOTE_WRITTEN,
         FormOutcome::CardDeleted => CARD_DELETED,
         FormOutcome::ErasureAsked => ANOTHER_ERASES,
+        FormOutcome::ErasureWithdrawn => ERASURE_WITHDRAWN,
         FormOutcome::DataErased => DATA_ERASED,
     }
 }

@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 
 use crate::desk::Desk;
 use crate::operator::{Admin, Operator};
+use web::caller::PathId;
 use web::idempotency::{KeyScope, decided};
 use web::json::{Checker, Raw, parse_exact};
 use web::keyed::KeyedBody;
@@ -157,16 +158,41 @@ pub async fn erase(
     let done = key.run(LedgerId::System, |_| Ok(()), execute).await?;
     // Also when it was decided before and the keys could not be removed then.
     desk.engine.drop_erased_keys().await?;
-    let erasure = desk.engine.erasures()?.into_iter().find(|erasure| erasure.through == through);
-    let view = ErasureView::of(erasure.ok_or_else(|| Problem::new(Code::NotFound))?);
+    let erasures = desk.engine.erasures()?;
+    // A later month that was erased took this one with it.
+    let own = erasures.iter().find(|erasure| erasure.through == through);
+    let erasure = own.or_else(|| erasures.iter().find(|erasure| erasure.through > through && erasure.done.is_some()));
+    let view = ErasureView::of(erasure.cloned().ok_or_else(|| Problem::new(Code::NotFound))?);
     done.answer(|()| {
         let status = if view.erased_by.is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
         Ok((status, ok(view)).into_response())
     })
 }
 
+/// Takes back a request for an erasure that another operator has not carried out, whoever asked for
+/// it. 404 where nobody did, 409 `already_decided` once it is erased.
+#[utoipa::path(delete, path = "/ops/erasures/{through}", operation_id = "withdraw_erasure",
+    params(("through" = String, Path, pattern = "^[0-9]{4}-[0-9]{2}$", example = "2016-10", description = "The month that was asked for.")),
+    responses((status = 200, body = RetentionView), (status = 404), (status = 409)))]
+pub async fn withdraw(
+    State(desk): State<Arc<Desk>>,
+    Admin(operator): Admin,
+    PathId(through): PathId,
+    sent: KeyedBody,
+) -> Result<Response, Problem> {
+    let through = Month::parse(&through).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&through.to_string()))?;
+    let (desk, operator) = (&desk, &operator);
+    let execute = |admitted| async move {
+        let withdrawn = desk.engine.withdraw_erasure(through, operator.context(admitted)).await?;
+        decided(withdrawn.ok_or_else(|| Problem::new(Code::NotFound))?)
+    };
+    let done = key.run(LedgerId::System, |_| Ok(()), execute).await?;
+    done.answer(|()| Ok(ok(retention(desk)?)))
+}
+
 fn is_erased(desk: &Desk, through: Month) -> Result<bool, Problem> {
-    Ok(desk.engine.erasures()?.iter().any(|erasure| erasure.through == through && erasure.done.is_some()))
+    Ok(desk.engine.erasures()?.iter().any(|erasure| erasure.through >= through && erasure.done.is_some()))
 }
 
 /// Refuses an erasure within the retention, or of what is in use.

@@ -66,6 +66,14 @@ pub async fn release_payouts(call: DeciderCall) -> Result<Response, Problem> {
     change(call, |settings| settings.payouts_held = false).await
 }
 
+/// Takes the end of a merchant back: it takes new charges again. What was cancelled meanwhile,
+/// subscriptions and PIX codes, stays cancelled. Of one that does not end: 200, nothing changes.
+#[utoipa::path(post, path = "/ops/merchants/{id}/reopen", operation_id = "reopen_merchant",
+    params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = MerchantView)))]
+pub async fn reopen(call: DeciderCall) -> Result<Response, Problem> {
+    change(call, |settings| (settings.closing, settings.closed) = (false, false)).await
+}
+
 /// Freezes a recipient: splits go on, and new withdrawals, approvals of withdrawals and
 /// anticipations are 403 `recipient_frozen`. Transfers that were ordered before go on. Again: 200,
 /// nothing changes.

@@ -106,8 +106,8 @@ pub const LISTS: [List; 10] = [
 /// Parameters of every list. Newest first it goes on with `before`, in another order with `page`.
 const OF_ALL: [&str; 6] = ["merchant_id", "from", "to", "order", "format", "per_page"];
 
-/// Orders of a list. `largest` and `smallest` are by amount.
-pub const ORDERS: [&str; 5] = ["newest", "oldest", "name", "largest", "smallest"];
+/// Orders of a list. `largest` and `smallest` are by amount, and `status` by the order of its words.
+pub const ORDERS: [&str; 6] = ["newest", "oldest", "name", "status", "largest", "smallest"];
 
 /// Which things of a list are asked for, and in which order: those that meet all that is given.
 pub struct ListFilter {
@@ -228,6 +228,9 @@ impl ListFilter {
                     "oldest" => all.reverse(),
                     "largest" => all.sort_by_key(|item| Reverse(item.amount)),
                     "smallest" => all.sort_by_key(|item| item.amount),
+                    "status" => {
+                        all.sort_by_key(|item| self.list.statuses.iter().position(|own| item.status == Some(own)))
+                    }
                     _ => all.sort_by_cached_key(|item| search_key(item.name.as_deref().unwrap_or_default())),
                 }
                 return Ok(all);
@@ -313,7 +316,7 @@ pub struct ObjectPage {
         ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),
         ("amount_from" = Option<u64>, Query, description = "This amount or more, centavos"),
         ("amount_to" = Option<u64>, Query, description = "This amount or less, centavos"),
-        ("order" = Option<String>, Query, pattern = "^(newest|oldest|largest|smallest|name)$", description = "`newest` when absent; `largest` and `smallest` are by amount."),
+        ("order" = Option<String>, Query, pattern = "^(newest|oldest|largest|smallest|name|status)$", description = "`newest` when absent; `largest` and `smallest` are by amount, `status` is by the order of its words."),
         ("format" = Option<String>, Query, pattern = "^(json|csv|csv-ptbr|xlsx)$", description = "`json` when absent."),
         ("before" = Option<String>, Query, description = "Newest first: only what Records before this one made, of each partition; `next_before` of the answer before.", example = "1000"),
         ("page" = Option<u64>, Query, description = "In another order: the page, from 1."), ("per_page" = Option<u64>, Query)),

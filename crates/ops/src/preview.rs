@@ -236,9 +236,10 @@ pub type Steps = Vec<(Follows, Record)>;
 pub async fn steps(desk: &Desk, item: &WaitingItem, verdict: Verdict) -> Result<Steps, Problem> {
     let Some(group) = item.ledger.group() else {
         return match item.what {
-            WaitingKind::Period { .. } | WaitingKind::Balance { .. } | WaitingKind::File { .. } => {
-                Err(Problem::new(Code::NotFound))
-            }
+            WaitingKind::Period { .. }
+            | WaitingKind::Balance { .. }
+            | WaitingKind::File { .. }
+            | WaitingKind::Erasure { .. } => Err(Problem::new(Code::NotFound)),
             _ => of_entry(desk, item, verdict).await,
         };
     };
@@ -250,9 +251,13 @@ pub async fn steps(desk: &Desk, item: &WaitingItem, verdict: Verdict) -> Result<
             let detail = "Its rail has not answered; operators settle it (POST /ops/rail-items/{id}/settle).";
             return Err(Problem::new(Code::StateConflict).detail(detail));
         }
-        (WaitingKind::Period { .. } | WaitingKind::Balance { .. } | WaitingKind::File { .. }, _) => {
-            return Err(Problem::new(Code::NotFound));
-        }
+        (
+            WaitingKind::Period { .. }
+            | WaitingKind::Balance { .. }
+            | WaitingKind::File { .. }
+            | WaitingKind::Erasure { .. },
+            _,
+        ) => return Err(Problem::new(Code::NotFound)),
         (WaitingKind::Recipient | WaitingKind::BankAccount, Verdict::Approve) => {
             MerchantCommand::ApproveRecipient { id }
         }

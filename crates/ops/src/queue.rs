@@ -38,8 +38,19 @@ pub struct Queue {
 }
 
 /// The kinds of what waits, as the query names them.
-pub const KINDS: [&str; 10] =
-    ["recipient", "withdrawal", "refund", "dispute", "payout", "entry", "rail", "period", "balance", "batch"];
+pub const KINDS: [&str; 11] = [
+    "recipient",
+    "withdrawal",
+    "refund",
+    "dispute",
+    "payout",
+    "entry",
+    "rail",
+    "period",
+    "balance",
+    "batch",
+    "erasure",
+];
 
 /// Orders of the queue: the oldest first, or what can be decided on for at most 7 more days before
 /// it.
@@ -141,7 +152,7 @@ impl QueueFilter {
 /// The queue, oldest first; with `order=deadline`, items that expire soon stand at its head.
 #[utoipa::path(get, path = "/ops/queue", operation_id = "get_queue",
     params(("merchant_id" = Option<String>, Query, format = "uuid", description = "Only of this merchant."),
-        ("kind" = Option<String>, Query, pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail|period|balance|batch)$", description = "Only of this kind."),
+        ("kind" = Option<String>, Query, pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail|period|balance|batch|erasure)$", description = "Only of this kind."),
         ("amount_from" = Option<i64>, Query, minimum = 0, example = 100_000, description = "Only of at least so many centavos; what is not about money is left out."),
         ("amount_to" = Option<i64>, Query, minimum = 0, description = "Only of at most so many centavos."),
         ("from" = Option<String>, Query, example = "2026-11-01", description = "Only what was asked for at this instant (RFC 3339) or on this day (Sao Paulo), or later."),

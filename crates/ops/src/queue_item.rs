@@ -33,10 +33,12 @@ pub struct QueueItem {
     /// that a second operator is to close (`POST /ops/periods/{period}/close`), `payout`: a
     /// transfer whose institution has not answered for ten minutes, or `rail`: a charge or
     /// repayment that its rail has left unknown for an hour, or a repayment that it refuses;
+    /// `erasure`: an erasure of personal data that another operator has to ask for too; `id` is its
+    /// month.
     /// `batch`: a settlement file that another operator has to send too (`POST /ops/batches`),
     /// which `POST /ops/batches/{id}/reject` takes out; `balance`: an account whose sum passed its
     /// limit (`CENTAVO_BALANCE_ALERTS`), which leaves the queue when the sum is within it again.
-    #[schema(pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail|period|balance|batch)$")]
+    #[schema(pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail|period|balance|batch|erasure)$")]
     pub kind: &'static str,
     /// The id of what is to be decided on; of a month or an account, its name; of a file, its
     /// digest.
@@ -184,14 +186,19 @@ pub fn kind_name(item: &WaitingItem) -> &'static str {
         WaitingKind::Period { .. } => "period",
         WaitingKind::Balance { .. } => "balance",
         WaitingKind::File { .. } => "batch",
+        WaitingKind::Erasure { .. } => "erasure",
     }
 }
 
-/// Whether an item is approved or rejected. Transfers and rail items are settled, and
-/// months are closed, and files are sent again, by routes of their own.
+/// Whether an item is approved or rejected. Transfers and rail items are settled, months closed,
+/// files sent again, and months erased, by routes of their own.
 pub fn is_decided_on(item: &WaitingItem) -> bool {
-    use WaitingKind::{Balance, File, Payout, Period, Rail};
-    !matches!(item.what, Payout { .. } | Rail { .. } | Period { .. } | Balance { .. } | File { .. })
+    use WaitingKind::{Balance, Erasure, File, Payout, Period, Rail};
+    let has_route = matches!(
+        item.what,
+        Payout { .. } | Rail { .. } | Period { .. } | Balance { .. } | File { .. } | Erasure { .. }
+    );
+    !has_route
 }
 
 /// The version of an item: of a recipient, that of its profile; of a refund, as the ledger counts
@@ -344,6 +351,11 @@ pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
             let period: Period = desk.engine.known_object(item.id)?;
             (view.id, view.status) = (month.to_string(), "waiting_second");
             view.requested_by = Some(period.requested_by);
+        }
+        WaitingKind::Erasure { through, .. } => {
+            (view.id, view.status) = (through.to_string(), "waiting_second");
+            let asked = desk.engine.erasures()?.into_iter().find(|erasure| erasure.through == *through);
+            view.requested_by = asked.map(|asked| asked.requested_by);
         }
         WaitingKind::File { digest, .. } => view.say_file(digest, desk.engine.sent_file(digest)?),
         WaitingKind::Balance { code, balance, above, .. } => {

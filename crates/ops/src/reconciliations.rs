@@ -87,12 +87,12 @@ pub struct Reconciliation {
     batches: usize,
     /// Lines on which file and books agree.
     #[schema(example = 3)]
-    matched: u64,
+    matched: usize,
     /// What only the books have, and the file could not tell: payments that were begun before the
     /// period of a PIX list; movements of the last day of a statement that may have ended before
     /// them. A file of a longer period decides.
     #[schema(example = 0)]
-    undecided: u64,
+    undecided: usize,
     /// Lines with another amount, fee, day or charge than in the books.
     #[schema(example = 0)]
     differs: usize,
@@ -125,6 +125,14 @@ pub struct Reconciliation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     findings: Option<Vec<FindingView>>,
+    /// The first 1,000 lines on which file and books agree; absent in lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    matched_lines: Option<Vec<FindingView>>,
+    /// The first 1,000 of what is undecided; absent in lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    undecided_lines: Option<Vec<FindingView>>,
 }
 
 /// Days of which a file has all lines.
@@ -198,12 +206,13 @@ pub struct DismissalRequest<'a> {
     reason: Raw<'a>,
 }
 
-/// A difference between a file and the books.
+/// A line of a file, or what the books have in its place.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[schema(as = ReconciliationFinding)]
 pub struct FindingView {
-    /// `differs`, `only_ours`, `only_theirs`, `twice` or `in_suspense`.
-    #[schema(pattern = "^(differs|only_ours|only_theirs|twice|in_suspense)$")]
+    /// `differs`, `only_ours`, `only_theirs`, `twice` or `in_suspense`; of lines that are no
+    /// differences `matched` or `undecided`.
+    #[schema(pattern = "^(differs|only_ours|only_theirs|twice|in_suspense|matched|undecided)$")]
     finding: String,
     /// Number of the line in the file; absent for what only the books have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -549,7 +558,8 @@ fn keep_dismissed(engine: &Engine, result: Reconciliation) -> Result<Vec<u8>, Pr
 /// A result as JSON, with and without its findings.
 fn whole_and_summary(mut result: Reconciliation) -> Result<[Vec<u8>; 2], Problem> {
     let whole = serde_json::to_vec(&result).map_err(failed)?;
-    (result.findings, result.balances, result.accounts) = (None, None, None);
+    (result.findings, result.matched_lines, result.undecided_lines) = (None, None, None);
+    (result.balances, result.accounts) = (None, None);
     let summary = serde_json::to_vec(&result).map_err(failed)?;
     Ok([whole, summary])
 }
@@ -735,6 +745,7 @@ impl FileComparison {
         let Self { kind, bank, days, compared, lines, batches, reconciled } = self;
         let Comparison { matched, undecided, findings } = reconciled;
         let count = |kind| findings.iter().filter(|finding| finding.kind == kind).count();
+        let first = |lines: &[Finding]| lines.iter().take(FINDINGS_MAX).map(FindingView::of).collect();
         let texts = |days: Option<(NaiveDate, NaiveDate)>| days.map(|(from, to)| (from.to_string(), to.to_string()));
         let (from, to) = texts(days).unzip();
         let balances = bank.as_ref().map(|bank| bank.balances.iter().take(FINDINGS_MAX).map(BalanceView::of).collect());
@@ -751,8 +762,8 @@ impl FileComparison {
             compared: texts(compared).map(|(from, to)| ComparedDays { from, to }),
             lines,
             batches,
-            matched,
-            undecided,
+            matched: matched.len(),
+            undecided: undecided.len(),
             differs: count(FindingKind::Differs),
             only_ours: count(FindingKind::OnlyOurs),
             only_theirs: count(FindingKind::OnlyTheirs),
@@ -761,7 +772,9 @@ impl FileComparison {
             dismissed: None,
             balances,
             accounts: bank.map(|bank| bank.accounts),
-            findings: Some(findings.iter().take(FINDINGS_MAX).map(FindingView::of).collect()),
+            findings: Some(first(&findings)),
+            matched_lines: Some(first(&matched)),
+            undecided_lines: Some(first(&undecided)),
         }
     }
 }

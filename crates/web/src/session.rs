@@ -94,6 +94,8 @@ pub enum FormOutcome {
     CardDeleted,
     /// An erasure of personal data was asked for.
     ErasureAsked,
+    /// A request for an erasure was taken back.
+    ErasureWithdrawn,
     /// Personal data was erased.
     DataErased,
 }

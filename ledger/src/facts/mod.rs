@@ -81,6 +81,7 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         }
         Event::ErasureRequested { through } => period::erasure(to, *through, "request"),
         Event::KeysErased { through } => period::erasure(to, *through, "erase"),
+        Event::ErasureWithdrawn { through } => period::erasure(to, *through, "cancel"),
         Event::ApprovalAsked { id, is_refund, reason } => {
             to.about(*id);
             let kind = if *is_refund { "refund" } else { "withdrawal" };
@@ -347,6 +348,7 @@ impl Event {
             Self::NoteWritten { .. } => ["Nota de operador", "Note of an operator"],
             Self::PersonLookedUp { .. } => ["Dados de uma pessoa consultados", "Data of a person looked up"],
             Self::CardDeleted { .. } => ["Cartão guardado excluído", "Stored card deleted"],
+            Self::ErasureWithdrawn { .. } => ["Pedido de eliminação retirado", "Request for an erasure taken back"],
             Self::ErasureRequested { .. } => ["Eliminação de dados pedida", "Erasure of personal data asked for"],
             Self::KeysErased { .. } => ["Dados pessoais eliminados", "Personal data erased"],
             Self::RegistrationRead { .. } => ["Cadastro lido sem máscara", "Registration read unmasked"],

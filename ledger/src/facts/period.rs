@@ -17,7 +17,8 @@ pub(super) fn closed(to: &mut impl Facets, month: Month) {
     to.audited(|| audited("close", month));
 }
 
-/// An operator asked for the erasure of personal data through a month, or another carried it out.
+/// An operator asked for the erasure of personal data through a month or took that back, or another
+/// carried it out.
 pub(super) fn erasure(to: &mut impl Facets, through: Month, action: &'static str) {
     to.about(ERASURES);
     to.audited(|| AuditedFact { kind: "personal_data", ..audited(action, through) });

@@ -402,6 +402,7 @@ impl MerchantState {
             | Event::CardDeleted { .. }
             | Event::ErasureRequested { .. }
             | Event::KeysErased { .. }
+            | Event::ErasureWithdrawn { .. }
             | Event::NoteWritten { .. }
             | Event::ApprovalAsked { .. }
             | Event::AcquirerBatchBooked { .. }

@@ -339,6 +339,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         ),
         ("card-deleted", by_operator(one(merchant, Event::CardDeleted { id: id(5) }))),
         ("erasure-requested", by_operator(one(LedgerId::System, Event::ErasureRequested { through: Month(561) }))),
+        ("erasure-withdrawn", by_operator(one(LedgerId::System, Event::ErasureWithdrawn { through: Month(561) }))),
         ("keys-erased", by_operator(one(LedgerId::System, Event::KeysErased { through: Month(561) }))),
         (
             "approval-asked",

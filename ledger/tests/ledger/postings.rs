@@ -334,6 +334,7 @@ fn every_event_of_a_merchant_has_its_lesson() {
             "ChartOfAccountsSet",
             "ClockMoved",
             "ErasureRequested",
+            "ErasureWithdrawn",
             "KeysErased",
             "MerchantOpened",
             "NoteWritten",

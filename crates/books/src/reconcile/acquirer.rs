@@ -250,13 +250,10 @@ pub fn compare(file: &BatchFile, booked: &BTreeMap<String, BookedBatch>, paid: &
             None => FindingKind::OnlyTheirs,
             Some((ours, _)) if ours != *settled => FindingKind::Differs,
             Some((_, false)) => FindingKind::InSuspense,
-            Some((_, true)) => {
-                reconciled.matched += 1;
-                continue;
-            }
+            Some((_, true)) => FindingKind::Matched,
         };
         let ours = ours.map(|(ours, _)| ours);
-        reconciled.findings.push(finding(kind, Some(*number), batch, *key, (ours, Some(*settled))));
+        reconciled.add(finding(kind, Some(*number), batch, *key, (ours, Some(*settled))));
     }
     for (batch, booked) in booked {
         for (key, (ours, _)) in booked.lines.iter().filter(|(key, _)| !seen.contains(&(batch.as_str(), **key))) {
@@ -468,7 +465,7 @@ mod tests {
             findings.sort();
             expected.sort();
             let agreeing = rows.len() - expected.iter().filter(|(kind, ..)| *kind != FindingKind::OnlyOurs).count();
-            prop_assert_eq!((findings, found.matched), (expected, agreeing as u64));
+            prop_assert_eq!((findings, found.matched.len()), (expected, agreeing));
         }
     }
 
@@ -477,9 +474,10 @@ mod tests {
         let booked = BTreeMap::from([("LOTE-1".to_owned(), batch(0, 5))]);
         let file = read(file_of(&booked).as_bytes()).unwrap();
         let agreed = compare(&file, &booked, &paid(&booked));
-        assert_eq!(agreed, Comparison { matched: 5, ..Comparison::default() });
+        assert_eq!((agreed.matched.len(), agreed.findings.len(), agreed.undecided.len()), (5, 0, 0));
+        assert_eq!(agreed.matched[0].ours, agreed.matched[0].theirs);
         let unknown = compare(&file, &BTreeMap::from([("LOTE-1".to_owned(), BookedBatch::default())]), &[]);
-        assert_eq!(unknown.matched, 0);
+        assert!(unknown.matched.is_empty());
         assert!(unknown.findings.iter().all(|finding| finding.kind == FindingKind::OnlyTheirs));
     }
 

@@ -39,7 +39,7 @@ impl SettledAmount {
     }
 }
 
-/// Kinds of differences.
+/// What a line is beside the books.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum FindingKind {
@@ -54,6 +54,10 @@ pub enum FindingKind {
     /// Both have it, and it is in suspense: no charge of ours was captured for it, or another batch
     /// had settled it before.
     InSuspense,
+    /// File and books agree on it.
+    Matched,
+    /// The books have it, and the file could not tell.
+    Undecided,
 }
 
 impl FindingKind {
@@ -63,10 +67,10 @@ impl FindingKind {
     }
 }
 
-/// One difference.
+/// A line of a file, or what the books have in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The kind of the difference.
+    /// What it is beside the books.
     pub kind: FindingKind,
     /// Number of the line in the file; none for what only the books have.
     pub line: Option<u64>,
@@ -87,10 +91,22 @@ pub struct Finding {
 /// Result of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
-    /// Lines on which file and books agree.
-    pub matched: u64,
-    /// Booked entries that this file may or may not have to contain.
-    pub undecided: u64,
+    /// Lines on which file and books agree, in the order in which they were found.
+    pub matched: Vec<Finding>,
+    /// What the books have, and this file may or may not have to contain.
+    pub undecided: Vec<Finding>,
     /// The differences: first those of the file, in its order; then what only the books have.
     pub findings: Vec<Finding>,
+}
+
+impl Comparison {
+    /// Adds a line to those of its kind.
+    pub fn add(&mut self, finding: Finding) {
+        let lines = match finding.kind {
+            FindingKind::Matched => &mut self.matched,
+            FindingKind::Undecided => &mut self.undecided,
+            _ => &mut self.findings,
+        };
+        lines.push(finding);
+    }
 }

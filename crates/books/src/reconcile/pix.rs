@@ -341,28 +341,22 @@ pub fn compare(list: &PixList, booked: &BTreeMap<String, BookedPayment>) -> Comp
     for payment in &list.payments {
         let ours = booked.get(&payment.end_to_end_id);
         let kind = match ours {
-            _ if !seen.insert(payment.end_to_end_id.as_str()) => Some(FindingKind::Twice),
-            None => Some(FindingKind::OnlyTheirs),
-            Some(ours) => (!agrees(ours, payment)).then_some(FindingKind::Differs),
+            _ if !seen.insert(payment.end_to_end_id.as_str()) => FindingKind::Twice,
+            None => FindingKind::OnlyTheirs,
+            Some(ours) if agrees(ours, payment) => FindingKind::Matched,
+            Some(_) => FindingKind::Differs,
         };
-        let is_repeated = kind == Some(FindingKind::Twice);
-        match kind {
-            None => reconciled.matched += 1,
-            Some(kind) => reconciled.findings.push(of_payment(kind, payment, ours)),
-        }
-        if !is_repeated {
+        reconciled.add(of_payment(kind, payment, ours));
+        if kind != FindingKind::Twice {
             compare_returns(list, payment, ours, &mut reconciled);
         }
     }
     let in_period = booked.iter().filter(|(_, ours)| (list.from_ms..=list.to_ms).contains(&ours.at_ms));
     for (id, ours) in in_period.filter(|(id, _)| !seen.contains(id.as_str())) {
         let begun = begun_ms(id).unwrap_or(ours.at_ms);
-        if begun < list.from_ms - list.from_ms.rem_euclid(MINUTE_MS) {
-            reconciled.undecided += 1;
-            continue;
-        }
-        reconciled.findings.push(Finding {
-            kind: FindingKind::OnlyOurs,
+        let is_before = begun < list.from_ms - list.from_ms.rem_euclid(MINUTE_MS);
+        reconciled.add(Finding {
+            kind: if is_before { FindingKind::Undecided } else { FindingKind::OnlyOurs },
             line: None,
             batch: None,
             charge: Some(ours.charge),
@@ -414,12 +408,9 @@ fn compare_returns(list: &PixList, payment: &ListedPayment, ours: Option<&Booked
             None if !listed.is_done => continue,
             None => FindingKind::OnlyTheirs,
             Some((amount, _)) if amount != listed.amount => FindingKind::Differs,
-            Some(_) => {
-                to.matched += 1;
-                continue;
-            }
+            Some(_) => FindingKind::Matched,
         };
-        to.findings.push(Finding {
+        to.add(Finding {
             kind,
             line: Some(payment.line),
             batch: None,
@@ -627,7 +618,7 @@ mod tests {
             let mut findings: Vec<_> = found.findings.iter().map(|finding| (finding.kind, finding.id.clone())).collect();
             findings.sort();
             expected.sort();
-            prop_assert_eq!((findings, found.undecided), (expected, 0));
+            prop_assert_eq!((findings, found.undecided.len()), (expected, 0));
         }
     }
 
@@ -648,13 +639,13 @@ mod tests {
             (to - 60_000, to, 0, 0),
         ] {
             let found = compare(&empty, &at(begun, booked));
-            assert_eq!((found.undecided, found.findings.len()), (undecided, missing), "{begun} {booked}");
+            assert_eq!((found.undecided.len(), found.findings.len()), (undecided, missing), "{begun} {booked}");
         }
         // The list of the day has it although the books booked it a day later.
         let late = at(to - 60_000, to + 3_000);
         let mut line = listed(&late).remove(0);
         line["horario"] = json!(with_milliseconds(to - 1));
-        assert_eq!(compare(&read(file(&[line]).as_bytes()).unwrap(), &late).matched, 1);
+        assert_eq!(compare(&read(file(&[line]).as_bytes()).unwrap(), &late).matched.len(), 1);
     }
 
     /// An array of pages, and pages one after the other, in any order.
@@ -699,11 +690,11 @@ mod tests {
             let mut lines = lines.clone();
             (lines[0]["txid"], lines[1]["devolucoes"]) = (txid, Value::Null);
             let found = compare(&read(file(&lines).as_bytes()).unwrap(), &books(2));
-            assert_eq!((found.matched, found.findings.len()), (3, 0), "two payments and a return");
+            assert_eq!((found.matched.len(), found.findings.len()), (3, 0), "two payments and a return");
         }
         let mut capitals = lines;
         capitals[0]["txid"] = json!(capitals[0]["txid"].as_str().unwrap().to_uppercase());
-        assert_eq!(compare(&read(file(&capitals).as_bytes()).unwrap(), &books(2)).matched, 3);
+        assert_eq!(compare(&read(file(&capitals).as_bytes()).unwrap(), &books(2)).matched.len(), 3);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BinaryHeap};
 
+use ledger::erasure::erasure_id;
 use ledger::event::{DisputeCase, Event, ReturnEntry};
 use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::file_id;
@@ -123,6 +124,16 @@ pub enum WaitingKind {
         #[n(2)]
         since: Timestamp,
     },
+    /// Another operator is to ask for an erasure of personal data too, or it is taken back.
+    #[n(11)]
+    Erasure {
+        /// What was sealed in this month or before it.
+        #[n(0)]
+        through: Month,
+        /// When that was asked for.
+        #[n(1)]
+        since: Timestamp,
+    },
     /// The sum of an account has passed its limit of the settings; no page stores it.
     #[n(9)]
     Balance {
@@ -173,6 +184,7 @@ impl WaitingItem {
             WaitingKind::Recipient
             | WaitingKind::BankAccount
             | WaitingKind::Period { .. }
+            | WaitingKind::Erasure { .. }
             | WaitingKind::Balance { .. } => None,
             WaitingKind::File { net, .. } => Some(*net),
             WaitingKind::Withdrawal { amount, .. }
@@ -189,6 +201,7 @@ impl WaitingItem {
         match &self.what {
             WaitingKind::Period { since, .. }
             | WaitingKind::File { since, .. }
+            | WaitingKind::Erasure { since, .. }
             | WaitingKind::Balance { at: since, .. } => *since,
             _ => self.id.created_at(),
         }
@@ -322,7 +335,7 @@ impl WaitingSet {
         }
     }
 
-    /// Counts an event of the closing of a month, or of a settlement file.
+    /// Counts an event of the closing of a month, of an erasure, or of a settlement file.
     fn count_month(&mut self, event: &Event, about: LedgerId, record: &Record) {
         match event {
             Event::PeriodCloseRequested { month } => {
@@ -333,6 +346,16 @@ impl WaitingSet {
                 let (digest, net, since) = (*digest, *net, record.effective_at);
                 self.put(about, file_id(&digest), WaitingKind::File { digest, net, since });
             }
+            Event::ErasureRequested { through } => {
+                let what = WaitingKind::Erasure { through: *through, since: record.effective_at };
+                self.put(about, erasure_id(*through), what);
+            }
+            Event::ErasureWithdrawn { through } => self.remove(about, erasure_id(*through)),
+            Event::KeysErased { through } => {
+                let is_over =
+                    |what: &WaitingKind| matches!(what, WaitingKind::Erasure { through: own, .. } if own <= through);
+                self.remove_where(about, is_over);
+            }
             Event::AcquirerFileSent { digest, .. } | Event::AcquirerFileRejected { digest, .. } => {
                 self.remove(about, file_id(digest));
             }
@@ -342,9 +365,12 @@ impl WaitingSet {
 
     /// A month is closed, and all before it are.
     fn close_months(&mut self, ledger: LedgerId, through: Month) {
-        let is_closed = |what: &WaitingKind| matches!(what, WaitingKind::Period { month, .. } if *month <= through);
-        let closed: Vec<_> = self.range(ledger).filter(|(_, what)| is_closed(what)).map(|(id, _)| *id).collect();
-        closed.into_iter().for_each(|id| self.remove(ledger, id));
+        self.remove_where(ledger, |what| matches!(what, WaitingKind::Period { month, .. } if *month <= through));
+    }
+
+    fn remove_where(&mut self, ledger: LedgerId, is_over: impl Fn(&WaitingKind) -> bool) {
+        let over: Vec<_> = self.range(ledger).filter(|(_, what)| is_over(what)).map(|(id, _)| *id).collect();
+        over.into_iter().for_each(|id| self.remove(ledger, id));
     }
 
     /// The open disputes of a charge of this ledger.

@@ -224,6 +224,9 @@ pub(super) fn concerns_registry(event: &Event) -> bool {
             | Event::AcquirerBatchBooked { .. }
             | Event::AcquirerFileSent { .. }
             | Event::AcquirerFileRejected { .. }
+            | Event::ErasureRequested { .. }
+            | Event::ErasureWithdrawn { .. }
+            | Event::KeysErased { .. }
             | Event::PeriodCloseRequested { .. }
             | Event::PeriodClosed { .. }
             | Event::WithdrawalRequested { .. }
