@@ -179,6 +179,12 @@ pub trait CardRail: Send + Sync + 'static {
     /// Has the acquirer keep a card; gives its token. Nothing is charged.
     fn tokenize(&self, card: CardSecrets) -> Call<'_, CardToken>;
 
+    /// Has the acquirer delete a card that it stores. [`RailError::NotSent`] where its interface
+    /// has no such call.
+    fn delete_token(&self, _token: CardToken) -> Call<'_, ()> {
+        Box::pin(ready(Err(RailError::NotSent)))
+    }
+
     /// Ends a charge that was not answered: gives what became of it or, when the acquirer never had
     /// it, closes its id. An adapter for an acquirer that cannot close an id keeps the closed ids
     /// itself, and looks there before it passes a charge on.

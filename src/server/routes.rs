@@ -222,7 +222,7 @@ fn for_operators(in_sandbox: bool) -> OperatorRoutes {
         .routes(routes!(search::get))
         .routes(routes!(notes::write, notes::list))
         .routes(routes!(erasures::list, erasures::erase))
-        .routes(routes!(erasures::withdraw))
+        .routes(routes!(erasures::cancel))
         .route_layer(from_fn(on_waiting_thread))
         .routes(routes!(all_recipients::reveal))
         .routes(routes!(people::look_up))

@@ -328,3 +328,22 @@ async fn a_balance_above_its_limit_is_in_the_queue() {
     entry([suspense, bank], 2).await;
     assert_eq!(queue("").await["total"], 0, "it is within its limit again");
 }
+
+/// A limit of each merchant is passed by one merchant, not by the sum of all.
+#[tokio::test]
+async fn a_merchant_above_a_limit_is_in_the_queue() {
+    let account = "Assets:Platform:Available";
+    let alert = format!("{account}@merchant=5000").parse().unwrap();
+    let world = World::with_settings(|settings| settings.balance_alerts = vec![alert]).await;
+    let (above, below) = (world.merchant().await, world.merchant().await);
+    above.paid_pix(&pix("100.00")).await;
+    below.paid_pix(&pix("40.00")).await;
+    let waiting = world.ops_get("/ops/queue?kind=balance").await.expect(200);
+    let item = &items(&waiting)[0];
+    assert_eq!((&waiting["total"], &item["merchant_id"]), (&json!(1), &json!(above.id)));
+    assert_eq!((&item["id"], &item["amount"], &item["above"]), (&json!(account), &json!(9_901), &json!(5_000)));
+    let own = format!("/ops/queue?kind=balance&merchant_id={}", below.id);
+    assert_eq!(world.ops_get(&own).await.expect(200)["total"], 0);
+    let metric = format!("centavo_balance_merchants_above{{account=\"{account}\"}} 1");
+    assert!(world.ops_get("/metrics").await.text.lines().any(|line| line == metric));
+}

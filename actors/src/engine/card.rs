@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use derived::read_model::CardRow;
 use ledger::charge::{Charge, ChargeOutcome};
 use ledger::event::{CardFace, CardRefusal, Terms};
 use ledger::fees::PaymentMethod;
@@ -248,6 +249,14 @@ impl Engine {
         let CardToken(token) = token.map_err(|_| Unavailable::OutcomeUnknown)?;
         let sealed = self.keyring.seal_secret(SealedFor::card_token(id), token.as_bytes());
         Ok((sealed.map_err(|_| Unavailable::OutcomeUnknown)?, name))
+    }
+
+    /// Has the acquirer delete its token of a stored card; false where it did not say that it has.
+    pub async fn delete_token(&self, id: ObjectId, card: &CardRow) -> bool {
+        let token = self.keyring.open_secret(SealedFor::card_token(id), &card.token);
+        let token = token.and_then(|token| String::from_utf8(token).ok());
+        let (Some(token), Ok(line)) = (token, self.card_rail(card.rail.as_ref())) else { return false };
+        line.call(RAIL_ANSWER_MAX, |rail| rail.delete_token(CardToken(token))).await.is_ok()
     }
 
     /// Has the acquirer say what became of a charge, or close it; one that it has authorized is

@@ -23,6 +23,7 @@ use ops::erasures::{self, ErasureView, RetentionView, retention};
 use ops::people::{PersonPart, PersonView, person};
 use ops::recipients::require_reveal;
 use ops::search::ItemKind;
+use web::caller::PathId;
 use web::credential::Role;
 use web::idempotency::SentKey;
 use web::problem::{Code, Problem};
@@ -200,8 +201,8 @@ pub(crate) async fn erase(posted: PostedForm) -> Response {
         posted.require(Role::Admin)?;
         let (desk, operator) = (State(Arc::clone(desk)), admin(visit)?);
         if form.value("withdraw") == "on" {
-            let sent = posted.request("/ops/erasures/{through}", &json!({}));
-            return erasures::withdraw(desk, operator, PathId(form.value("through").to_owned()), sent).await;
+            let sent = posted.request("/ops/erasures/{through}/cancel", &json!({}));
+            return erasures::cancel(desk, operator, PathId(form.value("through").to_owned()), sent).await;
         }
         let sent = posted.request("/ops/erasures", &json!({"through": form.value("through")}));
         erasures::erase(desk, operator, sent).await

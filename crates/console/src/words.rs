@@ -303,7 +303,7 @@ words! {
     DOCUMENT_WRONG = "Isto não é um CPF nem um CNPJ.", "This is no CPF or CNPJ.";
     MORE_OF_PERSON = "Há mais: aqui estão os 1.000 registros mais novos de cada tipo.", "There is more: these are the newest 1,000 Records of each kind.";
     DELETE_CARD = "Excluir o cartão", "Delete the card";
-    CARD_DELETED = "O cartão está excluído aqui. O token do adquirente se exclui no adquirente.", "The card is deleted here. The acquirer's token is deleted at the acquirer.";
+    CARD_DELETED = "O cartão está excluído. Ao adquirente foi pedido que exclua o token dele.", "The card is deleted. The acquirer was asked to delete its token.";
     SEALED_MONTHS = "Meses guardados", "Months that are stored";
     STORED_UNTIL = "Guardado até", "Stored until";
     ERASE_THROUGH = "Eliminar até o mês", "Erase through the month";

@@ -154,7 +154,7 @@ pub const OF_THE_HOUSE: &[&str] = &[
     "/ops/checkpoint",
     "/ops/entries",
     "/ops/erasures",
-    "/ops/erasures/{through}",
+    "/ops/erasures/{through}/cancel",
     "/ops/export",
     "/ops/exports",
     "/ops/exports/{id}",

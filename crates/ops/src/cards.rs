@@ -24,16 +24,16 @@ pub struct DeletedCard {
     id: String,
     /// Always true.
     deleted: bool,
-    /// What is left: `acquirer_token`, the acquirer's own token, which is deleted at the acquirer;
-    /// `customer`, the customer's data of the day on which the card was stored, sealed until its
-    /// retention ends.
-    #[schema(example = json!(["acquirer_token", "customer"]))]
-    left: [&'static str; 2],
+    /// What is left: `customer`, the customer's data of the day on which the card was stored,
+    /// sealed until its retention ends; `acquirer_token` where the acquirer did not say that it has
+    /// deleted its own token, which is then deleted at the acquirer.
+    #[schema(example = json!(["customer"]))]
+    left: Vec<&'static str>,
 }
 
 /// Deletes a stored card of any merchant: its token opens no charge from here on. 409
 /// `state_conflict` while a subscription that goes on is charged to it: that one is cancelled
-/// first. The acquirer is not asked: `left` says what else is stored.
+/// first. The acquirer is asked to delete its token: `left` says what else is stored.
 #[utoipa::path(delete, path = "/ops/cards/{id}", operation_id = "delete_card", params(("id" = String, Path)),
     responses((status = 200, body = DeletedCard), (status = 404), (status = 409)))]
 pub async fn delete(
@@ -51,10 +51,19 @@ pub async fn delete_once(desk: &Desk, operator: &Operator, id: &str, sent_key: &
     let group = desk.engine.ids().group(id);
     let key = sent_key.read(&desk.engine, KeyScope::Operators, Some(&id.txid()), b"")?;
     let execute = |admitted| async move {
-        desk.engine.stored_card(LedgerId::Merchant(group), id)?.ok_or_else(not_found)?;
-        decided(desk.engine.command(group, MerchantCommand::DeleteCard { id }, operator.context(admitted)).await?)
+        let card = desk.engine.stored_card(LedgerId::Merchant(group), id)?.ok_or_else(not_found)?;
+        let command = MerchantCommand::DeleteCard { id };
+        let deleted = decided(desk.engine.command(group, command, operator.context(admitted)).await?)?;
+        // Once no charge can name it.
+        Ok(match deleted {
+            Some(()) => Some(desk.engine.delete_token(id, &card).await),
+            None => None,
+        })
     };
-    let deleted = key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await?;
-    let left = ["acquirer_token", "customer"];
-    deleted.answer(|()| Ok(ok(DeletedCard { id: id.uuid().to_string(), deleted: true, left })))
+    // A repeat does not know what the acquirer said.
+    let deleted = key.run(LedgerId::Merchant(group), |_| Ok(false), execute).await?;
+    deleted.answer(|token_is_deleted| {
+        let left = ["customer"].into_iter().chain((!token_is_deleted).then_some("acquirer_token")).collect();
+        Ok(ok(DeletedCard { id: id.uuid().to_string(), deleted: true, left }))
+    })
 }

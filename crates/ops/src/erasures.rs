@@ -171,10 +171,10 @@ pub async fn erase(
 
 /// Takes back a request for an erasure that another operator has not carried out, whoever asked for
 /// it. 404 where nobody did, 409 `already_decided` once it is erased.
-#[utoipa::path(delete, path = "/ops/erasures/{through}", operation_id = "withdraw_erasure",
+#[utoipa::path(post, path = "/ops/erasures/{through}/cancel", operation_id = "cancel_erasure",
     params(("through" = String, Path, pattern = "^[0-9]{4}-[0-9]{2}$", example = "2016-10", description = "The month that was asked for.")),
     responses((status = 200, body = RetentionView), (status = 404), (status = 409)))]
-pub async fn withdraw(
+pub async fn cancel(
     State(desk): State<Arc<Desk>>,
     Admin(operator): Admin,
     PathId(through): PathId,

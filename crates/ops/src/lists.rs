@@ -106,7 +106,8 @@ pub const LISTS: [List; 10] = [
 /// Parameters of every list. Newest first it goes on with `before`, in another order with `page`.
 const OF_ALL: [&str; 6] = ["merchant_id", "from", "to", "order", "format", "per_page"];
 
-/// Orders of a list. `largest` and `smallest` are by amount, and `status` by the order of its words.
+/// Orders of a list. `largest` and `smallest` are by amount, and `status` by the order of its
+/// words.
 pub const ORDERS: [&str; 6] = ["newest", "oldest", "name", "status", "largest", "smallest"];
 
 /// Which things of a list are asked for, and in which order: those that meet all that is given.

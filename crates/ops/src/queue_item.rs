@@ -10,6 +10,7 @@ use ledger::period::Period;
 use ledger::personal::Sealed;
 use ledger::rail_word::AskedRailWord;
 use ledger::refund::Refund;
+use ledger::time::Month;
 use serde::Serialize;
 use utoipa::ToSchema;
 use wire::mask;
@@ -220,6 +221,11 @@ impl QueueItem {
         (self.requested_by, self.reference) = sent.map(|sent| (sent.asked_by, sent.references.join(", "))).unzip();
     }
 
+    /// Takes in a month about which another operator has to ask too.
+    fn say_month(&mut self, month: Month, requested_by: Option<String>) {
+        (self.id, self.status, self.requested_by) = (month.to_string(), "waiting_second", requested_by);
+    }
+
     /// Takes in an operator's word on an unknown outcome.
     fn say_unknown(&mut self, asked: Option<AskedRailWord>) {
         self.status = if asked.is_some() { "waiting_second" } else { "in_processing" };
@@ -330,12 +336,10 @@ pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
                 reason_text(&desk.engine, item.id, desk.engine.known_object::<Refund>(item.id)?.reason.as_ref());
             view.approvable_until = until.map(time);
             view.disputes = disputes.iter().flatten().map(|id| id.uuid().to_string()).collect();
-            view.note = if until.is_some_and(|until| until < desk.engine.now()) {
-                Some("O prazo passou: o reembolso só pode ser recusado")
-            } else if view.disputes.is_empty() {
-                None
-            } else {
-                Some("Há contestação aberta desta cobrança: o reembolso espera por ela")
+            view.note = match until.is_some_and(|until| until < desk.engine.now()) {
+                true => Some("O prazo passou: o reembolso só pode ser recusado"),
+                false if view.disputes.is_empty() => None,
+                false => Some("Há contestação aberta desta cobrança: o reembolso espera por ela"),
             };
         }
         WaitingKind::Dispute { charge, exceeds, case, .. } => {
@@ -348,14 +352,11 @@ pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
             view.status = "open";
         }
         WaitingKind::Period { month, .. } => {
-            let period: Period = desk.engine.known_object(item.id)?;
-            (view.id, view.status) = (month.to_string(), "waiting_second");
-            view.requested_by = Some(period.requested_by);
+            view.say_month(*month, Some(desk.engine.known_object::<Period>(item.id)?.requested_by));
         }
         WaitingKind::Erasure { through, .. } => {
-            (view.id, view.status) = (through.to_string(), "waiting_second");
             let asked = desk.engine.erasures()?.into_iter().find(|erasure| erasure.through == *through);
-            view.requested_by = asked.map(|asked| asked.requested_by);
+            view.say_month(*through, asked.map(|asked| asked.requested_by));
         }
         WaitingKind::File { digest, .. } => view.say_file(digest, desk.engine.sent_file(digest)?),
         WaitingKind::Balance { code, balance, above, .. } => {

@@ -127,6 +127,11 @@ impl CardRail for SandboxAcquirer {
         Box::pin(std::future::ready(Ok(CardToken(format!("{TOKEN_PREFIX}{bin:06}{last4:04}")))))
     }
 
+    /// Nothing is stored: a token has all that is known of its card.
+    fn delete_token(&self, _token: CardToken) -> Call<'_, ()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Answers as if it had received the charge: a charge that arrives after this has the same
     /// outcome. One that it cannot record is closed.
     fn close<'a>(&'a self, charge: ObjectId, open: &'a OpenCharge) -> Call<'a, CardFate> {

@@ -180,6 +180,9 @@ fn answer(records: &mut Records, request: &Request) -> Reply {
     if request.header("x-api-key") != Some(API_KEY) {
         return error(401, "000", "HTTP Status Response - Unauthorized");
     }
+    if request.method == "DELETE" {
+        return forget(records, request);
+    }
     let (body, key) = (request.json(), request.header("idempotency-key").map(str::to_owned));
     if let Some((path, known, reply)) = key.as_ref().and_then(|key| records.keys.get(key)) {
         if *path == request.path && *known == body {
@@ -421,6 +424,19 @@ fn cancel(records: &mut Records, body: &Value) -> Outcome {
     answered["pspReference"] = json!(psp_reference(records));
     answered["status"] = json!("received");
     Ok(Reply::json(201, &answered))
+}
+
+/// Deletes a stored card of a shopper; needs no key.
+fn forget(records: &mut Records, request: &Request) -> Reply {
+    let id = request.path.strip_prefix("/v72/storedPaymentMethods/").unwrap_or_default();
+    let shopper = records.stored.get(id).and_then(|stored| stored["shopperReference"].as_str()).unwrap_or_default();
+    let named = [("merchantAccount", ACCOUNT), ("shopperReference", shopper)];
+    if request.query != named.map(|(name, value)| (name.to_owned(), value.to_owned())) {
+        records.violations.push(format!("{}: no card of this shopper", request.path));
+        return error(422, "800", "no such stored card");
+    }
+    records.stored.remove(id);
+    Reply { status: 204, media_type: "application/json", body: String::new() }
 }
 
 fn store(records: &mut Records, body: &Value) -> Outcome {

@@ -96,16 +96,31 @@ impl AdyenCalls {
     }
 
     async fn post(&self, request: &KeyedRequest<'_>) -> Result<Answer, RailError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(IDEMPOTENCY_KEY, HeaderValue::try_from(request.key).map_err(|_| RailError::NotSent)?);
+        let body = Some(Body { media_type: "application/json", bytes: request.body.clone() });
+        self.send(Method::POST, request.path, headers, body).await
+    }
+
+    /// Deletes what a path names. A repeat deletes nothing else.
+    pub(super) async fn delete(&self, path: &str) -> Result<Answer, RailError> {
+        self.send(Method::DELETE, path, HeaderMap::new(), None).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        mut headers: HeaderMap,
+        body: Option<Body>,
+    ) -> Result<Answer, RailError> {
         let credentials = Arc::clone(&self.credentials.read());
         let secret = credentials.secret.as_ref().map(|secret| secret.as_str()).unwrap_or_default();
-        let mut headers = HeaderMap::new();
         let mut api_key = HeaderValue::try_from(secret).map_err(|_| RailError::NotSent)?;
         api_key.set_sensitive(true);
         headers.insert(API_KEY, api_key);
-        headers.insert(IDEMPOTENCY_KEY, HeaderValue::try_from(request.key).map_err(|_| RailError::NotSent)?);
-        let body = Some(Body { media_type: "application/json", bytes: request.body.clone() });
-        let path = format!("{}{}", self.address.path, request.path);
-        let outgoing = Outgoing { method: Method::POST, path, headers, body };
+        let path = format!("{}{path}", self.address.path);
+        let outgoing = Outgoing { method, path, headers, body };
         send(&self.address, &credentials.tls, outgoing, ANSWER_MAX).await
     }
 

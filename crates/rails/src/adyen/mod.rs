@@ -101,6 +101,10 @@ impl CardRail for Adyen {
         Box::pin(async move { payments::tokenize(&self.calls, &card).await })
     }
 
+    fn delete_token(&self, token: CardToken) -> Call<'_, ()> {
+        Box::pin(async move { payments::delete_token(&self.calls, &token).await })
+    }
+
     /// Orders that the payment be cancelled. What became of it is a notification's to say.
     fn close<'a>(&'a self, charge: ObjectId, _open: &'a OpenCharge) -> Call<'a, CardFate> {
         Box::pin(async move {

@@ -96,3 +96,18 @@ pub(super) async fn tokenize(calls: &AdyenCalls, card: &CardSecrets) -> Result<C
     };
     calls.order(request, || true, read).await
 }
+
+/// Has Adyen delete a stored card.
+pub(super) async fn delete_token(calls: &AdyenCalls, CardToken(token): &CardToken) -> Result<(), RailError> {
+    let (shopper, id) = token.split_once(TOKEN_SEPARATOR).ok_or(RailError::NotSent)?;
+    let query = [("merchantAccount", calls.merchant_account.as_str()), ("shopperReference", shopper)];
+    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
+    let answer = calls.delete(&format!("{STORED_PATH}/{id}?{query}")).await?;
+    match answer.status.as_u16() {
+        200 | 204 => Ok(()),
+        status => {
+            calls.complain(STORED_PATH, &format!("its answer {status} deletes no token"));
+            Err(RailError::NoAnswer)
+        }
+    }
+}

@@ -142,7 +142,7 @@ async fn a_stored_card_is_charged_for_its_shopper() {
     let other = world.rail.tokenize(card(crate::GOOD)).await.unwrap();
     assert_ne!(token, other, "no two tokens have one shopper");
     let mut order = charge(id(1));
-    order.card = ChargedCard::Token(token);
+    order.card = ChargedCard::Token(token.clone());
     assert!(matches!(world.rail.charge(order).await, Ok(CardAnswer::Authorized(_))));
     let body = world.player.payment(&id(1).txid()).unwrap().body;
     assert_eq!((&body["shopperInteraction"], body["paymentMethod"].get("number")), (&json!("ContAuth"), None));
@@ -150,4 +150,8 @@ async fn a_stored_card_is_charged_for_its_shopper() {
     let mut foreign = charge(id(2));
     foreign.card = ChargedCard::Token(CardToken("of-another-acquirer".to_owned()));
     assert_eq!(world.rail.charge(foreign).await, Ok(CardAnswer::Refused(CardRefusal::Failed)));
+    assert_eq!(world.rail.delete_token(token.clone()).await, Ok(()));
+    assert_eq!(world.player.records().violations, [""; 0]);
+    assert_eq!(world.rail.delete_token(token).await, Err(RailError::NoAnswer), "Adyen has it no more");
+    assert_eq!(world.rail.delete_token(other).await, Ok(()));
 }
