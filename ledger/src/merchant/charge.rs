@@ -23,7 +23,8 @@ pub struct SplitRequest {
     pub amount: Centavos,
 }
 
-/// A recipient's part of a charge, as the caller names it: by an amount, or by a share of the total.
+/// A recipient's part of a charge, as the caller names it: by an amount, or by a share of the
+/// total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitRule {
     /// The recipient's id.
