@@ -89,7 +89,7 @@ pub use crate::clock::{ClockReading, Doubt};
 pub use crate::journal::{AdmissionLimits, Permit};
 pub use crate::resident::{KeyLookup, Outcome};
 pub use balances::{Totals, TrialBalance};
-pub use card::{CardCharged, FirstAnswer, NewCardCharge};
+pub use card::{CardCharged, FirstAnswer, NewCardCharge, NewChargeCard};
 pub use cashout::{CashoutOrdered, NewCashout, TransactionLookup};
 pub use derived::balance_files::{
     AnticipatedOn, AnticipatedSums, AsOf, BalanceFiles, BooksAsOf, CarriedFact, SumOfKind, SumsAsOf,
@@ -97,8 +97,8 @@ pub use derived::balance_files::{
 pub use derived::index::{FoundKind, IndexOptions, ObjectList, PlainValue, SearchKey, TXID_PREFIX_MIN};
 pub use derived::personal_index::PersonalValue;
 pub use derived::read_model::{
-    ApiKeyRow, ChargeFilter, ChargeStatus, DAYS_MAX, DayFigures, ListedSplit, ListedWebhookEvent, Listing, MerchantRow,
-    RecipientRow, SubscriptionRow, Volume, WaitingItem, WaitingKind, WaitingPage, WebhookRow,
+    ApiKeyRow, CardRow, ChargeFilter, ChargeStatus, DAYS_MAX, DayFigures, ListedSplit, ListedWebhookEvent, Listing,
+    MerchantRow, RecipientRow, SubscriptionRow, Volume, WaitingItem, WaitingKind, WaitingPage, WebhookRow,
 };
 pub use doubt::SecondOperatorNeeded;
 pub use opening::{OpenError, check_store};

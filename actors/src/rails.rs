@@ -93,8 +93,31 @@ impl std::fmt::Debug for CardToken {
 pub enum ChargedCard {
     /// Given for this charge.
     Given(CardSecrets),
-    /// Stored by the acquirer, which gave a token for it.
+    /// Stored by the acquirer, which gave a token for it; charged on a date of a subscription.
     Token(CardToken),
+    /// Stored by the acquirer, and charged once, as its payer asks for it.
+    Stored {
+        /// The acquirer's token of the card.
+        token: CardToken,
+        /// The code that the payer gave again; `None` if it was not asked for.
+        cvv: Option<SecurityCode>,
+    },
+}
+
+/// The security code of a stored card, for the time of the call only.
+pub struct SecurityCode(pub String);
+
+impl std::fmt::Debug for SecurityCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SecurityCode")
+    }
+}
+
+/// Nothing of it stays in the memory of the process.
+impl Drop for SecurityCode {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
 }
 
 /// A card charge, as ordered from the acquirer.

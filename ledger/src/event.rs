@@ -1299,6 +1299,16 @@ pub enum Event {
         #[n(1)]
         standing: SubscriptionStanding,
     },
+    /// Merchant: a subscription is charged to another stored card from here on.
+    #[n(160)]
+    SubscriptionCardChanged {
+        /// The subscription's id.
+        #[n(0)]
+        id: ObjectId,
+        /// Its standing, with the card.
+        #[n(1)]
+        standing: SubscriptionStanding,
+    },
     /// Merchant and recipient: an operator asks to write off its debt, the Deficit or the Clawback.
     #[n(59)]
     WriteOffRequested {
@@ -1562,7 +1572,7 @@ pub enum Event {
         #[n(0)]
         document: Fingerprint,
     },
-    /// Merchant: an operator deleted a stored card. Nothing is charged to it from here on.
+    /// Merchant: a stored card was deleted. Nothing is charged to it from here on.
     #[n(142)]
     CardDeleted {
         /// The card's id, its token.

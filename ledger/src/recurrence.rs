@@ -147,7 +147,7 @@ pub struct SubscriptionTerms {
     /// Credit card or PIX.
     #[n(1)]
     pub method: PaymentMethod,
-    /// The card; none for PIX.
+    /// The card with which it began; none for PIX.
     #[n(2)]
     pub card: Option<StoredCard>,
     /// The recipients' parts of each cycle's charge; of a cycle without initial fee, where they are
@@ -282,6 +282,10 @@ pub struct CycleCounts {
     /// Cycles that are tried again, oldest first.
     #[n(4)]
     pub retries: Vec<CycleRetry>,
+    /// The cycle whose card was refused at its last try, while nothing was charged since: another
+    /// card is tried for it.
+    #[n(5)]
+    pub given_up: Option<CycleRetry>,
 }
 
 /// Standing of a subscription. Every event about it carries the whole standing.
@@ -320,6 +324,9 @@ pub struct SubscriptionStanding {
     /// Its cycles by how they ended. `None` before the first charge.
     #[n(10)]
     pub counts: Option<CycleCounts>,
+    /// The stored card that took the place of that of its terms; `None` while none did.
+    #[n(11)]
+    pub card: Option<StoredCard>,
 }
 
 /// How a charge of a subscription ended.
@@ -390,10 +397,30 @@ impl SubscriptionStanding {
         }
     }
 
+    /// The stored card that it is charged to; none for PIX.
+    pub fn card_of<'a>(&'a self, terms: &'a SubscriptionTerms) -> Option<&'a StoredCard> {
+        self.card.as_ref().or(terms.card.as_ref())
+    }
+
+    /// It is charged to another card from `now` on. Cycles that are tried again are tried at once,
+    /// and so is the cycle that was given up last.
+    pub(crate) fn with_card(mut self, card: StoredCard, now: Timestamp) -> Self {
+        self.card = Some(card);
+        let Some(mut counts) = self.counts.take() else { return self };
+        if let Some(given_up) = counts.given_up.take() {
+            counts.unpaid -= 1;
+            counts.retries.push(CycleRetry { at: now, ..given_up });
+        }
+        counts.retries.iter_mut().for_each(|retry| retry.at = retry.at.min(now));
+        counts.retries.sort_by_key(|retry| (retry.at, retry.cycle));
+        self.with(counts)
+    }
+
     /// The next charge is made at `now`: of a cycle whose card was refused, once the time of its
     /// next try has come, otherwise of the next cycle.
     pub(crate) fn charged(mut self, plan: &PlanTerms, anchor: Timestamp, now: Timestamp) -> Self {
         let mut counts = self.counts.take().unwrap_or_default();
+        counts.given_up = None;
         let is_retry = self.retry_at.is_some_and(|at| self.next_cycle_at.is_none_or(|next| at <= next));
         let again = counts.retries.iter().position(|retry| is_retry && Some(retry.at) == self.retry_at);
         match again.map(|place| counts.retries.remove(place)) {
@@ -435,7 +462,11 @@ impl SubscriptionStanding {
                 counts.retries.push(retry);
                 counts.retries.sort_by_key(|retry| (retry.at, retry.cycle));
             }
-            (CycleOutcome::Refused, _) => self.give_up(&mut counts, UnpaidReason::CardRefused),
+            (CycleOutcome::Refused, _) => {
+                let cycle = counts.charged;
+                counts.given_up = self.cycle_at.map(|first_at| CycleRetry { cycle, first_at, at: first_at });
+                self.give_up(&mut counts, UnpaidReason::CardRefused);
+            }
             (CycleOutcome::Unpaid, _) => self.give_up(&mut counts, UnpaidReason::PixNotPaid),
             (CycleOutcome::NotBillable, _) => self.give_up(&mut counts, reason.unwrap_or(UnpaidReason::NotBillable)),
         }

@@ -47,6 +47,12 @@ pub enum Rejection {
     /// The registration has changed since the caller read it: read it and merge again.
     #[error("the sub-recipient was changed meanwhile")]
     RecipientChangedMeanwhile,
+    /// No such stored card, or it was deleted.
+    #[error("No such stored card.")]
+    CardNotStored,
+    /// A PIX subscription has no card.
+    #[error("the subscription is paid by PIX")]
+    SubscriptionByPix,
     /// A subscription that goes on is charged to the card: it is cancelled first.
     #[error("a subscription that goes on is charged to the card")]
     CardOfSubscription,

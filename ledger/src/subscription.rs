@@ -20,6 +20,7 @@ impl SubscriptionStanding {
             | Event::SubscriptionAdvanced { id, standing, .. }
             | Event::SubscriptionPaused { id, standing }
             | Event::SubscriptionResumed { id, standing }
+            | Event::SubscriptionCardChanged { id, standing }
             | Event::SubscriptionCancelled { id, standing } => Some((*id, standing)),
             _ => None,
         }

@@ -7,11 +7,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use actors::engine::{CardCharged, FirstAnswer, NewCardCharge};
-use actors::rails::CardSecrets;
+use actors::engine::{CardCharged, FirstAnswer, NewCardCharge, NewChargeCard};
+use actors::rails::{CardSecrets, SecurityCode};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use ledger::event::CardFace;
 use ledger::fees::PaymentMethod;
+use ledger::id::Fingerprint;
 use ledger::merchant::SplitRequest;
 use ledger::money::{AMOUNT_MAX, Centavos};
 use ledger::personal::Payer;
@@ -21,7 +23,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::api::app::App;
-use crate::api::card_data::{CardData, face, read_card, security_code};
+use crate::api::card_data::{CardData, face, read_card, read_code, security_code};
+use crate::api::cards::{payer_of, stored_card, stored_fingerprint};
 use crate::api::payer::{CustomerRequest, read_customer};
 use crate::api::splits;
 use crate::api::subscriptions::first_charge_was_paid;
@@ -29,7 +32,7 @@ use web::caller::Caller;
 use web::idempotency::{KeyScope, in_progress, recorded};
 use web::json::{Checker, Raw, parse};
 use web::keyed::KeyedCharge;
-use web::problem::{Code, Problem};
+use web::problem::{Code, Problem, broken};
 use web::reply::created;
 use web::views::charge::Breakdown;
 
@@ -50,8 +53,8 @@ pub struct CardRequest<'a> {
     /// Total, integer centavos.
     #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
     amount: Raw<'a>,
-    /// Who pays.
-    #[schema(value_type = CustomerRequest)]
+    /// Who pays. With `card_token` it may be left out: the customer who stored the card.
+    #[schema(value_type = Option<CustomerRequest>)]
     customer: Raw<'a>,
     /// The card; either this or `card`.
     #[schema(value_type = Option<CardData>)]
@@ -59,6 +62,12 @@ pub struct CardRequest<'a> {
     /// The card; either this or `credit_card`.
     #[schema(value_type = Option<CardData>)]
     card: Raw<'a>,
+    /// A stored card, in place of the card.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 64)]
+    card_token: Raw<'a>,
+    /// Security code of the stored card, where its payer was asked for it again; never kept.
+    #[schema(value_type = Option<String>, pattern = "^[0-9]{3,4}$")]
+    cvv: Raw<'a>,
     /// 1 to 12; 1 when absent.
     #[schema(value_type = Option<u8>, minimum = 1, maximum = 12)]
     installments: Raw<'a>,
@@ -101,7 +110,10 @@ struct CheckedCard {
     installments: u8,
     splits: Vec<SplitRequest>,
     payer: Payer,
-    card: CardSecrets,
+    face: CardFace,
+    card: NewChargeCard,
+    /// Of the card, for its rate limit.
+    fingerprint: Fingerprint,
 }
 
 /// Charges a card.
@@ -109,28 +121,25 @@ struct CheckedCard {
     responses((status = 201, body = CardResponse), (status = 402), (status = 403)))]
 pub async fn charge(State(app): State<Arc<App>>, caller: Caller, sent: KeyedCharge) -> Result<Response, Problem> {
     let wire: CardRequest<'_> = parse(sent.bytes())?;
-    let secret = sent.has_key().then(|| security_code(wire.credit_card, wire.card)).flatten();
+    let secret = sent.has_key().then(|| security_code(wire.credit_card, wire.card, wire.cvv)).flatten();
     let key = sent.key_without(&app.engine, KeyScope::Merchant(caller.group), secret)?;
     let (app, wire) = (&app, &wire);
     let execute = |admitted| async move {
         splits::admit(app, caller, wire.splits)?;
-        let CheckedCard { amount, method, installments, splits, payer, card } = check(wire, app.engine.now())?;
+        let checked = check(app, caller, wire)?;
+        let CheckedCard { amount, method, installments, splits, payer, face, card, fingerprint } = checked;
         if app.engine.rails().card.current().is_none() {
             return Err(Problem::new(Code::RailNotConfigured));
         }
-        let limited = app
-            .rate_limits
-            .as_ref()
-            .map(|limits| (limits, app.engine.keyring().fingerprint("card-number", &[card.number.as_bytes()])));
-        if let Some((limits, number)) = limited {
-            limits.admit_card(number, caller.key, |id| first_charge_was_paid(app, caller, id))?;
+        if let Some(limits) = &app.rate_limits {
+            limits.admit_card(fingerprint, caller.key, |id| first_charge_was_paid(app, caller, id))?;
         }
-        let wanted = NewCardCharge { amount, method, installments, splits, face: face(&card.number), payer, card };
+        let wanted = NewCardCharge { amount, method, installments, splits, face, payer, card };
         let charged = recorded(app.engine.charge_card(caller.group, wanted, caller.context(admitted)).await?)?;
-        if let (Some((limits, number)), Some(FirstAnswer::Refused(_))) =
-            (limited, charged.as_ref().map(|charged| charged.answer))
+        if let (Some(limits), Some(FirstAnswer::Refused(_))) =
+            (&app.rate_limits, charged.as_ref().map(|charged| charged.answer))
         {
-            limits.count_refused_card(number, caller.key);
+            limits.count_refused_card(fingerprint, caller.key);
         }
         Ok(charged)
     };
@@ -156,11 +165,20 @@ fn answer(charged: &CardCharged) -> Result<Response, Problem> {
     Ok(created(CardResponse { success: true, txid, status, card_status, breakdown: Breakdown::of(&charged.terms) }))
 }
 
-fn check(wire: &CardRequest<'_>, now: Timestamp) -> Result<CheckedCard, Problem> {
+/// What the request names as its card.
+enum NamedCard {
+    Given(CardSecrets),
+    Stored { token: String, cvv: Option<SecurityCode> },
+}
+
+fn check(app: &App, caller: Caller, wire: &CardRequest<'_>) -> Result<CheckedCard, Problem> {
     let mut check = Checker::new();
     let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
-    let payer = read_customer(&mut check, wire.customer);
-    let card = read_card(&mut check, wire.credit_card, wire.card, now);
+    let customer = match (wire.card_token, wire.customer) {
+        (Some(_), None) => None,
+        (_, customer) => read_customer(&mut check, customer),
+    };
+    let card = read_named_card(&mut check, wire, app.engine.now());
     let installments = match wire.installments {
         None => Some(1),
         raw => check.integer("installments", raw, 1..=12),
@@ -168,17 +186,43 @@ fn check(wire: &CardRequest<'_>, now: Timestamp) -> Result<CheckedCard, Problem>
     let method = read_method(&mut check, wire.payment_type, installments);
     let description = check.optional_prose("description", wire.description, 0..=120);
     let splits = splits::read(&mut check, wire.splits);
-    let checked = (|| {
-        Some(CheckedCard {
-            amount: Centavos(amount?),
-            method: method?,
-            installments: u8::try_from(installments?).ok()?,
-            splits: splits::of_total(splits?, Centavos(amount?)),
-            payer: Payer { description: description.map(Cow::into_owned), ..payer? },
-            card: card?,
-        })
-    })();
-    check.finish_with(checked)
+    let checked = (|| Some((Centavos(amount?), method?, u8::try_from(installments?).ok()?, splits?, card?)))();
+    let (amount, method, installments, splits, card) = check.finish_with(checked)?;
+    let keyring = app.engine.keyring();
+    let (card, face, customer, fingerprint) = match card {
+        NamedCard::Given(card) => {
+            let fingerprint = keyring.fingerprint("card-number", &[card.number.as_bytes()]);
+            let face = face(&card.number);
+            (NewChargeCard::Given(card), face, customer, fingerprint)
+        }
+        NamedCard::Stored { token, cvv } => {
+            let card = stored_card(app, caller, &token)?;
+            let (face, fingerprint) = (card.face.clone(), stored_fingerprint(app, card.id));
+            let customer = payer_of(app, &card, customer)?;
+            (NewChargeCard::Stored { card, cvv }, face, Some(customer), fingerprint)
+        }
+    };
+    let payer = Payer { description: description.map(Cow::into_owned), ..customer.ok_or_else(broken)? };
+    let splits = splits::of_total(splits, amount);
+    Ok(CheckedCard { amount, method, installments, splits, payer, face, card, fingerprint })
+}
+
+/// Reads the card itself, or the token of a stored one with its security code.
+fn read_named_card(check: &mut Checker, wire: &CardRequest<'_>, now: Timestamp) -> Option<NamedCard> {
+    let has_card = wire.credit_card.is_some() || wire.card.is_some();
+    match wire.card_token {
+        Some(_) if has_card => check.refuse("card_token", "ambiguous", "envie card_token ou o cartão, não os dois"),
+        None if wire.cvv.is_some() => check.refuse("cvv", "ambiguous", "cvv fora do cartão só vem com card_token"),
+        None => read_card(check, wire.credit_card, wire.card, now).map(NamedCard::Given),
+        Some(token) => {
+            let token = check.text("card_token", Some(token), 1..=64);
+            let cvv = match wire.cvv {
+                None => Some(None),
+                cvv => read_code(check, cvv).map(|code| Some(SecurityCode(code.into_owned()))),
+            };
+            Some(NamedCard::Stored { token: token?.into_owned(), cvv: cvv? })
+        }
+    }
 }
 
 fn read_method(check: &mut Checker, raw: Raw<'_>, installments: Option<i64>) -> Option<PaymentMethod> {

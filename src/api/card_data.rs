@@ -51,15 +51,19 @@ fn integer_or_string(minimum: i64, maximum: i64, pattern: &str) -> RefOr<Schema>
     OneOf::builder().item(integer).item(string).into()
 }
 
-/// The part of a body that must not be stored: the security code. Other text in its place counts as
-/// a part of the body; such a body is refused, so nothing of it is stored either.
-pub fn security_code<'a>(credit_card: Raw<'a>, card: Raw<'a>) -> Raw<'a> {
-    let card = credit_card.or(card)?;
-    let code = serde_json::from_str::<CardData<'a>>(card.get()).ok()?.cvv;
+/// The part of a body that must not be stored: the security code, of the card or of a stored one.
+/// Other text in its place counts as a part of the body; such a body is refused, so nothing of it
+/// is stored either.
+pub fn security_code<'a>(credit_card: Raw<'a>, card: Raw<'a>, of_stored: Raw<'a>) -> Raw<'a> {
+    let code = match credit_card.or(card) {
+        Some(card) => serde_json::from_str::<CardData<'a>>(card.get()).ok()?.cvv,
+        None => of_stored,
+    };
     code.filter(|code| read_code(&mut Checker::new(), Some(code)).is_some())
 }
 
-fn read_code<'a>(check: &mut Checker, code: Raw<'a>) -> Option<Cow<'a, str>> {
+/// The security code of a card: three or four digits.
+pub fn read_code<'a>(check: &mut Checker, code: Raw<'a>) -> Option<Cow<'a, str>> {
     check.digits("cvv", code, 3..=4)
 }
 

@@ -1,14 +1,17 @@
-//! `POST /api/cards`: stores a card at the acquirer (tokenization), so that a subscription can
-//! charge it. The server keeps neither the number nor the security code, only the token of the
-//! acquirer, sealed.
+//! Stored cards: stores a card at the acquirer (tokenization), so that charges and subscriptions
+//! can name it; lists, reads and deletes cards. The server keeps neither the number nor the
+//! security code, only the token of the acquirer, sealed. A card is of one customer.
 
 use std::sync::Arc;
 
+use actors::engine::{CardRow, Engine};
 use axum::extract::State;
 use axum::response::Response;
+use ledger::id::{Fingerprint, ObjectId};
 use ledger::merchant::MerchantCommand;
-use ledger::personal::SealedFor;
+use ledger::personal::{Payer, SealedFor};
 use ledger::recurrence::StoredCard;
+use ledger::rejection::Rejection;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -16,13 +19,14 @@ use crate::api::app::App;
 use crate::api::card_data::{CardData, face, read_card, security_code};
 use crate::api::payer::{CustomerRequest, read_customer};
 use crate::api::subscriptions::first_charge_was_paid;
-use web::caller::Caller;
-use web::idempotency::KeyScope;
+use web::caller::{Caller, PathId};
+use web::idempotency::{KeyScope, decided, naming};
 use web::json::{Checker, Raw, parse};
 use web::keyed::KeyedBody;
-use web::problem::Problem;
-use web::reply::created;
+use web::problem::{Code, Problem};
+use web::reply::{List, PageQuery, created, list_of, ok, time};
 use web::views::charge::CardView;
+use web::views::subscription::CustomerView;
 
 /// A card to be kept, as sent.
 #[derive(Deserialize, ToSchema)]
@@ -49,7 +53,7 @@ pub struct StoreCardRequest<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = StoredCard)]
 pub struct StoredCardView {
-    /// By this a subscription names the card.
+    /// By this charges and subscriptions name the card.
     #[schema(format = "uuid")]
     card_token: String,
     /// What may be shown of it.
@@ -62,7 +66,7 @@ pub struct StoredCardView {
     responses((status = 201, body = StoredCardView)))]
 pub async fn store(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) -> Result<Response, Problem> {
     let wire: StoreCardRequest<'_> = parse(sent.bytes())?;
-    let secret = sent.has_key().then(|| security_code(wire.credit_card, wire.card)).flatten();
+    let secret = sent.has_key().then(|| security_code(wire.credit_card, wire.card, None)).flatten();
     let key = sent.key_without(&app.engine, KeyScope::Merchant(caller.group), secret)?;
     let (app, wire) = (&app, &wire);
     let execute = |admitted| async move {
@@ -91,4 +95,110 @@ pub async fn store(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody)
     stored.answer(|StoredCard { id, face }| {
         Ok(created(StoredCardView { card_token: id.uuid().to_string(), face: CardView::of(&face) }))
     })
+}
+
+/// A stored card, read.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = StoredCardDetails)]
+pub struct CardDetails {
+    /// The token, and what may be shown of the card.
+    #[serde(flatten)]
+    card: StoredCardView,
+    /// Whose it is.
+    customer: CustomerView,
+    /// When it was stored.
+    created_at: String,
+    /// True once it was deleted: nothing is charged to it.
+    deleted: bool,
+}
+
+impl CardDetails {
+    fn of(engine: &Engine, row: &CardRow) -> Self {
+        let card = StoredCardView { card_token: row.id.uuid().to_string(), face: CardView::of(&row.face) };
+        let customer = CustomerView::of(customer_of(engine, row).unwrap_or_default());
+        Self { card, customer, created_at: time(row.id.created_at()), deleted: row.is_deleted }
+    }
+}
+
+/// The account's stored cards, newest first; deleted ones are among them.
+#[utoipa::path(get, path = "/api/cards", operation_id = "list_cards",
+    params(("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    responses((status = 200, body = List<CardDetails>)))]
+pub async fn list(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PageQuery { page, .. }: PageQuery,
+) -> Result<Response, Problem> {
+    let (total, rows) = app.engine.cards(caller.ledger(), page.skip(), page.count())?;
+    list_of(total, page, rows.into_iter().map(move |row| Ok(CardDetails::of(&app.engine, &row))))
+}
+
+/// One stored card of the account, deleted or not.
+#[utoipa::path(get, path = "/api/cards/{token}", operation_id = "get_card", params(("token" = String, Path, description = "The `card_token`.")),
+    responses((status = 200, body = CardDetails)))]
+pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(token): PathId) -> Result<Response, Problem> {
+    Ok(ok(CardDetails::of(&app.engine, &named(&app, caller, &token)?)))
+}
+
+/// Deletes a stored card: nothing is charged to it from here on. 409 `state_conflict` while a
+/// subscription that goes on is charged to it: that one gets another card first, or is cancelled.
+/// Deleting it again changes nothing. The acquirer is asked once to delete its own token.
+#[utoipa::path(delete, path = "/api/cards/{token}", operation_id = "delete_stored_card", params(("token" = String, Path, description = "The `card_token`.")),
+    responses((status = 200, body = CardDetails), (status = 409)))]
+pub async fn delete(State(app): State<Arc<App>>, caller: Caller, PathId(token): PathId) -> Result<Response, Problem> {
+    let row = named(&app, caller, &token)?;
+    let deleted = CardDetails { deleted: true, ..CardDetails::of(&app.engine, &row) };
+    if row.is_deleted {
+        return Ok(ok(deleted));
+    }
+    let permit = app.engine.permit_in_turn(Some(caller.group), 0).await?;
+    let context = caller.context(Arc::clone(&permit));
+    decided(app.engine.command(caller.group, MerchantCommand::DeleteCard { id: row.id }, context).await?)?;
+    // Once no charge can name it. What the acquirer leaves is left to it.
+    let _is_deleted_there = app.engine.delete_token(&row).await;
+    Ok(naming(permit.requested_record(), ok(deleted)))
+}
+
+/// The account's card of this token, deleted or not.
+fn named(app: &App, caller: Caller, token: &str) -> Result<CardRow, Problem> {
+    let not_found = || Problem::new(Code::NotFound);
+    let id = ObjectId::parse(token).ok_or_else(not_found)?;
+    app.engine.card(caller.ledger(), id)?.ok_or_else(not_found)
+}
+
+/// The account's card that a `card_token` of a body names.
+pub fn stored_card(app: &App, caller: Caller, token: &str) -> Result<CardRow, Problem> {
+    let stored = match ObjectId::parse(token) {
+        Some(id) => app.engine.stored_card(caller.ledger(), id)?,
+        None => None,
+    };
+    stored.ok_or_else(|| Rejection::CardNotStored.into())
+}
+
+/// Digest of a stored card, for its rate limit.
+pub fn stored_fingerprint(app: &App, id: ObjectId) -> Fingerprint {
+    app.engine.keyring().fingerprint("stored-card", &[&id.0.to_be_bytes()])
+}
+
+/// Who stored a card; `None` when the personal data was erased.
+fn customer_of(engine: &Engine, row: &CardRow) -> Option<Payer> {
+    engine.keyring().open_value(SealedFor::customer(row.id), &row.customer)
+}
+
+/// The payer of a charge to a stored card: who stored it, or as the request says. Another customer
+/// is refused, and a card whose customer was erased takes the one of the request.
+pub fn payer_of(app: &App, row: &CardRow, sent: Option<Payer>) -> Result<Payer, Problem> {
+    let stored = customer_of(&app.engine, row);
+    let mut check = Checker::new();
+    let payer = match (stored, sent) {
+        (Some(stored), Some(sent)) if stored.document != sent.document => {
+            check.within("customer", |check| check.refuse("document", "other_customer", "o cartão é de outro cliente"))
+        }
+        (_, Some(sent)) => Some(sent),
+        (Some(stored), None) => Some(stored),
+        (None, None) => {
+            check.refuse("customer", "required", "customer é obrigatório: os dados do cartão foram apagados")
+        }
+    };
+    check.finish_with(payer)
 }

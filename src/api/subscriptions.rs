@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use actors::engine::Outcome;
-use actors::engine::{Listed, SubscriptionRow};
+use actors::engine::{CardRow, Listed, Outcome, SubscriptionRow};
 use axum::extract::State;
 use axum::response::Response;
 use ledger::fees::PaymentMethod;
-use ledger::id::ObjectId;
+use ledger::id::{Fingerprint, ObjectId};
 use ledger::merchant::{MerchantCommand, SplitRule, Subscribe, SubscriptionChange};
 use ledger::personal::{Payer, SealedFor};
 use ledger::record::{Record, Requester};
@@ -18,13 +17,16 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::api::app::App;
+use crate::api::cards::{stored_card, stored_fingerprint};
 use crate::api::payer::{CustomerRequest, read_customer};
 use crate::api::splits;
+use web::body::JsonBody;
 use web::caller::{Caller, PathId};
-use web::idempotency::KeyScope;
+use web::guards::rate_limit::RateLimits;
+use web::idempotency::{KeyScope, decided, naming};
 use web::json::{Checker, Raw, parse, parse_unread};
 use web::keyed::KeyedBody;
-use web::problem::{Code, FieldError, Problem};
+use web::problem::{Code, Problem};
 use web::reply::{List, PageQuery, created, list_of, ok};
 use web::views::charge::ChargeView;
 use web::views::subscription::SubscriptionView;
@@ -83,9 +85,7 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
         if !has_rail {
             return Err(Problem::new(Code::RailNotConfigured));
         }
-        let stored =
-            card.as_ref().map(|card| app.engine.keyring().fingerprint("stored-card", &[&card.id.0.to_be_bytes()]));
-        let limited = app.rate_limits.as_ref().zip(stored);
+        let limited = app.rate_limits.as_ref().zip(card.as_ref().map(|card| stored_fingerprint(app, card.id)));
         if let Some((limits, card)) = limited {
             limits.admit_card(card, caller.key, |id| first_charge_was_paid(app, caller, id))?;
         }
@@ -94,15 +94,20 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
         let command = MerchantCommand::Subscribe(Subscribe { id, plan, method, card, splits, customer });
         let outcome = app.engine.command(caller.group, command, caller.context(admitted)).await?;
         if let (Some((limits, card)), Outcome::Recorded(record)) = (limited, &outcome) {
-            let standing = SubscriptionStanding::in_record(record, id);
-            if standing.and_then(|one| one.next_charge_at()).is_some_and(|at| at <= record.effective_at) {
-                limits.count_first_charge(id, card, caller.key);
-            }
+            count_try(limits, caller, id, card, record);
         }
         Ok(outcome)
     };
     let begun = key.run_recorded(caller.ledger(), SubscriptionRow::begun_by, execute).await?;
     begun.answer(|row| Ok(created(SubscriptionView::of(&app.engine, &row))))
+}
+
+/// Counts a charge that follows a Record of a subscription at once as a try of its card.
+fn count_try(limits: &RateLimits, caller: Caller, id: ObjectId, card: Fingerprint, record: &Record) {
+    let standing = SubscriptionStanding::in_record(record, id);
+    if standing.and_then(|one| one.next_charge_at()).is_some_and(|at| at <= record.effective_at) {
+        limits.count_first_charge(id, card, caller.key);
+    }
 }
 
 /// Whether the first charge of a subscription of the caller's was paid; none while that is not
@@ -192,6 +197,51 @@ pub async fn resume(
     change(&app, caller, &id, &sent, SubscriptionChange::Resume).await
 }
 
+/// Another card of a subscription, as sent.
+#[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
+#[schema(as = SubscriptionChange)]
+pub struct CardChangeRequest<'a> {
+    /// A stored card, whose next cycles are charged to.
+    #[schema(value_type = String, min_length = 1, max_length = 64, example = "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
+    card_token: Raw<'a>,
+}
+
+/// Charges a subscription to another stored card: the same dates, the same cycles. A cycle whose
+/// card was refused is tried at once, also the last one that was given up; a charge that waits for
+/// its outcome goes on. A subscription that has ended, or is paid by PIX, is 409.
+#[utoipa::path(patch, path = "/api/recurrency/subscriptions/{id}", operation_id = "change_subscription",
+    params(("id" = String, Path)), request_body = CardChangeRequest,
+    responses((status = 200, body = SubscriptionView), (status = 409)))]
+pub async fn change_card(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(id): PathId,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: CardChangeRequest<'_> = parse(&body)?;
+    let mut check = Checker::new();
+    let token = check.optional_text("card_token", wire.card_token, 1..=64);
+    check.finish()?;
+    let row = named(&app, caller, &id)?;
+    let Some(token) = token else { return Ok(ok(SubscriptionView::of(&app.engine, &row))) };
+    let card = stored_card(&app, caller, &token)?;
+    let limited = app.rate_limits.as_ref().map(|limits| (limits, stored_fingerprint(&app, card.id)));
+    if let Some((limits, fingerprint)) = limited {
+        limits.admit_card(fingerprint, caller.key, |id| first_charge_was_paid(&app, caller, id))?;
+    }
+    let card = StoredCard { id: card.id, face: card.face };
+    let permit = app.engine.permit_in_turn(Some(caller.group), body.len()).await?;
+    let command = MerchantCommand::ChangeSubscriptionCard { id: row.id, card };
+    let outcome = app.engine.command(caller.group, command, caller.context(Arc::clone(&permit))).await?;
+    if let (Some((limits, fingerprint)), Outcome::Recorded(record)) = (limited, &outcome) {
+        count_try(limits, caller, row.id, fingerprint, record);
+    }
+    decided(outcome)?;
+    let changed = SubscriptionView::of(&app.engine, &named(&app, caller, &id)?);
+    Ok(naming(permit.requested_record(), ok(changed)))
+}
+
 /// A change that is already made is answered as it is; a subscription that has ended can't be
 /// changed.
 async fn change(
@@ -212,7 +262,7 @@ async fn change(
     let current = || named(app, caller, id).map(|row| SubscriptionView::of(&app.engine, &row));
     let execute = |admitted| async move {
         if change == SubscriptionChange::Cancel
-            && let Some(code) = row.standing.open.filter(|_| row.terms.card.is_none())
+            && let Some(code) = row.standing.open.filter(|_| row.card().is_none())
         {
             app.engine.end_code(caller.group, code, caller.key.map(Requester::ApiKey)).await?;
         }
@@ -261,18 +311,6 @@ fn check(app: &App, caller: Caller, wire: &SubscriptionRequest<'_>) -> Result<Ch
     let checked = (|| Some((ObjectId(plan?.as_u128()), method?, splits?, customer?)))();
     let (plan, method, splits, customer) = check.finish_with(checked)?;
     let card = token.map(|token| stored_card(app, caller, &token)).transpose()?;
+    let card = card.map(|CardRow { id, face, .. }| StoredCard { id, face });
     Ok(CheckedSubscription { plan, method, card, splits, customer })
-}
-
-/// The account's stored card of this token.
-fn stored_card(app: &App, caller: Caller, token: &str) -> Result<StoredCard, Problem> {
-    let stored = match ObjectId::parse(token) {
-        Some(id) => app.engine.stored_card(caller.ledger(), id)?.map(|row| StoredCard { id, face: row.face }),
-        None => None,
-    };
-    stored.ok_or_else(|| {
-        let message = "card_token não encontrado";
-        let error = FieldError { field: "card_token".to_owned(), code: "not_found", message: message.into() };
-        Problem::new(Code::ValidationFailed).message(message).detail("No such stored card.").errors(vec![error])
-    })
 }

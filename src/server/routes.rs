@@ -82,8 +82,10 @@ fn for_merchants(in_sandbox: bool) -> Routes {
         .route_layer(from_fn(on_waiting_thread));
     let recurrency = Routes::new()
         .routes(routes!(subscriptions::create, subscriptions::list))
-        .routes(routes!(subscriptions::get))
+        .routes(routes!(subscriptions::get, subscriptions::change_card))
         .routes(routes!(subscriptions::charges))
+        .routes(routes!(cards::list))
+        .routes(routes!(cards::get, cards::delete))
         .route_layer(from_fn(on_waiting_thread))
         .routes(routes!(plans::create, plans::list))
         .routes(routes!(plans::get, plans::disable))

@@ -68,6 +68,7 @@ mod second_node;
 mod sequence;
 mod splits;
 mod statement;
+mod stored_cards;
 mod sub_recipients;
 mod subscriptions;
 mod tls;

@@ -146,7 +146,11 @@ pub(crate) async fn make(merchant: &Merchant<'_>, operation: &Operation) -> Stri
         "plans" => make_plan(merchant).await,
         "subscriptions" => {
             let customer = card(1, APPROVED)["customer"].clone();
-            let body = json!({"plan_id": make_plan(merchant).await, "customer": customer, "payment_method": "pix"});
+            let mut body = json!({"plan_id": make_plan(merchant).await, "customer": customer, "payment_method": "pix"});
+            if operation.method == "PATCH" {
+                body["payment_method"] = json!("credit_card");
+                body["card_token"] = json!(store_card(merchant).await);
+            }
             text(&merchant.post("/api/recurrency/subscriptions", &body).await.expect(201)["id"])
         }
         "events" | "webhooks" => {

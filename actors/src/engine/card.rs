@@ -21,7 +21,9 @@ use super::late_answers::{LateCall, answered};
 use super::outcome::{CommandContext, terms_opened_by};
 use super::{Engine, RAIL_ANSWER_MAX, Unavailable};
 use crate::journal::Permit;
-use crate::rails::{CaptureCard, CardAnswer, CardFate, CardSecrets, CardToken, ChargeCard, ChargedCard, RailError};
+use crate::rails::{
+    CaptureCard, CardAnswer, CardFate, CardSecrets, CardToken, ChargeCard, ChargedCard, RailError, SecurityCode,
+};
 use crate::resident::Outcome;
 
 /// How long a call of a named acquirer may take, its caller gone or not.
@@ -51,8 +53,22 @@ pub struct NewCardCharge {
     pub face: CardFace,
     /// The payer.
     pub payer: Payer,
-    /// The card, for the time of the call only.
-    pub card: CardSecrets,
+    /// As its payer gave it, or one that was stored.
+    pub card: NewChargeCard,
+}
+
+/// A card to be charged: one that its payer gives, or one that the merchant stored.
+#[derive(Debug)]
+pub enum NewChargeCard {
+    /// As its payer gave it, for the time of the call only.
+    Given(CardSecrets),
+    /// One that the merchant stored.
+    Stored {
+        /// The card, read from the journal.
+        card: CardRow,
+        /// The code that the payer gave again; `None` if it was not asked for.
+        cvv: Option<SecurityCode>,
+    },
 }
 
 /// A card charge and the acquirer's first answer: what the request for it is answered with.
@@ -98,10 +114,9 @@ impl Engine {
         wanted: NewCardCharge,
         context: CommandContext,
     ) -> Result<Outcome<CardCharged>, Unavailable> {
-        let (name, acquirer) = self.current_card_rail()?;
-        acquirer.require_answers()?;
-        let charge = self.new_id(group)?;
         let NewCardCharge { amount, method, installments, splits, face, payer, card } = wanted;
+        let (stored, name, card) = self.new_charge_card(card)?;
+        let charge = self.new_id(group)?;
         let sealed = self.keyring.seal_value(SealedFor::payer(charge), self.now(), &payer)?;
         let command = MerchantCommand::OpenCard {
             charge,
@@ -113,12 +128,15 @@ impl Engine {
             payer: sealed,
             rail: name.clone(),
         };
+        let command = match stored {
+            Some(card) => MerchantCommand::WithStoredCard { card, command: Box::new(command) },
+            None => command,
+        };
         let permit = Arc::clone(&context.permit);
         let opened = match self.command(group, command, context).await? {
             Outcome::Recorded(record) => record,
             refused => return refused.typed(|_| None),
         };
-        let card = ChargedCard::Given(card);
         let (merchant, not_after) = (self.merchant_profile(group), not_after(charge));
         let call = ChargeCard { charge, amount, installments, method, card, merchant, payer, not_after };
         let outcome = self.ask_acquirer(group, call, name.as_ref(), permit).await?;
@@ -129,6 +147,33 @@ impl Engine {
         };
         let charged = || Some(CardCharged { charge, terms: terms_opened_by(&opened)?.1.clone(), answer: answer? });
         charged().map(Outcome::Recorded).ok_or_else(|| Unavailable::contradicting("a card charge"))
+    }
+
+    /// The card of a new charge as its acquirer takes it, the acquirer, which can be asked now, and
+    /// the id of a stored card. A stored card is charged at the acquirer that stored it.
+    fn new_charge_card(
+        &self,
+        card: NewChargeCard,
+    ) -> Result<(Option<ObjectId>, Option<RailName>, ChargedCard), Unavailable> {
+        match card {
+            NewChargeCard::Given(card) => {
+                let (name, acquirer) = self.current_card_rail()?;
+                acquirer.require_answers()?;
+                Ok((None, name, ChargedCard::Given(card)))
+            }
+            NewChargeCard::Stored { card, cvv } => {
+                self.card_rail(card.rail.as_ref())?.require_answers()?;
+                let unreadable = || Unavailable::contradicting("the token of a stored card");
+                let token = self.token_of(&card).ok_or_else(unreadable)?;
+                Ok((Some(card.id), card.rail, ChargedCard::Stored { token, cvv }))
+            }
+        }
+    }
+
+    /// The acquirer's token of a stored card; `None` when it cannot be opened.
+    pub(super) fn token_of(&self, card: &CardRow) -> Option<CardToken> {
+        let token = self.keyring.open_secret(SealedFor::card_token(card.id), &card.token)?;
+        String::from_utf8(token).ok().map(CardToken)
     }
 
     /// What is known of a merchant; nothing when the personal data was erased.
@@ -252,11 +297,9 @@ impl Engine {
     }
 
     /// Has the acquirer delete its token of a stored card; false where it did not say that it has.
-    pub async fn delete_token(&self, id: ObjectId, card: &CardRow) -> bool {
-        let token = self.keyring.open_secret(SealedFor::card_token(id), &card.token);
-        let token = token.and_then(|token| String::from_utf8(token).ok());
-        let (Some(token), Ok(line)) = (token, self.card_rail(card.rail.as_ref())) else { return false };
-        line.call(RAIL_ANSWER_MAX, |rail| rail.delete_token(CardToken(token))).await.is_ok()
+    pub async fn delete_token(&self, card: &CardRow) -> bool {
+        let (Some(token), Ok(line)) = (self.token_of(card), self.card_rail(card.rail.as_ref())) else { return false };
+        line.call(RAIL_ANSWER_MAX, |rail| rail.delete_token(token)).await.is_ok()
     }
 
     /// Has the acquirer say what became of a charge, or close it; one that it has authorized is

@@ -322,9 +322,20 @@ impl Engine {
         self.subscription(merchant, id)?.ok_or_else(|| Unavailable::contradicting("the opening of a subscription"))
     }
 
-    /// A card that a merchant stored; `None` if it has none of this id.
+    /// A card that a merchant stored; `None` if it has none of this id, or it was deleted.
     pub fn stored_card(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<CardRow>, LoadError> {
-        self.shard_of(merchant).read_model().stored_card(merchant, id)
+        Ok(self.card(merchant, id)?.filter(|card| !card.is_deleted))
+    }
+
+    /// A card that a merchant stored, deleted or not; `None` if it has none of this id.
+    pub fn card(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<CardRow>, LoadError> {
+        self.shard_of(merchant).read_model().card(merchant, id)
+    }
+
+    /// How many cards a merchant has stored, and those on the page that begins `skip` from the
+    /// newest; deleted ones are among them.
+    pub fn cards(&self, merchant: LedgerId, skip: u64, count: usize) -> Result<(u64, Vec<CardRow>), LoadError> {
+        self.shard_of(merchant).read_model().cards_page(merchant, skip, count)
     }
 }
 

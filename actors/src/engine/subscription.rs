@@ -13,7 +13,7 @@ use ledger::time::Timestamp;
 use super::card::not_after;
 use super::outcome::{CommandContext, terms_opened_by};
 use super::{Engine, INSIDE_BYTES, PixOpened, Unavailable, read};
-use crate::rails::{CardToken, ChargeCard, ChargedCard};
+use crate::rails::{ChargeCard, ChargedCard};
 use crate::resident::Outcome;
 use derived::records::LoadError;
 use derived::seal::SealError;
@@ -91,15 +91,12 @@ impl Engine {
         let merchant = LedgerId::Merchant(group);
         let row = self.shard(group).read_model().subscription(merchant, due.id)?.ok_or(NotBilled::Missing)?;
         let pix = || self.rails.pix.current().map(|(name, _)| name.cloned());
-        let (card, rail) = match &row.terms.card {
+        let (card, rail) = match row.card() {
             None => (None, pix()),
             Some(card) => {
-                let stored =
-                    self.shard(group).read_model().stored_card(merchant, card.id)?.ok_or(NotBilled::Missing)?;
-                let token = self.keyring.open_secret(SealedFor::card_token(card.id), &stored.token);
-                let token = token.and_then(|token| String::from_utf8(token).ok());
+                let stored = self.stored_card(merchant, card.id)?.ok_or(NotBilled::Missing)?;
                 let has_rail = self.rails.card.get(stored.rail.as_ref()).is_some();
-                let card = ChargedCard::Token(CardToken(token.ok_or(NotBilled::Token)?));
+                let card = ChargedCard::Token(self.token_of(&stored).ok_or(NotBilled::Token)?);
                 (Some(card), has_rail.then_some(stored.rail))
             }
         };

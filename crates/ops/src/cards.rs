@@ -56,7 +56,7 @@ pub async fn delete_once(desk: &Desk, operator: &Operator, id: &str, sent_key: &
         let deleted = decided(desk.engine.command(group, command, operator.context(admitted)).await?)?;
         // Once no charge can name it.
         Ok(match deleted {
-            Some(()) => Some(desk.engine.delete_token(id, &card).await),
+            Some(()) => Some(desk.engine.delete_token(&card).await),
             None => None,
         })
     };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use actors::engine::Permit;
-use actors::engine::{NewCardCharge, Outcome};
+use actors::engine::{NewCardCharge, NewChargeCard, Outcome};
 use actors::rails::{CardSecrets, PixReceipt};
 use axum::extract::State;
 use axum::response::Response;
@@ -191,12 +191,12 @@ fn card(amount: i64, recipients: &[(ObjectId, i64)], is_refused: bool) -> NewCar
         splits: splits(amount, recipients),
         face: CardFace { bin, last4, brand: CardBrand::Visa },
         payer: payer(),
-        card: CardSecrets {
+        card: NewChargeCard::Given(CardSecrets {
             number: number.to_owned(),
             holder_name: "PAGADOR TESTE".to_owned(),
             exp_month: 12,
             exp_year: 2099,
             cvv: "123".to_owned(),
-        },
+        }),
     }
 }

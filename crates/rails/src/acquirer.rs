@@ -107,7 +107,9 @@ impl CardRail for SandboxAcquirer {
     fn charge(&self, call: ChargeCard) -> Call<'_, CardAnswer> {
         let (bin, last4) = match &call.card {
             ChargedCard::Given(card) => face(&card.number),
-            ChargedCard::Token(CardToken(token)) => face(token.strip_prefix(TOKEN_PREFIX).unwrap_or_default()),
+            ChargedCard::Token(CardToken(token)) | ChargedCard::Stored { token: CardToken(token), .. } => {
+                face(token.strip_prefix(TOKEN_PREFIX).unwrap_or_default())
+            }
         };
         match script(bin, last4) {
             Script::Approve => {

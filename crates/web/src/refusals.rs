@@ -50,11 +50,22 @@ fn of_fee(fee: Centavos) -> Problem {
     Problem::new(Code::FeeChanged).errors(vec![error]).member("fee_cents", fee.0)
 }
 
-/// The kind of a dispute does not fit the charge's method.
-fn of_kind() -> Problem {
-    let message = "kind deve ser chargeback para cartão e med para PIX".into();
-    let error = FieldError { field: "kind".to_owned(), code: "not_of_method", message };
-    Problem::new(Code::ValidationFailed).errors(vec![error])
+/// The refusals of a value that its shape allows.
+fn of_wrong_field(rejection: &Rejection) -> Problem {
+    let of = |field: &str, code, message: &'static str| {
+        let error = FieldError { field: field.to_owned(), code, message: message.into() };
+        Problem::new(Code::ValidationFailed).errors(vec![error])
+    };
+    match rejection {
+        Rejection::SplitBelowCentavo { index } => {
+            of(&format!("splits[{index}].percent"), "out_of_range", "percent do total é menos que um centavo")
+        }
+        Rejection::CardNotStored => {
+            let message = "card_token não encontrado";
+            of("card_token", "not_found", message).message(message)
+        }
+        _ => of("kind", "not_of_method", "kind deve ser chargeback para cartão e med para PIX"),
+    }
 }
 
 /// Another entry has the reference.
@@ -78,7 +89,7 @@ impl From<Rejection> for Problem {
             R::SplitNotEnabled => Problem::new(Code::SplitNotEnabled),
             R::SplitRecipientNotFound { index } => of_split(Code::RecipientNotFound, index),
             R::SplitRecipientNotActive { index } => of_split(Code::RecipientNotActive, index),
-            R::SplitBelowCentavo { index } => of_percent(index),
+            R::CardNotStored | R::SplitBelowCentavo { .. } | R::DisputeKindUnfit => of_wrong_field(&rejection),
             R::SplitsReachTotal => Problem::new(Code::SplitsReachTotal),
             R::SplitsExceedNet => Problem::new(Code::FeesExceedSellerPart),
             R::RecipientNotFound
@@ -118,6 +129,7 @@ impl From<Rejection> for Problem {
             R::MerchantExists
             | R::ApiKeyIsRevoked
             | R::SubscriptionEnded
+            | R::SubscriptionByPix
             | R::DisputeNotAccepted
             | R::ReversalWaits
             | R::MerchantNotEmpty
@@ -128,7 +140,6 @@ impl From<Rejection> for Problem {
             R::ChargeTooOld | R::ChargeRefunded | R::ChargeDisputed | R::DisputeTooLate => {
                 Problem::new(Code::ChargeNotRefundable)
             }
-            R::DisputeKindUnfit => of_kind(),
             R::VersionChanged => Problem::new(Code::ItemChanged),
             R::RefundExceedsCharge | R::TakeBackExceedsRefund | R::TakeBackExceedsSplit { .. } => {
                 Problem::new(Code::RefundExceedsAvailable)
@@ -145,12 +156,6 @@ impl From<Rejection> for Problem {
 
 fn of_split(code: Code, index: usize) -> Problem {
     of_field(code, format!("splits[{index}].sub_recipient_id"))
-}
-
-/// A split by percent is less than half a centavo.
-fn of_percent(index: usize) -> Problem {
-    let (field, message) = (format!("splits[{index}].percent"), "percent do total é menos que um centavo".into());
-    Problem::new(Code::ValidationFailed).errors(vec![FieldError { field, code: "out_of_range", message }])
 }
 
 fn of_anticipated(code: Code, index: usize) -> Problem {

@@ -234,6 +234,7 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::SubscriptionResumed { id, standing } => {
             subscription::changed(to, *id, standing, WebhookEventKind::SubscriptionResumed);
         }
+        Event::SubscriptionCardChanged { id, .. } => to.about(*id),
         Event::SubscriptionCancelled { id, standing } => {
             subscription::changed(to, *id, standing, WebhookEventKind::SubscriptionCancelled);
         }
@@ -364,6 +365,7 @@ impl Event {
             Self::SubscriptionBilled { .. } => ["Assinatura cobrada", "Subscription billed"],
             Self::SubscriptionAdvanced { .. } => ["Assinatura avançou", "Subscription advanced"],
             Self::SubscriptionPaused { .. } => ["Assinatura pausada", "Subscription paused"],
+            Self::SubscriptionCardChanged { .. } => ["Cartão da assinatura trocado", "Subscription card changed"],
             Self::SubscriptionResumed { .. } => ["Assinatura retomada", "Subscription resumed"],
             Self::SubscriptionCancelled { .. } => ["Assinatura cancelada", "Subscription cancelled"],
         }

@@ -16,7 +16,7 @@ use crate::money::Centavos;
 use crate::personal::Sealed;
 use crate::rail_name::RailName;
 use crate::rail_word::SayRailWord;
-use crate::recurrence::PlanTerms;
+use crate::recurrence::{PlanTerms, StoredCard};
 use crate::time::Timestamp;
 use crate::write_off::WriteOffCommand;
 
@@ -73,6 +73,21 @@ pub enum MerchantCommand {
         object: ObjectId,
         /// The note.
         text: String,
+    },
+    /// Carry out a command that charges a stored card, unless the card was deleted since it was
+    /// looked up.
+    WithStoredCard {
+        /// The card.
+        card: ObjectId,
+        /// What to do with it.
+        command: Box<MerchantCommand>,
+    },
+    /// Charge a subscription to another stored card.
+    ChangeSubscriptionCard {
+        /// The subscription.
+        id: ObjectId,
+        /// The card, read from the journal.
+        card: StoredCard,
     },
     /// Delete a stored card.
     DeleteCard {

@@ -21,6 +21,7 @@ mod rail_word;
 mod refund;
 mod refund_failure;
 mod sections;
+mod stored_cards;
 mod sub_recipients;
 mod subscriptions;
 
@@ -43,6 +44,7 @@ use adjustments::Adjustments;
 use api_keys::ApiKeys;
 use plans::Plans;
 use rail_waits::WaitingObjects;
+use stored_cards::DeletedCards;
 use sub_recipients::Recipients;
 use subscriptions::Subscriptions;
 
@@ -109,6 +111,8 @@ pub struct MerchantState {
     write_off: Option<OpenWriteOff>,
     /// The adjustments that wait for a second operator.
     goodwill: Vec<OpenWriteOff>,
+    /// Stored cards that were deleted within the last hour.
+    deleted_cards: DeletedCards,
 }
 
 impl MerchantState {
@@ -171,11 +175,16 @@ impl MerchantState {
                 let stored = Event::CardStored { id, face, token, rail };
                 Ok(Decision { events: vec![stored], personal: Some(customer) })
             }
+            Command::WithStoredCard { card, command } => {
+                self.deleted_cards.refuse(card)?;
+                self.decide(*command, group, now, ids)
+            }
             Command::Subscribe(wanted) => self.subscribe(wanted, now, ids),
             Command::BillSubscription { id, charge, payer, rail } => {
                 self.bill_subscription(id, charge, (payer, rail), now)
             }
             Command::ChangeSubscription { id, change } => self.change_subscription(id, change, now),
+            Command::ChangeSubscriptionCard { id, card } => self.change_subscription_card(id, card, now),
             Command::CreateCashout { id, transaction, transaction_key, amount, destination, rail } => {
                 self.create_cashout(id, (transaction, transaction_key), amount, destination, rail)
             }
@@ -360,7 +369,9 @@ impl MerchantState {
             | Event::SubscriptionAdvanced { id, standing, .. }
             | Event::SubscriptionPaused { id, standing }
             | Event::SubscriptionResumed { id, standing }
+            | Event::SubscriptionCardChanged { id, standing }
             | Event::SubscriptionCancelled { id, standing } => self.subscriptions.set(*id, standing),
+            Event::CardDeleted { id } => self.deleted_cards.note(*id, record.effective_at),
             Event::CashoutCreated { id, amount, fee, .. } => self.hold_cashout(*id, *amount, *fee, record),
             Event::CashoutProcessed { id, .. } | Event::CashoutFailed { id, .. } => self.cashouts.remove(*id),
             Event::RefundRequested { id, charge, amount, take_back, window_ends, remembered_until } => {
@@ -399,7 +410,6 @@ impl MerchantState {
             | Event::PersonalDataRead { .. }
             | Event::RegistrationRead { .. }
             | Event::PersonLookedUp { .. }
-            | Event::CardDeleted { .. }
             | Event::ErasureRequested { .. }
             | Event::KeysErased { .. }
             | Event::ErasureWithdrawn { .. }

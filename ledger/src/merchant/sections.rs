@@ -12,6 +12,7 @@ use minicbor::{Decode, Encode};
 
 use super::MerchantState;
 use super::acquirer::SettledThrough;
+use super::stored_cards::DeletedCards;
 use crate::balances::{Ledger, StoredBalance};
 use crate::fees::Settings;
 use crate::id::ObjectId;
@@ -49,6 +50,9 @@ struct MerchantHead {
     /// None while none waits.
     #[n(7)]
     goodwill: Option<Vec<OpenWriteOff>>,
+    /// None while there are none.
+    #[n(8)]
+    deleted_cards: Option<DeletedCards>,
 }
 
 impl Sectioned for MerchantState {
@@ -58,7 +62,18 @@ impl Sectioned for MerchantState {
         let [settled, settled_by_files] = [settled, settled_by_files].map(begun);
         let (profile, accounts, write_off) = (self.profile.clone(), self.ledger.plain(), self.write_off.clone());
         let goodwill = (!self.goodwill.is_empty()).then(|| self.goodwill.clone());
-        let head = MerchantHead { id, settings, profile, accounts, settled, write_off, settled_by_files, goodwill };
+        let deleted_cards = (!self.deleted_cards.is_empty()).then(|| self.deleted_cards.clone());
+        let head = MerchantHead {
+            id,
+            settings,
+            profile,
+            accounts,
+            settled,
+            write_off,
+            settled_by_files,
+            goodwill,
+            deleted_cards,
+        };
         minicbor::to_vec(head).expect("writing into memory cannot fail")
     }
 
@@ -93,13 +108,23 @@ impl Sectioned for MerchantState {
     }
 
     fn from_sections<'a>(head: &[u8], sections: impl IntoIterator<Item = (Section, &'a [u8])>) -> Result<Self, Error> {
-        let MerchantHead { id, settings, profile, accounts, settled, write_off, settled_by_files, goodwill } =
-            minicbor::decode(head)?;
+        let MerchantHead {
+            id,
+            settings,
+            profile,
+            accounts,
+            settled,
+            write_off,
+            settled_by_files,
+            goodwill,
+            deleted_cards,
+        } = minicbor::decode(head)?;
         let [settled, settled_by_files] = [settled, settled_by_files].map(Option::unwrap_or_default);
         let ledger = Ledger::of_plain(accounts);
         let goodwill = goodwill.unwrap_or_default();
         let mut state = Self { id, settings, profile, settled, settled_by_files, ledger, ..Self::default() };
         (state.write_off, state.goodwill) = (write_off, goodwill);
+        state.deleted_cards = deleted_cards.unwrap_or_default();
         for (section, bytes) in sections {
             match section.kind {
                 API_KEYS => state.keys.read_section(bytes)?,

@@ -71,19 +71,17 @@ pub struct Subscription {
     pub begun: u64,
 }
 
+impl Subscription {
+    /// The stored card that it is charged to; none for PIX.
+    pub fn card(&self) -> Option<&StoredCard> {
+        self.standing.card_of(&self.terms)
+    }
+}
+
 impl MerchantState {
     /// The subscriptions that go on, by id.
     pub fn subscriptions(&self) -> &BTreeMap<ObjectId, Subscription> {
         &self.subscriptions.by_id
-    }
-
-    /// Deletes a stored card that no subscription that goes on is charged to.
-    pub(super) fn delete_card(&self, id: ObjectId) -> Result<Decision, Rejection> {
-        let is_charged = |of: &Subscription| of.terms.card.as_ref().is_some_and(|card| card.id == id);
-        if self.subscriptions.by_id.values().any(is_charged) {
-            return Err(Rejection::CardOfSubscription);
-        }
-        Ok(Decision::of(Event::CardDeleted { id }))
     }
 
     /// The subscriptions that are to be charged by `now`, oldest date first.
@@ -96,6 +94,7 @@ impl MerchantState {
     /// are checked against the total with the initial fee too.
     pub(super) fn subscribe(&self, wanted: Subscribe, now: Timestamp, ids: &IdKey) -> Result<Decision, Rejection> {
         let Subscribe { id, plan: plan_id, method, card, splits, customer } = wanted;
+        card.iter().try_for_each(|card| self.deleted_cards.refuse(card.id))?;
         let plan = self.plan(plan_id).ok_or(Rejection::PlanNotFound)?;
         let of_total = |total| splits.iter().map(|rule| rule.of(total)).collect::<Vec<SplitRequest>>();
         let charge = self.terms(plan.terms.amount, method, 1, &of_total(plan.terms.amount), ids)?;
@@ -122,9 +121,10 @@ impl MerchantState {
         (payer, rail): (Sealed, Option<RailName>),
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
-        let Some(Subscription { terms, standing, .. }) = self.subscriptions.by_id.get(&id) else {
+        let Some(subscription) = self.subscriptions.by_id.get(&id) else {
             return Ok(Decision::default());
         };
+        let Subscription { terms, standing, .. } = subscription;
         let Some(plan) = self.plan(terms.plan).map(|plan| &plan.terms) else { return Err(Rejection::PlanNotFound) };
         if standing.due_at().is_none_or(|at| at > now) {
             return Ok(Decision::default());
@@ -139,7 +139,7 @@ impl MerchantState {
                 return Ok(Decision::of(Event::SubscriptionAdvanced { id, charge: None, outcome, standing }));
             }
         };
-        let card = terms.card.as_ref().map(|card| card.face.clone());
+        let card = subscription.card().map(|card| card.face.clone());
         let next = plan.billing_cycle.date(terms.anchor, standing.place);
         let (shortest, longest) = (now.plus_days(PIX_DAYS.0), now.plus_days(PIX_DAYS.1));
         let expires_at = card.is_none().then(|| next.max(shortest).min(longest));
@@ -199,6 +199,26 @@ impl MerchantState {
                 Decision::of(Event::SubscriptionCancelled { id, standing: standing.cancelled(now) })
             }
         })
+    }
+
+    /// Charges the next cycles to another stored card, at the same dates. A cycle whose first card
+    /// was refused is tried at once. A charge that waits for its outcome goes on.
+    pub(super) fn change_subscription_card(
+        &self,
+        id: ObjectId,
+        card: StoredCard,
+        now: Timestamp,
+    ) -> Result<Decision, Rejection> {
+        let subscription = self.subscriptions.by_id.get(&id).ok_or(Rejection::SubscriptionEnded)?;
+        self.deleted_cards.refuse(card.id)?;
+        match subscription.card() {
+            None => Err(Rejection::SubscriptionByPix),
+            Some(known) if known.id == card.id => Ok(Decision::default()),
+            Some(_) => {
+                let standing = subscription.standing.clone().with_card(card, now);
+                Ok(Decision::of(Event::SubscriptionCardChanged { id, standing }))
+            }
+        }
     }
 
     /// The terms of one cycle's charge, at the fees of now.

@@ -268,6 +268,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         open: Some(id(3)),
         cancelled_at: None,
         counts: None,
+        card: None,
     };
     let counted = SubscriptionStanding {
         counts: Some(CycleCounts {
@@ -280,6 +281,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                 first_at: Timestamp(1_767_268_830_501),
                 at: Timestamp(1_767_528_030_501),
             }],
+            given_up: None,
         }),
         ..standing.clone()
     };
@@ -1021,7 +1023,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                     id: id(7),
                     charge: None,
                     outcome: CycleOutcome::NotBillable,
-                    standing: counted,
+                    standing: counted.clone(),
                 },
             ),
         ),
@@ -1031,6 +1033,23 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         (
             "subscription-paused",
             requested(one(merchant, Event::SubscriptionPaused { id: id(7), standing: standing.clone() })),
+        ),
+        (
+            "subscription-card-changed",
+            requested(one(
+                merchant,
+                Event::SubscriptionCardChanged {
+                    id: id(7),
+                    standing: SubscriptionStanding {
+                        card: Some(StoredCard { id: id(6), face: stored_face.clone() }),
+                        counts: counted.counts.clone().map(|counts| CycleCounts {
+                            given_up: Some(CycleRetry { cycle: 2, first_at: Timestamp(1), at: Timestamp(2) }),
+                            ..counts
+                        }),
+                        ..standing.clone()
+                    },
+                },
+            )),
         ),
         ("subscription-resumed", one(merchant, Event::SubscriptionResumed { id: id(7), standing: standing.clone() })),
         (

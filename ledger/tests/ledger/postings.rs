@@ -254,6 +254,7 @@ const LESSONS: &[(&str, &[&str], &[&str])] = &[
             "pause s",
             "resume s",
             "subscribe t p card",
+            "change-card t k",
             "cancel-subscription t",
             "disable p",
         ],

@@ -656,16 +656,21 @@ impl World {
                 rail: None,
             },
             ("subscribe", [name, plan, kind, splits @ ..]) => {
-                let is_card = *kind == "card";
+                let is_card = *kind != "pix";
                 MerchantCommand::Subscribe(Subscribe {
                     plan: self.id(plan),
                     method: if is_card { PaymentMethod::CreditCard } else { PaymentMethod::Pix },
-                    card: is_card.then(|| StoredCard { id: self.new_id(), face: FACE }),
+                    card: is_card.then(|| StoredCard { id: self.stored(kind), face: FACE }),
                     splits: self.split_rules(splits),
                     customer: sealed("customer"),
                     id: self.name(name),
                 })
             }
+            ("delete-card", [name]) => MerchantCommand::DeleteCard { id: self.id(name) },
+            ("change-card", [name, card]) => MerchantCommand::ChangeSubscriptionCard {
+                id: self.id(name),
+                card: StoredCard { id: self.id(card), face: FACE },
+            },
             ("bill", [name, charge]) => MerchantCommand::BillSubscription {
                 rail: None,
                 id: self.id(name),
@@ -795,6 +800,11 @@ impl World {
     fn splits(&self, words: &[&str]) -> Vec<SplitRequest> {
         let parts = words.iter().map(|word| word.split_once('=').expect("a split reads name=amount"));
         parts.map(|(name, amount)| SplitRequest { recipient: self.id(name), amount: centavos(amount) }).collect()
+    }
+
+    /// The stored card that a subscription names; `card` is one that nothing else names.
+    fn stored(&mut self, name: &str) -> ObjectId {
+        if name == "card" { self.new_id() } else { self.id(name) }
     }
 
     /// Splits of a subscription: `name=amount`, or `name=percent%`.

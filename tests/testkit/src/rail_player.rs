@@ -451,7 +451,8 @@ fn is_text(value: &Value) -> bool {
 }
 
 fn defect_of_card(card: &Value) -> Option<&'static str> {
-    let is_kept = has_only(card, &["token"]) && is_text(&card["token"]);
+    let is_code = card.get("cvv").is_none_or(is_text);
+    let is_kept = has_only(card, &["token", "cvv"]) && is_text(&card["token"]) && is_code;
     let is_given = has_only(card, &["number", "holder_name", "exp_month", "exp_year", "cvv"])
         && card["number"].as_str().is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
         && is_text(&card["holder_name"])

@@ -6,10 +6,10 @@ use ledger::id::{LedgerId, ObjectId};
 use ledger::personal::Sealed;
 use ledger::rail_name::RailName;
 use ledger::record::Record;
-use ledger::recurrence::{SubscriptionStanding, SubscriptionTerms};
+use ledger::recurrence::{StoredCard, SubscriptionStanding, SubscriptionTerms};
 
 use super::ReadModel;
-use crate::index::IndexKey;
+use crate::index::{IndexKey, ObjectList};
 use crate::records::LoadError;
 use store::Sequence;
 
@@ -35,9 +35,20 @@ pub struct CardRow {
     pub token: Vec<u8>,
     /// The acquirer; none in a sandbox.
     pub rail: Option<RailName>,
+    /// Its id, the `card_token`.
+    pub id: ObjectId,
+    /// Whose it is.
+    pub customer: Sealed,
+    /// True once it was deleted: nothing is charged to it.
+    pub is_deleted: bool,
 }
 
 impl SubscriptionRow {
+    /// The stored card that it is charged to; none for PIX.
+    pub fn card(&self) -> Option<&StoredCard> {
+        self.standing.card_of(&self.terms)
+    }
+
     /// The subscription that a Record began, as it stood then.
     pub fn begun_by(record: &Record) -> Option<Self> {
         record.events.iter().find_map(|event| match event {
@@ -91,21 +102,38 @@ impl ReadModel {
         Ok((total, page))
     }
 
-    /// A card that a merchant stored; `None` if it has none of this id, or it was deleted.
-    pub fn stored_card(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<CardRow>, LoadError> {
-        let mut card = None;
+    /// A card that a merchant stored, deleted or not; `None` if it has none of this id.
+    pub fn card(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<CardRow>, LoadError> {
+        let mut card: Option<CardRow> = None;
         for sequence in self.about(id)? {
             let record = self.record(sequence)?;
             for event in record.events.iter().filter(|_| record.owner == merchant) {
                 match event {
                     Event::CardStored { id: stored, face, token, rail } if *stored == id => {
-                        card = Some(CardRow { face: face.clone(), token: token.clone(), rail: rail.clone() });
+                        let (face, token, rail) = (face.clone(), token.clone(), rail.clone());
+                        let customer = record.personal.clone().unwrap_or_default();
+                        card = Some(CardRow { face, token, rail, id, customer, is_deleted: false });
                     }
-                    Event::CardDeleted { id: deleted } if *deleted == id => card = None,
+                    Event::CardDeleted { id: deleted } if *deleted == id => {
+                        card.iter_mut().for_each(|card| card.is_deleted = true);
+                    }
                     _ => {}
                 }
             }
         }
         Ok(card)
+    }
+
+    /// A merchant's stored cards, deleted or not: their number, and those on the page that begins
+    /// `skip` from the newest.
+    pub fn cards_page(&self, merchant: LedgerId, skip: u64, count: usize) -> Result<(u64, Vec<CardRow>), LoadError> {
+        let key = IndexKey::objects(ObjectList::Cards, merchant.group());
+        let (total, listed) = self.page(key, 0..u64::MAX, skip, count)?;
+        let mut page = Vec::with_capacity(listed.len());
+        for sequence in listed {
+            let stored = StoredCard::stored_by(&self.record(sequence)?).ok_or(LoadError::Missing(sequence.0))?;
+            page.push(self.card(merchant, stored.id)?.ok_or(LoadError::Missing(sequence.0))?);
+        }
+        Ok((total, page))
     }
 }

@@ -1,7 +1,7 @@
 //! Messages of the Checkout API. Amounts are whole centavos of BRL, and anything else in their
 //! place makes a message unreadable. Words that are not known here say nothing.
 
-use actors::rails::{CardSecrets, CardToken, ChargeCard, ChargedCard};
+use actors::rails::{CardSecrets, CardToken, ChargeCard, ChargedCard, SecurityCode};
 use ledger::fees::PaymentMethod;
 use ledger::money::Centavos;
 use ledger::personal::{MerchantProfile, StoreAddress, Storefront};
@@ -106,14 +106,14 @@ impl<'a> Card<'a> {
         }
     }
 
-    fn stored(id: &'a str) -> Self {
+    fn stored(id: &'a str, cvv: Option<&'a SecurityCode>) -> Self {
         Self {
             r#type: "scheme",
             number: None,
             holder_name: None,
             expiry_month: None,
             expiry_year: None,
-            cvc: None,
+            cvc: cvv.map(|code| code.0.as_str()),
             stored_payment_method_id: Some(id),
             funding_source: None,
         }
@@ -186,11 +186,15 @@ impl<'a> NewPayment<'a> {
         merchant_account: &'a str,
         return_url: &'a str,
     ) -> Option<Self> {
-        let (mut payment_method, shopper_reference) = match &call.card {
-            ChargedCard::Given(card) => (Card::given(card), None),
+        let (mut payment_method, shopper_reference, recurring_processing_model) = match &call.card {
+            ChargedCard::Given(card) => (Card::given(card), None, None),
             ChargedCard::Token(CardToken(token)) => {
                 let (shopper, stored) = token.split_once(TOKEN_SEPARATOR)?;
-                (Card::stored(stored), Some(shopper))
+                (Card::stored(stored, None), Some(shopper), Some("Subscription"))
+            }
+            ChargedCard::Stored { token: CardToken(token), cvv } => {
+                let (shopper, stored) = token.split_once(TOKEN_SEPARATOR)?;
+                (Card::stored(stored, cvv.as_ref()), Some(shopper), Some("CardOnFile"))
             }
         };
         payment_method.funding_source = (call.method == PaymentMethod::DebitCard).then_some("debit");
@@ -205,7 +209,7 @@ impl<'a> NewPayment<'a> {
             additional_data: AdditionalData { manual_capture: "true" },
             installments: (call.installments > 1).then_some(Installments { value: call.installments }),
             shopper_interaction: if is_stored { "ContAuth" } else { "Ecommerce" },
-            recurring_processing_model: is_stored.then_some("Subscription"),
+            recurring_processing_model,
             shopper_reference,
             shopper_statement: storefront.and_then(|storefront| storefront.soft_descriptor.as_deref()),
             shopper_email: call.payer.email.as_deref(),

@@ -81,8 +81,18 @@ impl<'a> Seller<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Card<'a> {
-    Given { number: &'a str, holder_name: &'a str, exp_month: u8, exp_year: u16, cvv: &'a str },
-    Token { token: &'a str },
+    Given {
+        number: &'a str,
+        holder_name: &'a str,
+        exp_month: u8,
+        exp_year: u16,
+        cvv: &'a str,
+    },
+    Token {
+        token: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cvv: Option<&'a str>,
+    },
 }
 
 impl<'a> Card<'a> {
@@ -97,7 +107,10 @@ pub(super) async fn charge(calls: &BridgeCalls, call: &ChargeCard) -> Result<Car
     calls.serving(RailKind::Card).await?;
     let card = match &call.card {
         ChargedCard::Given(card) => Card::given(card),
-        ChargedCard::Token(CardToken(token)) => Card::Token { token },
+        ChargedCard::Token(CardToken(token)) => Card::Token { token, cvv: None },
+        ChargedCard::Stored { token: CardToken(token), cvv } => {
+            Card::Token { token, cvv: cvv.as_ref().map(|code| code.0.as_str()) }
+        }
     };
     let method = if call.method == PaymentMethod::DebitCard { "debit" } else { "credit" };
     let merchant = Seller::of(&call.merchant);

@@ -1,6 +1,6 @@
 //! Orders and what becomes of them.
 
-use actors::rails::{CaptureCard, CardAnswer, CardRail, CardToken, ChargedCard, RailError, RepayAnswer};
+use actors::rails::{CaptureCard, CardAnswer, CardRail, CardToken, ChargedCard, RailError, RepayAnswer, SecurityCode};
 use ledger::event::{CardBrand, CardRefusal};
 use ledger::fees::PaymentMethod;
 use ledger::money::Centavos;
@@ -147,6 +147,13 @@ async fn a_stored_card_is_charged_for_its_shopper() {
     let body = world.player.payment(&id(1).txid()).unwrap().body;
     assert_eq!((&body["shopperInteraction"], body["paymentMethod"].get("number")), (&json!("ContAuth"), None));
     assert_eq!(world.player.records().violations, [""; 0]);
+    let model = |of: u64| world.player.payment(&id(of).txid()).unwrap().body["recurringProcessingModel"].clone();
+    assert_eq!((model(1), body["paymentMethod"].get("cvc")), (json!("Subscription"), None));
+    let mut once = charge(id(3));
+    once.card = ChargedCard::Stored { token: other, cvv: Some(SecurityCode("737".to_owned())) };
+    assert!(matches!(world.rail.charge(once).await, Ok(CardAnswer::Authorized(_))));
+    let body = world.player.payment(&id(3).txid()).unwrap().body;
+    assert_eq!((model(3), &body["paymentMethod"]["cvc"]), (json!("CardOnFile"), &json!("737")));
     let mut foreign = charge(id(2));
     foreign.card = ChargedCard::Token(CardToken("of-another-acquirer".to_owned()));
     assert_eq!(world.rail.charge(foreign).await, Ok(CardAnswer::Refused(CardRefusal::Failed)));

@@ -2,7 +2,7 @@
 
 use actors::rails::{
     CardAnswer, CardFate, CardRail, CardToken, ChargedCard, PayoutAnswer, PayoutRail, PixFate, PixOpening, PixRail,
-    PixSpan, RailError, RepayAnswer,
+    PixSpan, RailError, RepayAnswer, SecurityCode,
 };
 use actors::testkit::rails;
 use ledger::event::{CardBrand, CardRefusal, PayoutBank};
@@ -46,9 +46,13 @@ async fn a_card_is_captured_refused_or_kept() {
     let ChargedCard::Given(card) = charge(id(3)).card else { panic!("a card that is given") };
     let token = world.rail.tokenize(card).await.unwrap();
     assert_eq!(token, CardToken("tok_of_a_card".to_owned()));
-    let mut order = charge(id(3));
-    order.card = ChargedCard::Token(token);
-    assert!(matches!(world.rail.charge(order).await, Ok(CardAnswer::Captured { .. })));
+    let stored = ChargedCard::Stored { token: token.clone(), cvv: Some(SecurityCode("737".to_owned())) };
+    for (number, card) in [(3, ChargedCard::Token(token)), (4, stored)] {
+        let mut order = charge(id(number));
+        order.card = card;
+        assert!(matches!(world.rail.charge(order).await, Ok(CardAnswer::Captured { .. })));
+    }
+    assert_eq!(world.player.records().violations, [""; 0]);
 }
 
 /// Nothing that may be carried out twice is sent twice.

@@ -56,7 +56,7 @@ pub struct SubscriptionView {
     cancelled_at: Option<String>,
 }
 
-/// Who pays a subscription.
+/// Who pays a subscription, or stored a card.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Customer)]
 pub struct CustomerView {
@@ -87,6 +87,14 @@ pub struct CycleSplitView {
     percent: Option<String>,
 }
 
+impl CustomerView {
+    /// What is shown of a customer.
+    pub fn of(customer: Payer) -> Self {
+        let Payer { name, document, email, phone, .. } = customer;
+        Self { name, email, document: mask::document(&document), phone }
+    }
+}
+
 impl CycleSplitView {
     fn all(engine: &Engine, group: GroupNumber, terms: &SubscriptionTerms) -> Vec<Self> {
         let all = terms.splits.iter().map(|split| Self { part: SplitView::of(engine, group, split), percent: None });
@@ -109,14 +117,9 @@ impl SubscriptionView {
         Self {
             id: id.uuid().to_string(),
             plan_id: terms.plan.uuid().to_string(),
-            customer: CustomerView {
-                name: customer.name,
-                email: customer.email,
-                document: mask::document(&customer.document),
-                phone: customer.phone,
-            },
+            customer: CustomerView::of(customer),
             payment_method: terms.method.name(),
-            card_token: terms.card.as_ref().map(|card| card.id.uuid().to_string()),
+            card_token: row.card().map(|card| card.id.uuid().to_string()),
             splits: CycleSplitView::all(engine, group, terms),
             status: status_name(standing),
             cycle: standing.cycle,
