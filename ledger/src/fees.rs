@@ -236,6 +236,13 @@ impl Commission {
         }
     }
 
+    /// Its parts that are not zero, by their names on the wire.
+    pub fn parts(&self) -> impl Iterator<Item = (&'static str, Centavos)> {
+        let Self { mdr, antifraud, margin, pix } = *self;
+        let parts = [("mdr", mdr), ("antifraud", antifraud), ("margin", margin), ("pix", pix)];
+        parts.into_iter().filter(|(_, amount)| !amount.is_zero())
+    }
+
     /// All parts together.
     pub fn total(&self) -> Centavos {
         self.mdr + self.antifraud + self.margin + self.pix

@@ -29,7 +29,7 @@ use crate::api::payer::{CustomerRequest, read_customer};
 use crate::api::splits;
 use crate::api::subscriptions::first_charge_was_paid;
 use web::caller::Caller;
-use web::idempotency::{KeyScope, in_progress, recorded};
+use web::idempotency::{KeyScope, SentKey, in_progress, recorded};
 use web::json::{Checker, Raw, parse};
 use web::keyed::KeyedCharge;
 use web::problem::{Code, Problem, broken};
@@ -65,7 +65,7 @@ pub struct CardRequest<'a> {
     /// A stored card, in place of the card.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 64)]
     card_token: Raw<'a>,
-    /// Security code of the stored card, where its payer was asked for it again; never kept.
+    /// Security code of the stored card, where its payer was asked for it again; never stored.
     #[schema(value_type = Option<String>, pattern = "^[0-9]{3,4}$")]
     cvv: Raw<'a>,
     /// 1 to 12; 1 when absent.
@@ -120,10 +120,15 @@ struct CheckedCard {
 #[utoipa::path(post, path = "/api/card", operation_id = "charge_card", request_body = CardRequest,
     responses((status = 201, body = CardResponse), (status = 402), (status = 403)))]
 pub async fn charge(State(app): State<Arc<App>>, caller: Caller, sent: KeyedCharge) -> Result<Response, Problem> {
-    let wire: CardRequest<'_> = parse(sent.bytes())?;
-    let secret = sent.has_key().then(|| security_code(wire.credit_card, wire.card, wire.cvv)).flatten();
-    let key = sent.key_without(&app.engine, KeyScope::Merchant(caller.group), secret)?;
-    let (app, wire) = (&app, &wire);
+    charge_once(&app, caller, sent.sent_key(), sent.bytes()).await
+}
+
+/// Charges a card as a body asks for it; with the same key, once.
+pub async fn charge_once(app: &App, caller: Caller, sent: &SentKey, body: &[u8]) -> Result<Response, Problem> {
+    let wire: CardRequest<'_> = parse(body)?;
+    let secret = sent.is_given().then(|| security_code(wire.credit_card, wire.card, wire.cvv)).flatten();
+    let key = sent.read_without(&app.engine, KeyScope::Merchant(caller.group), None, body, secret)?;
+    let wire = &wire;
     let execute = |admitted| async move {
         splits::admit(app, caller, wire.splits)?;
         let checked = check(app, caller, wire)?;

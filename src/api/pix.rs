@@ -21,7 +21,7 @@ use crate::api::app::App;
 use crate::api::payer::read_document;
 use crate::api::splits;
 use web::caller::{Caller, PathId};
-use web::idempotency::KeyScope;
+use web::idempotency::{KeyScope, SentKey};
 use web::json::{Checker, Raw, parse, parse_unread};
 use web::keyed::{KeyedBody, KeyedCharge};
 use web::problem::{Code, Problem};
@@ -133,12 +133,17 @@ pub async fn create_or_look_up(
     caller: Caller,
     sent: KeyedCharge,
 ) -> Result<Response, Problem> {
-    let wire: PixRequest<'_> = parse(sent.bytes())?;
+    create_once(&app, caller, sent.sent_key(), sent.bytes()).await
+}
+
+/// Creates a PIX charge as a body asks for it, with the same key once; or looks a charge up.
+pub async fn create_once(app: &App, caller: Caller, sent: &SentKey, body: &[u8]) -> Result<Response, Problem> {
+    let wire: PixRequest<'_> = parse(body)?;
     if wire.txid.is_some() {
-        return look_up(&app, caller, &wire);
+        return look_up(app, caller, &wire);
     }
-    let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
-    let (app, wire) = (&app, &wire);
+    let key = sent.read(&app.engine, KeyScope::Merchant(caller.group), None, body)?;
+    let wire = &wire;
     let execute = |admitted| async move {
         splits::admit(app, caller, wire.splits)?;
         let CheckedPix { amount, payer, expires_in_seconds, splits } = check(wire)?;

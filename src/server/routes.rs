@@ -21,7 +21,7 @@ use utoipa_axum::routes;
 use crate::api::app::App;
 use crate::api::authenticate::Authenticate;
 use crate::api::{
-    anticipation, balance, card, cards, cashout, charges, disputes, events, pix, plans, refunds, reports,
+    anticipation, balance, batch, card, cards, cashout, charges, disputes, events, pix, plans, quote, refunds, reports,
     sub_recipients, subscriptions, withdrawals,
 };
 use console::Console;
@@ -53,6 +53,22 @@ fn cards() -> Routes {
 /// Heading of plans and subscriptions, and its text.
 const RECURRENCY: (&str, &str) = ("Plans and subscriptions", "Plans, subscriptions and stored cards.");
 
+/// Plans, subscriptions and stored cards, without the route that takes a card's number.
+fn recurrency() -> Routes {
+    Routes::new()
+        .routes(routes!(subscriptions::create, subscriptions::list))
+        .routes(routes!(subscriptions::get, subscriptions::change_card))
+        .routes(routes!(subscriptions::charges))
+        .routes(routes!(cards::list))
+        .routes(routes!(cards::get, cards::delete))
+        .route_layer(from_fn(on_waiting_thread))
+        .routes(routes!(plans::create, plans::list))
+        .routes(routes!(plans::get, plans::disable))
+        .routes(routes!(subscriptions::cancel))
+        .routes(routes!(subscriptions::pause))
+        .routes(routes!(subscriptions::resume))
+}
+
 /// The other routes of merchants.
 fn for_merchants(in_sandbox: bool) -> Routes {
     let charges = Routes::new()
@@ -60,6 +76,8 @@ fn for_merchants(in_sandbox: bool) -> Routes {
         .routes(routes!(charges::get))
         .route_layer(from_fn(on_waiting_thread))
         .routes(routes!(pix::create_or_look_up))
+        .routes(routes!(batch::charge))
+        .routes(routes!(quote::quote))
         .routes(routes!(charges::cancel));
     let recipients = Routes::new()
         .routes(routes!(sub_recipients::splits))
@@ -80,18 +98,6 @@ fn for_merchants(in_sandbox: bool) -> Routes {
         .routes(routes!(refunds::get))
         .routes(routes!(disputes::list))
         .route_layer(from_fn(on_waiting_thread));
-    let recurrency = Routes::new()
-        .routes(routes!(subscriptions::create, subscriptions::list))
-        .routes(routes!(subscriptions::get, subscriptions::change_card))
-        .routes(routes!(subscriptions::charges))
-        .routes(routes!(cards::list))
-        .routes(routes!(cards::get, cards::delete))
-        .route_layer(from_fn(on_waiting_thread))
-        .routes(routes!(plans::create, plans::list))
-        .routes(routes!(plans::get, plans::disable))
-        .routes(routes!(subscriptions::cancel))
-        .routes(routes!(subscriptions::pause))
-        .routes(routes!(subscriptions::resume));
     let events = Routes::new()
         .routes(routes!(events::list))
         .routes(routes!(events::get))
@@ -118,7 +124,7 @@ fn for_merchants(in_sandbox: bool) -> Routes {
         .merge(tagged("Cashouts", "Transfers of a merchant's balance to a PIX key.", cashouts))
         .merge(tagged("Refunds", "Refunds and disputes.", refunds))
         .merge(tagged("Events", "Webhook events and their delivery.", events))
-        .merge(tagged(RECURRENCY.0, RECURRENCY.1, recurrency))
+        .merge(tagged(RECURRENCY.0, RECURRENCY.1, recurrency()))
         .merge(tagged("Balance", "The account's balance and the lines of its statement.", balance));
     if in_sandbox { table.merge(tagged("Sandbox", "What only a sandbox serves.", sandbox)) } else { table }
 }

@@ -9,6 +9,7 @@ mod all_merchants;
 mod anticipation;
 mod audit;
 mod balance;
+mod batch;
 mod books;
 mod card;
 mod cards_at_adyen;

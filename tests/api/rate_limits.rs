@@ -235,10 +235,37 @@ async fn a_key_with_sixty_refused_cards_tries_no_more_through_any_door() {
     assert_eq!(refused.refused(429, "rate_limited")["message"], "Limite de requisições atingido");
     store(&merchant, APPROVED).await.refused(429, "rate_limited");
     merchant.post(subscriptions, &of_plan(&plan, &good)).await.refused(429, "rate_limited");
+    merchant.post("/api/card", &json!({"amount": 1_000, "card_token": good})).await.refused(429, "rate_limited");
+    let mut charge = card(10_000, APPROVED);
+    charge["idempotency_key"] = json!("k");
+    let batch = merchant.post("/api/charges/batch", &json!([charge])).await.expect(200);
+    assert_eq!((&items(&batch)[0]["status"], &items(&batch)[0]["body"]["code"]), (&json!(429), &json!("rate_limited")));
+    let listed = merchant.get(subscriptions).await.expect(200);
+    let path = format!("{subscriptions}/{}", text(&items(&listed)[0]["id"]));
+    let headers = [("token", merchant.key.as_str()), ("content-type", "application/json")];
+    let change = json!({"card_token": good}).to_string();
+    world.send(reqwest::Method::PATCH, &path, &headers, change).await.refused(429, "rate_limited");
     other.post("/api/card", &card(10_000, APPROVED)).await.expect(201);
     // PIX has no card, and what is only read is no try.
     merchant.post("/api/pix", &pix("10.00")).await.expect(201);
     merchant.get("/api/charges").await.expect(200);
+}
+
+/// A batch is one request, and each of its card charges counts as a card charge.
+#[tokio::test]
+async fn each_card_charge_of_a_batch_counts() {
+    let limits = RateLimitSettings { card: 2.try_into().unwrap(), other: 9.try_into().unwrap() };
+    let world = World::with_settings(|settings| settings.rate_limits = Some(limits)).await;
+    let merchant = world.merchant().await;
+    let keyed = |n: u32| {
+        let mut charge = card(10_000, APPROVED);
+        charge["idempotency_key"] = json!(format!("k{n}"));
+        charge
+    };
+    let answer = merchant.post("/api/charges/batch", &(0..3).map(keyed).collect()).await.expect(200);
+    let statuses: Vec<_> = items(&answer).iter().map(|item| item["status"].clone()).collect();
+    assert_eq!(statuses, [201, 201, 429]);
+    merchant.post("/api/card", &card(10_000, APPROVED)).await.refused(429, "rate_limited");
 }
 
 #[tokio::test]

@@ -28,7 +28,7 @@ use super::forward::{ForwardOutcome, Hop, PeerClient, Sendable, return_session, 
 use super::refusals::{Refusals, Unmet};
 use super::target::{Destination, target};
 use super::{Hold, Owner, Owners};
-use web::body::{FILE_BYTES_MAX, JSON_BYTES_MAX, WholeBody};
+use web::body::{CHARGE_BYTES_MAX, FILE_BYTES_MAX, JSON_BYTES_MAX, WholeBody};
 use web::middleware::unanswered;
 use web::openapi::Listener;
 use web::problem::{Code, NeededPartition, Problem};
@@ -42,9 +42,13 @@ pub(super) const PAUSE: Duration = Duration::from_millis(50);
 const LAST_ANSWERS: Duration = Duration::from_secs(3);
 /// How often it is looked at whether it has.
 const OWNER_SEEN_EVERY: Duration = Duration::from_millis(250);
-/// The routes with bodies that are files, and the bytes of a body at most: that of the console has
-/// fields of a form beside the file.
-const FILES: [(&str, usize); 3] = [
+/// The routes with large bodies, charges and files, and the bytes of a body at most: that of the
+/// console has fields of a form beside the file.
+const LARGE: [(&str, usize); 7] = [
+    ("/api/card", CHARGE_BYTES_MAX),
+    ("/api/pix", CHARGE_BYTES_MAX),
+    ("/api/charges/batch", CHARGE_BYTES_MAX),
+    ("/api/charges/quote", CHARGE_BYTES_MAX),
     ("/ops/reconciliations", FILE_BYTES_MAX),
     ("/console/exports", FILE_BYTES_MAX + JSON_BYTES_MAX),
     ("/console/reconciliations", FILE_BYTES_MAX + JSON_BYTES_MAX),
@@ -144,9 +148,8 @@ impl RoutedRequest {
             return Ok(());
         }
         let route = self.parts.extensions.get::<MatchedPath>();
-        let route = route.filter(|_| listener == Listener::Operators);
-        let of_files = FILES.iter().find(|(path, _)| route.is_some_and(|route| route.as_str() == *path));
-        let bytes_max = of_files.map_or(JSON_BYTES_MAX, |(_, bytes_max)| *bytes_max);
+        let large = LARGE.iter().find(|(path, _)| route.is_some_and(|route| route.as_str() == *path));
+        let bytes_max = large.map_or(JSON_BYTES_MAX, |(_, bytes_max)| *bytes_max);
         let sender = match target {
             Destination::Group(group) if listener == Listener::Merchants => {
                 Some((group, self.parts.extensions.get().copied()))

@@ -35,6 +35,9 @@ pub type JsonBody = Body<JSON_BYTES_MAX>;
 /// Most bytes of every body but a file.
 pub const JSON_BYTES_MAX: usize = 256 * 1024;
 
+/// Most bytes of a body of charges, so that 10,000 splits fit.
+pub const CHARGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
 /// The bytes of a file of another institution, of at most 16 MiB. It is refused as a [`Body`] is.
 #[derive(Debug)]
 pub struct InstitutionFile {

@@ -107,6 +107,24 @@ pub fn parse_exact<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem>
     aside(body.len(), || read(body, Checker::exact()))
 }
 
+/// The objects of a body that is one JSON array, their count within a range, as they were sent.
+/// Each is checked where it is parsed.
+pub fn objects(body: &[u8], count: RangeInclusive<usize>) -> Result<Vec<&RawValue>, Problem> {
+    let text = utf8(body)?;
+    if !text.trim_ascii_start().starts_with('[') {
+        return Err(Problem::new(Code::InvalidJson).detail("The body must be one JSON array."));
+    }
+    let objects: Vec<&RawValue> = aside(body.len(), || serde_json::from_str(text)).map_err(invalid)?;
+    if let Some(place) = objects.iter().position(|element| !element.get().starts_with('{')) {
+        return Err(Problem::new(Code::InvalidJson).detail(format!("Element {place} of the body is no object.")));
+    }
+    let mut check = Checker::new();
+    if !count.contains(&objects.len()) {
+        check.refuse::<()>(ITSELF, "wrong_count", format!("o corpo deve ter {}", counted(&count, "itens")));
+    }
+    check.finish().map(|()| objects)
+}
+
 /// Reads a merchant's body of a request that has no fields: none, an object, `[]` or `null`.
 pub fn parse_unread(body: &[u8]) -> Result<(), Problem> {
     parse::<NoFields>(or_empty(body)).map(drop)
@@ -140,9 +158,7 @@ fn aside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
 }
 
 fn read<'a, T: Deserialize<'a>>(body: &'a [u8], mut check: Checker) -> Result<T, Problem> {
-    let text = std::str::from_utf8(without_mark(body)).map_err(|error| {
-        Problem::new(Code::InvalidUtf8).detail(format!("The body is not UTF-8 from byte {}.", error.valid_up_to()))
-    })?;
+    let text = utf8(body)?;
     if !text.trim_ascii_start().starts_with('{') {
         return Err(Problem::new(Code::InvalidJson).detail("The body must be one JSON object."));
     }
@@ -150,6 +166,18 @@ fn read<'a, T: Deserialize<'a>>(body: &'a [u8], mut check: Checker) -> Result<T,
     let (wire, unknown) = names::read(text).map_err(|_| Problem::new(Code::ValidationFailed))?;
     check.note_unknown(unknown);
     check.finish_with(Some(wire))
+}
+
+fn utf8(body: &[u8]) -> Result<&str, Problem> {
+    std::str::from_utf8(without_mark(body)).map_err(|error| {
+        Problem::new(Code::InvalidUtf8).detail(format!("The body is not UTF-8 from byte {}.", error.valid_up_to()))
+    })
+}
+
+/// The problem of a text that is no JSON.
+fn invalid(error: serde_json::Error) -> Problem {
+    let (line, column) = (error.line(), error.column());
+    Problem::new(Code::InvalidJson).detail(format!("The JSON is not valid at line {line}, column {column}."))
 }
 
 /// Checks the fields of a request and gathers what is wrong with them.
@@ -676,8 +704,7 @@ fn inspect(text: &str) -> Result<(), Problem> {
                 .detail(format!("An object that ends or continues at line {line}, column {column} has a key twice.")),
             Some(Finding::TooDeep) => Problem::new(Code::InvalidJson)
                 .detail(format!("At line {line}, column {column} the nesting is deeper than {NESTING_MAX}.")),
-            None => Problem::new(Code::InvalidJson)
-                .detail(format!("The JSON is not valid at line {line}, column {column}.")),
+            None => invalid(error),
         }
     })
 }

@@ -5,7 +5,7 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use serde_json::value::RawValue;
 
-use super::body::Body;
+use super::body::{Body, CHARGE_BYTES_MAX};
 use super::idempotency::{Key, KeyScope, SentKey};
 use super::problem::Problem;
 
@@ -19,8 +19,8 @@ pub struct KeyedRequest<const BYTES_MAX: usize> {
 /// A keyed request with a body of at most 256 KiB.
 pub type KeyedBody = KeyedRequest<{ 256 * 1024 }>;
 
-/// A keyed request for a charge: at most 4 MiB, so that 10,000 splits fit.
-pub type KeyedCharge = KeyedRequest<{ 4 * 1024 * 1024 }>;
+/// A keyed request for a charge: at most 4 MiB.
+pub type KeyedCharge = KeyedRequest<CHARGE_BYTES_MAX>;
 
 impl<S: Sync, const BYTES_MAX: usize> FromRequest<S> for KeyedRequest<BYTES_MAX> {
     type Rejection = Problem;
@@ -36,6 +36,11 @@ impl<const BYTES_MAX: usize> KeyedRequest<BYTES_MAX> {
     /// The request of a form of the console: see [`SentKey::of_form`].
     pub fn of_form(key: &str, path: &'static str, body: impl Into<Bytes>) -> Self {
         Self { key: SentKey::of_form(key, path), body: Body::made(body) }
+    }
+
+    /// The key, as it was sent.
+    pub fn sent_key(&self) -> &SentKey {
+        &self.key
     }
 
     /// The bytes of the body.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use actors::engine::{ChargeFilter, ChargeStatus, Engine};
 use ledger::charge::{Charge, ChargeOutcome};
 use ledger::event::{CardFace, Split, Terms};
-use ledger::fees::PaymentMethod;
+use ledger::fees::{Commission, PaymentMethod};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{ChargeFacts, DisputeWindows};
 use ledger::money::{Centavos, percent_of};
@@ -208,6 +208,25 @@ pub struct ChargeView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub breakdown: Option<Breakdown>,
+}
+
+/// One fee of a charge.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Fee)]
+pub struct FeeView {
+    /// `mdr` (the acquirer's), `antifraud`, `margin` or `pix`; more may come.
+    #[schema(example = "mdr")]
+    pub kind: &'static str,
+    /// How much, centavos.
+    #[schema(example = 349)]
+    pub amount: i64,
+}
+
+impl FeeView {
+    /// The fees of a commission that are not zero.
+    pub fn of(commission: &Commission) -> Vec<Self> {
+        commission.parts().map(|(kind, amount)| Self { kind, amount: amount.0 }).collect()
+    }
 }
 
 /// What may be shown of a card.

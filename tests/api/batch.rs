@@ -1,0 +1,130 @@
+//! Batches of charges, and quotes: `POST /api/charges/batch` and `POST /api/charges/quote`.
+
+use serde_json::{Value, json};
+
+use crate::world::*;
+
+const BATCH: &str = "/api/charges/batch";
+const QUOTE: &str = "/api/charges/quote";
+
+fn keyed(key: &str, charge: &Value) -> Value {
+    let mut charge = charge.clone();
+    charge["idempotency_key"] = json!(key);
+    charge
+}
+
+fn statuses(answer: &Value) -> Vec<i64> {
+    items(answer).iter().map(|item| item["status"].as_i64().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn the_charges_of_a_batch_succeed_or_fail_alone() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let batch = json!([
+        keyed("a", &with_splits(card(10_000, APPROVED), &[(&ana, 2_000)])),
+        keyed("b", &card(10_000, REFUSED)),
+        keyed("c", &with_splits(pix("80.00"), &[(&ana, 1_000)])),
+        keyed("d", &with(&pix("80.00"), "/cpf", json!("1"))),
+        card(10_000, APPROVED),
+        keyed("e", &with_splits(card(10_000, APPROVED), &[(&ana, 10_000)])),
+        keyed("a", &with_splits(card(10_000, APPROVED), &[(&ana, 2_001)])),
+        keyed("f", &with(&card(10_000, APPROVED), "/split", json!([]))),
+    ]);
+    let answer = merchant.post(BATCH, &batch).await;
+    assert_eq!(answer.header("centavo-ignored-fields"), None, "the key is no field of a charge");
+    let answer = answer.expect(200);
+    has_exactly(&answer, &["items"]);
+    assert_eq!(statuses(&answer), [201, 402, 201, 400, 400, 400, 422, 400]);
+    let bodies: Vec<&Value> = items(&answer).iter().map(|item| &item["body"]).collect();
+    has_exactly(bodies[0], &["success", "txid", "status", "cardStatus", "breakdown"]);
+    assert_eq!([&bodies[1]["code"], &bodies[1]["status"]], ["card_declined", "RECUSADA"]);
+    assert!(bodies[2]["pixCopiaECola"].is_string());
+    for (at, code, field) in [
+        (3, "validation_failed", "cpf"),
+        (4, "validation_failed", "idempotency_key"),
+        (7, "validation_failed", "split"),
+    ] {
+        assert_eq!([&bodies[at]["code"], &bodies[at]["errors"][0]["field"]], [code, field], "{at}: {}", bodies[at]);
+        assert_eq!(bodies[at]["request_id"].as_str().unwrap().len(), 32);
+    }
+    assert_eq!([&bodies[5]["code"], &bodies[6]["code"]], ["splits_reach_total", "idempotency_key_reused"]);
+    assert_eq!(merchant.get("/api/charges").await.expect(200)["total"], 3);
+
+    // A repeat of all makes nothing twice, also where the security code is another one.
+    let before = world.trace(&[&merchant]).await;
+    let again = merchant.post(BATCH, &with(&batch, "/0/credit_card/cvv", json!("111"))).await.expect(200);
+    for at in [0, 1, 2] {
+        let txid = |of: &Value| items(of)[at]["body"]["txid"].clone();
+        assert_eq!(txid(&again), txid(&answer), "{at}");
+    }
+    assert_eq!(statuses(&again), statuses(&answer));
+    assert_eq!(world.trace(&[&merchant]).await, before);
+    // One key is one charge, whichever route it comes by.
+    let alone = merchant.post_keyed("/api/card", "a", &card(10_000, APPROVED)).await;
+    alone.refused(422, "idempotency_key_reused");
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn a_batch_is_answered_in_its_order_and_bounded() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    // Together they are larger than the bodies of other routes.
+    let pix = |valor: &str| with(&pix(valor), "/descricao", json!("Pedido ".repeat(20)));
+    let charges =
+        |count: u32| (1..=count).map(|n| keyed(&format!("k{n}"), &pix(&format!("{n}.00")))).collect::<Value>();
+    let answer = merchant.post(BATCH, &charges(1_000)).await.expect(200);
+    let amounts: Vec<i64> = items(&answer).iter().map(|item| item["body"]["amount"].as_i64().unwrap()).collect();
+    assert_eq!(amounts, (1..=1_000).map(|n| n * 100).collect::<Vec<_>>());
+    assert_eq!(merchant.get("/api/charges").await.expect(200)["total"], 1_000);
+    let with_a_number = json!([keyed("x", &pix("1.00")), 7]);
+    for (body, code) in [
+        (charges(1_001), "validation_failed"),
+        (json!([]), "validation_failed"),
+        (json!({}), "invalid_json"),
+        (with_a_number, "invalid_json"),
+    ] {
+        merchant.post(BATCH, &body).await.refused(400, code);
+    }
+    merchant.post_raw(BATCH, &[], "[{]").await.refused(400, "invalid_json");
+    assert_eq!(merchant.get("/api/charges").await.expect(200)["total"], 1_000);
+}
+
+#[tokio::test]
+async fn a_quote_says_what_the_charge_says_and_writes_nothing() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let (ana, dora) = (merchant.recipient("Ana", 1).await, merchant.draft("Dora", 2).await);
+    let before = world.cut().await;
+    let splits = json!([{"sub_recipient_id": ana, "percent": "12.5"}]);
+    let wanted = json!({"payment_method": "credit_card", "amount": 10_000, "installments": 3, "splits": splits});
+    let quote = merchant.post(QUOTE, &wanted).await.expect(200);
+    let breakdown = json!({"amount": 10_000, "sellerAmount": 8_115, "commission": 635, "feePercent": 7.26});
+    let expected = json!({
+        "payment_method": "credit_card", "amount": 10_000, "installments": 3,
+        "splits": [{"sub_recipient_id": ana, "amount": 1_250}],
+        "fees": [{"kind": "mdr", "amount": 349}, {"kind": "antifraud", "amount": 198}, {"kind": "margin", "amount": 88}],
+        "net": 8_115, "settlement_days": 30, "breakdown": breakdown,
+    });
+    assert_eq!(quote, expected);
+    let pix_quote = merchant.post(QUOTE, &json!({"payment_method": "pix", "amount": 8_000})).await.expect(200);
+    let expected = json!({"payment_method": "pix", "amount": 8_000, "installments": 1, "splits": [],
+        "fees": [{"kind": "pix", "amount": 79}], "net": 7_921, "settlement_days": 0});
+    assert_eq!(pix_quote, expected);
+    for (pointer, value, code) in [
+        ("/payment_method", json!("boleto"), "validation_failed"),
+        ("/payment_method", json!("pix"), "validation_failed"),
+        ("/amount", json!("1"), "validation_failed"),
+        ("/installments", json!(13), "validation_failed"),
+        ("/splits/0/sub_recipient_id", json!(dora), "recipient_not_active"),
+        ("/splits/0/percent", json!("100"), "splits_reach_total"),
+    ] {
+        merchant.post(QUOTE, &with(&wanted, pointer, value)).await.refused(400, code);
+    }
+    assert_eq!(world.cut().await, before, "nothing is written");
+    let charge = with(&with(&card(10_000, APPROVED), "/installments", json!(3)), "/splits", splits);
+    let charged = merchant.post("/api/card", &charge).await.expect(201);
+    assert_eq!(charged["breakdown"], breakdown);
+}
