@@ -1,5 +1,6 @@
-//! `GET /api/events`, `GET /api/events/{id}` and `POST /api/events/{id}/redeliver`: the webhook
-//! events of an account (interface section 6), also of an account without a webhook address.
+//! `GET /api/events`, `GET /api/events/{id}`, its tries, and `POST /api/events/{id}/redeliver`: the
+//! webhook events of an account (interface section 6), also of an account without a webhook
+//! address. `POST /api/webhooks/test`: a test of an address.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::id::ObjectId;
+use ops::webhooks::{EventTry, TestView, event_tries, require_address, send_test};
 use serde::Serialize;
 use store::Sequence;
 use tokio::time::{Instant, timeout};
@@ -18,7 +20,7 @@ use web::caller::{Caller, PathId};
 use web::idempotency::KeyScope;
 use web::json::parse_unread;
 use web::keyed::KeyedBody;
-use web::problem::{Code, Problem};
+use web::problem::{Code, Problem, broken};
 use web::reply::{List, Page, list_of, number, ok, query, time};
 use web::views::delivery::AnswerView;
 use webhooks::DeliveryStatus;
@@ -206,6 +208,39 @@ pub async fn redeliver(
         EventView::of(&app, caller, &event)
     })
     .await
+}
+
+/// Tries to deliver one event.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct EventTries {
+    /// The tries, newest first.
+    items: Vec<EventTry>,
+    /// How many there are.
+    total: usize,
+}
+
+/// The tries to deliver an event to the addresses that the account has now, each with what the
+/// address answered. The body of each is that of the event. They are in memory: the last 100 of an
+/// address, since this process began.
+#[utoipa::path(get, path = "/api/events/{id}/tries", operation_id = "list_event_tries", params(("id" = String, Path)),
+    responses((status = 200, body = EventTries)))]
+pub async fn tries(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
+    let items = event_tries(&app.webhooks, caller.group, &find(&app, caller, &id)?);
+    Ok(ok(EventTries { total: items.len(), items }))
+}
+
+/// Sends a test event to the address of the API key that asks for it, once, and waits for the
+/// answer, 15 seconds at most. The body is `{event: "webhook.test", timestamp}`, signed as every
+/// event is. It is no event of the account: it has no `sequence` and is not tried again. 409 for a
+/// key without an address, 503 while there is no room for it.
+#[utoipa::path(post, path = "/api/webhooks/test", operation_id = "test_webhook",
+    responses((status = 200, body = TestView), (status = 409, description = "`state_conflict`: the key has no address.")))]
+pub async fn test(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) -> Result<Response, Problem> {
+    parse_unread(sent.bytes())?;
+    let once = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
+    let key = caller.key.ok_or_else(broken)?;
+    require_address(&app.engine, key)?;
+    once.once(&app.redelivered, send_test(&app.engine, &app.webhooks, (caller.group, key))).await
 }
 
 fn find(app: &App, caller: Caller, id: &str) -> Result<OutboxEvent, Problem> {

@@ -1,7 +1,8 @@
 //! Merchants' API, a file a resource: parsing of the request, checks, the command, and the answer.
 //!
 //! It knows the transport ([`web`]) and the JSON views ([`web::views`]). Of the
-//! operators' API it uses the payer of the sandbox alone ([`ops::sandbox::pay`]).
+//! operators' API it uses the payer of the sandbox ([`ops::sandbox::pay`]), and the tries and tests
+//! of webhooks ([`ops::webhooks`]).
 
 pub mod anticipation;
 pub mod app;

@@ -101,7 +101,9 @@ fn for_merchants(in_sandbox: bool) -> Routes {
     let events = Routes::new()
         .routes(routes!(events::list))
         .routes(routes!(events::get))
+        .routes(routes!(events::tries))
         .route_layer(from_fn(on_waiting_thread))
+        .routes(routes!(events::test))
         .routes(routes!(events::redeliver));
     let balance = Routes::new()
         .routes(routes!(balance::list_operations))

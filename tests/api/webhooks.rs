@@ -939,6 +939,38 @@ async fn an_endpoint_is_repaired_tested_and_gets_its_event_again() {
     world.ops_get("/ops/webhooks/x").await.refused(404, "not_found");
 }
 
+/// A merchant sees what its address answered, and tries it.
+#[tokio::test]
+async fn a_merchant_reads_its_tries_and_tests_its_address() {
+    let (world, receiver) = (World::sandbox().await, Receiver::listen().await);
+    let (merchant, other) = (world.merchant().await, world.merchant().await);
+    let url = json!({"webhook_url": receiver.url});
+    let test = "/api/webhooks/test";
+    merchant.post(test, &json!({})).await.refused(409, "state_conflict");
+    world.ops_patch(&format!("/ops/api-keys/{}", merchant.key_id), &url).await.expect(200);
+    receiver.answers(500);
+    merchant.post("/api/card", &card(1_000, APPROVED)).await.expect(201);
+    let id = receiver.heard(1).await[0].header("webhook-id").to_owned();
+    let path = format!("/api/events/{id}/tries");
+    let read = || async { merchant.get(&path).await.expect(200) };
+    let tries = until(read, |tries| tries["total"] == 1).await;
+    let tried = &items(&tries)[0];
+    assert_eq!((&tried["api_key_id"], &tried["status"]), (&json!(merchant.key_id), &json!(500)));
+    assert_eq!((&tried["cause"], &tried["response"]), (&json!("status"), &json!(long_answer(500)[..1024])));
+    other.get(&path).await.refused(404, "not_found");
+    receiver.answers(204);
+    let before = world.cut().await;
+    let tested = merchant.post_keyed(test, "t-1", &json!({})).await.expect(200);
+    has_exactly(&tested, &["id", "status", "at", "duration_ms", "response"]);
+    assert_eq!(tested["status"], 204);
+    assert_eq!(merchant.post_keyed(test, "t-1", &json!({})).await.expect(200), tested, "the same key is the same test");
+    let heard = receiver.heard(2).await;
+    assert_eq!((heard.len(), heard[1].event()), (2, "webhook.test"));
+    assert_eq!(world.cut().await, before, "a test event is in no journal");
+    merchant.post_raw(&format!("/api/events/{id}/redeliver"), &[], "").await.expect(200);
+    until(read, |tries| tries["total"] == 2).await;
+}
+
 /// Operators see no more personal data in a payload than elsewhere.
 #[tokio::test]
 async fn contacts_are_masked_in_the_payload_that_operators_read() {

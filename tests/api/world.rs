@@ -520,6 +520,12 @@ impl Merchant<'_> {
         self.pay(&txid).await.expect(200)
     }
 
+    /// Gives its key an address at which nobody listens.
+    pub(crate) async fn has_address(&self) {
+        let address = json!({"webhook_url": "http://127.0.0.1:9/"});
+        self.world.ops_patch(&format!("/ops/api-keys/{}", self.key_id), &address).await.expect(200);
+    }
+
     pub(crate) async fn pay(&self, txid: &str) -> Answer {
         self.post_raw(&format!("/api/sandbox/pix/{txid}/pay"), &[], "").await
     }

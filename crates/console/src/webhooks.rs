@@ -157,7 +157,7 @@ pub(crate) async fn event(request: PageRequest) -> Result<Screen, Problem> {
                 (pager_named(visit, parts, "deliveries", page, statuses.len() as u64))
             }
         }
-        (tries(visit, &event_tries(desk, group, &event)))
+        (tries(visit, &event_tries(&desk.webhooks, group, &event)))
         (body_that_is_sent(desk, visit, &event)?)
     };
     Ok(Screen { section: Section::Webhooks, title: format!("{}: {kind}", visit.say(words::EVENT)), body })

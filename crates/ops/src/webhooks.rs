@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use actors::engine::Engine;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -22,7 +23,7 @@ use web::reply::{ok, query, single, time};
 use web::views::delivery::AnswerView;
 use webhooks::body::WebhookBody;
 use webhooks::event::OutboxEvent;
-use webhooks::{DeliveryTry, EndpointBehind};
+use webhooks::{DeliveryTry, EndpointBehind, Webhooks};
 
 /// Items of one answer; `total` counts all.
 const ITEMS_MAX: usize = 1_000;
@@ -173,7 +174,7 @@ pub async fn event(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathI
         id: id.uuid().to_string(),
         merchant_id: desk.engine.merchant_id(group)?.uuid().to_string(),
         payload: payload(&desk, &event)?,
-        tries: event_tries(&desk, group, &event),
+        tries: event_tries(&desk.webhooks, group, &event),
     }))
 }
 
@@ -198,13 +199,13 @@ fn mask_contacts(value: &mut Value) {
 }
 
 /// The stored tries of an event, newest first.
-pub fn event_tries(desk: &Desk, group: GroupNumber, event: &OutboxEvent) -> Vec<EventTry> {
+pub fn event_tries(webhooks: &Webhooks, group: GroupNumber, event: &OutboxEvent) -> Vec<EventTry> {
     let view = |(key, DeliveryTry { answer, response, .. }): (ObjectId, DeliveryTry)| EventTry {
         api_key_id: key.uuid().to_string(),
         answer: AnswerView::of(answer),
         response: response.into(),
     };
-    desk.webhooks.tries_of_event(group, event.number()).into_iter().map(view).collect()
+    webhooks.tries_of_event(group, event.number()).into_iter().map(view).collect()
 }
 
 /// Outcome of a test event.
@@ -232,17 +233,32 @@ pub async fn test(call: DeciderCall) -> Result<Response, Problem> {
     parse_unread_exact(sent.bytes())?;
     let once = call.key(id)?;
     let (group, key) = endpoint(desk, id)?;
-    let has_address = desk.engine.api_key(key).is_some_and(|row| row.webhook.url.is_some());
-    has_address.then_some(()).ok_or_else(|| Problem::new(Code::StateConflict).detail("The key has no address."))?;
+    require_address(&desk.engine, key)?;
     once.once(&desk.redelivered, async {
-        let id = desk.engine.new_id(group)?.uuid().to_string();
-        let body = json!({"event": "webhook.test", "timestamp": time(desk.engine.now())}).to_string();
-        let ended = desk.webhooks.send_once(&desk.engine, (group, key), (&id, body.into_bytes())).await;
-        let (answer, response) = ended.ok_or_else(|| Problem::new(Code::Overloaded).retry_after(5))?;
-        tracing::info!(operator = operator.name, ?key, status = answer.status, "an operator tests an endpoint");
-        Ok(TestView { id, answer: AnswerView::of(answer), response })
+        let tested = send_test(&desk.engine, &desk.webhooks, (group, key)).await?;
+        tracing::info!(operator = operator.name, ?key, status = tested.answer.status, "an operator tests an endpoint");
+        Ok(tested)
     })
     .await
+}
+
+/// Refuses an API key without an address: 409 `state_conflict`.
+pub fn require_address(engine: &Engine, key: ObjectId) -> Result<(), Problem> {
+    let has_address = engine.api_key(key).is_some_and(|row| row.webhook.url.is_some());
+    has_address.then_some(()).ok_or_else(|| Problem::new(Code::StateConflict).detail("The key has no address."))
+}
+
+/// Sends a test event to an endpoint once, and waits for the answer.
+pub async fn send_test(
+    engine: &Engine,
+    webhooks: &Webhooks,
+    endpoint: (GroupNumber, ObjectId),
+) -> Result<TestView, Problem> {
+    let id = engine.new_id(endpoint.0)?.uuid().to_string();
+    let body = json!({"event": "webhook.test", "timestamp": time(engine.now())}).to_string();
+    let ended = webhooks.send_once(engine, endpoint, (&id, body.into_bytes())).await;
+    let (answer, response) = ended.ok_or_else(|| Problem::new(Code::Overloaded).retry_after(5))?;
+    Ok(TestView { id, answer: AnswerView::of(answer), response })
 }
 
 /// A try to deliver an event.
