@@ -247,6 +247,9 @@ async fn a_month_is_closed_in_every_partition() {
     }
     let path = format!("/ops/periods/{named}/close");
     world.ops_post(&path, &json!({})).await.expect(200);
+    let waits = world.ops_get("/ops/queue?kind=period").await.expect(200);
+    let waits = &items(&waits)[0];
+    assert_eq!((&waits["id"], &waits["requested_by"]), (&json!(named), &json!("operator")));
     let closed = world.second_ops_post(&path, &[], &json!({})).await.expect(200);
     assert_eq!(closed["status"], "closed");
     let last_day = local(next_month(month) - Duration::seconds(1)).format("%Y-%m-%d");

@@ -6,7 +6,6 @@ use ledger::account::Account;
 use ledger::dispute::Dispute;
 use ledger::id::LedgerId;
 use ledger::merchant::SentFile;
-use ledger::period::Period;
 use ledger::personal::Sealed;
 use ledger::rail_word::AskedRailWord;
 use ledger::refund::Refund;
@@ -352,7 +351,7 @@ pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
             view.status = "open";
         }
         WaitingKind::Period { month, .. } => {
-            view.say_month(*month, Some(desk.engine.known_object::<Period>(item.id)?.requested_by));
+            view.say_month(*month, desk.engine.period(*month)?.map(|period| period.requested_by));
         }
         WaitingKind::Erasure { through, .. } => {
             let asked = desk.engine.erasures()?.into_iter().find(|erasure| erasure.through == *through);
