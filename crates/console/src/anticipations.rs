@@ -185,9 +185,8 @@ fn anticipated(charge: &Charge, records: &[(Position, Record)]) -> BTreeSet<u32>
 /// A card with a table of one heading, whose amounts stand to the right.
 fn card(visit: &Visit, id: &str, heading: Word, heads: &[Head], rows: Markup) -> Markup {
     html! {
-        section.card aria-labelledby=(id) {
-            h2 id=(id) { (visit.say(heading)) }
+        (visit.card(id, heading, html! {
             (show::scrolled(visit.say(heading), show::table(visit.language, heads, rows)))
-        }
+        }))
     }
 }

@@ -61,12 +61,11 @@ pub(crate) async fn record(request: PageRequest) -> Result<Screen, Problem> {
     let postings = show::by_ledger(&record.entries);
     let body = html! {
         section.card aria-label=(visit.say(words::RECORD)) { (show::facts(about)) }
-        section.card aria-labelledby="entries" {
-            h2 id="entries" { (visit.say(words::ENTRIES)) }
+        (visit.card("entries", words::ENTRIES, html! {
             @if postings.is_empty() { p.dim { (visit.say(words::OPENED_WITHOUT_MONEY)) } }
             (show::t_accounts(&desk.engine, visit.language, &postings, paging::range(postings.len(), page)))
             (pager_named(visit, parts, "postings", page, postings.len() as u64))
-        }
+        }))
         (block_card(visit, &block, &html! {}))
     };
     Ok(Screen { section: Section::Journal, title: format!("{} {}", visit.say(words::RECORD), record_name(at)), body })
@@ -163,13 +162,11 @@ pub(crate) async fn ledger(request: PageRequest) -> Result<Screen, Problem> {
     let body = html! {
         p { code { (name) } @if let Some(cut) = &cut { " · " (visit.say(words::THROUGH_RECORD)) " " (cut_link(visit.language, cut)) } }
         (day_form(visit, &given, &[])?)
-        section.card aria-labelledby="accounts" {
-            h2 id="accounts" { (visit.say(words::BALANCE)) }
+        (visit.card("accounts", words::BALANCE, html! {
             (balance_table_of(visit, accounts.collect(), sum))
             (pager_named(visit, parts, "accounts", of_accounts, count))
-        }
-        section.card aria-labelledby="entries" {
-            h2 id="entries" { (visit.say(words::ENTRIES)) }
+        }))
+        (visit.card("entries", words::ENTRIES, html! {
             @for (at, record, shown) in &entries {
                 h3 {
                     (show::moment(visit.language, record.takes_effect_at())) " " (facts_of(visit.language, record)) " "
@@ -178,7 +175,7 @@ pub(crate) async fn ledger(request: PageRequest) -> Result<Screen, Problem> {
                 (shown)
             }
             (pager(visit, parts, page, total))
-        }
+        }))
     };
     Ok(Screen { section: Section::Journal, title, body })
 }

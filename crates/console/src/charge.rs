@@ -260,8 +260,7 @@ fn timeline(desk: &Desk, visit: &Visit, records: &[(Position, Record)]) -> Resul
         rows.push((sequence, record, desk.engine.block(*sequence)?.map(|block| format!("{:?}", block.hash()))));
     }
     Ok(html! {
-        section.card aria-labelledby="timeline" {
-            h2 id="timeline" { (visit.say(words::TIMELINE)) }
+        (visit.card("timeline", words::TIMELINE, html! {
             ol.timeline {
                 @for (sequence, record, hash) in rows {
                     li {
@@ -283,7 +282,7 @@ fn timeline(desk: &Desk, visit: &Visit, records: &[(Position, Record)]) -> Resul
                     }
                 }
             }
-        }
+        }))
     })
 }
 

@@ -26,8 +26,7 @@ const POSTINGS_MAX: usize = 120;
 pub(crate) fn form(visit: &Visit, txid: &str, method: PaymentMethod) -> Markup {
     html! {
         @if visit.may(Role::Decide) {
-            section.card aria-labelledby="dispute" {
-                h2 id="dispute" { (visit.say(words::OPEN_DISPUTE)) }
+            (visit.card("dispute", words::OPEN_DISPUTE, html! {
                 form.filters action={"/console/charges/" (txid) "/dispute"} {
                     div {
                         label for="amount" { (visit.say(words::AMOUNT)) " (R$)" }
@@ -42,7 +41,7 @@ pub(crate) fn form(visit: &Visit, txid: &str, method: PaymentMethod) -> Markup {
                     }
                     button type="submit" { (visit.say(words::SHOW_ENTRIES)) }
                 }
-            }
+            }))
         }
     }
 }
@@ -58,8 +57,7 @@ pub(crate) async fn confirm(request: PageRequest) -> Result<Screen, Problem> {
     let record = of_new_dispute(desk, txid, amount, kind).await?;
     let mut room = POSTINGS_MAX;
     let body = html! {
-        section.card aria-labelledby="booked" {
-            h2 id="booked" { (visit.say(words::BOOKS_AT_ONCE)) }
+        (visit.card("booked", words::BOOKS_AT_ONCE, html! {
             (show::entries(&desk.engine, visit.language, &record.entries, &mut room))
             form method="post" action={"/console/charges/" (txid) "/dispute"} {
                 (visit.form_fields())
@@ -68,7 +66,7 @@ pub(crate) async fn confirm(request: PageRequest) -> Result<Screen, Problem> {
                 (visit.reason_field("reason"))
                 p.actions { button.primary type="submit" { (visit.say(words::OPEN_DISPUTE)) } }
             }
-        }
+        }))
         p { a href={"/console/charges/" (txid)} { "← " (visit.say(words::CHARGE)) } }
     };
     let title = format!("{} · {}", visit.say(words::OPEN_DISPUTE), visit.money(amount));

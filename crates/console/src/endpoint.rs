@@ -58,12 +58,11 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
             }
         }
         @if visit.may(Role::Admin) {
-            section.card aria-labelledby="change" {
-                h2 id="change" { (visit.say(words::CHANGE)) }
+            (visit.card("change", words::CHANGE, html! {
                 (address_form(visit, id, address.as_deref()))
                 (rotate_form(visit, id))
                 (revoke_form(visit, &merchant, id))
-            }
+            }))
         }
         (waiting)
         (of_given_up)

@@ -42,13 +42,12 @@ pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, mut parts:
         let body = html! {
             (form(&visit))
             @if visit.may(Role::Decide) { (mapped_form(&visit, chart.as_deref().unwrap_or(SAMPLE_MAP))) }
-            section.card aria-labelledby="jobs" {
-                h2 id="jobs" { (visit.say(words::EXPORT_JOBS)) }
+            (visit.card("jobs", words::EXPORT_JOBS, html! {
                 @match jobs["items"].as_array().filter(|items| !items.is_empty()) {
                     Some(items) => (show::scrolled(visit.say(words::EXPORT_JOBS), jobs_table(&visit, items))),
                     None => p.dim { (visit.say(words::NOTHING)) },
                 }
-            }
+            }))
         };
         Ok(Screen { section: Section::Exports, title: visit.say(words::EXPORTS).to_owned(), body })
     };
@@ -80,8 +79,7 @@ fn form(visit: &Visit) -> Markup {
 fn mapped_form(visit: &Visit, map: &str) -> Markup {
     let levels = [("entry", words::BY_ENTRY), ("day", words::BY_DAY)];
     html! {
-        section.card aria-labelledby="mapped" {
-            h2 id="mapped" { (visit.say(words::OWN_CHART)) }
+        (visit.card("mapped", words::OWN_CHART, html! {
             p.dim { (visit.say(words::OWN_CHART_WHAT)) }
             form method="post" action="/console/exports" enctype="multipart/form-data" {
                 (visit.form_fields())
@@ -101,7 +99,7 @@ fn mapped_form(visit: &Visit, map: &str) -> Markup {
                     button type="submit" formaction="/console/exports/chart" { (visit.say(words::STORE_MAP)) }
                 }
             }
-        }
+        }))
     }
 }
 

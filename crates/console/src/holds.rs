@@ -73,8 +73,7 @@ pub(crate) fn of_recipient(visit: &Visit, id: ObjectId, frozen: bool) -> Markup 
 fn form(visit: &Visit, name: &str, [heading, what]: [Word; 2], action: &str, changes: &[(&str, Word)]) -> Markup {
     html! {
         @if visit.may(Role::Decide) {
-            section.card aria-labelledby=(name) {
-                h2 id=(name) { (visit.say(heading)) }
+            (visit.card(name, heading, html! {
                 p.dim { (visit.say(what)) }
                 form method="post" action=(action) {
                     (visit.form_fields())
@@ -85,7 +84,7 @@ fn form(visit: &Visit, name: &str, [heading, what]: [Word; 2], action: &str, cha
                         }
                     }
                 }
-            }
+            }))
         }
     }
 }

@@ -49,18 +49,16 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
         .map(|(account, balance)| (show::account_named(visit.language, &name(account)), *balance))
         .collect();
     let body = html! {
-        section.card aria-labelledby="balances" {
-            h2 id="balances" { (visit.say(words::BALANCE)) }
+        (visit.card("balances", words::BALANCE, html! {
             (balance_table(visit, accounts))
             p.actions {
                 a.button href="/console/ledgers/P-house" { (visit.say(words::LEDGER)) }
                 a.button href="/console/periods" { (visit.say(words::MONTHS)) }
             }
-        }
-        section.card aria-labelledby="waits" {
-            h2 id="waits" { (visit.say(words::WAITS)) }
+        }))
+        (visit.card("waits", words::WAITS, html! {
             (waiting(desk, visit)?)
-        }
+        }))
         @if visit.may(Role::Decide) {
             (form(visit, &EntryDraft::default()))
             (owner_form(visit, ("write-off", "debtor"), [words::ASK_WRITE_OFF, words::WRITE_OFF, words::DEBTOR]))
@@ -129,8 +127,7 @@ pub(crate) fn form(visit: &Visit, draft: &EntryDraft) -> Markup {
         }
     };
     html! {
-        section.card aria-labelledby="ask" {
-            h2 id="ask" { (visit.say(words::ASK_ENTRY)) }
+        (visit.card("ask", words::ASK_ENTRY, html! {
             form method="post" action="/console/house" {
                 (visit.form_fields())
                 (account("debit", words::DEBIT, &draft.debit))
@@ -141,15 +138,14 @@ pub(crate) fn form(visit: &Visit, draft: &EntryDraft) -> Markup {
                 input id="effective_date" name="effective_date" type="date" value=(draft.effective_date);
                 p.actions { button.primary type="submit" { (visit.say(words::ASK_ENTRY)) } }
             }
-        }
+        }))
     }
 }
 
 /// The form for an entry of a merchant or a recipient, whom its field names.
 fn owner_form(visit: &Visit, (id, field): (&str, &str), [ask, what, whom]: [words::Word; 3]) -> Markup {
     html! {
-        section.card aria-labelledby=(id) {
-            h2 id=(id) { (visit.say(ask)) }
+        (visit.card(id, ask, html! {
             p.dim { (visit.say(what)) }
             form method="post" action="/console/house" {
                 (visit.form_fields())
@@ -158,15 +154,14 @@ fn owner_form(visit: &Visit, (id, field): (&str, &str), [ask, what, whom]: [word
                 (amount_and_reason(visit, &format!("{id}-"), &EntryDraft::default()))
                 p.actions { button.primary type="submit" { (visit.say(ask)) } }
             }
-        }
+        }))
     }
 }
 
 /// The form that asks for the return of a withdrawal.
 pub(crate) fn return_form(visit: &Visit, draft: &EntryDraft) -> Markup {
     html! {
-        section.card aria-labelledby="return" {
-            h2 id="return" { (visit.say(words::ASK_RETURN)) }
+        (visit.card("return", words::ASK_RETURN, html! {
             p.dim { (visit.say(words::RETURN)) }
             form method="post" action="/console/house" {
                 (visit.form_fields())
@@ -184,14 +179,13 @@ pub(crate) fn return_form(visit: &Visit, draft: &EntryDraft) -> Markup {
                 input id="return-date" name="effective_date" type="date" value=(draft.effective_date);
                 p.actions { button.primary type="submit" { (visit.say(words::ASK_RETURN)) } }
             }
-        }
+        }))
     }
 }
 
 fn settlement_form(visit: &Visit) -> Markup {
     html! {
-        section.card aria-labelledby="settlement" {
-            h2 id="settlement" { (visit.say(words::BOOK_BATCHES)) }
+        (visit.card("settlement", words::BOOK_BATCHES, html! {
             p.dim { (visit.say(words::BATCHES_WHAT)) }
             form method="post" action="/console/house/batches" {
                 (visit.form_fields())
@@ -201,7 +195,7 @@ fn settlement_form(visit: &Visit) -> Markup {
                 p.dim { (visit.say(words::SECOND_OPERATOR)) }
                 p.actions { button.primary type="submit" { (visit.say(words::BOOK_BATCHES)) } }
             }
-        }
+        }))
     }
 }
 
@@ -211,8 +205,7 @@ fn waiting_files(desk: &Desk, visit: &Visit) -> Result<Markup, Problem> {
     let files = files.iter().map(|item| queue_item::view(desk, item)).collect::<Result<Vec<_>, _>>()?;
     Ok(html! {
         @if !files.is_empty() {
-            section.card aria-labelledby="files" {
-                h2 id="files" { (visit.say(words::FILES_WAIT)) }
+            (visit.card("files", words::FILES_WAIT, html! {
                 @for (place, file) in files.iter().enumerate() {
                     @let name = file.reference.as_deref().unwrap_or_default();
                     p {
@@ -226,7 +219,7 @@ fn waiting_files(desk: &Desk, visit: &Visit) -> Result<Markup, Problem> {
                         p.actions { button type="submit" aria-label={(visit.say(words::REJECT)) " " (name)} { (visit.say(words::REJECT)) } }
                     }
                 }
-            }
+            }))
         }
     })
 }
@@ -260,8 +253,7 @@ fn booked_screen(desk: &Desk, visit: &Visit, file: &BookedFile) -> Screen {
     let mut room = ENTRIES_SHOWN;
     let body = html! {
         p.card role="status" { (visit.say(said)) }
-        section.card aria-labelledby="batches" {
-            h2 id="batches" { (visit.say(words::BATCHES)) }
+        (visit.card("batches", words::BATCHES, html! {
             (show::scrolled(visit.say(words::BATCHES), show::table(visit.language, &heads, html! {
                 @for ended in &file.preview.batches {
                     tr {
@@ -271,13 +263,12 @@ fn booked_screen(desk: &Desk, visit: &Visit, file: &BookedFile) -> Screen {
                     }
                 }
             })))
-        }
-        section.card aria-labelledby="entries" {
-            h2 id="entries" { (visit.say(words::ENTRIES)) }
+        }))
+        (visit.card("entries", words::ENTRIES, html! {
             @for record in &file.preview.records {
                 (show::entries(&desk.engine, visit.language, &record.entries, &mut room))
             }
-        }
+        }))
         p.actions { a.button href="/console/house" { (visit.say(words::HOUSE)) } }
     };
     Screen { section: Section::House, title: visit.say(words::BOOK_BATCHES).to_owned(), body }

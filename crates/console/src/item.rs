@@ -194,8 +194,7 @@ fn decision(desk: &Desk, visit: &Visit, item: &QueueItem, verdict: Verdict, step
 fn settlement(visit: &Visit, item: &QueueItem) -> Markup {
     let is_own = item.requested_by.as_deref() == Some(visit.operator.name.as_str());
     html! {
-        section.card aria-labelledby="settle" {
-            h2 id="settle" { (visit.say(words::SETTLE_BY_WORD)) }
+        (visit.card("settle", words::SETTLE_BY_WORD, html! {
             p { (visit.say(words::SETTLE_WHAT)) }
             @if is_own { p.warning { (visit.say(words::SECOND_OPERATOR)) } }
             @if visit.may(Role::Decide) && !is_own {
@@ -215,6 +214,6 @@ fn settlement(visit: &Visit, item: &QueueItem) -> Markup {
                     p.actions { button.primary type="submit" { (visit.say(words::SETTLE_BY_WORD)) } }
                 }
             }
-        }
+        }))
     }
 }

@@ -26,27 +26,24 @@ const POSTINGS_MAX: usize = 60;
 pub(crate) fn shown(desk: &Desk, visit: &Visit, details: &ItemDetails) -> Markup {
     html! {
         @if let Some(charge) = &details.charge {
-            section.card aria-labelledby="charge" {
-                h2 id="charge" { (visit.say(words::CHARGE)) }
+            (visit.card("charge", words::CHARGE, html! {
                 (of_charge(desk, visit, charge))
                 (adjustments(visit, details))
-            }
+            }))
         }
         @if !details.sharing.is_empty() {
-            section.card aria-labelledby="sharing" {
-                h2 id="sharing" { (visit.say(words::SHARING)) }
+            (visit.card("sharing", words::SHARING, html! {
                 (show::scrolled(visit.say(words::SHARING), sharing(visit, &details.sharing)))
-            }
+            }))
         }
         @if let Some(withdrawal) = &details.withdrawal {
-            section.card aria-labelledby="withdrawal" {
-                h2 id="withdrawal" { (visit.say(words::WITHDRAWAL)) }
+            (visit.card("withdrawal", words::WITHDRAWAL, html! {
                 (of_withdrawal(visit, withdrawal, details.account_since.as_deref()))
                 @if !details.other_withdrawals.is_empty() {
                     h3 { (visit.say(words::OTHER_WITHDRAWALS)) }
                     (others(visit, &details.other_withdrawals))
                 }
-            }
+            }))
         }
     }
 }
@@ -180,8 +177,7 @@ pub(crate) fn decisions(desk: &Desk, visit: &Visit, details: &ItemDetails) -> Ma
     let mut room = POSTINGS_MAX;
     html! {
         @if !details.decisions.is_empty() {
-            section.card aria-labelledby="decisions" {
-                h2 id="decisions" { (visit.say(words::DECISIONS)) }
+            (visit.card("decisions", words::DECISIONS, html! {
                 @for decision in details.decisions.iter().rev() {
                     h3 {
                         (visit.say(wire_words::action(decision.action))) ": " bdi { (decision.operator) } ", "
@@ -193,7 +189,7 @@ pub(crate) fn decisions(desk: &Desk, visit: &Visit, details: &ItemDetails) -> Ma
                         (show::entries(&desk.engine, visit.language, &decision.record.entries, &mut room))
                     }
                 }
-            }
+            }))
         }
     }
 }

@@ -91,10 +91,9 @@ pub(crate) async fn one(request: PageRequest) -> Result<Screen, Problem> {
                 @if visit.may(Role::Admin) { a.button href={"/console/merchants/" (id) "/change"} { (visit.say(words::CHANGE)) } }
             }
         }
-        section.card aria-labelledby="balances" {
-            h2 id="balances" { (visit.say(words::CLAIMS)) }
+        (visit.card("balances", words::CLAIMS, html! {
             (balance_table(visit, accounts))
-        }
+        }))
         (holds::of_merchant(visit, &id.to_string(), &row.settings))
         (fees(visit, &row.settings.fees))
         (options(visit, &row))
@@ -188,8 +187,7 @@ fn keys(desk: &Desk, visit: &Visit, group: GroupNumber, parts: &Parts) -> Result
     let keys = paging::items(&all, page);
     let heads = [words::ID, words::OPENED, words::LAST_USED, words::WEBHOOK_ADDRESS, words::REVOKE].map(Text);
     Ok(html! {
-        section.card aria-labelledby="api-keys" {
-            h2 id="api-keys" { (visit.say(words::KEYS)) }
+        (visit.card("api-keys", words::KEYS, html! {
             @if keys.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
                 (show::scrolled(visit.say(words::KEYS), show::table(visit.language, &heads, html! {
                     @for key in keys {
@@ -210,7 +208,7 @@ fn keys(desk: &Desk, visit: &Visit, group: GroupNumber, parts: &Parts) -> Result
             }
             (pager_named(visit, parts, "keys", page, all.len() as u64))
             (key_form(visit, &merchant))
-        }
+        }))
     })
 }
 

@@ -28,15 +28,14 @@ pub(crate) fn section(desk: &Desk, visit: &Visit, object: ObjectId) -> Result<Ma
     };
     Ok(html! {
         @if is_of_merchant && (!written.is_empty() || visit.may(Role::Decide)) {
-            section.card aria-labelledby="operator-notes" {
-                h2 id="operator-notes" { (visit.say(words::OPERATOR_NOTES)) }
+            (visit.card("operator-notes", words::OPERATOR_NOTES, html! {
                 @for note in &written {
                     p { (show::text_moment(visit.language, &note.at)) " · " bdi { (note.operator) } br; bdi { (note.text) } }
                 }
                 @if visit.may(Role::Decide) {
                     (visit.form(&format!("/console/notes/{}", object.uuid()), fields, words::WRITE_NOTE))
                 }
-            }
+            }))
         }
     })
 }

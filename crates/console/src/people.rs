@@ -38,23 +38,19 @@ pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit) -> Respons
 
 fn screen(desk: &Desk, visit: &Visit, retention: &RetentionView) -> Screen {
     let body = html! {
-        section.card aria-labelledby="stored" {
-            h2 id="stored" { (visit.say(words::PERSONAL_DATA)) }
+        (visit.card("stored", words::PERSONAL_DATA, html! {
             ul {
                 @for point in [words::DATA_WHAT, words::DATA_WHY, words::DATA_UNTIL, words::DATA_REFUSED] { li { (visit.say(point)) } }
             }
-        }
+        }))
         @if require_reveal(desk, &visit.operator).is_ok() {
-            section.card aria-labelledby="person" {
-                h2 id="person" { (visit.say(words::PERSON)) }
+            (visit.card("person", words::PERSON, html! {
                 p.dim { (visit.say(words::PERSON_WHAT)) }
-                form method="post" action={(PATH) "/person"} {
-                    (visit.form_fields())
+                (visit.form(&format!("{PATH}/person"), html! {
                     label for="document" { "CPF / CNPJ" }
                     input id="document" name="document" required maxlength="18" autocomplete="off";
-                    p.actions { button type="submit" { (visit.say(words::LOOK_UP)) } }
-                }
-            }
+                }, words::LOOK_UP))
+            }))
         }
         (months(visit, retention))
     };
@@ -73,13 +69,11 @@ fn months(visit: &Visit, retention: &RetentionView) -> Markup {
                 }
             })))
             @if visit.may(Role::Admin) {
-                form method="post" action={(PATH) "/erase"} {
-                    (visit.form_fields())
+                (visit.form(&format!("{PATH}/erase"), html! {
                     label for="through" { (visit.say(words::ERASE_THROUGH)) }
                     input id="through" name="through" required maxlength="7" pattern="[0-9]{4}-[0-9]{2}" placeholder="2016-10" autocomplete="off" value=[over.map(|month| &month.month)];
                     p.warning { (visit.say(words::ERASE_WHAT)) }
-                    p.actions { button type="submit" { (visit.say(words::ERASE)) } }
-                }
+                }, words::ERASE))
             }
             @if !retention.erasures.is_empty() { (erasures(visit, &retention.erasures)) }
         }

@@ -89,12 +89,11 @@ pub(crate) async fn one(request: PageRequest) -> Result<Screen, Problem> {
     let is_over = month < visit.now.month();
     let body = html! {
         section.card aria-label=(visit.say(words::MONTH)) { (show::facts(facts(desk, visit, month, &period))) }
-        section.card aria-labelledby="open" {
-            h2 id="open" { (visit.say(words::OPEN_ITEMS)) }
+        (visit.card("open", words::OPEN_ITEMS, html! {
             @if period.open.is_empty() { p { (visit.say(words::OPEN_NOTHING)) } } @else {
                 (show::scrolled(visit.say(words::OPEN_ITEMS), open_items(visit, month, &period.open)))
             }
-        }
+        }))
         @if period.status != "closed" { (closing(visit, &period, is_over)) }
         p { a href="/console/periods" { "← " (visit.say(words::MONTHS)) } }
     };

@@ -66,18 +66,16 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
         }
         (registration::form(desk, visit, &id.uuid().to_string()))
         (money_of(visit, &RecipientBalance::of(&accounts)))
-        section.card aria-labelledby="statement" {
-            h2 id="statement" { (visit.say(words::STATEMENT)) }
+        (visit.card("statement", words::STATEMENT, html! {
             @if statement.items.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
                 (show::scrolled(visit.say(words::STATEMENT), splits_table(visit, &statement.items)))
             }
             (pager_named(visit, parts, "splits", of_splits, statement.total))
-        }
-        section.card aria-labelledby="withdrawals" {
-            h2 id="withdrawals" { (visit.say(words::WITHDRAWALS)) }
+        }))
+        (visit.card("withdrawals", words::WITHDRAWALS, html! {
             @if !withdrawals.is_empty() { (show::scrolled(visit.say(words::WITHDRAWALS), table(desk, visit, &withdrawals))) }
             (pager(visit, parts, page, total))
-        }
+        }))
         (anticipations::of_recipient(desk, visit, ledger)?)
         (holds::withdrawal_of_recipient(visit, id))
         (holds::of_recipient(visit, id, row.frozen))
@@ -96,10 +94,9 @@ fn money_of(visit: &Visit, balance: &RecipientBalance) -> Markup {
         (words::DEBT, balance.debt.into()),
     ];
     html! {
-        section.card aria-labelledby="money" {
-            h2 id="money" { (visit.say(words::BALANCE)) }
+        (visit.card("money", words::BALANCE, html! {
             dl.figures { @for (word, amount) in rows { div { dt { (visit.say(word)) } dd { (visit.money(amount)) } } } }
-        }
+        }))
     }
 }
 

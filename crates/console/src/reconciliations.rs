@@ -56,19 +56,17 @@ pub(crate) async fn list(request: PageRequest) -> Result<Screen, Problem> {
     let body = html! {
         @if visit.may(Role::Decide) { (upload(visit)) }
         (calendar(desk, visit, month)?)
-        section.card aria-labelledby="results" {
-            h2 id="results" { (visit.say(words::RESULTS)) }
+        (visit.card("results", words::RESULTS, html! {
             @if let Some(items) = kept["items"].as_array().filter(|items| !items.is_empty()) { (table(visit, items)) }
             (pager(visit, parts, page, kept["total"].as_u64().unwrap_or_default()))
-        }
+        }))
     };
     Ok(Screen { section: Section::Reconciliations, title: visit.say(words::RECONCILIATION).to_owned(), body })
 }
 
 fn upload(visit: &Visit) -> Markup {
     html! {
-        section.card aria-labelledby="compare" {
-            h2 id="compare" { (visit.say(words::COMPARE_FILE)) }
+        (visit.card("compare", words::COMPARE_FILE, html! {
             p.dim { (visit.say(words::COMPARE_WHAT)) }
             form method="post" action="/console/reconciliations" enctype="multipart/form-data" {
                 (visit.form_fields())
@@ -86,7 +84,7 @@ fn upload(visit: &Visit) -> Markup {
                 label { input type="checkbox" name="again" value="on"; " " (visit.say(words::COMPARE_AGAIN)) }
                 p.actions { button.primary type="submit" { (visit.say(words::COMPARE_FILE)) } }
             }
-        }
+        }))
     }
 }
 
@@ -233,12 +231,11 @@ pub(crate) async fn one(request: PageRequest) -> Result<Screen, Problem> {
         @if let (Some(finding), Some(account)) = (explained, account_of(&result)) {
             (explanation(visit, finding, account))
         }
-        section.card aria-labelledby="differences" {
-            h2 id="differences" { (visit.say(words::DIFFERENCES)) }
+        (visit.card("differences", words::DIFFERENCES, html! {
             @if findings.is_empty() { p { (visit.say(words::ALL_MATCHED)) } } @else {
                 (show::scrolled(visit.say(words::DIFFERENCES), lines(visit, &result, findings)))
             }
-        }
+        }))
         (others(visit, &result, words::UNDECIDED, "undecided"))
         (others(visit, &result, words::MATCHED, "matched"))
         @if visit.may(Role::Decide) && !result["dismissed"].is_object() { (dismissal(visit, id)) }

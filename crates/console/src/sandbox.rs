@@ -46,8 +46,7 @@ pub(crate) async fn form(request: PageRequest) -> Result<Screen, Problem> {
         return Err(Problem::new(Code::NotFound));
     }
     let body = html! {
-        section.card aria-labelledby="clock" {
-            h2 id="clock" { (visit.say(words::CLOCK)) }
+        (visit.card("clock", words::CLOCK, html! {
             p { (show::moment(visit.language, visit.now)) }
             @if visit.may(Role::Admin) {
                 form method="post" action="/console/sandbox" {
@@ -59,12 +58,11 @@ pub(crate) async fn form(request: PageRequest) -> Result<Screen, Problem> {
                     p.actions { button.primary type="submit" { (visit.say(words::MOVE)) } }
                 }
             }
-        }
+        }))
         @if visit.may(Role::Admin) { (pix_form(visit)) (data_form(visit)) }
-        section.card aria-labelledby="cards" {
-            h2 id="cards" { (visit.say(words::TEST_CARDS)) }
+        (visit.card("cards", words::TEST_CARDS, html! {
             (show::facts(CARDS.map(|(number, word)| (visit.say(word), html! { code { (number) } })).into()))
-        }
+        }))
     };
     Ok(Screen { section: Section::Sandbox, title: visit.say(words::SANDBOX).to_owned(), body })
 }

@@ -167,11 +167,10 @@ pub(crate) async fn event(request: PageRequest) -> Result<Screen, Problem> {
 fn body_that_is_sent(desk: &Desk, visit: &Visit, event: &OutboxEvent) -> Result<Markup, Problem> {
     let body = serde_json::to_string_pretty(&payload(desk, event)?).map_err(failed)?;
     Ok(html! {
-        section.card aria-labelledby="payload" {
-            h2 id="payload" { (visit.say(words::PAYLOAD)) }
+        (visit.card("payload", words::PAYLOAD, html! {
             p.dim { (visit.say(words::PAYLOAD_MASKED)) }
             pre tabindex="0" { code { (body) } }
-        }
+        }))
     })
 }
 
