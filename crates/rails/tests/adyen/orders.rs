@@ -150,7 +150,7 @@ async fn a_stored_card_is_charged_for_its_shopper() {
     let model = |of: u64| world.player.payment(&id(of).txid()).unwrap().body["recurringProcessingModel"].clone();
     assert_eq!((model(1), body["paymentMethod"].get("cvc")), (json!("Subscription"), None));
     let mut once = charge(id(3));
-    once.card = ChargedCard::Stored { token: other, cvv: Some(SecurityCode("737".to_owned())) };
+    once.card = ChargedCard::Stored { token: other.clone(), cvv: Some(SecurityCode("737".to_owned())) };
     assert!(matches!(world.rail.charge(once).await, Ok(CardAnswer::Authorized(_))));
     let body = world.player.payment(&id(3).txid()).unwrap().body;
     assert_eq!((model(3), &body["paymentMethod"]["cvc"]), (json!("CardOnFile"), &json!("737")));
