@@ -19,11 +19,11 @@ use zeroize::Zeroizing;
 use crate::api::app::App;
 use crate::api::card::{self, CardRequest};
 use crate::api::pix::{self, PixRequest};
-use web::body::{Body, CHARGE_BYTES_MAX};
 use web::caller::Caller;
 use web::guards::rate_limit::Policy;
-use web::idempotency::SentKey;
+use web::idempotency::{KeyScope, SentKey};
 use web::json::{Checker, Raw, objects};
+use web::keyed;
 use web::problem::{Problem, failed};
 use web::reply::ok;
 use web::trace::RequestContext;
@@ -85,7 +85,7 @@ pub struct BatchItem {
 /// Carries out up to 1,000 charges of card or PIX, each with its own `idempotency_key`, and answers
 /// 200 with what came of each, in their order. A charge with `valor` is a PIX. They succeed or fail
 /// alone, and each counts towards the rate limit of its route. Sending the batch again makes
-/// nothing twice; the header `Idempotency-Key` is not looked at.
+/// nothing twice; an `Idempotency-Key` of the batch is not stored.
 #[utoipa::path(post, path = "/api/charges/batch", operation_id = "charge_batch",
     request_body(content = Vec<BatchCharge>, example = json!([
         {"idempotency_key": "pedido-1042", "valor": "80.00", "nome": "Maria das Dores", "cpf": "12345678909"},
@@ -97,9 +97,10 @@ pub struct BatchItem {
 pub async fn charge(
     State(app): State<Arc<App>>,
     caller: Caller,
-    Body { bytes, .. }: Body<CHARGE_BYTES_MAX>,
+    sent: keyed::KeyedCharge,
 ) -> Result<Response, Problem> {
-    let charges: Vec<_> = objects(&bytes, 1..=CHARGES_MAX)?.into_iter().map(KeyedCharge::read).collect();
+    let _each_has_its_own = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
+    let charges: Vec<_> = objects(sent.bytes(), 1..=CHARGES_MAX)?.into_iter().map(KeyedCharge::read).collect();
     let app = &*app;
     let carried_out = charges.into_iter().map(|charge| async move {
         let answer = match charge {

@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 use crate::api::app::App;
 use crate::api::splits;
 use web::caller::Caller;
+use web::idempotency::KeyScope;
 use web::json::{Checker, Raw, parse};
 use web::keyed::KeyedCharge;
 use web::problem::{Problem, broken};
@@ -95,6 +96,7 @@ impl ChargeQuote {
     responses((status = 200, body = ChargeQuote), (status = 403)))]
 pub async fn quote(State(app): State<Arc<App>>, caller: Caller, sent: KeyedCharge) -> Result<Response, Problem> {
     let wire: QuoteRequest<'_> = parse(sent.bytes())?;
+    let _nothing_to_repeat = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
     splits::admit(&app, caller, wire.splits)?;
     let command = check(&app, caller, &wire)?;
     let record = app.engine.preview(caller.group, command).await??;
