@@ -36,13 +36,13 @@ const FIELDS: [&str; 5] = ["ledger", "account", "by", "from", "to"];
 pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
     let PageRequest { desk, visit, parts, .. } = &request;
     visit.whole()?;
-    let given = query(&parts)?;
+    let given = query(parts)?;
     let Some(name) = optional(&given, "report")? else { return Ok(list(visit)) };
     let of = Report::named(name).ok_or_else(|| Problem::new(Code::NotFound))?;
     // A statement is of somebody: without, there is only the form.
     let is_asked = of != Report::Statement || optional(&given, "ledger")?.is_some();
     let page = part(&given, ROWS_A_PAGE)?;
-    let table = if is_asked { Some(table(desk, visit, (&parts, &given), of, page).await?) } else { None };
+    let table = if is_asked { Some(table(desk, visit, (parts, &given), of, page).await?) } else { None };
     let body = html! {
         p { a href="/console/reports" { "← " (visit.say(words::REPORTS)) } }
         section.card aria-label=(visit.say(words::REPORT)) {

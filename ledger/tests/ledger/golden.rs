@@ -251,7 +251,10 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         percents: Vec::new(),
     };
     let by_percent = SubscriptionTerms {
-        percents: vec![SplitPercent { index: 1, share: Rate::percent("10.0205".parse().unwrap()).unwrap() }],
+        percents: vec![SplitPercent {
+            index: 1,
+            share: Rate::percent("10.0205".parse().expect("a decimal")).expect("a rate"),
+        }],
         ..card_subscription.clone()
     };
     let pix_subscription =

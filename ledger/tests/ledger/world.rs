@@ -812,7 +812,9 @@ impl World {
         let rule = |word: &&str| {
             let (name, part) = word.split_once('=').expect("a split reads name=amount or name=percent%");
             let part = match part.strip_suffix('%') {
-                Some(percent) => SplitPart::Percent(Rate::percent(percent.parse().unwrap()).unwrap()),
+                Some(percent) => {
+                    SplitPart::Percent(Rate::percent(percent.parse().expect("a decimal")).expect("a rate"))
+                }
                 None => SplitPart::Amount(centavos(part)),
             };
             SplitRule { recipient: self.id(name), part }
