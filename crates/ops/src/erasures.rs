@@ -16,7 +16,7 @@ use crate::desk::Desk;
 use crate::operator::{Admin, Operator};
 use web::caller::PathId;
 use web::idempotency::{KeyScope, decided};
-use web::json::{Checker, Raw, parse_exact};
+use web::json::{Checker, Raw, parse_exact, parse_unread_exact};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::{ok, time};
@@ -180,6 +180,7 @@ pub async fn cancel(
     PathId(through): PathId,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
+    parse_unread_exact(sent.bytes())?;
     let through = Month::parse(&through).ok_or_else(|| Problem::new(Code::NotFound))?;
     let key = sent.key(&desk.engine, KeyScope::Operators, Some(&through.to_string()))?;
     let (desk, operator) = (&desk, &operator);
