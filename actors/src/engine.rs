@@ -12,6 +12,7 @@ mod debts;
 mod doubt;
 mod house;
 mod inquiry_times;
+mod labels;
 mod late_answers;
 mod new_ids;
 mod opening;
@@ -64,7 +65,7 @@ use crate::directory::Directory;
 use crate::journal::{Admission, ClosedBy, Journal, Sender};
 use crate::metrics::Metrics;
 use crate::rails::{CardRail, PayoutRail, PixRail, Rails};
-use crate::resident::{Books, Envelope};
+use crate::resident::{Books, Envelope, UniqueLookup};
 use derived::extents::{Extents, HOUSE};
 use derived::merged;
 use derived::outbox::{Outbox, OutboxSignal};
@@ -101,6 +102,7 @@ pub use derived::read_model::{
     MerchantRow, RecipientRow, SubscriptionRow, Volume, WaitingItem, WaitingKind, WaitingPage, WebhookRow,
 };
 pub use doubt::SecondOperatorNeeded;
+pub use labels::ReferenceLookup;
 pub use opening::{OpenError, check_store};
 pub use other_processes::{AskedElsewhere, Others};
 pub use outcome::CommandContext;
@@ -413,8 +415,19 @@ impl Engine {
         command: MerchantCommand,
         context: impl Into<CommandContext>,
     ) -> Result<Outcome, Unavailable> {
-        let CommandContext { key, requester, permit } = context.into();
-        let envelope = Envelope { command, key, unique: None, requester, permit: Arc::clone(&permit) };
+        self.command_with(group, command, None, context.into()).await
+    }
+
+    /// As [`Engine::command`], for a command whose Record uses up a key that was looked up.
+    /// `KeyTaken` where another Record used it up since.
+    async fn command_with(
+        &self,
+        group: GroupNumber,
+        command: MerchantCommand,
+        unique: Option<UniqueLookup>,
+        CommandContext { key, requester, permit }: CommandContext,
+    ) -> Result<Outcome, Unavailable> {
+        let envelope = Envelope { command, key, unique, requester, permit: Arc::clone(&permit) };
         let outcome = self.send(&self.serving_shard(group)?.merchants, LedgerId::Merchant(group), envelope).await?;
         if let Outcome::Recorded(record) = &outcome {
             self.collect_debts(group, record, &permit).await;

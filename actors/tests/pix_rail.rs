@@ -193,7 +193,8 @@ async fn open_charge(engine: &Engine, group: GroupNumber) -> PixOpened {
 
 async fn open_charge_for(engine: &Engine, group: GroupNumber, expires_in_seconds: i64) -> PixOpened {
     let payer = Payer { name: "Maria".to_owned(), ..Payer::default() };
-    let wanted = NewPixCharge { amount: Centavos(8_000), splits: Vec::new(), payer, expires_in_seconds };
+    let wanted =
+        NewPixCharge { amount: Centavos(8_000), splits: Vec::new(), payer, expires_in_seconds, reference: None };
     match engine.open_pix(group, wanted, context(engine)).await.unwrap() {
         Outcome::Recorded(opened) => opened,
         other => panic!("{other:?}"),

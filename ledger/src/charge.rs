@@ -60,6 +60,11 @@ pub struct Charge {
     pub expires_at: Option<Timestamp>,
     /// The payer: a sealed [`crate::personal::Payer`].
     pub payer: Option<Sealed>,
+    /// Its metadata, if that was changed: sealed [`crate::personal::Metadata`]. Until then the
+    /// payer has it.
+    pub metadata: Option<Sealed>,
+    /// How many times its metadata was changed.
+    pub metadata_changes: u32,
     /// The ordinal of the merchant's Record that opened it.
     pub ordinal: u64,
     /// Its status.
@@ -74,6 +79,8 @@ pub struct Charge {
     pub rail: Option<RailName>,
     /// The acquirer's word on its capture; none for PIX.
     pub capture: Option<RailStamp>,
+    /// When the seller's part is available; `None` before it is paid.
+    pub settles_at: Option<Timestamp>,
     /// The copy-and-paste payload of a PIX charge that an institution has registered.
     pub code: Option<String>,
 }
@@ -87,6 +94,8 @@ impl Object for Charge {
                 card: card.clone(),
                 expires_at: *expires_at,
                 payer: record.personal.clone(),
+                metadata: None,
+                metadata_changes: 0,
                 ordinal: record.ordinal,
                 outcome: ChargeOutcome::Pending,
                 first_outcome: ChargeOutcome::Pending,
@@ -94,6 +103,7 @@ impl Object for Charge {
                 was_paid_late: false,
                 rail: rail.clone(),
                 capture: None,
+                settles_at: None,
                 code: None,
             }),
             _ => None,
@@ -109,9 +119,17 @@ impl Object for Charge {
             match event {
                 Event::RefundApproved { charge, amount, .. } if *charge == self.id => self.refunded += *amount,
                 Event::RefundFailed { charge, amount, .. } if *charge == self.id => self.refunded -= *amount,
-                Event::CardCaptured { charge, brand, .. } if *charge == self.id => {
+                Event::PixPaid { charge, .. } if *charge == self.id => {
+                    self.settles_at = Some(record.takes_effect_at());
+                }
+                Event::CardCaptured { charge, brand, seller_due, .. } if *charge == self.id => {
+                    self.settles_at = Some(seller_due.start());
                     self.card.iter_mut().zip(*brand).for_each(|(card, brand)| card.brand = brand);
                     self.capture.clone_from(&record.rail);
+                }
+                Event::MetadataChanged { charge, .. } if *charge == self.id => {
+                    self.metadata.clone_from(&record.personal);
+                    self.metadata_changes += 1;
                 }
                 Event::LatePixReceived { charge, .. } if *charge == self.id => self.was_paid_late = true,
                 Event::PixRegistered { charge, code } if *charge == self.id => self.code = Some(code.clone()),

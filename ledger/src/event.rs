@@ -1610,6 +1610,30 @@ pub enum Event {
         #[n(1)]
         notes: String,
     },
+    /// Merchant: a caller changed the metadata of a charge, which the Record has sealed, whole.
+    #[n(150)]
+    MetadataChanged {
+        /// The charge.
+        #[n(0)]
+        charge: ObjectId,
+        /// Keyed digest of the charge and the number of this change, from 1: each number once.
+        #[n(1)]
+        key: Fingerprint,
+    },
+    /// Merchant: the charge that is opened in this Record has a reference that no other charge of
+    /// the account may have as a unique one.
+    #[n(151)]
+    ReferenceReserved {
+        /// The charge.
+        #[n(0)]
+        charge: ObjectId,
+        /// Keyed digest of account and reference, which counts once for ever.
+        #[n(1)]
+        key: Fingerprint,
+        /// Keyed digest of the request's body, without a card's security code.
+        #[n(2)]
+        body: Fingerprint,
+    },
     /// Merchant: an operator asks for goodwill of the house.
     #[n(102)]
     AdjustmentRequested {

@@ -2,6 +2,8 @@
 //! key, so dropping a key erases the people of that month and leaves the books. The ledger carries
 //! sealed bytes and never opens them.
 
+use std::collections::BTreeMap;
+
 use minicbor::data::Type;
 use minicbor::encode::{self, Write};
 use minicbor::{Decode, Decoder, Encode, Encoder, decode};
@@ -87,6 +89,11 @@ impl SealedFor {
         Self::field("reason", id.0.to_be_bytes())
     }
 
+    /// The metadata of a charge, replaced as a whole.
+    pub fn metadata(charge: ObjectId) -> Self {
+        Self::field("metadata", charge.0.to_be_bytes())
+    }
+
     /// The acquirer's token for a stored card.
     pub fn card_token(card: ObjectId) -> Self {
         Self::field("card token", card.0.to_be_bytes())
@@ -133,7 +140,25 @@ pub struct Payer {
     /// The charge's description: free text, so treated as personal.
     #[n(4)]
     pub description: Option<String>,
+    /// The caller's labels; `None` if the request has none.
+    #[n(5)]
+    pub labels: Option<Labels>,
 }
+
+/// Labels by which the caller's own system knows an object. No rule of money reads them. They are
+/// free text, so treated as personal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct Labels {
+    /// Reference of the caller's order, 1 to 64 characters.
+    #[n(0)]
+    pub reference: Option<String>,
+    /// Values by the caller's keys.
+    #[n(1)]
+    pub metadata: Metadata,
+}
+
+/// Values by key: at most 20 keys of 40 characters, values of 500, 8 KiB in all.
+pub type Metadata = BTreeMap<String, String>;
 
 /// A merchant, as sealed into the Record that opens its books.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
@@ -457,6 +482,29 @@ mod tests {
             assert_eq!((account.bank_code.as_deref(), account.agencia.as_deref()), (Some("341"), Some("1234")));
             assert_eq!((account.kind, account.ispb.clone()), (kind, None));
             assert_eq!(minicbor::to_vec(&account).unwrap(), bytes);
+        }
+    }
+
+    /// A payer as it was before a charge could have labels.
+    #[derive(Encode)]
+    struct FormerPayer<'a>(
+        #[n(0)] &'a str,
+        #[n(1)] &'a str,
+        #[n(2)] Option<&'a str>,
+        #[n(3)] Option<&'a str>,
+        #[n(4)] Option<&'a str>,
+    );
+
+    #[test]
+    fn a_payer_without_labels_has_the_bytes_of_before() {
+        for description in [None, Some("Pedido 1042")] {
+            let former = minicbor::to_vec(FormerPayer("Ana", "52998224725", None, None, description)).unwrap();
+            let payer: Payer = minicbor::decode(&former).unwrap();
+            assert_eq!((payer.description.as_deref(), &payer.labels), (description, &None));
+            assert_eq!(minicbor::to_vec(&payer).unwrap(), former);
+            let metadata = Metadata::from([("loja".to_owned(), "azul".to_owned())]);
+            let labelled = Payer { labels: Some(Labels { reference: Some("1042".to_owned()), metadata }), ..payer };
+            assert_eq!(minicbor::decode::<Payer>(&minicbor::to_vec(&labelled).unwrap()).unwrap(), labelled);
         }
     }
 

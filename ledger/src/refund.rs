@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::event::{Event, GiveBack, SellerDraw, Split, TakeBack};
+use crate::fees::Commission;
 use crate::id::{LedgerId, ObjectId};
 use crate::money::Centavos;
 use crate::object::Object;
@@ -29,6 +30,8 @@ pub struct Refund {
     pub reason: Option<Sealed>,
     /// Its status.
     pub decision: RefundDecision,
+    /// The commission that came back with it.
+    pub commission: Commission,
 }
 
 impl Object for Refund {
@@ -42,6 +45,7 @@ impl Object for Refund {
                 take_back: take_back.clone(),
                 reason: record.personal.clone(),
                 decision: RefundDecision::Pending,
+                commission: Commission::default(),
             }),
             _ => None,
         })
@@ -54,12 +58,16 @@ impl Object for Refund {
     fn follow(&mut self, record: &Record) {
         for event in &record.events {
             match event {
-                Event::RefundApproved { id, .. } if *id == self.id => self.decision = RefundDecision::Approved,
+                Event::RefundApproved { id, commission, .. } if *id == self.id => {
+                    self.decision = RefundDecision::Approved;
+                    self.commission = *commission;
+                }
                 Event::RefundRejected { id, notes, .. } if *id == self.id => {
                     self.decision = RefundDecision::Rejected { notes: notes.clone() };
                 }
                 Event::RefundFailed { id, notes, .. } if *id == self.id => {
                     self.decision = RefundDecision::Failed { notes: notes.clone() };
+                    self.commission = Commission::default();
                 }
                 _ => {}
             }

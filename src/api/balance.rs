@@ -17,9 +17,10 @@ use strum::VariantNames;
 use utoipa::ToSchema;
 
 use crate::api::app::App;
+use crate::api::charges;
 use web::caller::Caller;
 use web::problem::Problem;
-use web::reply::{Filter, List, Page, ok, query, time};
+use web::reply::{Filter, List, Page, ok, query, single, time};
 
 /// A merchant's money, centavos.
 #[derive(Debug, Serialize, ToSchema)]
@@ -82,21 +83,28 @@ pub struct OperationRow {
 }
 
 /// The account's operations, newest first, after booking what is due. With a type, the period may
-/// hold 2,000 operations.
+/// hold 2,000 operations. Of a charge, those of its refunds and disputes are listed too.
 #[utoipa::path(get, path = "/api/balance/operations", operation_id = "list_operations",
     params(("type" = Option<String>, Query, pattern = "^(charge|fee|split|settlement|refund|take_back|cashout|cashout_fee|cashout_returned|deficit|dispute|adjustment)$", description = "Operations of this type only"),
+        ("charge" = Option<String>, Query, description = "Operations of the charge with this txid only"),
         ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
         ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),
         ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
-    responses((status = 200, body = List<OperationRow>)))]
+    responses((status = 200, body = List<OperationRow>), (status = 404)))]
 pub async fn list_operations(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> Result<Response, Problem> {
     let pairs = query(&parts)?;
     let (page, filter) = (Page::read(&pairs, 20)?, Filter::read(&pairs, "type", StatementLineKind::VARIANTS)?);
+    let charge = single(&pairs, "charge")?.map(|txid| charges::named(&app, caller, txid)).transpose()?;
     app.engine.read_merchant(caller.group, |_, _| ()).await?;
     let merchant = caller.ledger();
     let range = filter.range(&app.engine, Listing::Statement(merchant))?;
-    let (skip, count) = filter.to_read(page);
-    let (total, listed) = app.engine.statement(merchant, range, skip, count)?;
+    let (total, listed) = match &charge {
+        Some(charge) => (0, app.engine.statement_of(merchant, charge.id, range)?),
+        None => {
+            let (skip, count) = filter.to_read(page);
+            app.engine.statement(merchant, range, skip, count)?
+        }
+    };
     filter.check("type", total)?;
     let mut items = Vec::with_capacity(listed.len());
     app.engine.each_listed_line(caller.group, &listed, |line, operation, record| {
@@ -112,7 +120,8 @@ pub async fn list_operations(State(app): State<Arc<App>>, caller: Caller, parts:
         });
     })?;
     items.retain(|item| filter.word.is_none_or(|word| word == item.kind));
-    Ok(ok(List::filtered(&filter, items, total, page)))
+    let is_whole = filter.word.is_some() || charge.is_some();
+    Ok(ok(if is_whole { List::of_all(items, page) } else { List::new(items, total, page) }))
 }
 
 /// A charge is named by its txid, everything else by its UUID, as where it is read.

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use actors::engine::{CardCharged, FirstAnswer, NewCardCharge, NewChargeCard};
+use actors::engine::{CardCharged, FirstAnswer, NewCardCharge, NewChargeCard, ReferenceLookup};
 use actors::rails::{CardSecrets, SecurityCode};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -25,11 +25,12 @@ use utoipa::ToSchema;
 use crate::api::app::App;
 use crate::api::card_data::{CardData, face, read_card, read_code, security_code};
 use crate::api::cards::{payer_of, stored_card, stored_fingerprint};
+use crate::api::labels;
 use crate::api::payer::{CustomerRequest, read_customer};
 use crate::api::splits;
 use crate::api::subscriptions::first_charge_was_paid;
 use web::caller::Caller;
-use web::idempotency::{KeyScope, SentKey, in_progress, recorded};
+use web::idempotency::{KeyScope, SentKey, body_digest, in_progress, recorded};
 use web::json::{Checker, Raw, parse};
 use web::keyed::KeyedCharge;
 use web::problem::{Code, Problem, broken};
@@ -80,6 +81,17 @@ pub struct CardRequest<'a> {
     /// The recipients' parts.
     #[schema(value_type = Option<Vec<splits::SplitItem>>)]
     splits: Raw<'a>,
+    /// The caller's own id of the order, 1 to 64 characters. Several charges may have the same.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 64)]
+    reference: Raw<'a>,
+    /// True to refuse the charge when another one of the account was created with this and the same
+    /// `reference`, ever.
+    #[schema(value_type = Option<bool>)]
+    reference_unique: Raw<'a>,
+    /// The caller's own values: texts of at most 500 characters by at most 20 keys of 40, 8 KiB in
+    /// all.
+    #[schema(value_type = Option<std::collections::HashMap<String, String>>)]
+    metadata: Raw<'a>,
 }
 
 /// A card charge's answer (interface 2.2).
@@ -126,20 +138,25 @@ pub async fn charge(State(app): State<Arc<App>>, caller: Caller, sent: KeyedChar
 /// Charges a card as a body asks for it; with the same key, once.
 pub async fn charge_once(app: &App, caller: Caller, sent: &SentKey, body: &[u8]) -> Result<Response, Problem> {
     let wire: CardRequest<'_> = parse(body)?;
-    let secret = sent.is_given().then(|| security_code(wire.credit_card, wire.card, wire.cvv)).flatten();
+    let unique = labels::unique_reference(wire.reference, wire.reference_unique);
+    let is_digested = sent.is_given() || unique.is_some();
+    let secret = is_digested.then(|| security_code(wire.credit_card, wire.card, wire.cvv)).flatten();
     let key = sent.read_without(&app.engine, KeyScope::Merchant(caller.group), None, body, secret)?;
     let wire = &wire;
-    let execute = |admitted| async move {
+    let digest = || body_digest(&app.engine, body, secret);
+    let look_up = || labels::look_up(app, caller, unique.as_deref(), digest);
+    let execute = |reference: Option<ReferenceLookup>, admitted| async move {
         splits::admit(app, caller, wire.splits)?;
         let checked = check(app, caller, wire)?;
         let CheckedCard { amount, method, installments, splits, payer, face, card, fingerprint } = checked;
+        labels::require_new(reference.as_ref())?;
         if app.engine.rails().card.current().is_none() {
             return Err(Problem::new(Code::RailNotConfigured));
         }
         if let Some(limits) = &app.rate_limits {
             limits.admit_card(fingerprint, caller.key, |id| first_charge_was_paid(app, caller, id))?;
         }
-        let wanted = NewCardCharge { amount, method, installments, splits, face, payer, card };
+        let wanted = NewCardCharge { amount, method, installments, splits, face, payer, card, reference };
         let charged = recorded(app.engine.charge_card(caller.group, wanted, caller.context(admitted)).await?)?;
         if let (Some(limits), Some(FirstAnswer::Refused(_))) =
             (&app.rate_limits, charged.as_ref().map(|charged| charged.answer))
@@ -149,7 +166,7 @@ pub async fn charge_once(app: &App, caller: Caller, sent: &SentKey, body: &[u8])
         Ok(charged)
     };
     let replay = |record: Arc<Record>| app.engine.card_charged(&record)?.ok_or_else(in_progress);
-    let charged = key.run(caller.ledger(), replay, execute).await?;
+    let charged = key.run_after(caller.ledger(), look_up, replay, execute).await?;
     charged.answer(|charged| Ok(answer(&charged).unwrap_or_else(IntoResponse::into_response)))
 }
 
@@ -191,6 +208,7 @@ fn check(app: &App, caller: Caller, wire: &CardRequest<'_>) -> Result<CheckedCar
     let method = read_method(&mut check, wire.payment_type, installments);
     let description = check.optional_prose("description", wire.description, 0..=120);
     let splits = splits::read(&mut check, wire.splits);
+    let labels = labels::read(&mut check, wire.reference, wire.reference_unique, wire.metadata);
     let checked = (|| Some((Centavos(amount?), method?, u8::try_from(installments?).ok()?, splits?, card?)))();
     let (amount, method, installments, splits, card) = check.finish_with(checked)?;
     let keyring = app.engine.keyring();
@@ -207,7 +225,7 @@ fn check(app: &App, caller: Caller, wire: &CardRequest<'_>) -> Result<CheckedCar
             (NewChargeCard::Stored { card, cvv }, face, Some(customer), fingerprint)
         }
     };
-    let payer = Payer { description: description.map(Cow::into_owned), ..customer.ok_or_else(broken)? };
+    let payer = Payer { description: description.map(Cow::into_owned), labels, ..customer.ok_or_else(broken)? };
     let splits = splits::of_total(splits, amount);
     Ok(CheckedCard { amount, method, installments, splits, payer, face, card, fingerprint })
 }

@@ -1,5 +1,5 @@
 //! Charges: one charge, with its opening and its outcome (interface 2.2, 2.5, 3.1); the list of an
-//! account's charges; and the cancellation of an open PIX charge.
+//! account's charges; changes of metadata; and the cancellation of an open PIX charge.
 
 use std::sync::Arc;
 
@@ -10,14 +10,20 @@ use axum::response::Response;
 use ledger::charge::{Charge, ChargeOutcome};
 use ledger::id::ObjectId;
 
+use serde::Deserialize;
+use utoipa::ToSchema;
+
 use crate::api::app::App;
+use crate::api::labels;
+use web::body::JsonBody;
 use web::caller::{Caller, PathId};
-use web::idempotency::KeyScope;
-use web::json::parse_unread;
+use web::idempotency::{KeyScope, decided, naming};
+use web::json::{Checker, Raw, parse, parse_unread};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
-use web::reply::{List, PageQuery, list_of, ok, query};
-use web::views::charge::{ChargeView, charge_filter, not_pending};
+use web::reply::{FILTERED_MAX, List, PageQuery, list_of, ok, query, require_few};
+use web::views::charge::{ChargeView, charge_filter, not_pending, payer};
+use web::views::labels::{LabelFilter, labels as labels_of};
 
 /// One charge of the account.
 #[utoipa::path(get, path = "/api/charges/{txid}", operation_id = "get_charge", params(("txid" = String, Path)),
@@ -27,7 +33,7 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(txid): Path
 }
 
 /// The account's charge of this txid.
-fn named(app: &App, caller: Caller, txid: &str) -> Result<Charge, Problem> {
+pub(crate) fn named(app: &App, caller: Caller, txid: &str) -> Result<Charge, Problem> {
     let not_found = || Problem::new(Code::ChargeNotFound);
     let id = ObjectId::parse(txid).ok_or_else(not_found)?;
     app.engine.object_of(caller.group, id)?.ok_or_else(not_found)
@@ -35,34 +41,125 @@ fn named(app: &App, caller: Caller, txid: &str) -> Result<Charge, Problem> {
 
 /// Which charges a list is asked for.
 #[derive(Debug)]
-pub struct ChargeQuery(ChargeFilter);
+pub struct ChargeQuery {
+    filter: ChargeFilter,
+    labels: LabelFilter,
+}
 
 impl<S: Sync> FromRequestParts<S> for ChargeQuery {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        charge_filter(&query(parts)?).map(Self)
+        let pairs = query(parts)?;
+        Ok(Self { filter: charge_filter(&pairs)?, labels: LabelFilter::read(&pairs)? })
     }
 }
 
 /// The account's charges, newest first. A charge shows where it stands when it is read: one whose
 /// outcome comes while the page is being read is listed by where it stood, and shows its outcome.
+/// With `metadata` the period may hold 2,000 charges, and so may a `reference`.
 #[utoipa::path(get, path = "/api/charges", operation_id = "list_charges",
     params(("status" = Option<String>, Query, pattern = "^(CONCLUIDA|pending|RECUSADA|cancelled)$", description = "`pending`, `CONCLUIDA`, `RECUSADA` or `cancelled`"),
         ("payment_method" = Option<String>, Query, pattern = "^(pix|credit_card|debit_card)$", description = "`pix`, `credit_card` or `debit_card`"),
         ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
         ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),
+        ("reference" = Option<String>, Query, description = "Created with this `reference`, exactly"),
+        ("metadata" = Option<HashMap<String, String>>, Query, style = DeepObject, explode, description = "`metadata[key]=value`: with this value of the key, exactly; of all keys that are given", example = json!({"loja": "azul"})),
         ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
     responses((status = 200, body = List<ChargeView>)))]
 pub async fn list(
     State(app): State<Arc<App>>,
     caller: Caller,
-    ChargeQuery(filter): ChargeQuery,
+    ChargeQuery { filter, labels }: ChargeQuery,
     PageQuery { page, .. }: PageQuery,
 ) -> Result<Response, Problem> {
+    if !labels.is_empty() {
+        let found = labelled(&app, caller, &filter, &labels)?;
+        let total = found.len() as u64;
+        let shown = found.into_iter().skip(usize::try_from(page.skip()).unwrap_or(usize::MAX)).take(page.count());
+        let view = move |id| ChargeView::of(&app.engine, &app.engine.known_object(id)?);
+        return list_of(total, page, shown.map(view));
+    }
     let Listed { total, items } = app.engine.charges(caller.group, &filter, page.skip(), page.count())?;
     list_of(total, page, items.map(move |charge| ChargeView::of(&app.engine, &charge?)))
 }
+
+/// The charges that meet a filter of labels too, newest first.
+fn labelled(app: &App, caller: Caller, filter: &ChargeFilter, labels: &LabelFilter) -> Result<Vec<ObjectId>, Problem> {
+    let engine = &app.engine;
+    let admits = |charge: &Charge| {
+        let payer = payer(engine, charge.id, charge.payer.as_ref());
+        filter.admits(charge) && labels.admits(&labels_of(engine, charge, &payer))
+    };
+    let mut found = Vec::new();
+    if let Some(reference) = &labels.reference {
+        let (total, ids) = engine.charges_with_reference(caller.group, reference, FILTERED_MAX)?;
+        require_few("reference", total as u64)?;
+        for id in ids {
+            found.extend(admits(&engine.known_object(id)?).then_some(id));
+        }
+        return Ok(found);
+    }
+    let Listed { total, items } = engine.charges(caller.group, filter, 0, FILTERED_MAX)?;
+    require_few("metadata", total)?;
+    for charge in items {
+        let charge = charge?;
+        found.extend(admits(&charge).then_some(charge.id));
+    }
+    Ok(found)
+}
+
+/// A change of a charge, as sent.
+#[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
+#[schema(as = ChargeChange, example = json!({"metadata": {"loja": "azul", "vendedor": null}}))]
+pub struct ChargeChangeRequest<'a> {
+    /// Values by key: a text replaces the value of its key, null or an empty text takes the key
+    /// away, and other keys stay.
+    #[schema(value_type = Option<HashMap<String, Option<String>>>)]
+    metadata: Raw<'a>,
+}
+
+/// Changes the metadata of a charge. Nothing else of a charge changes, and no webhook is sent.
+#[utoipa::path(patch, path = "/api/charges/{txid}", operation_id = "change_charge", params(("txid" = String, Path)),
+    request_body = ChargeChangeRequest,
+    responses((status = 200, body = ChargeView), (status = 409)))]
+pub async fn change(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(txid): PathId,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: ChargeChangeRequest<'_> = parse(&body)?;
+    let mut check = Checker::new();
+    let changes = check.optional(wire.metadata, labels::read_changes).unwrap_or_default();
+    check.finish()?;
+    for _ in 0..MERGES_MAX {
+        let charge = named(&app, caller, &txid)?;
+        let payer = payer(&app.engine, charge.id, charge.payer.as_ref());
+        let metadata = labels::merged(labels_of(&app.engine, &charge, &payer).metadata, changes.clone());
+        let mut check = Checker::new();
+        labels::check_size(&mut check, &metadata);
+        check.finish()?;
+        let permit = app.engine.permit_in_turn(Some(caller.group), METADATA_BYTES).await?;
+        let context = caller.context(Arc::clone(&permit));
+        match app.engine.change_metadata(caller.group, &charge, &metadata, context).await? {
+            // Another change came between: this one is merged into what that one left.
+            Outcome::Unchanged | Outcome::KeyTaken => {}
+            outcome => {
+                decided(outcome)?;
+                let view = ChargeView::of(&app.engine, &named(&app, caller, &txid)?)?;
+                return Ok(naming(permit.requested_record(), ok(view)));
+            }
+        }
+    }
+    Err(Problem::new(Code::StateConflict).detail("The charge is being changed by others.").retry_after(1))
+}
+
+/// How often a change is merged again into what another one left.
+const MERGES_MAX: usize = 8;
+/// Most bytes of the Record of a change.
+const METADATA_BYTES: usize = 16 * 1024;
 
 /// Ends a pending PIX charge. The institution is asked first: a payment that was faster is booked,
 /// and the answer is 409.

@@ -39,7 +39,7 @@ pub fn read_customer(check: &mut Checker, raw: Raw<'_>) -> Option<Payer> {
             }
         });
         let phone = check.optional(customer.phone, |check, raw| check.punctuated_digits("phone", raw, 8..=13));
-        Some(Payer { name: name?.into_owned(), document: document?, email: Some(email?), phone, description: None })
+        Some(Payer { name: name?.into_owned(), document: document?, email: Some(email?), phone, ..Payer::default() })
     })
 }
 

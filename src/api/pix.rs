@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use actors::engine::{NewPixCharge, PixOpened, PixRegistration};
+use actors::engine::{NewPixCharge, PixOpened, PixRegistration, ReferenceLookup};
 use axum::extract::State;
 use axum::response::Response;
 use ledger::charge::{Charge, ChargeOutcome};
@@ -11,6 +11,7 @@ use ledger::id::ObjectId;
 use ledger::merchant::SplitRequest;
 use ledger::money::Centavos;
 use ledger::personal::Payer;
+use ledger::record::Record;
 use ledger::tax_id::DocumentKind;
 use ops::sandbox::pay;
 use serde::{Deserialize, Serialize};
@@ -18,13 +19,14 @@ use utoipa::ToSchema;
 use wire::timestamp::with_milliseconds;
 
 use crate::api::app::App;
+use crate::api::labels;
 use crate::api::payer::read_document;
 use crate::api::splits;
 use web::caller::{Caller, PathId};
-use web::idempotency::{KeyScope, SentKey};
+use web::idempotency::{KeyScope, SentKey, body_digest, recorded};
 use web::json::{Checker, Raw, parse, parse_unread};
 use web::keyed::{KeyedBody, KeyedCharge};
-use web::problem::{Code, Problem};
+use web::problem::{Code, Problem, broken};
 use web::reply::{created, ok, time};
 use web::views::charge::{Breakdown, ChargeView, charge_status, pix_code};
 
@@ -59,6 +61,17 @@ pub struct PixRequest<'a> {
     /// The recipients' parts.
     #[schema(value_type = Option<Vec<splits::SplitItem>>)]
     splits: Raw<'a>,
+    /// The caller's own id of the order, 1 to 64 characters. Several charges may have the same.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 64)]
+    reference: Raw<'a>,
+    /// True to refuse the charge when another one of the account was created with this and the same
+    /// `reference`, ever.
+    #[schema(value_type = Option<bool>)]
+    reference_unique: Raw<'a>,
+    /// The caller's own values: texts of at most 500 characters by at most 20 keys of 40, 8 KiB in
+    /// all.
+    #[schema(value_type = Option<std::collections::HashMap<String, String>>)]
+    metadata: Raw<'a>,
 }
 
 /// A PIX charge's answer (interface 2.3).
@@ -143,17 +156,22 @@ pub async fn create_once(app: &App, caller: Caller, sent: &SentKey, body: &[u8])
         return look_up(app, caller, &wire);
     }
     let key = sent.read(&app.engine, KeyScope::Merchant(caller.group), None, body)?;
+    let unique = labels::unique_reference(wire.reference, wire.reference_unique);
     let wire = &wire;
-    let execute = |admitted| async move {
+    let digest = || body_digest(&app.engine, body, None);
+    let look_up = || labels::look_up(app, caller, unique.as_deref(), digest);
+    let execute = |reference: Option<ReferenceLookup>, admitted| async move {
         splits::admit(app, caller, wire.splits)?;
         let CheckedPix { amount, payer, expires_in_seconds, splits } = check(wire)?;
+        labels::require_new(reference.as_ref())?;
         if app.engine.rails().pix.current().is_none() {
             return Err(Problem::new(Code::RailNotConfigured));
         }
-        let wanted = NewPixCharge { amount, splits, payer, expires_in_seconds };
-        Ok(app.engine.open_pix(caller.group, wanted, caller.context(admitted)).await?)
+        let wanted = NewPixCharge { amount, splits, payer, expires_in_seconds, reference };
+        recorded(app.engine.open_pix(caller.group, wanted, caller.context(admitted)).await?)
     };
-    let opened = key.run_typed(caller.ledger(), PixOpened::of, execute).await?;
+    let replay = |record: Arc<Record>| PixOpened::of(&record).ok_or_else(broken);
+    let opened = key.run_after(caller.ledger(), look_up, replay, execute).await?;
     let code = code_of(app, caller, opened.outcome()).await?;
     opened.answer(|opened| Ok(answer(&opened, code)))
 }
@@ -187,7 +205,8 @@ fn find(app: &App, caller: Caller, id: ObjectId) -> Result<Charge, Problem> {
 fn look_up(app: &App, caller: Caller, wire: &PixRequest<'_>) -> Result<Response, Problem> {
     let mut check = Checker::new();
     let beside = [wire.valor, wire.nome, wire.cpf, wire.cnpj, wire.descricao, wire.expires_in, wire.splits];
-    if beside.iter().any(Option::is_some) {
+    let labels = [wire.reference, wire.reference_unique, wire.metadata];
+    if beside.iter().chain(&labels).any(Option::is_some) {
         check.refuse::<()>("txid", "ambiguous", "txid não pode vir com dados do pagador");
     }
     let txid = check.text("txid", wire.txid, 1..=64);
@@ -251,6 +270,7 @@ fn check(wire: &PixRequest<'_>) -> Result<CheckedPix, Problem> {
         raw => check.integer("expires_in", raw, 1..=2_592_000),
     };
     let splits = splits::read(&mut check, wire.splits);
+    let labels = labels::read(&mut check, wire.reference, wire.reference_unique, wire.metadata);
     let checked = (|| {
         Some(CheckedPix {
             amount: Centavos(amount?),
@@ -258,6 +278,7 @@ fn check(wire: &PixRequest<'_>) -> Result<CheckedPix, Problem> {
                 name: name?.into_owned(),
                 document: document?,
                 description: description.map(std::borrow::Cow::into_owned),
+                labels,
                 ..Payer::default()
             },
             expires_in_seconds: expires_in?,

@@ -18,6 +18,7 @@ use utoipa::ToSchema;
 
 use crate::api::app::App;
 use crate::api::cards::{stored_card, stored_fingerprint};
+use crate::api::labels;
 use crate::api::payer::{CustomerRequest, read_customer};
 use crate::api::splits;
 use web::body::JsonBody;
@@ -57,6 +58,12 @@ pub struct SubscriptionRequest<'a> {
     /// initial fee.
     #[schema(value_type = Option<Vec<splits::SplitItem>>)]
     splits: Raw<'a>,
+    /// The caller's own id of it, 1 to 64 characters; its charges have it too.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 64)]
+    reference: Raw<'a>,
+    /// The caller's own values, as those of a charge; its charges have them too.
+    #[schema(value_type = Option<std::collections::HashMap<String, String>>)]
+    metadata: Raw<'a>,
 }
 
 /// A checked request.
@@ -308,6 +315,8 @@ fn check(app: &App, caller: Caller, wire: &SubscriptionRequest<'_>) -> Result<Ch
         (Some(_), raw) => check.text("card_token", raw, 1..=64),
     };
     let splits = splits::read(&mut check, wire.splits);
+    let labels = labels::read(&mut check, wire.reference, None, wire.metadata);
+    let customer = customer.map(|customer| Payer { labels, ..customer });
     let checked = (|| Some((ObjectId(plan?.as_u128()), method?, splits?, customer?)))();
     let (plan, method, splits, customer) = check.finish_with(checked)?;
     let card = token.map(|token| stored_card(app, caller, &token)).transpose()?;

@@ -75,6 +75,7 @@ fn for_merchants(in_sandbox: bool) -> Routes {
         .routes(routes!(charges::list))
         .routes(routes!(charges::get))
         .route_layer(from_fn(on_waiting_thread))
+        .routes(routes!(charges::change))
         .routes(routes!(pix::create_or_look_up))
         .routes(routes!(batch::charge))
         .routes(routes!(quote::quote))

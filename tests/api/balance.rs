@@ -194,6 +194,16 @@ async fn operations_are_listed_by_type_and_by_date() {
     assert_eq!(part("type=fee&per_page=1&page=2").await, (fees[1..].to_vec(), 2));
     assert_eq!(part(&format!("type=fee&from={at}")).await, (fees[..1].to_vec(), 1));
     assert_eq!(part("type=dispute").await, (vec![], 0));
+    let of_first = text(&whole[3]["source_id"]);
+    assert_eq!(part(&format!("charge={of_first}")).await, (whole[2..].to_vec(), 2));
+    assert_eq!(part(&format!("charge={of_first}&type=fee&from=2020-01-01")).await, (fees[1..].to_vec(), 1));
+    assert_eq!(part(&format!("charge={of_first}&per_page=1&page=2")).await, (whole[3..].to_vec(), 2));
+    assert_eq!(part(&format!("charge={of_first}&from={at}")).await, (vec![], 0));
+    let foreign = text(&world.merchant().await.paid_pix(&pix("1.00")).await["txid"]);
+    for unknown in [&foreign, "x"] {
+        let path = format!("/api/balance/operations?charge={unknown}");
+        merchant.get(&path).await.refused(404, "charge_not_found");
+    }
     for (query, field) in [("type=gift", "type"), ("to=x", "to")] {
         let refused = merchant.get(&format!("/api/balance/operations?{query}")).await.refused(400, "validation_failed");
         assert_eq!(refused["errors"][0]["field"], field);

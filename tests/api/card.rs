@@ -104,6 +104,9 @@ async fn a_card_charge_is_read_in_every_field() {
             "payer",
             "splits",
             "breakdown",
+            "fees",
+            "net",
+            "settles_at",
         ],
     );
     assert!(time(&read["created_at"]) <= time(&read["paid_at"]));
@@ -122,7 +125,14 @@ async fn a_card_charge_is_read_in_every_field() {
         "payer": {"name": "João Ávila", "document": "***.456.789-**"},
         "splits": [{"sub_recipient_id": ana, "amount": 2_000}],
         "breakdown": {"amount": 10_000, "sellerAmount": 8_000 - 349 - 198 - 80, "commission": 627, "feePercent": 7.84},
+        "fees": [
+            {"kind": "mdr", "amount": 349}, {"kind": "antifraud", "amount": 198}, {"kind": "margin", "amount": 80},
+        ],
+        "net": 8_000 - 349 - 198 - 80,
+        "settles_at": read["settles_at"],
     });
+    let month = time(&read["settles_at"]) - time(&read["paid_at"]);
+    assert!((30 * DAY - 60..=30 * DAY).contains(&month.num_seconds()), "{month}");
     assert_eq!(read, expected);
 }
 

@@ -17,6 +17,7 @@ const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("POST", "/api/pix", true),
     ("GET", "/api/charges", false),
     ("GET", "/api/charges/{T}", false),
+    ("PATCH", "/api/charges/{T}", true),
     ("POST", "/api/sub-recipients", true),
     ("GET", "/api/sub-recipients/{R}", false),
     ("PATCH", "/api/sub-recipients/{R}", true),
@@ -557,6 +558,7 @@ async fn ids_that_name_nothing_are_not_found() {
         let (from, to) = (template.find('{').unwrap(), template.find('}').unwrap() + 1);
         let body = match *takes_body {
             true if template.ends_with("/reject") => r#"{"notes":"x"}"#,
+            true if *method == "PATCH" && template.contains("/charges/") => r#"{"metadata":{"k":"v"}}"#,
             true => "{}",
             false => "",
         };

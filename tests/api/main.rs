@@ -37,6 +37,7 @@ mod holds;
 mod hostile;
 mod house;
 mod idempotency;
+mod labels;
 mod lifecycle;
 mod lists;
 mod makers;

@@ -52,6 +52,9 @@ async fn a_pix_charge_is_created_looked_up_and_paid() {
             "payer",
             "splits",
             "breakdown",
+            "fees",
+            "net",
+            "settles_at",
         ],
     );
     let found = merchant.post("/api/pix", &json!({"txid": txid})).await.expect(200);

@@ -242,14 +242,24 @@ async fn commission_comes_back_where_the_account_says_so() {
             "options": {"refund_commission": true}}))
         .await;
     let (card, pix) = (captured(&merchant, 10_000).await, paid_pix(&merchant, "80.00").await);
-    for (txid, amount, balance) in [
-        (&card, 3_333, [7_921, 6_269, 0, 0]),
-        (&card, 3_333, [7_921, 3_135, 0, 0]),
-        (&pix, 8_000, [0, 3_135, 0, 0]),
-        (&card, 3_334, [0, 0, 0, 0]),
+    for (txid, amount, balance, fees) in [
+        (&card, 3_333, [7_921, 6_269, 0, 0], json!({"mdr": 100, "antifraud": 66, "margin": 33})),
+        (&card, 3_333, [7_921, 3_135, 0, 0], json!({"mdr": 99, "antifraud": 66, "margin": 34})),
+        (&pix, 8_000, [0, 3_135, 0, 0], json!({"pix": 79})),
+        (&card, 3_334, [0, 0, 0, 0], json!({"mdr": 100, "antifraud": 66, "margin": 33})),
     ] {
-        approve(&world, &request_refund(&merchant, txid, amount).await).await.expect(200);
+        let refund = request_refund(&merchant, txid, amount).await;
+        let shown = approve(&world, &refund).await.expect(200);
         assert_eq!(merchant.balance().await, balance, "{amount}");
+        let came_back = shown["fees"].as_array().unwrap().iter();
+        let came_back: Value = came_back.map(|fee| (text(&fee["kind"]), fee["amount"].clone())).collect();
+        assert_eq!(came_back, fees, "{amount}");
+        assert_eq!(merchant.get(&format!("/api/refunds/{refund}")).await.expect(200)["fees"], shown["fees"]);
+    }
+    for (txid, count) in [(&card, 8), (&pix, 4)] {
+        let list = merchant.get(&format!("/api/balance/operations?charge={txid}")).await.expect(200);
+        let sum: i64 = items(&list).iter().map(|line| line["amount"].as_i64().unwrap()).sum();
+        assert_eq!((sum, items(&list).len()), (0, count), "the charge and its refunds: {list}");
     }
     let accounts = world.accounts().await;
     let fees = accounts.iter().filter(|((_, account), _)| account.starts_with("Expenses:Fees:"));

@@ -17,6 +17,7 @@ use ledger::rail_name::RailName;
 use ledger::record::{RailStamp, Record};
 use ledger::time::Timestamp;
 
+use super::labels::ReferenceLookup;
 use super::late_answers::{LateCall, answered};
 use super::outcome::{CommandContext, terms_opened_by};
 use super::{Engine, RAIL_ANSWER_MAX, Unavailable};
@@ -55,6 +56,8 @@ pub struct NewCardCharge {
     pub payer: Payer,
     /// As its payer gave it, or one that was stored.
     pub card: NewChargeCard,
+    /// The reference that no other charge may have; `None` if it has no such reference.
+    pub reference: Option<ReferenceLookup>,
 }
 
 /// A card to be charged: one that its payer gives, or one that the merchant stored.
@@ -114,11 +117,11 @@ impl Engine {
         wanted: NewCardCharge,
         context: CommandContext,
     ) -> Result<Outcome<CardCharged>, Unavailable> {
-        let NewCardCharge { amount, method, installments, splits, face, payer, card } = wanted;
+        let NewCardCharge { amount, method, installments, splits, face, payer, card, reference } = wanted;
         let (stored, name, card) = self.new_charge_card(card)?;
         let charge = self.new_id(group)?;
         let sealed = self.keyring.seal_value(SealedFor::payer(charge), self.now(), &payer)?;
-        let command = MerchantCommand::OpenCard {
+        let open = MerchantCommand::OpenCard {
             charge,
             amount,
             method,
@@ -129,11 +132,11 @@ impl Engine {
             rail: name.clone(),
         };
         let command = match stored {
-            Some(card) => MerchantCommand::WithStoredCard { card, command: Box::new(command) },
-            None => command,
+            Some(card) => MerchantCommand::WithStoredCard { card, command: Box::new(open) },
+            None => open,
         };
         let permit = Arc::clone(&context.permit);
-        let opened = match self.command(group, command, context).await? {
+        let opened = match self.open_charge(group, charge, command, reference, context).await? {
             Outcome::Recorded(record) => record,
             refused => return refused.typed(|_| None),
         };

@@ -14,10 +14,11 @@ use ledger::record::{RailStamp, Record, Requester};
 use ledger::rejection::Rejection;
 use ledger::time::Timestamp;
 
+use super::labels::ReferenceLookup;
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Unavailable};
 use crate::rails::{OpenPix, PixFate, PixOpening, PixReceipt, RailError};
-use crate::resident::{Envelope, Outcome, UniqueLookup};
+use crate::resident::{Outcome, UniqueLookup};
 use derived::records::may_wait;
 
 /// A PIX charge, as a merchant asks for it.
@@ -31,6 +32,8 @@ pub struct NewPixCharge {
     pub payer: Payer,
     /// How long the code can be paid, seconds.
     pub expires_in_seconds: i64,
+    /// The reference that no other charge may have; `None` if it has no such reference.
+    pub reference: Option<ReferenceLookup>,
 }
 
 /// A PIX charge that was opened.
@@ -113,11 +116,11 @@ impl Engine {
         let (rail, _) = self.rails.pix.current().ok_or(Unavailable::NoRail)?;
         self.pix_rail(rail)?.require_answers()?;
         let (charge, now, rail) = (self.new_id(group)?, self.now(), rail.cloned());
-        let NewPixCharge { amount, splits, payer, expires_in_seconds } = wanted;
+        let NewPixCharge { amount, splits, payer, expires_in_seconds, reference } = wanted;
         let payer = self.keyring.seal_value(SealedFor::payer(charge), now, &payer)?;
         let expires_at = charge.created_at().plus_ms(expires_in_seconds * 1000);
-        let command = MerchantCommand::OpenPix { charge, amount, splits, expires_at, payer, rail };
-        self.command(group, command, context).await?.typed(PixOpened::of)
+        let open = MerchantCommand::OpenPix { charge, amount, splits, expires_at, payer, rail };
+        self.open_charge(group, charge, open, reference, context).await?.typed(PixOpened::of)
     }
 
     /// Registers a charge of a named institution there. It may be asked for again until the charge
@@ -286,8 +289,6 @@ impl Engine {
             return Ok(Outcome::Unchanged);
         }
         let unique = Some(UniqueLookup { key: unique, looked_up_through: found.looked_up_through });
-        let CommandContext { key, requester, permit } = context;
-        let envelope = Envelope { command, key, unique, requester, permit };
-        self.send(&self.serving_shard(group)?.merchants, ledger, envelope).await
+        self.command_with(group, command, unique, context).await
     }
 }

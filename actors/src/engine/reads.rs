@@ -822,6 +822,17 @@ impl Engine {
         self.shard_of(merchant).read_model().statement_in(merchant, range, skip, count)
     }
 
+    /// The lines of a merchant's account statement in a range that come from a charge, its refunds
+    /// or its disputes, newest first.
+    pub fn statement_of(
+        &self,
+        merchant: LedgerId,
+        charge: ObjectId,
+        range: Range<u64>,
+    ) -> Result<Vec<ListedStatementLine>, LoadError> {
+        self.shard_of(merchant).read_model().statement_of(merchant, charge, range)
+    }
+
     /// Gives each of these lines of a merchant's statement to `take`, with what its Record says of
     /// it. A Record is read once for all of its lines, which stand together.
     pub fn each_listed_line(

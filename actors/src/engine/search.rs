@@ -135,7 +135,7 @@ impl Engine {
 
 /// The Records of a partition that have all keys of one of the sets, by kind; and whether sets were
 /// left out.
-fn with_all(shard: &Shard, sets: &[Vec<SearchKey>]) -> Result<(Sequences, bool), LoadError> {
+pub(super) fn with_all(shard: &Shard, sets: &[Vec<SearchKey>]) -> Result<(Sequences, bool), LoadError> {
     let mut all: Vec<(Sequence, FoundKind)> = Vec::new();
     for keys in sets {
         if all.len() >= COUNTED_MAX {

@@ -32,6 +32,7 @@ use web::problem::Problem;
 use web::reply::query;
 use web::views::charge::{CardView, payer};
 use web::views::dispute::dispute_status;
+use web::views::labels::labels;
 use web::views::recipient::recipient_id;
 use web::views::refund::refund_status;
 
@@ -121,6 +122,14 @@ fn head(desk: &Desk, visit: &Visit, charge: &Charge, records: &[(Position, Recor
     }
     if let Some((seller, _)) = due(records) {
         pairs.push((visit.say(words::DUE_AT), moment(seller)));
+    }
+    let labels = labels(engine, charge, &payer);
+    if let Some(reference) = labels.reference {
+        pairs.push((visit.say(words::REFERENCE), html! { bdi { (reference) } }));
+    }
+    if !labels.metadata.is_empty() {
+        let values = html! { @for (key, value) in labels.metadata { bdi { (key) } ": " bdi { (value) } br; } };
+        pairs.push((visit.say(words::METADATA), values));
     }
     if let Some(text) = payer.description.filter(|text| !text.is_empty()) {
         pairs.push((visit.say(words::DESCRIPTION), html! { bdi { (text) } }));

@@ -156,6 +156,7 @@ words! {
     WRITE_OFF_ENTRY = "Baixa de dívida", "Write-off of a debt";
     GOODWILL_ENTRY = "Crédito da casa", "Credit of the house";
     RETURN_ENTRY = "Devolução de saque", "Return of a withdrawal";
+    METADATA = "Metadados", "Metadata";
     REFERENCE = "Referência", "Reference";
     REFERENCE_REPEATS = "O documento prova mais de um lançamento", "The document proves more than one entry";
     // Overview.

@@ -9,8 +9,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use ledger::event::Event;
+use ledger::id::GroupNumber;
 use ledger::personal::{
-    Address, BankAccount, MerchantProfile, Payer, PixDestination, PixKeyKind, RecipientProfile, Sealed, SealedFor,
+    Address, BankAccount, Labels, MerchantProfile, Payer, PixDestination, PixKeyKind, RecipientProfile, Sealed,
 };
 use ledger::record::Record;
 
@@ -45,6 +46,10 @@ pub enum PersonalValue {
     Phone(String),
     /// Address of a recipient: its CEP, and the house number.
     Address(String),
+    /// Reference that a merchant gave to something.
+    Reference(String),
+    /// The same of one merchant: many may give the reference `1`.
+    ReferenceOf(GroupNumber, String),
 }
 
 impl PersonalValue {
@@ -57,6 +62,13 @@ impl PersonalValue {
     /// The first phone of a registration.
     pub fn phone(profile: &RecipientProfile) -> Option<Self> {
         profile.phones.first().map(|phone| Self::Phone(format!("{}{}", phone.ddd, phone.number)))
+    }
+
+    /// The references of labels, by which all search, and by which their merchant does.
+    fn references(labels: Option<Labels>, group: Option<GroupNumber>) -> impl Iterator<Item = Self> {
+        let reference = labels.and_then(|labels| labels.reference);
+        let of_group = group.zip(reference.clone()).map(|(group, reference)| Self::ReferenceOf(group, reference));
+        reference.map(Self::Reference).into_iter().chain(of_group)
     }
 
     /// A bank account: institution, branch and number, whatever the holder's name.
@@ -89,6 +101,8 @@ impl PersonalValue {
             }
             Self::Phone(phone) => ("phone", phone.into()),
             Self::Address(address) => ("address", address.into()),
+            Self::Reference(reference) => ("reference", reference.into()),
+            Self::ReferenceOf(group, reference) => ("own reference", format!("{} {reference}", group.0).into()),
         }
     }
 }
@@ -145,34 +159,28 @@ impl PersonalIndex {
             }
         }
         let (Some(sealed), Some(found)) = (&record.personal, found_kind(record)) else { return Ok(Vec::new()) };
-        let Some(sealed_for) = record.personal_for() else { return Ok(Vec::new()) };
         let Some(key) = self.keyring.month(sealed.month)? else { return Ok(Vec::new()) };
-        let values = self.values(&key, sealed_for, sealed, found).unwrap_or_default();
+        let values = self.values(&key, record, sealed, found).unwrap_or_default();
         Ok(values.iter().map(|value| (search_key(sealed.month, &key, value), found)).collect())
     }
 
     /// Whether a Record has all of these values. Its sealed part is opened.
     pub fn has_all(&self, record: &Record, sought: &[PersonalValue]) -> Result<bool, StoreError> {
         let (Some(sealed), Some(found)) = (&record.personal, found_kind(record)) else { return Ok(false) };
-        let (Some(sealed_for), Some(key)) = (record.personal_for(), self.keyring.month(sealed.month)?) else {
-            return Ok(false);
-        };
-        let values = self.values(&key, sealed_for, sealed, found).unwrap_or_default();
+        let Some(key) = self.keyring.month(sealed.month)? else { return Ok(false) };
+        let values = self.values(&key, record, sealed, found).unwrap_or_default();
         Ok(sought.iter().all(|sought| values.iter().any(|value| sought.is(value))))
     }
 
-    /// The values of sealed personal data; `None` if it does not open.
-    fn values(
-        &self,
-        key: &MonthKey,
-        sealed_for: SealedFor,
-        sealed: &Sealed,
-        found: FoundKind,
-    ) -> Option<Vec<PersonalValue>> {
+    /// The values of a Record's sealed personal data; `None` if it does not open.
+    fn values(&self, key: &MonthKey, record: &Record, sealed: &Sealed, found: FoundKind) -> Option<Vec<PersonalValue>> {
+        let sealed_for = record.personal_for()?;
         Some(match found {
             FoundKind::Charge | FoundKind::Customer => {
                 let payer: Payer = key.open_value(sealed_for, sealed)?;
-                self.person(&payer.name, payer.document, payer.email)
+                let mut values = self.person(&payer.name, payer.document, payer.email);
+                values.extend(PersonalValue::references(payer.labels, record.owner.group()));
+                values
             }
             FoundKind::Recipient => {
                 let profile: RecipientProfile = key.open_value(sealed_for, sealed)?;

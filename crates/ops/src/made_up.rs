@@ -198,5 +198,6 @@ fn card(amount: i64, recipients: &[(ObjectId, i64)], is_refused: bool) -> NewCar
             exp_year: 2099,
             cvv: "123".to_owned(),
         }),
+        reference: None,
     }
 }

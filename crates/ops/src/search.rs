@@ -1,6 +1,6 @@
 //! Search over all merchants, by what people have in hand: an id or the beginning of a txid, a
-//! reference of an institution, a document, a name, an e-mail, an amount, a day, the end of a card
-//! number.
+//! reference of an institution or of a merchant's order, a document, a name, an e-mail, an amount,
+//! a day, the end of a card number.
 //!
 //! A text may be several of these: what is found by each is in one answer. Values that are sealed
 //! are found by keyed hashes; only the items that an answer shows are opened.
@@ -134,8 +134,9 @@ pub(crate) fn kind_name<S: serde::Serializer>(kind: &ItemKind, serializer: S) ->
 }
 
 /// Finds by what people have in hand: a txid or its first 8 characters, any other id, an end-to-end
-/// id or another id of an institution (NSU), CPF or CNPJ, beginnings of words of a name, an e-mail,
-/// an amount, a day, the last four digits of a card. The newest 20 of each kind are shown.
+/// id or another id of an institution (NSU), a merchant's `reference`, CPF or CNPJ, beginnings of
+/// words of a name, an e-mail, an amount, a day, the last four digits of a card. The newest 20 of
+/// each kind are shown.
 #[utoipa::path(get, path = "/ops/search", operation_id = "search",
     params(("q" = String, Query, min_length = 1, max_length = 200, description = "What is looked for.", example = "82,53")),
     responses((status = 200, body = SearchResult)))]
@@ -253,6 +254,7 @@ fn meanings(engine: &Engine, text: &str) -> Vec<SoughtValue> {
     if tax_id::kind(&document).is_some() {
         meanings.push(personal(PersonalValue::Document(document)));
     }
+    meanings.push(personal(PersonalValue::Reference(text.to_owned())));
     if text.contains('@') {
         meanings.push(personal(PersonalValue::Email(text.to_owned())));
         return meanings;

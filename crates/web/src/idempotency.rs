@@ -490,6 +490,13 @@ pub fn decided<T>(outcome: Outcome<T>) -> Result<Option<()>, Problem> {
     }
 }
 
+/// A keyed digest of a request's body without a part of it that must not be stored, not even as a
+/// digest.
+pub fn body_digest(engine: &Engine, body: &[u8], secret: Option<&RawValue>) -> Fingerprint {
+    let (before, after) = around(body, secret);
+    engine.keyring().fingerprint("request-body", &[before, after])
+}
+
 /// The body before and after a part of it.
 fn around<'a>(body: &'a [u8], secret: Option<&RawValue>) -> (&'a [u8], &'a [u8]) {
     let begins = secret.map(|secret| (secret.get().as_ptr() as usize).wrapping_sub(body.as_ptr() as usize));

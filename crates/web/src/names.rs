@@ -82,7 +82,7 @@ pub fn meant(name: &str, known: &[&'static str]) -> Meant {
     if let Some(field) = known.iter().find(|field| others_name(field, &plain)) {
         return Meant::Field(field);
     }
-    let near = known.iter().filter_map(|field| {
+    let near = known.iter().filter(|field| !LABELS.contains(field)).filter_map(|field| {
         let most = if field.chars().count() <= SHORT_CHARS_MAX { 1 } else { 2 };
         let edits = edits(&plain, &self::plain(field)).min(edits(name, field));
         (edits <= most).then_some((edits, *field))
@@ -93,6 +93,10 @@ pub fn meant(name: &str, known: &[&'static str]) -> Meant {
         None => Meant::Nothing,
     }
 }
+
+/// Fields that move no money: a name that is near one of them is ignored, as it was before there
+/// were labels.
+const LABELS: [&str; 2] = ["reference", "metadata"];
 
 /// Most letters of a name of which one edit makes another word.
 const SHORT_CHARS_MAX: usize = 5;
@@ -377,8 +381,19 @@ mod tests {
     use super::*;
     use crate::json::Raw;
 
-    const CHARGE: &[&str] =
-        &["amount", "customer", "credit_card", "card", "installments", "payment_type", "description", "splits"];
+    const CHARGE: &[&str] = &[
+        "amount",
+        "customer",
+        "credit_card",
+        "card",
+        "installments",
+        "payment_type",
+        "description",
+        "splits",
+        "reference",
+        "reference_unique",
+        "metadata",
+    ];
 
     #[test]
     fn a_misspelt_name_is_told_from_another_one() {
@@ -401,7 +416,8 @@ mod tests {
             (CHARGE, "payer", Field("customer")),
             // Two edits of a short name make another word.
             (CHARGE, "cargo", Nothing),
-            (CHARGE, "metadata", Nothing),
+            (CHARGE, "meta_data", Nothing),
+            (CHARGE, "referenceUnique", Field("reference_unique")),
             (CHARGE, "reference_id", Nothing),
             (CHARGE, "", Nothing),
             (&["nome", "valor"], "name", Field("nome")),

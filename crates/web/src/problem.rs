@@ -75,6 +75,10 @@ pub enum Code {
     RequestTimeout,
     /// The cashout's `merchant_transaction_id` was used before.
     DuplicateTransaction,
+    /// Another charge of the account has the reference, for the same request.
+    DuplicateReference,
+    /// Another charge of the account has the reference, for another request.
+    ReferenceTaken,
     /// An operator has decided this before.
     AlreadyDecided,
     /// What waits for the decision is not as the decider saw it.
@@ -225,6 +229,12 @@ impl Code {
             Code::MethodNotAllowed => row(S::METHOD_NOT_ALLOWED, "Method not allowed", "Método não permitido"),
             Code::RequestTimeout => row(S::REQUEST_TIMEOUT, "Request timeout", "O corpo não chegou a tempo"),
             Code::DuplicateTransaction => row(S::CONFLICT, "Duplicate transaction", "Transação duplicada"),
+            Code::DuplicateReference => {
+                row(S::CONFLICT, "Duplicate reference", "Já existe uma cobrança com esta referência")
+            }
+            Code::ReferenceTaken => {
+                row(S::CONFLICT, "Reference taken", "Outra cobrança já tem esta referência, com outros dados")
+            }
             Code::AlreadyDecided => row(S::CONFLICT, "Already decided", "Já decidido"),
             Code::ItemChanged => row(S::CONFLICT, "Changed meanwhile", "Mudou desde que foi visto"),
             Code::SecondOperatorNeeded => row(S::CONFLICT, "Second operator needed", "Outro operador precisa aprovar"),

@@ -164,13 +164,18 @@ impl Filter {
 
     /// Refuses a filter over more items than are looked through.
     pub fn check(&self, name: &'static str, total: u64) -> Result<(), Problem> {
-        if self.word.is_none() || total <= FILTERED_MAX as u64 {
-            return Ok(());
-        }
-        let message =
-            format!("{name} só filtra até {FILTERED_MAX} itens, e há {total}: escolha um período menor com from e to");
-        Err(wrong(name, "too_many_items", message))
+        if self.word.is_none() { Ok(()) } else { require_few(name, total) }
     }
+}
+
+/// Refuses to filter by a parameter more items than are looked through.
+pub fn require_few(name: &'static str, total: u64) -> Result<(), Problem> {
+    if total <= FILTERED_MAX as u64 {
+        return Ok(());
+    }
+    let message =
+        format!("{name} só filtra até {FILTERED_MAX} itens, e há {total}: escolha um período menor com from e to");
+    Err(wrong(name, "too_many_items", message))
 }
 
 /// The times of `from` and `to`: an instant, or a day from its beginning and to its end.
@@ -205,9 +210,13 @@ fn with_offset(text: &str) -> Cow<'_, str> {
 }
 
 /// Refuses parameters that are not among the names: where a misspelled one would give another
-/// answer than was asked for.
+/// answer than was asked for. The name `x[]` stands for `x[key]` with any key.
 pub fn only(pairs: &[(String, String)], names: &[&str]) -> Result<(), Problem> {
-    let unknown = pairs.iter().map(|(name, _)| name).filter(|name| !names.contains(&name.as_str()));
+    let is_known = |name: &str| {
+        let keyed = name.strip_suffix(']').and_then(|name| name.split_once('['));
+        names.contains(&name) || keyed.is_some_and(|(name, _)| names.iter().any(|known| *known == format!("{name}[]")))
+    };
+    let unknown = pairs.iter().map(|(name, _)| name).filter(|name| !is_known(name));
     let mut unknown: Vec<_> = unknown.map(|name| name.chars().take(NAME_SHOWN_MAX).collect::<String>()).collect();
     unknown.sort_unstable();
     unknown.dedup();
@@ -303,7 +312,7 @@ pub fn one_of(
     word.map(Some).ok_or_else(|| wrong(name, "unknown", message()))
 }
 
-fn wrong(name: &'static str, code: &'static str, message: String) -> Problem {
+pub(crate) fn wrong(name: &'static str, code: &'static str, message: String) -> Problem {
     let error = FieldError { field: name.to_owned(), code, message: message.clone().into() };
     let problem = Problem::new(Code::ValidationFailed).message(message);
     problem.detail(format!("Wrong in the query: {name}.")).errors(vec![error])
@@ -354,6 +363,11 @@ impl<T> List<T> {
         if filter.word.is_none() {
             return Self::new(items, total, page);
         }
+        Self::of_all(items, page)
+    }
+
+    /// The page of a list of which all items are here.
+    pub fn of_all(items: Vec<T>, page: Page) -> Self {
         let (total, skip) = (items.len() as u64, usize::try_from(page.skip()).unwrap_or(usize::MAX));
         Self::new(items.into_iter().skip(skip).take(page.count()).collect(), total, page)
     }

@@ -9,7 +9,7 @@ use crate::event::{SellerPart, Split, Terms};
 use crate::facts::facets::{Books, Effect, Facets, Lines};
 use crate::facts::statement_line::{StatementAccount, StatementLine, StatementLineKind};
 use crate::fees::PaymentMethod;
-use crate::id::{ObjectId, RecipientNumber};
+use crate::id::{Fingerprint, ObjectId, RecipientNumber};
 use crate::money::Centavos;
 use crate::personal::SealedFor;
 use crate::time::{Minute, Timestamp};
@@ -21,6 +21,13 @@ pub(super) fn opened(to: &mut impl Facets, charge: ObjectId, terms: &Terms, expi
     to.personal(|_| SealedFor::payer(charge));
     let splits = terms.splits.iter().filter(|_| expires_at.is_some());
     to.others(splits.map(|split| (Some(split.recipient), Effect::RecordOnly)));
+}
+
+/// A caller replaced the metadata, which the Record has.
+pub(super) fn metadata_changed(to: &mut impl Facets, charge: ObjectId, key: Fingerprint) {
+    to.about(charge);
+    to.personal(|_| SealedFor::metadata(charge));
+    to.uses_up(key);
 }
 
 /// The charge was paid: each split is a credit, at its due minute or at once.

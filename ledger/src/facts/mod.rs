@@ -96,6 +96,8 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::CardCaptured { charge, terms, acquirer_mdr, seller, seller_due, splits_due, .. } => {
             card::captured(to, *charge, terms, *acquirer_mdr, seller, [*seller_due, *splits_due]);
         }
+        Event::MetadataChanged { charge: id, key } => charge::metadata_changed(to, *id, *key),
+        Event::ReferenceReserved { key, .. } => to.uses_up(*key),
         Event::CardRefused { charge, .. } => card::refused(to, *charge),
         Event::CardAuthorized { charge, .. } => to.about(*charge),
         Event::CardUnanswered { charge } => card::unanswered(to, *charge),
@@ -347,6 +349,8 @@ impl Event {
             Self::RecipientFrozen { .. } => ["Recebedor congelado", "Recipient frozen"],
             Self::RecipientUnfrozen { .. } => ["Recebedor descongelado", "Recipient unfrozen"],
             Self::NoteWritten { .. } => ["Nota de operador", "Note of an operator"],
+            Self::MetadataChanged { .. } => ["Metadados alterados", "Metadata changed"],
+            Self::ReferenceReserved { .. } => ["Referência reservada", "Reference reserved"],
             Self::PersonLookedUp { .. } => ["Dados de uma pessoa consultados", "Data of a person looked up"],
             Self::CardDeleted { .. } => ["Cartão guardado excluído", "Stored card deleted"],
             Self::ErasureWithdrawn { .. } => ["Pedido de eliminação retirado", "Request for an erasure taken back"],

@@ -7,10 +7,10 @@ use super::rail_waits::Waits;
 use super::{MerchantState, RecipientStatus};
 use crate::event::{CardBrand, CardFace, Event, SellerPart, Split, Terms};
 use crate::fees::{Commission, PaymentMethod};
-use crate::id::{IdKey, IdMap, ObjectId};
+use crate::id::{Fingerprint, IdKey, IdMap, ObjectId};
 use crate::money::{Centavos, Rate};
 use crate::rail_name::RailName;
-use crate::record::{RailStamp, Record};
+use crate::record::{Decision, RailStamp, Record};
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
 
@@ -51,6 +51,17 @@ impl SplitRule {
         };
         SplitRequest { recipient: self.recipient, amount }
     }
+}
+
+/// A reference that one charge of an account may have, for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UniqueReference {
+    /// The charge.
+    pub charge: ObjectId,
+    /// Keyed digest of account and reference.
+    pub key: Fingerprint,
+    /// Keyed digest of the request's body.
+    pub body: Fingerprint,
 }
 
 /// A charge that waits for its outcome.
@@ -99,6 +110,15 @@ impl Waits for OpenCharge {
 
     fn opened(&self) -> u64 {
         self.opened
+    }
+}
+
+impl UniqueReference {
+    /// What opens the charge, and reserves its reference with it.
+    pub(super) fn reserved_by(self, mut opened: Decision) -> Decision {
+        let Self { charge, key, body } = self;
+        opened.events.push(Event::ReferenceReserved { charge, key, body });
+        opened
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::acquirer::BookBatch;
 use super::cashout::{CashoutOutcome, ReturnedCashout};
-use super::charge::SplitRequest;
+use super::charge::{SplitRequest, UniqueReference};
 use super::dispute::{OpenDispute, ReverseDispute};
 use super::refund::{ChargeFacts, RequestRefund, UnorderedPix};
 use super::refund_failure::FailRefund;
@@ -32,6 +32,23 @@ pub enum MerchantCommand {
         version: u32,
         /// The decision.
         decision: Box<MerchantCommand>,
+    },
+    /// Open a charge, and reserve its reference for ever. The caller has looked up that the
+    /// reference is new.
+    ReserveReference {
+        /// The reference.
+        reference: UniqueReference,
+        /// The command that opens the charge.
+        open: Box<MerchantCommand>,
+    },
+    /// Replace the metadata of a charge. The caller has read the charge.
+    ChangeMetadata {
+        /// The charge.
+        charge: ObjectId,
+        /// Keyed digest of the charge and the number of this change, which is new.
+        key: Fingerprint,
+        /// The metadata, sealed.
+        metadata: Sealed,
     },
     /// Open the account group.
     Open {

@@ -339,6 +339,17 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             by_operator(one(merchant, Event::NoteWritten { object: id(5), text: "Ligou e confirmou".to_owned() })),
         ),
         (
+            "metadata-changed",
+            with_person(one(merchant, Event::MetadataChanged { charge: id(5), key: Fingerprint([8; 16]) })),
+        ),
+        (
+            "reference-reserved",
+            one(
+                merchant,
+                Event::ReferenceReserved { charge: id(5), key: Fingerprint([8; 16]), body: Fingerprint([9; 16]) },
+            ),
+        ),
+        (
             "person-looked-up",
             by_operator(one(LedgerId::System, Event::PersonLookedUp { document: Fingerprint([7; 16]) })),
         ),

@@ -338,6 +338,7 @@ fn every_event_of_a_merchant_has_its_lesson() {
             "ErasureWithdrawn",
             "KeysErased",
             "MerchantOpened",
+            "MetadataChanged",
             "NoteWritten",
             "PayerNotRepaid",
             "PersonLookedUp",
@@ -346,6 +347,7 @@ fn every_event_of_a_merchant_has_its_lesson() {
             "RailTried",
             "RailWordAsked",
             "RailWordGiven",
+            "ReferenceReserved",
             "RegistrationRead"
         ],
         "these are no merchant's, or open every other lesson"

@@ -1,22 +1,23 @@
 //! Pages of lists: charges, splits, statement lines, webhook events and others, as Records that the
 //! index finds. An entry of a page names its Record and everything else that a reader needs.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
-use ledger::charge::ChargeOutcome;
+use ledger::charge::{Charge, ChargeOutcome};
 use ledger::event::{Event, SplitKey};
 use ledger::fees::PaymentMethod;
 use ledger::fees::SPLIT_SETTLEMENT_DAYS;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::money::Centavos;
+use ledger::object;
 use ledger::recipient::Credit;
 use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
-use ledger::statement::{StatementAccount, statement_lines};
+use ledger::statement::{StatementAccount, StatementLine, statement_lines};
 use ledger::time::{Minute, Timestamp};
 
 use super::ReadModel;
-use crate::index::{ChargeList, IndexKey};
+use crate::index::{Balances, ChargeList, IndexKey};
 use crate::records::{self, LoadError, may_wait};
 use store::Sequence;
 
@@ -65,6 +66,17 @@ pub struct ChargeFilter {
     pub from: Option<Timestamp>,
     /// Created before this time.
     pub to: Option<Timestamp>,
+}
+
+impl ChargeFilter {
+    /// Whether a charge meets it.
+    pub fn admits(&self, charge: &Charge) -> bool {
+        let created_at = charge.id.created_at();
+        self.status.is_none_or(|status| status == ChargeStatus::of(&charge.outcome))
+            && self.method.is_none_or(|method| method == charge.terms.method)
+            && self.from.is_none_or(|from| created_at >= from)
+            && self.to.is_none_or(|to| created_at < to)
+    }
 }
 
 /// A list that can be cut by the time of creation of its items. The items are in the order of that
@@ -124,6 +136,40 @@ pub struct KeyFound {
     pub sequence: Option<Sequence>,
     /// The merchant's Records through this ordinal were seen.
     pub looked_up_through: u64,
+}
+
+/// A line of a Record's statement lines, with what stood on its account after it; `after_record` is
+/// what stood on the merchant's accounts after all of them.
+fn listed_line(
+    sequence: Sequence,
+    lines: &[StatementLine],
+    index: u32,
+    after_record: Balances,
+) -> Option<ListedStatementLine> {
+    let (line, later) = lines.get(index as usize..)?.split_first()?;
+    let after_record = after_record.0[match line.account {
+        StatementAccount::Pending => 0,
+        StatementAccount::Available => 1,
+        StatementAccount::Reserved => 2,
+    }];
+    let moved_later: Centavos =
+        later.iter().filter(|later| later.account == line.account).map(|later| later.amount).sum();
+    Some(ListedStatementLine { sequence, index, balance_after: Centavos(after_record) - moved_later })
+}
+
+/// The objects of the events of a Record that are about this object, itself among them.
+fn objects_with(id: ObjectId, record: &Record) -> BTreeSet<ObjectId> {
+    let mut found = BTreeSet::new();
+    for event in &record.events {
+        let mut objects = BTreeSet::new();
+        object::each_in(event, |object| {
+            objects.insert(object);
+        });
+        if objects.contains(&id) {
+            found.append(&mut objects);
+        }
+    }
+    found
 }
 
 /// Every list shows what was published when it was asked for. A charge that is opened in between
@@ -406,18 +452,33 @@ impl ReadModel {
         for (line, after_record) in listed.into_iter().zip(balances) {
             let sequence = Sequence(line.number);
             let lines = statement_lines(&self.record(sequence)?);
-            let operation = lines.get(line.index as usize).ok_or(LoadError::Missing(sequence.0))?;
-            let after_record = after_record.0[match operation.account {
-                StatementAccount::Pending => 0,
-                StatementAccount::Available => 1,
-                StatementAccount::Reserved => 2,
-            }];
-            let later = lines[line.index as usize + 1..].iter().filter(|later| later.account == operation.account);
-            let moved_later: Centavos = later.map(|later| later.amount).sum();
-            let balance_after = Centavos(after_record) - moved_later;
-            page.push(ListedStatementLine { sequence, index: line.index, balance_after });
+            let listed = listed_line(sequence, &lines, line.index, after_record);
+            page.push(listed.ok_or(LoadError::Missing(sequence.0))?);
         }
         Ok((total, page))
+    }
+
+    /// The lines of a merchant's account statement in a range that come from a charge, its refunds
+    /// or its disputes, newest first.
+    pub fn statement_of(
+        &self,
+        merchant: LedgerId,
+        charge: ObjectId,
+        range: Range<u64>,
+    ) -> Result<Vec<ListedStatementLine>, LoadError> {
+        let LedgerId::Merchant(group) = merchant else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        for sequence in self.about(charge)?.into_iter().rev().filter(|sequence| range.contains(&sequence.0)) {
+            let record = self.record(sequence)?;
+            let (sources, lines) = (objects_with(charge, &record), statement_lines(&record));
+            let after_record = self.index().balances_before(group, &[Sequence(sequence.0 + 1)])?;
+            for (index, line) in (0..lines.len() as u32).zip(&lines).rev() {
+                if line.source.is_some_and(|source| sources.contains(&source)) {
+                    found.extend(listed_line(sequence, &lines, index, after_record[0]));
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// How many webhook events a group has in the Records before `end`.

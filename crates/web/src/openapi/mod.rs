@@ -78,7 +78,11 @@ pub fn query_names(document: &Value) -> QueryNames {
     let names = described.map(|(path, method, operation)| {
         let parameters = operation["parameters"].as_array().into_iter().flatten();
         let in_query = parameters.filter(|parameter| parameter["in"] == "query");
-        let names = in_query.filter_map(|parameter| parameter["name"].as_str().map(str::to_owned)).collect();
+        let name = |parameter: &Value| {
+            let keys = if parameter["style"] == "deepObject" { "[]" } else { "" };
+            parameter["name"].as_str().map(|name| format!("{name}{keys}"))
+        };
+        let names = in_query.filter_map(name).collect();
         let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap_or_default();
         ((method, path.clone()), names)
     });

@@ -9,7 +9,7 @@ use ledger::fees::{Commission, PaymentMethod};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{ChargeFacts, DisputeWindows};
 use ledger::money::{Centavos, percent_of};
-use ledger::personal::{MerchantProfile, Payer, Sealed, SealedFor};
+use ledger::personal::{MerchantProfile, Metadata, Payer, Sealed, SealedFor};
 use rust_decimal::Decimal;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -20,6 +20,7 @@ use wire::mask;
 use crate::json::Checker;
 use crate::problem::{Code, Problem, failed};
 use crate::reply::{between, decimal, single, time};
+use crate::views::labels::labels;
 use crate::views::recipient::recipient_id;
 
 /// `breakdown`, with charges that have splits (interface 2.4).
@@ -82,6 +83,7 @@ impl ChargeView {
     pub fn of(engine: &Engine, charge: &Charge) -> Result<Self, Problem> {
         let Charge { id, terms, card, outcome, .. } = charge;
         let (group, payer) = (engine.ids().group(*id), payer(engine, *id, charge.payer.as_ref()));
+        let labels = labels(engine, charge, &payer);
         let (paid_at, end_to_end_id) = match outcome {
             ChargeOutcome::Paid { at, end_to_end_id } => (Some(time(*at)), end_to_end_id.clone()),
             _ => (None, None),
@@ -108,8 +110,13 @@ impl ChargeView {
             refunded_amount: charge.refunded.0,
             payer: PayerView { name: payer.name, document: mask::document(&payer.document) },
             description: payer.description,
+            reference: labels.reference,
+            metadata: Some(labels.metadata).filter(|metadata| !metadata.is_empty()),
             splits: terms.splits.iter().map(|split| SplitView::of(engine, group, split)).collect(),
             breakdown: Breakdown::of(terms),
+            fees: FeeView::of(&terms.commission),
+            net: terms.seller_net().0,
+            settles_at: charge.settles_at.map(time),
         })
     }
 }
@@ -146,6 +153,8 @@ pub fn pix_code(engine: &Engine, charge: ObjectId, amount: Centavos, ordinal: u6
     "payer": {"name": "João Ávila", "document": "***.456.789-**"},
     "splits": [{"sub_recipient_id": "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7f", "amount": 3500}],
     "breakdown": {"amount": 10000, "sellerAmount": 5888, "commission": 612, "feePercent": 9.42},
+    "fees": [{"kind": "mdr", "amount": 349}, {"kind": "antifraud", "amount": 198}, {"kind": "margin", "amount": 65}],
+    "net": 5888, "settles_at": "2026-07-31T12:00:00.000Z",
 }))]
 pub struct ChargeView {
     /// The charge's id.
@@ -165,6 +174,14 @@ pub struct ChargeView {
     /// The caller's description.
     #[schema(required, example = "Pedido 1042")]
     pub description: Option<String>,
+    /// The caller's reference, where the request had one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, min_length = 1, max_length = 64, example = "pedido-1042")]
+    pub reference: Option<String>,
+    /// The caller's values by key, where there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<HashMap<String, String>>, example = json!({"loja": "azul"}))]
+    pub metadata: Option<Metadata>,
     /// The acquirer's status; cards only.
     #[serde(rename = "cardStatus", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "captured")]
@@ -208,6 +225,15 @@ pub struct ChargeView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub breakdown: Option<Breakdown>,
+    /// What it costs the seller, fixed when it is created and charged when it is paid.
+    pub fees: Vec<FeeView>,
+    /// What the seller receives when it is paid, centavos: the amount less the recipients' parts
+    /// and the fees.
+    #[schema(example = 5888)]
+    pub net: i64,
+    /// When that is available; null before it is paid.
+    #[schema(required)]
+    pub settles_at: Option<String>,
 }
 
 /// One fee of a charge.

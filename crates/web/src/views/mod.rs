@@ -10,6 +10,7 @@ pub mod dispute;
 pub mod export_file;
 pub mod export_job;
 pub mod house_entry;
+pub mod labels;
 pub mod ledger;
 pub mod recipient;
 pub mod refund;

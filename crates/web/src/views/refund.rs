@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::reply::time;
-use crate::views::charge::SplitView;
+use crate::views::charge::{FeeView, SplitView};
 
 /// A refund, as read.
 #[derive(Debug, Serialize, ToSchema)]
@@ -34,6 +34,9 @@ pub struct RefundView {
     /// What it takes back of recipients' splits; where it does.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     splits: Vec<SplitView>,
+    /// The fees of the charge that came back with it; where some did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fees: Vec<FeeView>,
     /// Why it was rejected, or failed; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "Sem comprovante")]
@@ -68,6 +71,7 @@ impl RefundView {
             created_at: time(refund.id.created_at()),
             reason: reason_text(engine, refund.id, refund.reason.as_ref()),
             splits: refund.take_back.iter().map(|part| SplitView::of(engine, group, part)).collect(),
+            fees: FeeView::of(&refund.commission),
             notes: refund.decision.notes().map(str::to_owned),
         }
     }

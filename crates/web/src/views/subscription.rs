@@ -2,7 +2,7 @@
 
 use actors::engine::{Engine, SubscriptionRow};
 use ledger::id::GroupNumber;
-use ledger::personal::{Payer, SealedFor};
+use ledger::personal::{Metadata, Payer, SealedFor};
 use ledger::recurrence::{SplitPercent, SubscriptionStanding, SubscriptionStatus, SubscriptionTerms, UnpaidReason};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -31,6 +31,14 @@ pub struct SubscriptionView {
     card_token: Option<String>,
     /// The recipients' parts of every cycle's charge.
     splits: Vec<CycleSplitView>,
+    /// The caller's reference, where the request had one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, min_length = 1, max_length = 64, example = "assinatura-77")]
+    reference: Option<String>,
+    /// The caller's values by key, where there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<std::collections::HashMap<String, String>>)]
+    metadata: Option<Metadata>,
     /// `pending` (no cycle was paid yet), `active`, `past_due`, `paused`, `cancelled` or
     /// `completed`.
     #[schema(pattern = "^(active|pending|past_due|paused|cancelled|completed)$")]
@@ -114,6 +122,7 @@ impl SubscriptionView {
         let SubscriptionRow { id, terms, standing, customer } = row;
         let group = engine.ids().group(*id);
         let customer: Payer = engine.keyring().open_value(SealedFor::customer(*id), customer).unwrap_or_default();
+        let labels = customer.labels.clone().unwrap_or_default();
         Self {
             id: id.uuid().to_string(),
             plan_id: terms.plan.uuid().to_string(),
@@ -121,6 +130,8 @@ impl SubscriptionView {
             payment_method: terms.method.name(),
             card_token: row.card().map(|card| card.id.uuid().to_string()),
             splits: CycleSplitView::all(engine, group, terms),
+            reference: labels.reference,
+            metadata: Some(labels.metadata).filter(|metadata| !metadata.is_empty()),
             status: status_name(standing),
             cycle: standing.cycle,
             paid_cycles: standing.paid_cycles(),

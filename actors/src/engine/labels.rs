@@ -1,0 +1,121 @@
+//! Labels of charges: a reference that only one charge of an account may have, charges by their
+//! reference, and changes of metadata. No rule of money reads them.
+
+use std::slice;
+
+use ledger::charge::Charge;
+use ledger::event::Event;
+use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
+use ledger::merchant::{MerchantCommand, UniqueReference};
+use ledger::personal::{Metadata, SealedFor};
+use ledger::record::Record;
+
+use super::outcome::CommandContext;
+use super::search::with_all;
+use super::{Engine, Unavailable};
+use crate::resident::{Outcome, UniqueLookup};
+use derived::index::FoundKind;
+use derived::personal_index::PersonalValue;
+use derived::records::{LoadError, booked_records, may_wait};
+
+/// A unique reference of a request, looked up.
+#[derive(Clone, Copy, Debug)]
+pub struct ReferenceLookup {
+    /// The charge that has the reference, and whether it is that of a request with the same body;
+    /// `None` if the reference is new.
+    pub used_by: Option<(ObjectId, bool)>,
+    lookup: UniqueLookup,
+    body: Fingerprint,
+}
+
+impl Engine {
+    /// Looks up a reference of which an account has only one charge, for ever. `body` is a keyed
+    /// digest of the request.
+    pub fn look_up_reference(
+        &self,
+        group: GroupNumber,
+        reference: &str,
+        body: Fingerprint,
+    ) -> Result<ReferenceLookup, Unavailable> {
+        let key = self.keyring.fingerprint("reference", &[&group.0.to_be_bytes(), reference.as_bytes()]);
+        let shard = self.shard(group);
+        let found = shard.read_model().find_unique(LedgerId::Merchant(group), key)?;
+        let lookup = UniqueLookup { key, looked_up_through: found.looked_up_through };
+        let reserved = |record: &Record| {
+            record.events.iter().find_map(|event| match event {
+                Event::ReferenceReserved { charge, key: known, body: first } if *known == key => {
+                    Some((*charge, *first == body))
+                }
+                _ => None,
+            })
+        };
+        let used_by = match found.sequence {
+            Some(sequence) => reserved(&shard.record(sequence)?),
+            None => None,
+        };
+        Ok(ReferenceLookup { used_by, lookup, body })
+    }
+
+    /// Opens a charge, and reserves its unique reference with it. `KeyTaken` where another charge
+    /// took the reference since it was looked up.
+    pub(super) async fn open_charge(
+        &self,
+        group: GroupNumber,
+        charge: ObjectId,
+        open: MerchantCommand,
+        reference: Option<ReferenceLookup>,
+        context: CommandContext,
+    ) -> Result<Outcome, Unavailable> {
+        let Some(ReferenceLookup { lookup, body, .. }) = reference else {
+            return self.command(group, open, context).await;
+        };
+        let reference = UniqueReference { charge, key: lookup.key, body };
+        let command = MerchantCommand::ReserveReference { reference, open: Box::new(open) };
+        self.command_with(group, command, Some(lookup), context).await
+    }
+
+    /// Replaces the metadata of a charge as it was read. Nothing changes, or the key is taken,
+    /// where another change came since it was read.
+    pub async fn change_metadata(
+        &self,
+        group: GroupNumber,
+        charge: &Charge,
+        metadata: &Metadata,
+        context: CommandContext,
+    ) -> Result<Outcome, Unavailable> {
+        let (id, change) = (charge.id, charge.metadata_changes + 1);
+        let key = self.keyring.fingerprint("metadata", &[&id.0.to_be_bytes(), &change.to_be_bytes()]);
+        let metadata = self.keyring.seal_value(SealedFor::metadata(id), self.now(), metadata)?;
+        let command = MerchantCommand::ChangeMetadata { charge: id, key, metadata };
+        self.command_once(group, key, command, context).await
+    }
+
+    /// How many charges of a merchant were opened with a reference, and the newest of them, newest
+    /// first: `most` at most. A reference whose month's key was dropped is not found.
+    pub fn charges_with_reference(
+        &self,
+        group: GroupNumber,
+        reference: &str,
+        most: usize,
+    ) -> Result<(usize, Vec<ObjectId>), LoadError> {
+        may_wait(|| {
+            let shard = self.shard(group);
+            let personal = shard.read_model().personal();
+            let sought = PersonalValue::ReferenceOf(group, reference.to_owned());
+            let keys = personal.search_keys(slice::from_ref(&sought))?;
+            let sequences = with_all(&shard, &keys)?.0.remove(&FoundKind::Charge).unwrap_or_default();
+            let newest: Vec<_> = sequences.iter().rev().take(most).copied().collect();
+            let mut charges = Vec::with_capacity(newest.len());
+            for (_, _, record) in booked_records(shard.part(), &newest)? {
+                // Very rarely a Record of another value is among them.
+                if personal.has_all(&record, slice::from_ref(&sought))? {
+                    charges.extend(record.events.iter().find_map(|event| match event {
+                        Event::ChargeOpened { charge, .. } => Some(*charge),
+                        _ => None,
+                    }));
+                }
+            }
+            Ok((sequences.len(), charges))
+        })
+    }
+}
