@@ -30,7 +30,7 @@ pub(crate) fn is_run(page: &str) -> bool {
 
 /// The pages that follow the first one, and what their samples say: in the shell, and in each of
 /// the two other languages.
-const PAGES: [(&str, &[&str], &str); 7] = [
+const PAGES: [(&str, &[&str], &str); 8] = [
     ("webhooks", &["verified\n", "\"sequence\": 1,", "\"tries\": [\n    \"pending\""], "a changed body is refused"),
     ("errors", &["\"field\": \"valor\"", "\"field\": \"cpf\"", "\"code\": \"validation_failed\""], "to the payer: "),
     (
@@ -51,6 +51,16 @@ const PAGES: [(&str, &[&str], &str); 7] = [
             "[-8000,-4062,-2938,-3000]",
         ],
         "refused: 409 refund_exceeds_available",
+    ),
+    (
+        "orders",
+        &[
+            "duplicate_reference\n",
+            "{\"reference\":\"order-7\",\"metadata\":{\"channel\":\"app\"},\"fees\":[{\"kind\":\"pix\",\"amount\":79}],\"net\":7921}",
+            "{\"splits\":[1250],\"net\":8115}",
+            "[201,null,400,\"validation_failed\"]\n[201,null,400,\"validation_failed\"]\n",
+        ],
+        "charged by its token",
     ),
     ("sandbox", &["\"status\": \"CONCLUIDA\"", "\n\"20", "\"available\": "], "found: CONCLUIDA"),
 ];

@@ -97,9 +97,8 @@ fn charge(number: u64) -> OpenPix {
         payer: Payer {
             name: "Fulano de Tal".to_owned(),
             document: "52998224725".to_owned(),
-            email: None,
-            phone: None,
             description: Some("Pedido 1".to_owned()),
+            ..Payer::default()
         },
     }
 }

@@ -140,9 +140,8 @@ fn open_pix(charge: ObjectId) -> OpenPix {
         payer: Payer {
             name: "Fulano de Tal".to_owned(),
             document: "52998224725".to_owned(),
-            email: None,
-            phone: None,
             description: Some("Pedido 1".to_owned()),
+            ..Payer::default()
         },
     }
 }
