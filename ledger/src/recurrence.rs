@@ -403,9 +403,12 @@ impl SubscriptionStanding {
     }
 
     /// It is charged to another card from `now` on. Cycles that are tried again are tried at once,
-    /// and so is the cycle that was given up last.
+    /// and so is the cycle that was given up last; of a paused one nothing is tried.
     pub(crate) fn with_card(mut self, card: StoredCard, now: Timestamp) -> Self {
         self.card = Some(card);
+        if self.is_paused {
+            return self;
+        }
         let Some(mut counts) = self.counts.take() else { return self };
         if let Some(given_up) = counts.given_up.take() {
             counts.unpaid -= 1;

@@ -2,14 +2,14 @@
 //! carried out as if it had come alone, with its own `idempotency_key`, so a repeat of the whole
 //! batch makes nothing twice. Charges succeed or fail alone: the batch is no transaction.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::body::to_bytes;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures_util::{StreamExt, stream};
-use serde::ser::SerializeMap;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::openapi::schema::{AllOf, AnyOf, Object, Schema, Type};
 use utoipa::openapi::{Ref, RefOr};
@@ -22,7 +22,7 @@ use crate::api::pix::{self, PixRequest};
 use web::caller::Caller;
 use web::guards::rate_limit::Policy;
 use web::idempotency::{KeyScope, SentKey};
-use web::json::{Checker, Raw, objects};
+use web::json::{Checker, objects};
 use web::keyed;
 use web::problem::{Problem, failed};
 use web::reply::ok;
@@ -100,7 +100,7 @@ pub async fn charge(
     sent: keyed::KeyedCharge,
 ) -> Result<Response, Problem> {
     let _each_has_its_own = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
-    let charges: Vec<_> = objects(sent.bytes(), 1..=CHARGES_MAX)?.into_iter().map(KeyedCharge::read).collect();
+    let charges: Vec<_> = objects(sent.bytes(), 1..=CHARGES_MAX)?.into_iter().map(ChargeOfBatch::read).collect();
     let app = &*app;
     let carried_out = charges.into_iter().map(|charge| async move {
         let answer = match charge {
@@ -132,7 +132,7 @@ async fn item(mut answer: Response) -> Result<BatchItem, Problem> {
 }
 
 /// One charge of a batch: its key, and the body without it.
-struct KeyedCharge {
+struct ChargeOfBatch {
     key: String,
     /// Overwritten when it is dropped: it may have a card's number.
     body: Zeroizing<Vec<u8>>,
@@ -142,75 +142,37 @@ struct KeyedCharge {
 /// Name of the member that has the key.
 const KEY: &str = "idempotency_key";
 
-impl KeyedCharge {
+impl ChargeOfBatch {
     fn read(charge: &RawValue) -> Result<Self, Problem> {
-        let members: Members<'_> = serde_json::from_str(charge.get()).map_err(failed)?;
+        let mut members: BTreeMap<String, &RawValue> = serde_json::from_str(charge.get()).map_err(failed)?;
         let mut check = Checker::new();
-        let mut keys = members.0.iter().filter(|(name, _)| name == KEY).map(|(_, value)| *value);
-        let key: Raw<'_> = keys.next();
-        let key = match keys.next() {
-            Some(_) => check.refuse(KEY, "ambiguous", "idempotency_key veio duas vezes"),
-            None => check.text(KEY, key, 1..=255),
-        };
+        let key = check.text(KEY, members.remove(KEY), 1..=255);
         let key = check.finish_with(key)?.into_owned();
-        let is_pix = members.0.iter().any(|(name, _)| name == "valor" || name == "txid");
+        let is_pix = members.get("valor").is_some_and(|value| value.get() != "null");
         let mut body = Zeroizing::new(Vec::with_capacity(charge.get().len()));
         serde_json::to_writer(&mut *body, &members).map_err(failed)?;
         Ok(Self { key, body, is_pix })
     }
 
-    /// Carries the charge out, as its own route does.
+    /// Carries the charge out, as its own route does. One that was carried out before counts
+    /// towards no limit, so that a repeat of the batch goes on where the first was limited.
     async fn carry_out(self, app: &App, caller: Caller) -> Result<Response, Problem> {
         let (route, policy) = if self.is_pix { ("/api/pix", Policy::Default) } else { ("/api/card", Policy::Card) };
-        if let (Some(limits), Some(id)) = (&app.rate_limits, caller.key) {
+        let key = SentKey::of_form(&self.key, route);
+        if let (Some(limits), Some(id)) = (&app.rate_limits, caller.key)
+            && !key.is_used(&app.engine, KeyScope::Merchant(caller.group), caller.ledger())?
+        {
             let account = app.engine.merchant(caller.group, |row| row.settings).unwrap_or_default();
             let (is_admitted, standing) = limits.admit(policy, id, &account);
             if !is_admitted {
                 return Err(standing.refusal());
             }
         }
-        let key = SentKey::of_form(&self.key, route);
         // Boxed: the futures of many charges would make that of the batch large.
         if self.is_pix {
             Box::pin(pix::create_once(app, caller, &key, &self.body)).await
         } else {
             Box::pin(card::charge_once(app, caller, &key, &self.body)).await
         }
-    }
-}
-
-/// The members of an object in their order, a name that comes twice twice. Written without the key.
-#[derive(Default)]
-struct Members<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = Members<'de>;
-
-            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                formatter.write_str("an object")
-            }
-
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(Visitor)
-    }
-}
-
-impl Serialize for Members<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        for (name, value) in self.0.iter().filter(|(name, _)| name != KEY) {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
     }
 }

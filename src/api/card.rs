@@ -235,7 +235,6 @@ fn read_named_card(check: &mut Checker, wire: &CardRequest<'_>, now: Timestamp) 
     let has_card = wire.credit_card.is_some() || wire.card.is_some();
     match wire.card_token {
         Some(_) if has_card => check.refuse("card_token", "ambiguous", "envie card_token ou o cartão, não os dois"),
-        None if wire.cvv.is_some() => check.refuse("cvv", "ambiguous", "cvv fora do cartão só vem com card_token"),
         None => read_card(check, wire.credit_card, wire.card, now).map(NamedCard::Given),
         Some(token) => {
             let token = check.text("card_token", Some(token), 1..=64);

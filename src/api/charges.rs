@@ -120,7 +120,8 @@ pub struct ChargeChangeRequest<'a> {
     metadata: Raw<'a>,
 }
 
-/// Changes the metadata of a charge. Nothing else of a charge changes, and no webhook is sent.
+/// Changes the metadata of a charge, 1,000 times at most (then 409 `state_conflict`). Nothing else
+/// of a charge changes, and no webhook is sent.
 #[utoipa::path(patch, path = "/api/charges/{txid}", operation_id = "change_charge", params(("txid" = String, Path)),
     request_body = ChargeChangeRequest,
     responses((status = 200, body = ChargeView), (status = 409)))]
@@ -137,10 +138,18 @@ pub async fn change(
     for _ in 0..MERGES_MAX {
         let charge = named(&app, caller, &txid)?;
         let payer = payer(&app.engine, charge.id, charge.payer.as_ref());
-        let metadata = labels::merged(labels_of(&app.engine, &charge, &payer).metadata, changes.clone());
+        let before = labels_of(&app.engine, &charge, &payer).metadata;
+        let metadata = labels::merged(before.clone(), changes.clone());
+        if metadata == before {
+            return Ok(ok(ChargeView::of(&app.engine, &charge)?));
+        }
         let mut check = Checker::new();
         labels::check_size(&mut check, &metadata);
         check.finish()?;
+        if charge.metadata_changes >= METADATA_CHANGES_MAX {
+            let detail = format!("The metadata of a charge changes {METADATA_CHANGES_MAX} times at most.");
+            return Err(Problem::new(Code::StateConflict).detail(detail));
+        }
         let permit = app.engine.permit_in_turn(Some(caller.group), METADATA_BYTES).await?;
         let context = caller.context(Arc::clone(&permit));
         match app.engine.change_metadata(caller.group, &charge, &metadata, context).await? {
@@ -158,6 +167,8 @@ pub async fn change(
 
 /// How often a change is merged again into what another one left.
 const MERGES_MAX: usize = 8;
+/// How often the metadata of a charge changes, at most: each change is read with the charge.
+const METADATA_CHANGES_MAX: u32 = 1_000;
 /// Most bytes of the Record of a change.
 const METADATA_BYTES: usize = 16 * 1024;
 

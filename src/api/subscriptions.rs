@@ -117,14 +117,18 @@ fn count_try(limits: &RateLimits, caller: Caller, id: ObjectId, card: Fingerprin
     }
 }
 
-/// Whether the first charge of a subscription of the caller's was paid; none while that is not
-/// known.
+/// Whether the charge that was tried last for a subscription of the caller's was paid; `None` while
+/// that is not known.
 pub fn first_charge_was_paid(app: &App, caller: Caller, id: ObjectId) -> Option<bool> {
-    let row = app.engine.subscription(caller.ledger(), id).ok().flatten()?;
-    match row.standing.status {
+    let SubscriptionRow { standing, .. } = app.engine.subscription(caller.ledger(), id).ok().flatten()?;
+    let is_due = standing.next_charge_at().is_some_and(|at| at <= app.engine.now());
+    match standing.status {
+        // Also of one whose earlier cycles were paid.
+        _ if standing.open.is_some() || is_due => None,
+        _ if standing.retry_at.is_some() => Some(false),
         SubscriptionStatus::Active | SubscriptionStatus::Completed => Some(true),
         SubscriptionStatus::PastDue => Some(false),
-        SubscriptionStatus::Pending | SubscriptionStatus::Cancelled => row.standing.retry_at.map(|_| false),
+        SubscriptionStatus::Pending | SubscriptionStatus::Cancelled => None,
     }
 }
 

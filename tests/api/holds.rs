@@ -246,8 +246,16 @@ async fn a_merchant_is_closed_once_nothing_of_it_is_open() {
     let audit = world.ops_get(&format!("/ops/audit?merchant_id={}&action=change", merchant.id)).await.expect(200);
     let changes = json!([{"field": "closed", "old": false, "new": true}]);
     assert_eq!(items(&audit)[0]["changes"], changes, "{audit}");
+    let (close, again) = (format!("/ops/merchants/{}/close", merchant.id), json!({"reason": "x"}).to_string());
+    let keyed = [("idempotency-key", "close")];
+    change(&world, &merchant, "reopen").await;
+    world.ops_send(reqwest::Method::POST, &close, &keyed, again.clone()).await.expect(200);
     let shown = change(&world, &merchant, "reopen").await;
     assert_eq!((&shown["closing"], &shown["closed"]), (&json!(false), &json!(false)));
+    let code = text(&merchant.post("/api/pix", &pix("2.00")).await.expect(201)["txid"]);
+    world.ops_send(reqwest::Method::POST, &close, &keyed, again).await.expect(200);
+    assert_eq!(merchant.get(&format!("/api/charges/{code}")).await.expect(200)["status"], "pending", "a late copy");
+    merchant.pay(&code).await.expect(200);
     merchant.paid_pix(&pix("1.00")).await;
     let ended = merchant.get(&format!("/api/recurrency/subscriptions/{subscription}")).await.expect(200);
     assert_eq!(ended["status"], "cancelled", "what was cancelled stays so");

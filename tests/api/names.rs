@@ -54,13 +54,13 @@ async fn a_misspelt_field_moves_no_money() {
 async fn other_unknown_fields_are_ignored_and_listed_and_operators_have_none() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
-    let charge = with(card(10_000, APPROVED), "metadata", json!({"amount": 1}));
+    let charge = with(card(10_000, APPROVED), "extra", json!({"amount": 1}));
     let charge = with(charge, "4111111111111111", json!(1));
     let mut charge = with(charge, "order", json!(1043));
     charge["customer"]["birthday"] = json!("1990-01-01");
     let answer = merchant.post("/api/card", &charge).await;
     let listed: Vec<_> = answer.header(IGNORED).unwrap().split(", ").map(str::to_owned).collect();
-    for name in ["metadata", "order", "customer.birthday", "?"] {
+    for name in ["extra", "order", "customer.birthday", "?"] {
         assert!(listed.iter().any(|one| one == name), "{listed:?}");
     }
     assert_eq!(listed.len(), 4);

@@ -266,6 +266,11 @@ async fn each_card_charge_of_a_batch_counts() {
     let statuses: Vec<_> = items(&answer).iter().map(|item| item["status"].clone()).collect();
     assert_eq!(statuses, [201, 201, 429]);
     merchant.post("/api/card", &card(10_000, APPROVED)).await.refused(429, "rate_limited");
+    // What was charged is answered again, and counts no more.
+    let again = merchant.post("/api/charges/batch", &(0..3).map(keyed).collect()).await.expect(200);
+    let statuses: Vec<_> = items(&again).iter().map(|item| item["status"].clone()).collect();
+    assert_eq!(statuses, [201, 201, 429]);
+    assert_eq!(merchant.get("/api/charges").await.expect(200)["total"], 2);
 }
 
 #[tokio::test]

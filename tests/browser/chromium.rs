@@ -226,7 +226,10 @@ impl Browser {
     pub(crate) async fn keep_picture(&self, name: &str) {
         let Some(folder) = std::env::var_os("CENTAVO_SCREENSHOTS").map(PathBuf::from) else { return };
         std::fs::create_dir_all(&folder).unwrap();
-        let whole = json!({"format": "png", "captureBeyondViewport": true});
+        let page = "return [document.documentElement.clientWidth, document.documentElement.scrollHeight]";
+        let [width, height] = serde_json::from_value::<[u32; 2]>(self.run(page).await).unwrap();
+        let clip = json!({"x": 0, "y": 0, "width": width, "height": height.min(PICTURE_MAX), "scale": 1});
+        let whole = json!({"format": "png", "captureBeyondViewport": true, "clip": clip});
         let taken = self.devtools("Page.captureScreenshot", whole).await;
         let picture =
             base64::Engine::decode(&base64::engine::general_purpose::STANDARD, taken["data"].as_str().unwrap());
@@ -245,6 +248,9 @@ impl Drop for Browser {
         let _reaped = self.driver.wait();
     }
 }
+
+/// Height of a picture, at most, pixels: Chromium takes none of a page of more than 16,384.
+const PICTURE_MAX: u32 = 16_000;
 
 /// Runs axe and the measures; gives one line for each defect.
 const JUDGE: &str = r#"

@@ -79,12 +79,18 @@ impl Engine {
         through: Month,
         context: impl Into<CommandContext>,
     ) -> Result<Option<Outcome>, Unavailable> {
+        let context = context.into();
         let house = self.house_shard();
         let _one_at_a_time = house.house.lock().await;
+        if let Some(key) = &context.key
+            && self.find_key(LedgerId::System, key.idempotency.key)?.sequence.is_some()
+        {
+            return Ok(Some(Outcome::KeyTaken));
+        }
         let asked = self.erasures()?.into_iter().find(|erasure| erasure.through == through);
         let Some(asked) = asked else { return Ok(None) };
         Ok(Some(match Erasure::withdraw(through, &asked) {
-            Ok(decision) => Outcome::Recorded(self.record_of_house(|| decision, context.into()).await?),
+            Ok(decision) => Outcome::Recorded(self.record_of_house(|| decision, context).await?),
             Err(rejection) => Outcome::Refused(rejection),
         }))
     }

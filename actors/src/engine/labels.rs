@@ -90,8 +90,9 @@ impl Engine {
         self.command_once(group, key, command, context).await
     }
 
-    /// How many charges of a merchant were opened with a reference, and the newest of them, newest
-    /// first: `most` at most. A reference whose month's key was dropped is not found.
+    /// How many charges of a merchant were opened with a reference, and where these are `most` at
+    /// most, the charges, newest first. A reference whose month's key was dropped is not found.
+    /// Very rarely the count has a charge of another reference.
     pub fn charges_with_reference(
         &self,
         group: GroupNumber,
@@ -104,7 +105,10 @@ impl Engine {
             let sought = PersonalValue::ReferenceOf(group, reference.to_owned());
             let keys = personal.search_keys(slice::from_ref(&sought))?;
             let sequences = with_all(&shard, &keys)?.0.remove(&FoundKind::Charge).unwrap_or_default();
-            let newest: Vec<_> = sequences.iter().rev().take(most).copied().collect();
+            if sequences.len() > most {
+                return Ok((sequences.len(), Vec::new()));
+            }
+            let newest: Vec<_> = sequences.iter().rev().copied().collect();
             let mut charges = Vec::with_capacity(newest.len());
             for (_, _, record) in booked_records(shard.part(), &newest)? {
                 // Very rarely a Record of another value is among them.

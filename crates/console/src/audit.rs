@@ -60,7 +60,6 @@ fn screen(desk: &Desk, visit: &Visit, parts: &Parts, filter: &AuditFilter) -> Re
         ("status", words::WHO),
         ("name", words::WHAT),
         ("more", words::MERCHANT),
-        ("more", words::NOTES),
         ("amount", words::RECORD),
     ];
     let body = html! {
@@ -72,12 +71,11 @@ fn screen(desk: &Desk, visit: &Visit, parts: &Parts, filter: &AuditFilter) -> Re
                         tr {
                             td.when { (show::text_moment(visit.language, &row.at)) }
                             td.status { (row.operator.as_deref().unwrap_or(visit.say(words::API_KEY))) }
-                            td.name { (visit.say(wire_words::action(row.action))) " " (visit.say(wire_words::audited(row.kind))) @if let Some(id) = &row.id { br; code { (id) } } }
-                            td.more { (merchant_link(desk, visit, row.merchant_id.as_deref())) }
-                            td.more {
-                                bdi { (row.notes.as_deref().unwrap_or_default()) }
+                            td.name { (visit.say(wire_words::action(row.action))) " " (visit.say(wire_words::audited(row.kind))) @if let Some(id) = &row.id { br; code { (id) } }
+                                @if let Some(notes) = &row.notes { div { bdi { (notes) } } }
                                 @for change in &row.changes { div { code { (change.field) } @if !change.new.is_null() { ": " bdi { (shown(&change.old)) } " → " bdi { (shown(&change.new)) } } } }
                             }
+                            td.more { (merchant_link(desk, visit, row.merchant_id.as_deref())) }
                             td.amount { @let name = record_name(row.at()); a href={"/console/records/" (name)} { (name) } }
                         }
                     }

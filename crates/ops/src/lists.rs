@@ -144,7 +144,7 @@ impl ListFilter {
     /// that the list does not have; 404 of a merchant or a recipient that does not exist.
     pub fn read(desk: &Desk, list: List, pairs: &[(String, String)]) -> Result<Self, Problem> {
         let has_amounts = list.filters.contains(&"amount_from");
-        let order = one_of(pairs, "order", if has_amounts { &ORDERS } else { &ORDERS[..3] })?.unwrap_or(ORDERS[0]);
+        let order = one_of(pairs, "order", if has_amounts { &ORDERS } else { &ORDERS[..4] })?.unwrap_or(ORDERS[0]);
         let goes_on = if order == ORDERS[0] { "before" } else { "page" };
         only(pairs, &[list.filters, &OF_ALL[..], &[goes_on]].concat())?;
         let is_charges = list.list.is_none();

@@ -212,6 +212,14 @@ impl SentKey {
         Ok(Key { engine, idempotency: Some(idempotency), body_bytes: body.len(), scope })
     }
 
+    /// True where a request of this scope with this key wrote a Record.
+    pub fn is_used(&self, engine: &Engine, scope: KeyScope, owner: LedgerId) -> Result<bool, Problem> {
+        match self.read(engine, scope, None, b"")?.idempotency {
+            Some(idempotency) => Ok(engine.find_key(owner, idempotency.key)?.sequence.is_some()),
+            None => Ok(false),
+        }
+    }
+
     /// Digests of the key of a request that opens an account; see [`opening_key`].
     pub fn opening(&self, engine: &Engine) -> Option<OpeningKey> {
         let key = self.first.as_ref()?;

@@ -114,7 +114,8 @@ pub fn objects(body: &[u8], count: RangeInclusive<usize>) -> Result<Vec<&RawValu
     if !text.trim_ascii_start().starts_with('[') {
         return Err(Problem::new(Code::InvalidJson).detail("The body must be one JSON array."));
     }
-    let objects: Vec<&RawValue> = aside(body.len(), || serde_json::from_str(text)).map_err(invalid)?;
+    let read = || inspect(text).and_then(|()| serde_json::from_str::<Vec<&RawValue>>(text).map_err(invalid));
+    let objects = aside(body.len(), read)?;
     if let Some(place) = objects.iter().position(|element| !element.get().starts_with('{')) {
         return Err(Problem::new(Code::InvalidJson).detail(format!("Element {place} of the body is no object.")));
     }

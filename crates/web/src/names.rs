@@ -79,10 +79,13 @@ pub enum Meant {
 /// What a name that is not among the known ones was meant to be.
 pub fn meant(name: &str, known: &[&'static str]) -> Meant {
     let plain = plain(name);
-    if let Some(field) = known.iter().find(|field| others_name(field, &plain)) {
+    // A charge was answered with these names before it took stored cards.
+    let takes_cards = known.contains(&"credit_card");
+    let known = || known.iter().filter(|field| !(takes_cards && STORED_CARD.contains(*field)));
+    if let Some(field) = known().find(|field| others_name(field, &plain)) {
         return Meant::Field(field);
     }
-    let near = known.iter().filter(|field| !LABELS.contains(field)).filter_map(|field| {
+    let near = known().filter(|field| !IGNORED_WHEN_NEAR.contains(field)).filter_map(|field| {
         let most = if field.chars().count() <= SHORT_CHARS_MAX { 1 } else { 2 };
         let edits = edits(&plain, &self::plain(field)).min(edits(name, field));
         (edits <= most).then_some((edits, *field))
@@ -94,9 +97,11 @@ pub fn meant(name: &str, known: &[&'static str]) -> Meant {
     }
 }
 
-/// Fields that move no money: a name that is near one of them is ignored, as it was before there
-/// were labels.
-const LABELS: [&str; 2] = ["reference", "metadata"];
+/// Fields that move no money, and whose near names other systems use: such a name is ignored.
+const IGNORED_WHEN_NEAR: [&str; 2] = ["reference", "metadata"];
+
+/// The fields of a stored card in a request that takes cards too.
+const STORED_CARD: [&str; 2] = ["card_token", "cvv"];
 
 /// Most letters of a name of which one edit makes another word.
 const SHORT_CHARS_MAX: usize = 5;

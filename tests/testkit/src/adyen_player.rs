@@ -268,6 +268,7 @@ fn defect_of_payment(body: &Value) -> Option<&'static str> {
     let is_merchant = |merchants: &Value| {
         merchants.as_array().is_some_and(|all| all.len() == 1 && defect_of_sub_merchant(&all[0]).is_none())
     };
+    let is_model = |model: &Value| model == "Subscription" || model == "CardOnFile";
     let checks = [
         (has_only(body, &members), "members"),
         (reais(&body["amount"]).is_some(), "amount"),
@@ -282,7 +283,7 @@ fn defect_of_payment(body: &Value) -> Option<&'static str> {
         ),
         (body["shopperInteraction"] == interaction, "shopperInteraction"),
         (is_stored == body["shopperReference"].is_string(), "shopperReference"),
-        (is_stored == (body["recurringProcessingModel"] == "Subscription"), "recurringProcessingModel"),
+        (is_stored == is_model(&body["recurringProcessingModel"]), "recurringProcessingModel"),
         (absent_or(&body["shopperStatement"], |text| is_text(text, 1..=22)), "shopperStatement"),
         (absent_or(&body["shopperEmail"], |text| is_text(text, 3..=256)), "shopperEmail"),
         (absent_or(&body["socialSecurityNumber"], |text| is_text(text, 11..=14)), "socialSecurityNumber"),
@@ -373,7 +374,10 @@ fn pay(records: &mut Records, body: &Value) -> Outcome {
     }
     answered["additionalData"] = Value::Object(details);
     let mut stored = body.clone();
-    stored["paymentMethod"]["cvc"] = Value::Null;
+    // Whether a code came is known; the code is not.
+    if let Some(code) = stored["paymentMethod"].get_mut("cvc") {
+        *code = json!("***");
+    }
     records.payments.push(PlayedPayment {
         psp_reference,
         body: stored,

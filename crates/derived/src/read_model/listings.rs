@@ -10,7 +10,6 @@ use ledger::fees::PaymentMethod;
 use ledger::fees::SPLIT_SETTLEMENT_DAYS;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::money::Centavos;
-use ledger::object;
 use ledger::recipient::Credit;
 use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
 use ledger::statement::{StatementAccount, StatementLine, statement_lines};
@@ -157,19 +156,17 @@ fn listed_line(
     Some(ListedStatementLine { sequence, index, balance_after: Centavos(after_record) - moved_later })
 }
 
-/// The objects of the events of a Record that are about this object, itself among them.
-fn objects_with(id: ObjectId, record: &Record) -> BTreeSet<ObjectId> {
-    let mut found = BTreeSet::new();
-    for event in &record.events {
-        let mut objects = BTreeSet::new();
-        object::each_in(event, |object| {
-            objects.insert(object);
-        });
-        if objects.contains(&id) {
-            found.append(&mut objects);
+/// A charge, its refunds and its disputes, from the Records that are about it.
+fn sources_of(charge: ObjectId, records: &[(Sequence, Record)]) -> BTreeSet<ObjectId> {
+    let own = |event: &Event| match event {
+        Event::RefundRequested { id, charge: of, .. } | Event::DisputeOpened { id, charge: of, .. }
+            if *of == charge =>
+        {
+            Some(*id)
         }
-    }
-    found
+        _ => None,
+    };
+    records.iter().flat_map(|(_, record)| record.events.iter().filter_map(own)).chain([charge]).collect()
 }
 
 /// Every list shows what was published when it was asked for. A charge that is opened in between
@@ -467,14 +464,19 @@ impl ReadModel {
         range: Range<u64>,
     ) -> Result<Vec<ListedStatementLine>, LoadError> {
         let LedgerId::Merchant(group) = merchant else { return Ok(Vec::new()) };
+        let records = self.about(charge)?.into_iter().rev().map(|sequence| Ok((sequence, self.record(sequence)?)));
+        let mut records = records.collect::<Result<Vec<_>, LoadError>>()?;
+        let sources = sources_of(charge, &records);
+        records.retain(|(sequence, _)| range.contains(&sequence.0));
+        let after: Vec<_> = records.iter().map(|(sequence, _)| Sequence(sequence.0 + 1)).collect();
+        let balances = self.index().balances_before(group, &after)?;
         let mut found = Vec::new();
-        for sequence in self.about(charge)?.into_iter().rev().filter(|sequence| range.contains(&sequence.0)) {
-            let record = self.record(sequence)?;
-            let (sources, lines) = (objects_with(charge, &record), statement_lines(&record));
-            let after_record = self.index().balances_before(group, &[Sequence(sequence.0 + 1)])?;
+        for ((sequence, record), after_record) in records.iter().zip(balances) {
+            let lines = statement_lines(record);
             for (index, line) in (0..lines.len() as u32).zip(&lines).rev() {
                 if line.source.is_some_and(|source| sources.contains(&source)) {
-                    found.extend(listed_line(sequence, &lines, index, after_record[0]));
+                    let listed = listed_line(*sequence, &lines, index, after_record);
+                    found.push(listed.ok_or(LoadError::Missing(sequence.0))?);
                 }
             }
         }

@@ -27,7 +27,7 @@ use crate::records::LoadError;
 use store::{Part, Sequence, StoreError};
 
 /// The version of the pages' encoding.
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 /// The pages are written after this many Records, or after more when many pages changed; of several
 /// partitions each after its part of that.
 const RECORDS_PER_KEEPING_MIN: u64 = 65_536;
