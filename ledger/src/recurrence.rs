@@ -285,7 +285,7 @@ pub struct CycleCounts {
     /// The cycle whose card was refused at its last try, while nothing was charged since: another
     /// card is tried for it.
     #[n(5)]
-    pub given_up: Option<CycleRetry>,
+    pub given_up: Option<Box<CycleRetry>>,
 }
 
 /// Standing of a subscription. Every event about it carries the whole standing.
@@ -326,7 +326,7 @@ pub struct SubscriptionStanding {
     pub counts: Option<CycleCounts>,
     /// The stored card that took the place of that of its terms; `None` while none did.
     #[n(11)]
-    pub card: Option<StoredCard>,
+    pub card: Option<Box<StoredCard>>,
 }
 
 /// How a charge of a subscription ended.
@@ -399,20 +399,20 @@ impl SubscriptionStanding {
 
     /// The stored card that it is charged to; none for PIX.
     pub fn card_of<'a>(&'a self, terms: &'a SubscriptionTerms) -> Option<&'a StoredCard> {
-        self.card.as_ref().or(terms.card.as_ref())
+        self.card.as_deref().or(terms.card.as_ref())
     }
 
     /// It is charged to another card from `now` on. Cycles that are tried again are tried at once,
     /// and so is the cycle that was given up last; of a paused one nothing is tried.
     pub(crate) fn with_card(mut self, card: StoredCard, now: Timestamp) -> Self {
-        self.card = Some(card);
+        self.card = Some(Box::new(card));
         if self.is_paused {
             return self;
         }
         let Some(mut counts) = self.counts.take() else { return self };
         if let Some(given_up) = counts.given_up.take() {
             counts.unpaid -= 1;
-            counts.retries.push(CycleRetry { at: now, ..given_up });
+            counts.retries.push(CycleRetry { at: now, ..*given_up });
         }
         counts.retries.iter_mut().for_each(|retry| retry.at = retry.at.min(now));
         counts.retries.sort_by_key(|retry| (retry.at, retry.cycle));
@@ -467,7 +467,7 @@ impl SubscriptionStanding {
             }
             (CycleOutcome::Refused, _) => {
                 let cycle = counts.charged;
-                counts.given_up = self.cycle_at.map(|first_at| CycleRetry { cycle, first_at, at: first_at });
+                counts.given_up = self.cycle_at.map(|first_at| Box::new(CycleRetry { cycle, first_at, at: first_at }));
                 self.give_up(&mut counts, UnpaidReason::CardRefused);
             }
             (CycleOutcome::Unpaid, _) => self.give_up(&mut counts, UnpaidReason::PixNotPaid),

@@ -21,7 +21,7 @@ use web::idempotency::KeyScope;
 use web::json::parse_unread;
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem, broken};
-use web::reply::{List, Page, list_of, number, ok, query, time};
+use web::reply::{All, List, Page, list_of, number, ok, query, time};
 use web::views::delivery::AnswerView;
 use webhooks::DeliveryStatus;
 use webhooks::body::WebhookBody;
@@ -210,23 +210,14 @@ pub async fn redeliver(
     .await
 }
 
-/// Tries to deliver one event.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct EventTries {
-    /// The tries, newest first.
-    items: Vec<EventTry>,
-    /// How many there are.
-    total: usize,
-}
-
 /// The tries to deliver an event to the addresses that the account has now, each with what the
 /// address answered. The body of each is that of the event. They are in memory: the last 100 of an
 /// address, since this process began.
 #[utoipa::path(get, path = "/api/events/{id}/tries", operation_id = "list_event_tries", params(("id" = String, Path)),
-    responses((status = 200, body = EventTries)))]
+    responses((status = 200, body = All<EventTry>)))]
 pub async fn tries(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
     let items = event_tries(&app.webhooks, caller.group, &find(&app, caller, &id)?);
-    Ok(ok(EventTries { total: items.len(), items }))
+    Ok(ok(All { total: items.len() as u64, items }))
 }
 
 /// Sends a test event to the address of the API key that asks for it, once, and waits for the

@@ -1055,9 +1055,9 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                 Event::SubscriptionCardChanged {
                     id: id(7),
                     standing: SubscriptionStanding {
-                        card: Some(StoredCard { id: id(6), face: stored_face.clone() }),
+                        card: Some(Box::new(StoredCard { id: id(6), face: stored_face.clone() })),
                         counts: counted.counts.clone().map(|counts| CycleCounts {
-                            given_up: Some(CycleRetry { cycle: 2, first_at: Timestamp(1), at: Timestamp(2) }),
+                            given_up: Some(Box::new(CycleRetry { cycle: 2, first_at: Timestamp(1), at: Timestamp(2) })),
                             ..counts
                         }),
                         ..standing.clone()
