@@ -22,6 +22,7 @@ pub mod payer;
 pub mod pix;
 pub mod places;
 pub mod plans;
+pub mod qr_code;
 pub mod quote;
 pub mod refunds;
 pub mod registration;

@@ -21,8 +21,8 @@ use utoipa_axum::routes;
 use crate::api::app::App;
 use crate::api::authenticate::Authenticate;
 use crate::api::{
-    anticipation, balance, batch, card, cards, cashout, charges, disputes, events, pix, plans, quote, refunds, reports,
-    sub_recipients, subscriptions, withdrawals,
+    anticipation, balance, batch, card, cards, cashout, charges, disputes, events, pix, plans, qr_code, quote, refunds,
+    reports, sub_recipients, subscriptions, withdrawals,
 };
 use console::Console;
 use nodes::work_requests;
@@ -74,6 +74,7 @@ fn for_merchants(in_sandbox: bool) -> Routes {
     let charges = Routes::new()
         .routes(routes!(charges::list))
         .routes(routes!(charges::get))
+        .routes(routes!(qr_code::get))
         .route_layer(from_fn(on_waiting_thread))
         .routes(routes!(charges::change))
         .routes(routes!(pix::create_or_look_up))
@@ -269,6 +270,7 @@ pub fn public(app: &Arc<App>) -> Router {
         .with_state(Arc::clone(app))
         .layer(Extension(Arc::new(openapi::query_names(&document))))
         .merge(described(&document))
+        .route("/", get(|| async { reference::index() }))
 }
 
 /// The operators' listener: their routes, their description, and the console.

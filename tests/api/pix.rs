@@ -267,3 +267,40 @@ fn is_br_code(code: &str, amount: &str) {
     assert_eq!((fields["53"], fields["54"], fields["58"], fields["62"]), ("986", amount, "BR", "0503***"));
     assert!(fields["26"].starts_with("0014br.gov.bcb.pix25"), "{code}");
 }
+
+/// Shows the QR code while the charge waits for its payer, and only then.
+#[tokio::test]
+async fn a_pending_pix_charge_has_an_image_to_scan() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let txid = text(&merchant.post("/api/pix", &pix("80.00")).await.expect(201)["txid"]).to_owned();
+    let image = merchant.get(&format!("/api/charges/{txid}/qr.svg")).await;
+    assert_eq!((image.status, image.header("content-type")), (200, Some("image/svg+xml")));
+    assert_eq!(image.header("content-security-policy"), Some("default-src 'none'"));
+    assert!(image.text.contains("<svg xmlns=\"http://www.w3.org/2000/svg\""), "{}", image.text);
+    merchant.pay(&txid).await.expect(200);
+    let card = text(&merchant.post("/api/card", &card(1_000, "4111111111111111")).await.expect(201)["txid"]).to_owned();
+    for (txid, status, code) in
+        [(&*txid, 409, "charge_not_pending"), (&*card, 409, "charge_not_pending"), ("x", 404, "charge_not_found")]
+    {
+        merchant.get(&format!("/api/charges/{txid}/qr.svg")).await.refused(status, code);
+    }
+    let other = world.merchant().await;
+    other.get(&format!("/api/charges/{txid}/qr.svg")).await.refused(404, "charge_not_found");
+}
+
+#[tokio::test]
+async fn the_root_of_the_merchants_listener_says_where_the_documents_are() {
+    let world = World::sandbox().await;
+    let listener = world.address_of("/api");
+    let read = async |path: &str| reqwest::get(format!("http://{listener}{path}")).await.unwrap();
+    let index: Value = read("/").await.json().await.unwrap();
+    assert_eq!((&index["name"], &index["version"]), (&json!("Centavo"), &json!(env!("CARGO_PKG_VERSION"))));
+    for name in ["reference", "openapi"] {
+        assert_eq!(read(index[name].as_str().unwrap()).await.status(), 200, "{name}");
+    }
+    let folders = [&index["guides"]["en"], &index["guides"]["pt-BR"]];
+    for folder in folders.map(|folder| folder.as_str().unwrap()) {
+        assert!(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).is_dir(), "{folder}");
+    }
+}

@@ -156,12 +156,13 @@ async fn every_gate_refuses_a_spoiled_description() {
     }
 }
 
-/// The generator knows bodies of JSON, of forms, and of bytes. An option makes it take files for
-/// bytes.
+/// The generator knows JSON, forms, bytes and text. An option makes it take files for bytes, and
+/// the image of a QR code for text.
 const FILES: &str = "\
 content_type_overrides:
   text/csv: application/octet-stream
   application/x-ofx: application/octet-stream
+  image/svg+xml: text/plain
 ";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

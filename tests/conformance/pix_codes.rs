@@ -55,3 +55,30 @@ async fn post(base: &str, path: &str, credential: &str, body: &Value) -> Value {
     let request = reqwest::Client::new().post(format!("{base}{path}")).bearer_auth(credential).json(body);
     request.send().await.unwrap().error_for_status().unwrap().json().await.unwrap()
 }
+
+/// The image of a charge, drawn by a browser, holds the code of the charge.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_image_of_a_pix_code_is_read_by_another_reader() {
+    let (Some(mut browser), Some(mut reader)) = (tool::program("chromium"), tool::python("zxingcpp, PIL")) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&Launch::on(&folder.path().join("data"))).await.unwrap();
+    let merchant = json!({"name": MERCHANTS[1].0, "city": MERCHANTS[1].1, "document": "12345678909"});
+    let merchant = post(&server.operations, "/ops/merchants", OPS_TOKEN, &merchant).await;
+    let keys = format!("/ops/merchants/{}/api-keys", merchant["id"].as_str().unwrap());
+    let key = post(&server.operations, &keys, OPS_TOKEN, &json!({})).await;
+    let key = key["api_key"].as_str().unwrap();
+    let charge = json!({"valor": "9999999999.99", "nome": "Maria", "cpf": "12345678909"});
+    let charge = post(&server.public, "/api/pix", key, &charge).await;
+    let image = format!("{}/api/charges/{}/qr.svg", server.public, charge["txid"].as_str().unwrap());
+    let image = reqwest::Client::new().get(image).bearer_auth(key).send().await.unwrap();
+    let image = image.error_for_status().unwrap().bytes().await.unwrap();
+    std::fs::write(folder.path().join("qr.svg"), image).unwrap();
+    browser.current_dir(folder.path()).args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]);
+    browser.args(["--user-data-dir=profile", "--window-size=600,600", "--screenshot=qr.png", "qr.svg"]);
+    tool::run(browser, Duration::from_secs(60)).unwrap_or_else(|said| panic!("{said}"));
+    reader.current_dir(folder.path()).args(["-c", include_str!("qr_codes.py"), "qr.png"]);
+    let read = tool::run(reader, Duration::from_secs(60)).unwrap_or_else(|said| panic!("{said}"));
+    assert_eq!(read, format!("QRCode {}\n", charge["pixCopiaECola"].as_str().unwrap()));
+}

@@ -8,10 +8,11 @@ use axum::body::Bytes;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::caller::PathId;
 use super::problem::{Code, Problem, Row};
+use super::reply::ok;
 
 /// Path of the page's style sheet.
 pub const STYLE_PATH: &str = "/reference.css";
@@ -28,6 +29,18 @@ pub fn style() -> Response {
 /// The page as it is answered.
 pub fn page(html: Bytes) -> Response {
     answer("text/html; charset=utf-8", html)
+}
+
+/// What the root of the merchants' listener answers: where its documents are. Addresses are of this
+/// listener, folders of the sources.
+pub fn index() -> Response {
+    ok(json!({
+        "name": "Centavo",
+        "version": env!("CARGO_PKG_VERSION"),
+        "reference": INDEX_PATH,
+        "openapi": "/openapi.json",
+        "guides": {"en": "docs/guide", "pt-BR": "docs/pt-br"},
+    }))
 }
 
 fn answer(content_type: &'static str, body: impl IntoResponse) -> Response {
@@ -580,8 +593,6 @@ tr + tr > * { border-top: 1px solid var(--line) }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
