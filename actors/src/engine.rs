@@ -102,7 +102,7 @@ pub use derived::read_model::{
     MerchantRow, RecipientRow, SubscriptionRow, Volume, WaitingItem, WaitingKind, WaitingPage, WebhookRow,
 };
 pub use doubt::SecondOperatorNeeded;
-pub use labels::ReferenceLookup;
+pub use labels::{NewChargeChange, ReferenceLookup};
 pub use opening::{OpenError, check_store};
 pub use other_processes::{AskedElsewhere, Others};
 pub use outcome::CommandContext;

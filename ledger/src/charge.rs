@@ -2,7 +2,7 @@
 //! 2.5, 3.1).
 
 use crate::event::{CardFace, CardRefusal, Event, Terms};
-use crate::id::ObjectId;
+use crate::id::{Fingerprint, ObjectId, RecipientNumber};
 use crate::money::Centavos;
 use crate::object::Object;
 use crate::personal::Sealed;
@@ -47,6 +47,21 @@ impl ChargeOutcome {
     }
 }
 
+/// A fiscal document that a caller linked to a charge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FiscalDocument {
+    /// Keyed digest of account and access key.
+    pub document: Fingerprint,
+    /// The recipient whose document it is; `None` for the merchant's.
+    pub of: Option<RecipientNumber>,
+    /// Whether the issuer was the merchant or a recipient of the charge.
+    pub issuer_known: bool,
+    /// The access key, a sealed text.
+    pub access_key: Option<Sealed>,
+    /// When it was linked.
+    pub linked_at: Timestamp,
+}
+
 /// A charge, from its Records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charge {
@@ -63,8 +78,10 @@ pub struct Charge {
     /// Its metadata, if that was changed: sealed [`crate::personal::Metadata`]. Until then the
     /// payer has it.
     pub metadata: Option<Sealed>,
-    /// How many times its metadata was changed.
-    pub metadata_changes: u32,
+    /// Its fiscal documents, the first that was linked first.
+    pub fiscal_documents: Vec<FiscalDocument>,
+    /// How many changes it had: of its metadata, and links of fiscal documents made and taken back.
+    pub changes: u32,
     /// The ordinal of the merchant's Record that opened it.
     pub ordinal: u64,
     /// Its status.
@@ -95,7 +112,8 @@ impl Object for Charge {
                 expires_at: *expires_at,
                 payer: record.personal.clone(),
                 metadata: None,
-                metadata_changes: 0,
+                fiscal_documents: Vec::new(),
+                changes: 0,
                 ordinal: record.ordinal,
                 outcome: ChargeOutcome::Pending,
                 first_outcome: ChargeOutcome::Pending,
@@ -129,7 +147,17 @@ impl Object for Charge {
                 }
                 Event::MetadataChanged { charge, .. } if *charge == self.id => {
                     self.metadata.clone_from(&record.personal);
-                    self.metadata_changes += 1;
+                    self.changes += 1;
+                }
+                Event::FiscalDocumentLinked { charge, document, of, issuer_known, .. } if *charge == self.id => {
+                    self.changes += 1;
+                    let (document, of, issuer_known) = (*document, *of, *issuer_known);
+                    let (access_key, linked_at) = (record.personal.clone(), record.effective_at);
+                    self.fiscal_documents.push(FiscalDocument { document, of, issuer_known, access_key, linked_at });
+                }
+                Event::FiscalDocumentUnlinked { charge, document, .. } if *charge == self.id => {
+                    self.changes += 1;
+                    self.fiscal_documents.retain(|linked| linked.document != *document);
                 }
                 Event::LatePixReceived { charge, .. } if *charge == self.id => self.was_paid_late = true,
                 Event::PixRegistered { charge, code } if *charge == self.id => self.code = Some(code.clone()),

@@ -1616,9 +1616,42 @@ pub enum Event {
         /// The charge.
         #[n(0)]
         charge: ObjectId,
-        /// Keyed digest of the charge and the number of this change, from 1: each number once.
+        /// Keyed digest of the charge and the number of this change, from 1: each number once,
+        /// among changes of metadata and links of fiscal documents.
         #[n(1)]
         key: Fingerprint,
+    },
+    /// Merchant: a caller linked a fiscal document to a charge. The Record has its key, sealed.
+    #[n(170)]
+    FiscalDocumentLinked {
+        /// The charge.
+        #[n(0)]
+        charge: ObjectId,
+        /// Keyed digest of the charge and the number of this change: see `MetadataChanged`.
+        #[n(1)]
+        key: Fingerprint,
+        /// Keyed digest of account and access key.
+        #[n(2)]
+        document: Fingerprint,
+        /// The recipient whose document it is; `None` for the merchant's.
+        #[n(3)]
+        of: Option<RecipientNumber>,
+        /// Whether the issuer was the merchant or a recipient of the charge.
+        #[n(4)]
+        issuer_known: bool,
+    },
+    /// Merchant: a caller took back the link of a fiscal document to a charge.
+    #[n(171)]
+    FiscalDocumentUnlinked {
+        /// The charge.
+        #[n(0)]
+        charge: ObjectId,
+        /// Keyed digest of the charge and the number of this change: see `MetadataChanged`.
+        #[n(1)]
+        key: Fingerprint,
+        /// Keyed digest of account and access key.
+        #[n(2)]
+        document: Fingerprint,
     },
     /// Merchant: the charge that is opened in this Record has a reference that no other charge of
     /// the account may have as a unique one.

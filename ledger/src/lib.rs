@@ -45,6 +45,7 @@ pub mod erasure;
 pub mod event;
 mod facts;
 pub mod fees;
+pub mod fiscal_key;
 pub mod house;
 pub mod id;
 pub mod invariants;

@@ -94,6 +94,12 @@ impl SealedFor {
         Self::field("metadata", charge.0.to_be_bytes())
     }
 
+    /// The [`FiscalKey`](crate::fiscal_key::FiscalKey) of a fiscal document, a text, by the keyed
+    /// digest of account and key.
+    pub fn fiscal_key(document: Fingerprint) -> Self {
+        Self::field("fiscal key", document.0)
+    }
+
     /// The acquirer's token for a stored card.
     pub fn card_token(card: ObjectId) -> Self {
         Self::field("card token", card.0.to_be_bytes())

@@ -61,7 +61,7 @@ fn all_equal(characters: &[u8]) -> bool {
 }
 
 /// Modulo 11 with weights 2, 3, 4, … from the right, starting over after `cycle` weights.
-fn check_digit(characters: &[u8], cycle: usize) -> u8 {
+pub(crate) fn check_digit(characters: &[u8], cycle: usize) -> u8 {
     let weighted = characters.iter().rev().enumerate().map(|(i, c)| u32::from(c - b'0') * (i % cycle + 2) as u32);
     match weighted.sum::<u32>() % 11 {
         0 | 1 => b'0',

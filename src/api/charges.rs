@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use actors::engine::{ChargeFilter, Listed, Outcome, PixEnded};
+use actors::engine::{ChargeFilter, Listed, NewChargeChange, Outcome, PixEnded};
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -120,8 +120,8 @@ pub struct ChargeChangeRequest<'a> {
     metadata: Raw<'a>,
 }
 
-/// Changes the metadata of a charge, 1,000 times at most (then 409 `state_conflict`). Nothing else
-/// of a charge changes, and no webhook is sent.
+/// Changes the metadata of a charge. Metadata and fiscal documents change 1,000 times at most (then
+/// 409 `state_conflict`). Nothing else of a charge changes, and no webhook is sent.
 #[utoipa::path(patch, path = "/api/charges/{txid}", operation_id = "change_charge", params(("txid" = String, Path)),
     request_body = ChargeChangeRequest,
     responses((status = 200, body = ChargeView), (status = 409)))]
@@ -135,42 +135,55 @@ pub async fn change(
     let mut check = Checker::new();
     let changes = check.optional(wire.metadata, labels::read_changes).unwrap_or_default();
     check.finish()?;
-    for _ in 0..MERGES_MAX {
-        let charge = named(&app, caller, &txid)?;
+    changed(&app, caller, &txid, ok, |charge| {
         let payer = payer(&app.engine, charge.id, charge.payer.as_ref());
-        let before = labels_of(&app.engine, &charge, &payer).metadata;
+        let before = labels_of(&app.engine, charge, &payer).metadata;
         let metadata = labels::merged(before.clone(), changes.clone());
-        if metadata == before {
-            return Ok(ok(ChargeView::of(&app.engine, &charge)?));
-        }
         let mut check = Checker::new();
         labels::check_size(&mut check, &metadata);
         check.finish()?;
-        if charge.metadata_changes >= METADATA_CHANGES_MAX {
-            let detail = format!("The metadata of a charge changes {METADATA_CHANGES_MAX} times at most.");
+        Ok((metadata != before).then_some(NewChargeChange::Metadata(metadata)))
+    })
+    .await
+}
+
+/// Changes the account's charge of this txid, as `plan` decides of the charge as it stands; `None`
+/// changes nothing. `answer` answers with the changed charge.
+pub(crate) async fn changed(
+    app: &App,
+    caller: Caller,
+    txid: &str,
+    answer: impl Fn(ChargeView) -> Response,
+    plan: impl Fn(&Charge) -> Result<Option<NewChargeChange>, Problem>,
+) -> Result<Response, Problem> {
+    for _ in 0..MERGES_MAX {
+        let charge = named(app, caller, txid)?;
+        let Some(change) = plan(&charge)? else { return Ok(ok(ChargeView::of(&app.engine, &charge)?)) };
+        if charge.changes >= CHANGES_MAX {
+            let detail = format!("Labels and fiscal documents of a charge change {CHANGES_MAX} times at most.");
             return Err(Problem::new(Code::StateConflict).detail(detail));
         }
-        let permit = app.engine.permit_in_turn(Some(caller.group), METADATA_BYTES).await?;
+        let permit = app.engine.permit_in_turn(Some(caller.group), CHANGE_BYTES).await?;
         let context = caller.context(Arc::clone(&permit));
-        match app.engine.change_metadata(caller.group, &charge, &metadata, context).await? {
-            // Another change came between: this one is merged into what that one left.
+        match app.engine.change_charge(caller.group, &charge, change, context).await? {
+            // Another change came between: this one is planned again on what that one left.
             Outcome::Unchanged | Outcome::KeyTaken => {}
             outcome => {
                 decided(outcome)?;
-                let view = ChargeView::of(&app.engine, &named(&app, caller, &txid)?)?;
-                return Ok(naming(permit.requested_record(), ok(view)));
+                let view = ChargeView::of(&app.engine, &named(app, caller, txid)?)?;
+                return Ok(naming(permit.requested_record(), answer(view)));
             }
         }
     }
     Err(Problem::new(Code::StateConflict).detail("The charge is being changed by others.").retry_after(1))
 }
 
-/// How often a change is merged again into what another one left.
+/// How often a change is planned again on what another one left.
 const MERGES_MAX: usize = 8;
-/// How often the metadata of a charge changes, at most: each change is read with the charge.
-const METADATA_CHANGES_MAX: u32 = 1_000;
+/// How often a charge is changed, at most: each change is read with the charge.
+const CHANGES_MAX: u32 = 1_000;
 /// Most bytes of the Record of a change.
-const METADATA_BYTES: usize = 16 * 1024;
+const CHANGE_BYTES: usize = 16 * 1024;
 
 /// Ends a pending PIX charge. The institution is asked first: a payment that was faster is booked,
 /// and the answer is 409.

@@ -17,6 +17,7 @@ pub mod cashout;
 pub mod charges;
 pub mod disputes;
 pub mod events;
+pub mod fiscal_documents;
 pub mod labels;
 pub mod payer;
 pub mod pix;

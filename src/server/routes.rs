@@ -21,8 +21,8 @@ use utoipa_axum::routes;
 use crate::api::app::App;
 use crate::api::authenticate::Authenticate;
 use crate::api::{
-    anticipation, balance, batch, card, cards, cashout, charges, disputes, events, pix, plans, qr_code, quote, refunds,
-    reports, sub_recipients, subscriptions, withdrawals,
+    anticipation, balance, batch, card, cards, cashout, charges, disputes, events, fiscal_documents, pix, plans,
+    qr_code, quote, refunds, reports, sub_recipients, subscriptions, withdrawals,
 };
 use console::Console;
 use nodes::work_requests;
@@ -77,6 +77,8 @@ fn for_merchants(in_sandbox: bool) -> Routes {
         .routes(routes!(qr_code::get))
         .route_layer(from_fn(on_waiting_thread))
         .routes(routes!(charges::change))
+        .routes(routes!(fiscal_documents::link))
+        .routes(routes!(fiscal_documents::unlink))
         .routes(routes!(pix::create_or_look_up))
         .routes(routes!(batch::charge))
         .routes(routes!(quote::quote))

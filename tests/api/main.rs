@@ -33,6 +33,7 @@ mod description;
 mod disputes;
 mod errors;
 mod exports;
+mod fiscal_documents;
 mod holds;
 mod hostile;
 mod house;

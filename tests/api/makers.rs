@@ -15,12 +15,16 @@ impl Operation {
         before.rsplit('/').next()
     }
 
-    /// Its path, naming an object.
+    /// Its path, naming an object. A second parameter is that of its example.
     pub(crate) fn path_of(&self, id: &str) -> String {
-        match (self.path.find('{'), self.path.find('}')) {
-            (Some(from), Some(to)) => format!("{}{id}{}", &self.path[..from], &self.path[to + 1..]),
-            _ => self.path.clone(),
-        }
+        let Some((before, rest)) = self.path.split_once('{') else { return self.path.clone() };
+        let (_, after) = rest.split_once('}').unwrap();
+        let in_path = self.described["parameters"].as_array().into_iter().flatten().filter(|one| one["in"] == "path");
+        let after = in_path.fold(after.to_owned(), |after, one| {
+            let name = format!("{{{}}}", one["name"].as_str().unwrap());
+            after.replace(&name, one["example"].as_str().unwrap_or_default())
+        });
+        format!("{before}{id}{after}")
     }
 
     /// The query with the examples of the parameters that it demands.
@@ -69,6 +73,13 @@ pub(crate) async fn make(merchant: &Merchant<'_>, operation: &Operation) -> Stri
     let id = match operation.kind().unwrap() {
         "cards" => store_card(merchant).await,
         "notes" => paid_pix(merchant).await,
+        "charges" if path.ends_with("/{key}") => {
+            let txid = make_pix(merchant).await;
+            let linked = format!("/api/charges/{txid}/fiscal-documents");
+            let document = json!({"key": operation.path_of("").rsplit('/').next()});
+            merchant.post(&linked, &document).await.expect(201);
+            txid
+        }
         "charges" if operation.is_of_operators() => paid_pix(merchant).await,
         "charges" | "pix" => make_pix(merchant).await,
         "sub-recipients" if path.ends_with("/withdraw") => with_money(merchant).await,

@@ -1,12 +1,13 @@
 //! Labels of charges: a reference that only one charge of an account may have, charges by their
-//! reference, and changes of metadata. No rule of money reads them.
+//! reference, and changes of metadata and of fiscal documents. No rule of money reads them.
 
 use std::slice;
 
 use ledger::charge::Charge;
 use ledger::event::Event;
-use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
-use ledger::merchant::{MerchantCommand, UniqueReference};
+use ledger::fiscal_key::FiscalKey;
+use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
+use ledger::merchant::{ChargeChange, MerchantCommand, UniqueReference};
 use ledger::personal::{Metadata, SealedFor};
 use ledger::record::Record;
 
@@ -26,6 +27,24 @@ pub struct ReferenceLookup {
     pub used_by: Option<(ObjectId, bool)>,
     lookup: UniqueLookup,
     body: Fingerprint,
+}
+
+/// A change of what a charge has of its caller.
+#[derive(Clone, Debug)]
+pub enum NewChargeChange {
+    /// Replace the metadata as a whole.
+    Metadata(Metadata),
+    /// Link a fiscal document.
+    LinkDocument {
+        /// Its access key.
+        key: FiscalKey,
+        /// The recipient whose document it is; `None` for the merchant's.
+        of: Option<RecipientNumber>,
+        /// Whether the issuer is the merchant or a recipient of the charge.
+        issuer_known: bool,
+    },
+    /// Take back the link of a fiscal document.
+    UnlinkDocument(Fingerprint),
 }
 
 impl Engine {
@@ -74,20 +93,36 @@ impl Engine {
         self.command_with(group, command, Some(lookup), context).await
     }
 
-    /// Replaces the metadata of a charge as it was read. Nothing changes, or the key is taken,
-    /// where another change came since it was read.
-    pub async fn change_metadata(
+    /// Changes a charge as it was read. Nothing changes, or the key is taken, where another change
+    /// came since it was read.
+    pub async fn change_charge(
         &self,
         group: GroupNumber,
         charge: &Charge,
-        metadata: &Metadata,
+        change: NewChargeChange,
         context: CommandContext,
     ) -> Result<Outcome, Unavailable> {
-        let (id, change) = (charge.id, charge.metadata_changes + 1);
-        let key = self.keyring.fingerprint("metadata", &[&id.0.to_be_bytes(), &change.to_be_bytes()]);
-        let metadata = self.keyring.seal_value(SealedFor::metadata(id), self.now(), metadata)?;
-        let command = MerchantCommand::ChangeMetadata { charge: id, key, metadata };
+        let (id, number) = (charge.id, charge.changes + 1);
+        let key = self.keyring.fingerprint("metadata", &[&id.0.to_be_bytes(), &number.to_be_bytes()]);
+        let change = match change {
+            NewChargeChange::Metadata(metadata) => {
+                ChargeChange::Metadata(self.keyring.seal_value(SealedFor::metadata(id), self.now(), &metadata)?)
+            }
+            NewChargeChange::LinkDocument { key, of, issuer_known } => {
+                let document = self.fiscal_document(group, &key);
+                let sealed_for = SealedFor::fiscal_key(document);
+                let access_key = self.keyring.seal_value(sealed_for, self.now(), &key.as_str().to_owned())?;
+                ChargeChange::LinkDocument { document, of, issuer_known, access_key }
+            }
+            NewChargeChange::UnlinkDocument(document) => ChargeChange::UnlinkDocument { document },
+        };
+        let command = MerchantCommand::ChangeCharge { charge: id, key, change };
         self.command_once(group, key, command, context).await
+    }
+
+    /// The keyed digest by which Records name a fiscal document.
+    pub fn fiscal_document(&self, group: GroupNumber, key: &FiscalKey) -> Fingerprint {
+        self.keyring.fingerprint("fiscal document", &[&group.0.to_be_bytes(), key.as_str().as_bytes()])
     }
 
     /// How many charges of a merchant were opened with a reference, and where these are `most` at

@@ -30,7 +30,7 @@ use ops::charges;
 use ops::desk::Desk;
 use web::problem::Problem;
 use web::reply::query;
-use web::views::charge::{CardView, payer};
+use web::views::charge::{CardView, fiscal_documents, payer};
 use web::views::dispute::dispute_status;
 use web::views::labels::labels;
 use web::views::recipient::recipient_id;
@@ -130,6 +130,18 @@ fn head(desk: &Desk, visit: &Visit, charge: &Charge, records: &[(Position, Recor
     if !labels.metadata.is_empty() {
         let values = html! { @for (key, value) in labels.metadata { bdi { (key) } ": " bdi { (value) } br; } };
         pairs.push((visit.say(words::METADATA), values));
+    }
+    let documents = fiscal_documents(engine, charge);
+    if !documents.is_empty() {
+        let keys = html! {
+            @for document in documents {
+                code { (document.key) }
+                @if let Some(of) = &document.of { " " a href={"/console/recipients/" (of)} { (visit.say(words::RECIPIENT)) } }
+                @if !document.issuer_known { " " span.dim { (visit.say(words::ISSUER_UNKNOWN)) } }
+                br;
+            }
+        };
+        pairs.push((visit.say(words::FISCAL_DOCUMENTS), keys));
     }
     if let Some(text) = payer.description.filter(|text| !text.is_empty()) {
         pairs.push((visit.say(words::DESCRIPTION), html! { bdi { (text) } }));

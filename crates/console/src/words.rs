@@ -157,6 +157,8 @@ words! {
     GOODWILL_ENTRY = "Crédito da casa", "Credit of the house";
     RETURN_ENTRY = "Devolução de saque", "Return of a withdrawal";
     METADATA = "Metadados", "Metadata";
+    FISCAL_DOCUMENTS = "Documentos fiscais", "Fiscal documents";
+    ISSUER_UNKNOWN = "emitente não é parte do pagamento", "issuer is no party of the charge";
     REFERENCE = "Referência", "Reference";
     REFERENCE_REPEATS = "O documento prova mais de um lançamento", "The document proves more than one entry";
     // Overview.

@@ -34,6 +34,19 @@ impl Caller {
     }
 }
 
+/// The two ids in a route's path. They name nothing where one is no text.
+#[derive(Clone, Debug)]
+pub struct PathIds(pub String, pub String);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathIds {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let ids = Path::<(String, String)>::from_request_parts(parts, state).await;
+        ids.map(|Path((first, second))| Self(first, second)).map_err(|_| Problem::new(Code::NotFound))
+    }
+}
+
 /// The id in a route's path. An id that is not text names nothing.
 #[derive(Clone, Debug)]
 pub struct PathId(pub String);

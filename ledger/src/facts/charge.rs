@@ -30,6 +30,18 @@ pub(super) fn metadata_changed(to: &mut impl Facets, charge: ObjectId, key: Fing
     to.uses_up(key);
 }
 
+/// A caller linked a fiscal document, whose key the Record has.
+pub(super) fn fiscal_document_linked(to: &mut impl Facets, charge: ObjectId, key: Fingerprint, document: Fingerprint) {
+    fiscal_document_unlinked(to, charge, key);
+    to.personal(|_| SealedFor::fiscal_key(document));
+}
+
+/// A caller took the link of a fiscal document back.
+pub(super) fn fiscal_document_unlinked(to: &mut impl Facets, charge: ObjectId, key: Fingerprint) {
+    to.about(charge);
+    to.uses_up(key);
+}
+
 /// The charge was paid: each split is a credit, at its due minute or at once.
 pub(super) fn credited(to: &mut impl Facets, splits: &[Split], due: Option<Minute>) {
     to.others(splits.iter().map(|split| (Some(split.recipient), Effect::Credited { due, amount: split.amount })));

@@ -97,6 +97,10 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
             card::captured(to, *charge, terms, *acquirer_mdr, seller, [*seller_due, *splits_due]);
         }
         Event::MetadataChanged { charge: id, key } => charge::metadata_changed(to, *id, *key),
+        Event::FiscalDocumentLinked { charge: id, key, document, .. } => {
+            charge::fiscal_document_linked(to, *id, *key, *document);
+        }
+        Event::FiscalDocumentUnlinked { charge: id, key, .. } => charge::fiscal_document_unlinked(to, *id, *key),
         Event::ReferenceReserved { key, .. } => to.uses_up(*key),
         Event::CardRefused { charge, .. } => card::refused(to, *charge),
         Event::CardAuthorized { charge, .. } => to.about(*charge),
@@ -350,6 +354,8 @@ impl Event {
             Self::RecipientUnfrozen { .. } => ["Recebedor descongelado", "Recipient unfrozen"],
             Self::NoteWritten { .. } => ["Nota de operador", "Note of an operator"],
             Self::MetadataChanged { .. } => ["Metadados alterados", "Metadata changed"],
+            Self::FiscalDocumentLinked { .. } => ["Documento fiscal vinculado", "Fiscal document linked"],
+            Self::FiscalDocumentUnlinked { .. } => ["Documento fiscal desvinculado", "Fiscal document unlinked"],
             Self::ReferenceReserved { .. } => ["Referência reservada", "Reference reserved"],
             Self::PersonLookedUp { .. } => ["Dados de uma pessoa consultados", "Data of a person looked up"],
             Self::CardDeleted { .. } => ["Cartão guardado excluído", "Stored card deleted"],

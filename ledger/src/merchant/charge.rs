@@ -7,8 +7,9 @@ use super::rail_waits::Waits;
 use super::{MerchantState, RecipientStatus};
 use crate::event::{CardBrand, CardFace, Event, SellerPart, Split, Terms};
 use crate::fees::{Commission, PaymentMethod};
-use crate::id::{Fingerprint, IdKey, IdMap, ObjectId};
+use crate::id::{Fingerprint, IdKey, IdMap, ObjectId, RecipientNumber};
 use crate::money::{Centavos, Rate};
+use crate::personal::Sealed;
 use crate::rail_name::RailName;
 use crate::record::{Decision, RailStamp, Record};
 use crate::rejection::Rejection;
@@ -62,6 +63,43 @@ pub struct UniqueReference {
     pub key: Fingerprint,
     /// Keyed digest of the request's body.
     pub body: Fingerprint,
+}
+
+/// A change of what a charge has of its caller. No rule of money reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChargeChange {
+    /// Replace the metadata, sealed, as a whole.
+    Metadata(Sealed),
+    /// Link a fiscal document.
+    LinkDocument {
+        /// Keyed digest of account and access key.
+        document: Fingerprint,
+        /// The recipient whose document it is; `None` for the merchant's.
+        of: Option<RecipientNumber>,
+        /// Whether the issuer is the merchant or a recipient of the charge.
+        issuer_known: bool,
+        /// The access key, sealed.
+        access_key: Sealed,
+    },
+    /// Take back the link of a fiscal document.
+    UnlinkDocument {
+        /// Keyed digest of account and access key.
+        document: Fingerprint,
+    },
+}
+
+impl ChargeChange {
+    /// The event of the change, and its personal data.
+    pub(super) fn decided(self, charge: ObjectId, key: Fingerprint) -> Decision {
+        let (event, personal) = match self {
+            Self::Metadata(metadata) => (Event::MetadataChanged { charge, key }, Some(metadata)),
+            Self::LinkDocument { document, of, issuer_known, access_key } => {
+                (Event::FiscalDocumentLinked { charge, key, document, of, issuer_known }, Some(access_key))
+            }
+            Self::UnlinkDocument { document } => (Event::FiscalDocumentUnlinked { charge, key, document }, None),
+        };
+        Decision { events: vec![event], personal }
+    }
 }
 
 /// A charge that waits for its outcome.

@@ -3,7 +3,7 @@
 
 use super::acquirer::BookBatch;
 use super::cashout::{CashoutOutcome, ReturnedCashout};
-use super::charge::{SplitRequest, UniqueReference};
+use super::charge::{ChargeChange, SplitRequest, UniqueReference};
 use super::dispute::{OpenDispute, ReverseDispute};
 use super::refund::{ChargeFacts, RequestRefund, UnorderedPix};
 use super::refund_failure::FailRefund;
@@ -41,14 +41,14 @@ pub enum MerchantCommand {
         /// The command that opens the charge.
         open: Box<MerchantCommand>,
     },
-    /// Replace the metadata of a charge. The caller has read the charge.
-    ChangeMetadata {
+    /// Change what a charge has of its caller. The caller has read the charge.
+    ChangeCharge {
         /// The charge.
         charge: ObjectId,
         /// Keyed digest of the charge and the number of this change, which is new.
         key: Fingerprint,
-        /// The metadata, sealed.
-        metadata: Sealed,
+        /// The change.
+        change: ChargeChange,
     },
     /// Open the account group.
     Open {

@@ -52,7 +52,9 @@ pub use acquirer::{BookBatch, EndedBatch, SentFile, file_id};
 pub use adjustments::{Repayment, RepaymentKind};
 pub use api_keys::{ApiKey, PreviousSecret, SECRET_OVERLAP_MS};
 pub use cashout::{CashoutOutcome, OpenCashout, ReturnedCashout};
-pub use charge::{Authorization, OpenCharge, RECONCILE_AFTER_MS, SplitPart, SplitRequest, SplitRule, UniqueReference};
+pub use charge::{
+    Authorization, ChargeChange, OpenCharge, RECONCILE_AFTER_MS, SplitPart, SplitRequest, SplitRule, UniqueReference,
+};
 pub use closing::{OpenItem, OpenKind, open_balances};
 pub use command::MerchantCommand;
 pub use dispute::{OpenDispute, ReverseDispute};
@@ -151,10 +153,7 @@ impl MerchantState {
             Command::ReserveReference { reference, open } => {
                 self.decide(*open, group, now, ids).map(|opened| reference.reserved_by(opened))
             }
-            Command::ChangeMetadata { charge, key, metadata } => {
-                let changed = Event::MetadataChanged { charge, key };
-                Ok(Decision { events: vec![changed], personal: Some(metadata) })
-            }
+            Command::ChangeCharge { charge, key, change } => Ok(change.decided(charge, key)),
             Command::ApproveRecipient { id } => self.approve_recipient(id, ids),
             Command::RejectRecipient { id, notes } => self.reject_recipient(id, notes, ids),
             Command::ChangeRecipient { id, standing, profile, bank_account_changed } => {
@@ -422,6 +421,8 @@ impl MerchantState {
             | Event::ErasureWithdrawn { .. }
             | Event::NoteWritten { .. }
             | Event::MetadataChanged { .. }
+            | Event::FiscalDocumentLinked { .. }
+            | Event::FiscalDocumentUnlinked { .. }
             | Event::ReferenceReserved { .. }
             | Event::ApprovalAsked { .. }
             | Event::AcquirerBatchBooked { .. }

@@ -343,6 +343,30 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             with_person(one(merchant, Event::MetadataChanged { charge: id(5), key: Fingerprint([8; 16]) })),
         ),
         (
+            "fiscal-document-linked",
+            with_person(one(
+                merchant,
+                Event::FiscalDocumentLinked {
+                    charge: id(5),
+                    key: Fingerprint([8; 16]),
+                    document: Fingerprint([9; 16]),
+                    of: Some(RecipientNumber(2)),
+                    issuer_known: true,
+                },
+            )),
+        ),
+        (
+            "fiscal-document-unlinked",
+            one(
+                merchant,
+                Event::FiscalDocumentUnlinked {
+                    charge: id(5),
+                    key: Fingerprint([8; 16]),
+                    document: Fingerprint([9; 16]),
+                },
+            ),
+        ),
+        (
             "reference-reserved",
             one(
                 merchant,

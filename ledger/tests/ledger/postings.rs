@@ -336,6 +336,8 @@ fn every_event_of_a_merchant_has_its_lesson() {
             "ClockMoved",
             "ErasureRequested",
             "ErasureWithdrawn",
+            "FiscalDocumentLinked",
+            "FiscalDocumentUnlinked",
             "KeysErased",
             "MerchantOpened",
             "MetadataChanged",

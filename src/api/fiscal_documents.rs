@@ -1,0 +1,136 @@
+//! Fiscal documents of a charge: their access keys are linked to it and taken back, each by a
+//! Record. Several documents belong to a charge (each seller's and the platform's), and one
+//! document to several charges. Nothing is asked of a tax office.
+
+use std::sync::Arc;
+
+use actors::engine::{Engine, NewChargeChange};
+use axum::extract::State;
+use axum::response::Response;
+use ledger::charge::Charge;
+use ledger::fiscal_key::{FiscalKey, FiscalKeyError};
+use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::api::app::App;
+use crate::api::charges::changed;
+use web::body::JsonBody;
+use web::caller::{Caller, PathId, PathIds};
+use web::json::{Checker, Raw, parse};
+use web::problem::{Code, Problem};
+use web::reply::{created, ok};
+use web::views::charge::{ChargeView, merchant_document};
+use web::views::recipient::{find_recipient, open, recipient_id};
+
+/// A fiscal document, as sent.
+#[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
+#[schema(as = FiscalDocumentRequest, example = json!({"key": "35261111222333000181550010000012341531872043"}))]
+pub struct FiscalDocumentRequest<'a> {
+    /// The access key: 44 positions, or the 50 of a national NFS-e. Blanks, small letters and a
+    /// prefix such as `NFe` are taken away.
+    #[schema(value_type = String, example = "35261111222333000181550010000012341531872043")]
+    key: Raw<'a>,
+    /// The recipient of a split of this charge whose document it is; absent for the merchant's.
+    #[schema(value_type = Option<String>, format = "uuid")]
+    of: Raw<'a>,
+}
+
+/// Most documents of a charge.
+const DOCUMENTS_MAX: usize = 100;
+/// Most characters of a key as it is printed.
+const KEY_CHARS_MAX: usize = 100;
+
+/// Links a fiscal document to a charge, whatever the charge's status; 200 where it is linked
+/// already. 409 `state_conflict` where it is linked as another's, and for more than 100 documents.
+/// The CNPJ or CPF in the key is tested with its check digit; an issuer that is neither the
+/// merchant nor a recipient of the charge is shown as `issuer_known: false`. No webhook is sent.
+#[utoipa::path(post, path = "/api/charges/{txid}/fiscal-documents", operation_id = "link_fiscal_document",
+    params(("txid" = String, Path)), request_body = FiscalDocumentRequest,
+    responses((status = 201, body = ChargeView), (status = 200, body = ChargeView), (status = 409)))]
+pub async fn link(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(txid): PathId,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: FiscalDocumentRequest<'_> = parse(&body)?;
+    let mut check = Checker::new();
+    let key = check.text("key", wire.key, 1..=KEY_CHARS_MAX).and_then(|text| match FiscalKey::parse(&text) {
+        Ok(key) => Some(key),
+        Err(wrong) => {
+            let (code, message) = refusal(wrong);
+            check.refuse("key", code, message)
+        }
+    });
+    let of = check.optional(wire.of, |check, raw| check.uuid("of", raw)).map(|id| ObjectId(id.as_u128()));
+    let key = check.finish_with(key)?;
+    let (engine, document) = (&app.engine, app.engine.fiscal_document(caller.group, &key));
+    changed(&app, caller, &txid, created, |charge| {
+        let of = of.map(|id| recipient_of(engine, charge, id)).transpose()?;
+        if let Some(linked) = charge.fiscal_documents.iter().find(|linked| linked.document == document) {
+            let conflict = Problem::new(Code::StateConflict).detail("The document is linked as another's.");
+            return if linked.of == of { Ok(None) } else { Err(conflict) };
+        }
+        if charge.fiscal_documents.len() >= DOCUMENTS_MAX {
+            let detail = format!("A charge has {DOCUMENTS_MAX} fiscal documents at most.");
+            return Err(Problem::new(Code::StateConflict).detail(detail));
+        }
+        let issuer_known = is_known(engine, caller.group, charge, &key);
+        Ok(Some(NewChargeChange::LinkDocument { key: key.clone(), of, issuer_known }))
+    })
+    .await
+}
+
+/// Takes the link of a fiscal document back; 404 where it is not linked. The document may be linked
+/// again.
+#[utoipa::path(delete, path = "/api/charges/{txid}/fiscal-documents/{key}", operation_id = "unlink_fiscal_document",
+    params(("txid" = String, Path), ("key" = String, Path, description = "The access key.", example = "35261111222333000181550010000012341531872043")),
+    responses((status = 200, body = ChargeView), (status = 409)))]
+pub async fn unlink(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathIds(txid, key): PathIds,
+) -> Result<Response, Problem> {
+    let key = FiscalKey::parse(&key).map_err(|_| Problem::new(Code::NotFound))?;
+    let document = app.engine.fiscal_document(caller.group, &key);
+    changed(&app, caller, &txid, ok, |charge| {
+        let is_linked = charge.fiscal_documents.iter().any(|linked| linked.document == document);
+        let unlink = is_linked.then_some(NewChargeChange::UnlinkDocument(document));
+        unlink.map(Some).ok_or_else(|| Problem::new(Code::NotFound))
+    })
+    .await
+}
+
+/// Number of the recipient of this id, who has a split of the charge.
+fn recipient_of(engine: &Engine, charge: &Charge, id: ObjectId) -> Result<RecipientNumber, Problem> {
+    let group = engine.ids().group(charge.id);
+    let mut splits = charge.terms.splits.iter().map(|split| split.recipient);
+    let found = splits.find(|number| recipient_id(engine, LedgerId::Recipient(group, *number)) == Some(id));
+    let mut check = Checker::new();
+    let message = "of deve ser um recebedor com divisão neste pagamento";
+    let found = found.or_else(|| check.refuse("of", "not_of_charge", message));
+    check.finish_with(found)
+}
+
+/// Whether the issuer of a document is the merchant, or a recipient of the charge.
+fn is_known(engine: &Engine, group: GroupNumber, charge: &Charge, key: &FiscalKey) -> bool {
+    let is_recipient = charge.terms.splits.iter().any(|split| {
+        let id = recipient_id(engine, LedgerId::Recipient(group, split.recipient));
+        let row = id.and_then(|id| find_recipient(engine, id));
+        row.is_some_and(|(_, row)| key.is_issued_by(&open(engine, &row, row.profiles.current()).document))
+    });
+    is_recipient || key.is_issued_by(&merchant_document(engine, group))
+}
+
+/// What is wrong with a key: the code and the message.
+fn refusal(wrong: FiscalKeyError) -> (&'static str, &'static str) {
+    match wrong {
+        FiscalKeyError::WrongForm => ("invalid_key", "key deve ter 44 ou 50 posições, com letras só no CNPJ"),
+        FiscalKeyError::UnknownState => ("invalid_key", "key começa com o código de nenhum estado"),
+        FiscalKeyError::WrongMonth => ("invalid_key", "key tem um mês de emissão que não existe"),
+        FiscalKeyError::WrongIssuer => ("invalid_document", "key tem um CNPJ ou CPF de emitente inválido"),
+        FiscalKeyError::WrongDigit => ("invalid_check_digit", "key tem um dígito verificador errado"),
+    }
+}
