@@ -1,5 +1,6 @@
 //! The pages of `docs/guide`: their blocks for the shell, Python and TypeScript run as they stand.
 
+use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::Command;
@@ -66,8 +67,8 @@ const PAGES: [(&str, &[&str], &str); 8] = [
 ];
 
 /// A folder with the two clients of the first page, and what runs beside them.
-struct Workplace {
-    folder: tempfile::TempDir,
+pub(crate) struct Workplace {
+    pub(crate) folder: tempfile::TempDir,
     server: Server,
     port: u16,
     has_node: bool,
@@ -75,7 +76,7 @@ struct Workplace {
 
 impl Workplace {
     /// `None` if a tool is missing.
-    async fn new() -> Option<Self> {
+    pub(crate) async fn new() -> Option<Self> {
         if ["bash", "curl", "jq", "python3"].iter().any(|name| tool::program(name).is_none()) {
             return None;
         }
@@ -116,7 +117,7 @@ impl Workplace {
     }
 
     /// What a script of the shell says, in which all must go well.
-    fn said(&self, script: &str) -> String {
+    pub(crate) fn said(&self, script: &str) -> String {
         let mut command = Command::new("bash");
         command.args(["-c", &format!("set -euo pipefail\n{script}")]).current_dir(self.folder.path());
         command
@@ -278,11 +279,13 @@ async fn the_pages_that_follow_run() {
     }
 }
 
-/// A server that is busy: it answers 503, 429 with `Retry-After: 9`, 503, and then an object.
-fn busy_server() -> String {
+/// A server that is busy: it answers 503, 429 with `Retry-After: 9`, 503, and then an object. Its
+/// `message` is the number of Idempotency-Keys that came.
+pub(crate) fn busy_server() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
+        let mut keys = BTreeSet::new();
         for (status, header) in
             [("503 Busy", ""), ("429 Too Many", "Retry-After: 9\r\n"), ("503 Busy", ""), ("200 OK", "")]
                 .into_iter()
@@ -295,10 +298,13 @@ fn busy_server() -> String {
                 caller.read_exact(&mut byte).unwrap();
                 head.push(byte[0]);
             }
-            let body = r#"{"code": "overloaded", "message": ""}"#;
+            let head = String::from_utf8(head).unwrap().to_lowercase();
+            keys.extend(head.lines().filter(|line| line.starts_with("idempotency-key:")).map(str::to_owned));
+            let body = format!(r#"{{"code": "overloaded", "message": "{}"}}"#, keys.len());
             let length = body.len();
-            let answer =
-                format!("HTTP/1.1 {status}\r\n{header}Connection: close\r\nContent-Length: {length}\r\n\r\n{body}");
+            let answer = format!(
+                "HTTP/1.1 {status}\r\n{header}Content-Type: application/json\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+            );
             caller.write_all(answer.as_bytes()).unwrap();
         }
     });
@@ -340,9 +346,11 @@ async fn the_page_of_clients_runs() {
     let Some(place) = Workplace::new().await else { return };
     let tools = std::path::Path::new(python.get_program()).parent().unwrap().display().to_string();
     let page = page_blocks("clients", "bash").join("\n");
-    let said = place.said(&format!("ln -sfn \"$NODE_PATH\" node_modules\nPATH=$PATH:{tools}\n{page}"));
+    let clients = concat!(env!("CARGO_MANIFEST_DIR"), "/clients");
+    let said = place
+        .said(&format!("ln -s {clients} clients\nln -sfn \"$NODE_PATH\" node_modules\nPATH={tools}:$PATH\n{page}"));
     assert!(!said.to_lowercase().contains("warn"), "{said}");
-    for made in ["client/client.py", "client-ts/sdk.gen.ts", "centavo.d.ts"] {
+    for made in ["packed/centavo-0.1.0.tgz", "client/client.py", "client-ts/sdk.gen.ts", "centavo.d.ts"] {
         assert!(place.folder.path().join(made).is_file(), "{made} was not made: {said}");
     }
     let read = |path: &str| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();

@@ -20,6 +20,7 @@ mod guide;
 mod install;
 mod metrics;
 mod month_end;
+mod packed;
 mod pix_codes;
 mod prism;
 mod rail_check;

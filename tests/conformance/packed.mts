@@ -1,0 +1,57 @@
+// Charges, lists, and verifies a webhook with the packed client.
+import { createServer } from "node:http";
+
+import { Centavo, Declined, Refused, WrongSignature, verified, type WebhookEvent } from "centavo";
+
+const { CENTAVO_URL, CENTAVO_API_KEY, WEBHOOK_SECRET, WEBHOOK_PORT } = process.env as Record<string, string>;
+const centavo = new Centavo(CENTAVO_URL!, CENTAVO_API_KEY!);
+
+function check(holds: unknown, what: string): asserts holds {
+  if (!holds) throw new Error(what);
+}
+
+const heard: WebhookEvent[] = [];
+const server = createServer(async (request, response) => {
+  const parts: Buffer[] = [];
+  for await (const part of request) parts.push(part);
+  const body = Buffer.concat(parts);
+  heard.push(verified(request.headers, body, WEBHOOK_SECRET!));
+  for (const [headers, text] of [[request.headers, `${body} `], [{}, body]] as const) {
+    try {
+      verified(headers, text, WEBHOOK_SECRET!);
+      check(false, "a changed webhook is verified");
+    } catch (error) {
+      check(error instanceof WrongSignature, String(error));
+    }
+  }
+  response.end();
+});
+server.listen(Number(WEBHOOK_PORT), "127.0.0.1");
+
+const order = (number: string) => ({
+  amount: 10_000,
+  customer: { name: "Maria Souza", email: "maria@example.com", document: "12345678909" },
+  credit_card: { number, holder_name: "MARIA SOUZA", exp_month: 12, exp_year: 2039, cvv: "123" },
+});
+const body = order("4111111111111111");
+const [first, again] = [
+  await centavo.call("post", "/api/card", { body, key: "packed-ts" }),
+  await centavo.call("post", "/api/card", { body, key: "packed-ts" }),
+];
+check(first.txid === again.txid, "a retry with its key makes no second charge");
+const other = await centavo.call("post", "/api/card", { body });
+const refused = await centavo.call("post", "/api/card", { body: order("4000000000000002") }).catch((error) => error);
+check(refused instanceof Declined && refused.code === "card_declined", String(refused));
+const path = { txid: first.txid };
+const conflict = await centavo.call("get", "/api/charges/{txid}/qr.svg", { path }).catch((error) => error);
+check(conflict instanceof Refused && conflict.code === "charge_not_pending", String(conflict));
+const listed: string[] = [];
+for await (const charge of centavo.pages("/api/charges", { status: "CONCLUIDA" })) listed.push(charge.txid);
+check([first.txid, other.txid].every((txid) => listed.includes(txid)) && !listed.includes(refused.txid), "the list");
+const isHeard = () => heard.some((event) => event.event === "charge.paid" && event.charge.txid === first.txid);
+for (let left = 600; !isHeard(); left--) {
+  check(left, "no webhook came");
+  await new Promise((done) => setTimeout(done, 100));
+}
+console.log("the packed client has charged, listed and verified");
+process.exit(0);
