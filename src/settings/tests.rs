@@ -443,6 +443,8 @@ fn a_demonstration_is_always_a_sandbox() {
         assert_eq!(args.charges, charges);
         let settings = args.settings().unwrap();
         assert_eq!((settings.sandbox, settings.rate_limits), (true, None), "{flags:?}");
+        let local: std::net::IpAddr = [127, 0, 0, 1].into();
+        assert!(settings.webhook_allow.iter().any(|network| network.contains(&local)), "{flags:?}");
     }
 }
 

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that finds nothing to unwrap has failed, and says where")]
 
 mod chromium;
+mod marketplace;
 mod operator_days;
 mod pictures;
 mod sample_server;

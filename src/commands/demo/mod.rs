@@ -180,6 +180,7 @@ impl<'a> Stage<'a> {
         let next = [
             ("Receive its webhooks on this machine", listen),
             ("Make an event happen: a payer's bank wants a charge back, an operator approves a refund, …", trigger),
+            ("From the sources: a shop with three sellers", "examples/marketplace/run".to_owned()),
             ("Try each endpoint", format!("http://{}/reference", addresses[0])),
         ];
         say("");
