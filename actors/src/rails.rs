@@ -718,6 +718,19 @@ pub struct Rails {
     pub card: NamedRails<dyn CardRail>,
     /// PIX institutions.
     pub pix: NamedRails<dyn PixRail>,
+    /// Parties of payments by rail, for fiscal documents; nothing else reads them.
+    pub parties: BTreeMap<RailName, RailParties>,
+}
+
+/// Parties of a rail's payments that a fiscal document names; `None` where the settings have none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RailParties {
+    /// CNPJ of the receiver of PIX payments.
+    pub receiver_document: Option<String>,
+    /// ISPB of the receiver's institution, 8 characters.
+    pub psp_ispb: Option<String>,
+    /// CNPJ of the card acquirer.
+    pub acquirer_document: Option<String>,
 }
 
 impl Rails {

@@ -1,5 +1,5 @@
-//! CPF and CNPJ: check digits. A CNPJ may be alphanumeric (since July 2026): a character counts as
-//! its ASCII code minus 48.
+//! CPF and CNPJ: check digits; the form of an ISPB. A CNPJ may be alphanumeric (since July 2026): a
+//! character counts as its ASCII code minus 48.
 //!
 //! ```
 //! use ledger::tax_id::{DocumentKind, kind, normalize};
@@ -54,6 +54,11 @@ pub fn is_cnpj(document: &str) -> bool {
         && !all_equal(characters)
         && check_digit(&characters[..12], 8) == characters[12]
         && check_digit(&characters[..13], 8) == characters[13]
+}
+
+/// True for the ISPB of an institution: 8 digits or upper-case letters.
+pub fn is_ispb(text: &str) -> bool {
+    text.len() == 8 && text.bytes().all(|c| c.is_ascii_digit() || c.is_ascii_uppercase())
 }
 
 fn all_equal(characters: &[u8]) -> bool {

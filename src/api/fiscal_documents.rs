@@ -20,7 +20,8 @@ use web::caller::{Caller, PathId, PathIds};
 use web::json::{Checker, Raw, parse};
 use web::problem::{Code, Problem};
 use web::reply::{created, ok};
-use web::views::charge::{ChargeView, merchant_document};
+use web::views::charge::ChargeView;
+use web::views::fiscal::merchant_document;
 use web::views::recipient::{find_recipient, open, recipient_id};
 
 /// A fiscal document, as sent.

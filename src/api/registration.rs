@@ -6,7 +6,7 @@ use actors::rails::UnpayableAccount;
 use chrono::{DateTime, Datelike, Days, NaiveDate};
 use ledger::money::AMOUNT_MAX;
 use ledger::personal::{AccountKind, Address, BankAccount, Phone, RecipientProfile};
-use ledger::tax_id::DocumentKind;
+use ledger::tax_id::{DocumentKind, is_ispb};
 use ledger::time::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
@@ -451,8 +451,7 @@ const ACCOUNT_LEN_MAX: usize = 20;
 fn read_institution(check: &mut Checker, bank: &BankAccountRequest<'_>) -> (Option<String>, Option<String>) {
     let ispb = check.optional(bank.ispb, |check, raw| {
         let text = check.text("ispb", raw, 1..=20)?;
-        let is_ispb = text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
-        if is_ispb {
+        if is_ispb(&text) {
             return Some(text.into_owned());
         }
         if text.len() < 8 && text.bytes().all(|byte| byte.is_ascii_digit()) {

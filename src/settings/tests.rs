@@ -181,6 +181,13 @@ fn institutions_stand_in_tables_of_the_file() {
     let rails = with_file(&callback, &[]).unwrap().rails.unwrap();
     let urls: Vec<_> = rails.by_name.values().map(|rail| rail.callback_url.as_deref()).collect();
     assert_eq!(urls, [Some("https://pay.example.com:8443/secret/bb")]);
+    let documented = format!("{}receiver_document = '12ABC34501DE35'\npsp_ispb = '00000208'\n", table("bb"));
+    let parties = with_file(&documented, &[]).unwrap().rails.unwrap().by_name.into_values().next().unwrap().parties;
+    assert_eq!(
+        parties.receiver_document.as_deref().zip(parties.psp_ispb.as_deref()),
+        Some(("12ABC34501DE35", "00000208"))
+    );
+    assert_eq!(parties.acquirer_document, None);
     // Those of earlier charges alone, and other spellings of TOML.
     assert!(with_file(&table("bb"), &[]).unwrap().rails.unwrap().current.pix.is_none());
     let inline = "rail.b_2 = {kind = 'api_pix', dialect = 'efi', client_id = 'a', key = 'k'}\nrails.pix = 'b_2'";
@@ -226,6 +233,11 @@ fn a_wrong_table_is_named_with_its_line_and_without_its_values() {
         (one("callback_url = 'http://tesouro'"), "at line 9: rail.itau.callback_url: expected https://HOST"),
         (one("callback_url = 'https://tesouro/'"), "at line 9: rail.itau.callback_url: expected https://HOST"),
         (one("callback_url = 7"), "at line 9: rail.itau.callback_url: expected https://HOST"),
+        (one("receiver_document = '11.222.333/0001-81'"), "at line 9: rail.itau.receiver_document: expected a CNPJ"),
+        (one("receiver_document = '11222333000182'"), "at line 9: rail.itau.receiver_document: expected a CNPJ"),
+        (one("psp_ispb = 208"), "at line 9: rail.itau.psp_ispb: expected the 8"),
+        (one("psp_ispb = '208'"), "at line 9: rail.itau.psp_ispb: expected the 8"),
+        (one("acquirer_document = '11222333000181'"), "rail.itau.acquirer_document: this kind can't be the card rail"),
     ];
     for (toml, reason) in cases {
         let error = with_file(&toml, &[]).unwrap_err();

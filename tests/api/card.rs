@@ -107,6 +107,7 @@ async fn a_card_charge_is_read_in_every_field() {
             "fees",
             "net",
             "settles_at",
+            "fiscal",
         ],
     );
     assert!(time(&read["created_at"]) <= time(&read["paid_at"]));
@@ -130,6 +131,7 @@ async fn a_card_charge_is_read_in_every_field() {
         ],
         "net": 8_000 - 349 - 198 - 80,
         "settles_at": read["settles_at"],
+        "fiscal": {"means": "03", "brand": "02", "authorization": null, "acquirer_document": null},
     });
     let month = time(&read["settles_at"]) - time(&read["paid_at"]);
     assert!((30 * DAY - 60..=30 * DAY).contains(&month.num_seconds()), "{month}");

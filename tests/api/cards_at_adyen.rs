@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use actors::rails::RailParties;
 use centavo::server::named_rails::settings::{
     AdapterSettings, BellSettings, CurrentRails, NamedRail, NamedRailSettings,
 };
@@ -17,7 +18,7 @@ fn rails(folder: &Path, player: &AdyenPlayer) -> Option<NamedRailSettings> {
     let adapter = AdapterSettings::Adyen(serde_json::from_value(player.settings(folder)).unwrap());
     let adyen = RailName::parse("adyen").unwrap();
     let current = CurrentRails { card: Some(adyen.clone()), ..CurrentRails::default() };
-    let by_name = [(adyen, NamedRail { line: 2, callback_url: None, adapter })].into();
+    let by_name = [(adyen, NamedRail { line: 2, callback_url: None, parties: RailParties::default(), adapter })].into();
     Some(NamedRailSettings { file: folder.join("centavo.toml"), line: 1, current, by_name })
 }
 

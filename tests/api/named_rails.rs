@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use actors::rails::RailParties;
 use centavo::server::named_rails::settings::{AdapterSettings, CurrentRails, NamedRail, NamedRailSettings};
 use centavo::server::{self, Running, StartError};
 use centavo::settings::checked::Settings;
@@ -30,7 +31,7 @@ fn rails(folder: &Path, pix: Option<RailName>) -> Option<NamedRailSettings> {
         path("key.pem")
     );
     let adapter = AdapterSettings::ApiPix(toml::from_str(&adapter).unwrap());
-    let rail = NamedRail { line: 7, callback_url: None, adapter };
+    let rail = NamedRail { line: 7, callback_url: None, parties: RailParties::default(), adapter };
     let by_name = BTreeMap::from([(itau(), rail)]);
     Some(NamedRailSettings {
         file: folder.join("centavo.toml"),

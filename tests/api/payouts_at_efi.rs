@@ -4,6 +4,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use actors::rails::RailParties;
 use centavo::server::named_rails::settings::{AdapterSettings, CurrentRails, NamedRail, NamedRailSettings};
 use ledger::rail_name::RailName;
 use serde_json::{Value, json};
@@ -21,7 +22,7 @@ fn rails(folder: &Path, player: &Player) -> Option<NamedRailSettings> {
     let [pix, payout] = ["efi", "envios"].map(|name| RailName::parse(name).unwrap());
     let payouts = json!({ "url": format!("http://{}", player.address), "client_id": CLIENT_ID, "key": KEY,
         "client_secret_file": secret });
-    let named = |line, adapter| NamedRail { line, callback_url: None, adapter };
+    let named = |line, adapter| NamedRail { line, callback_url: None, parties: RailParties::default(), adapter };
     let by_name = [
         (pix.clone(), named(2, AdapterSettings::ApiPix(serde_json::from_value(player.settings(&secret)).unwrap()))),
         (payout.clone(), named(9, AdapterSettings::Efi(serde_json::from_value(payouts).unwrap()))),

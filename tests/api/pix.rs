@@ -55,6 +55,7 @@ async fn a_pix_charge_is_created_looked_up_and_paid() {
             "fees",
             "net",
             "settles_at",
+            "fiscal",
         ],
     );
     let found = merchant.post("/api/pix", &json!({"txid": txid})).await.expect(200);
@@ -68,6 +69,10 @@ async fn a_pix_charge_is_created_looked_up_and_paid() {
     for (name, value) in [
         ("txid", json!(txid)),
         ("status", json!("CONCLUIDA")),
+        (
+            "fiscal",
+            json!({"means": "17", "txid": txid, "end_to_end_id": end_to_end_id, "receiver_document": null, "psp_ispb": null}),
+        ),
         ("payment_method", json!("pix")),
         ("amount", json!(8_000)),
         ("installments", json!(1)),

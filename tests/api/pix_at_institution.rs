@@ -4,6 +4,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use actors::rails::RailParties;
 use centavo::server::named_rails::settings::{
     AdapterSettings, BellSettings, CurrentRails, NamedRail, NamedRailSettings,
 };
@@ -31,7 +32,8 @@ fn rails(folder: &Path, player: &Player) -> Option<NamedRailSettings> {
     let adapter = player.settings(&private(folder, "secret", CLIENT_SECRET));
     let adapter = AdapterSettings::ApiPix(serde_json::from_value(adapter).unwrap());
     let callback_url = Some(format!("https://pay.example.com/{SECRET}/itau"));
-    let by_name = [(itau.clone(), NamedRail { line: 2, callback_url, adapter })].into();
+    let by_name =
+        [(itau.clone(), NamedRail { line: 2, callback_url, parties: RailParties::default(), adapter })].into();
     Some(NamedRailSettings {
         file: folder.join("centavo.toml"),
         line: 1,

@@ -4,6 +4,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use actors::rails::RailParties;
 use centavo::server::named_rails::settings::{AdapterSettings, CurrentRails, NamedRail, NamedRailSettings};
 use ledger::rail_name::RailName;
 use serde_json::json;
@@ -19,7 +20,12 @@ fn rails(folder: &Path, player: &RailPlayer) -> Option<NamedRailSettings> {
     let adapter = AdapterSettings::Http(serde_json::from_value(settings).unwrap());
     let bridge = RailName::parse("bridge").unwrap();
     let current = CurrentRails { card: Some(bridge.clone()), pix: Some(bridge.clone()), payout: Some(bridge.clone()) };
-    let by_name = [(bridge, NamedRail { line: 2, callback_url: None, adapter })].into();
+    let parties = RailParties {
+        receiver_document: Some("11222333000181".to_owned()),
+        psp_ispb: Some("00000208".to_owned()),
+        acquirer_document: Some("12ABC34501DE35".to_owned()),
+    };
+    let by_name = [(bridge, NamedRail { line: 2, callback_url: None, parties, adapter })].into();
     Some(NamedRailSettings { file: folder.join("centavo.toml"), line: 1, current, by_name })
 }
 
@@ -34,6 +40,9 @@ async fn cards_pix_and_transfers_go_through_a_bridge() {
     assert_eq!(paid["status"], "CONCLUIDA");
     let shown = merchant.get(&format!("/api/charges/{txid}")).await.expect(200);
     assert_eq!([&shown["authorization"], &shown["nsu"]], ["A1B2C3", "000000000017"]);
+    let fiscal =
+        json!({"means": "03", "brand": "01", "authorization": "A1B2C3", "acquirer_document": "12ABC34501DE35"});
+    assert_eq!(shown["fiscal"], fiscal);
     let exported = world.ops_get("/ops/export?format=jsonl").await.text;
     let captured = exported.lines().find(|line| line.contains("card_captured")).expect("a capture");
     assert!(
@@ -59,7 +68,11 @@ async fn cards_pix_and_transfers_go_through_a_bridge() {
     let charge = format!("/api/charges/{}", text(&opened["txid"]));
     let end_to_end_id = player.pay(Some(&text(&opened["txid"])), 8_000);
     until("the payment is booked", async || merchant.get(&charge).await.expect(200)["status"] == "CONCLUIDA").await;
-    assert_eq!(merchant.get(&charge).await.expect(200)["end_to_end_id"], end_to_end_id);
+    let shown = merchant.get(&charge).await.expect(200);
+    assert_eq!(shown["end_to_end_id"], end_to_end_id);
+    let fiscal = json!({"means": "17", "txid": shown["txid"], "end_to_end_id": end_to_end_id,
+        "receiver_document": "11222333000181", "psp_ispb": "00000208"});
+    assert_eq!(shown["fiscal"], fiscal);
 
     let body = json!({"amount": 1_050, "pix_key": "ana@example.com", "pix_key_type": "email"});
     let cashout = text(&merchant.post("/api/cashout", &body).await.expect(201)["id"]);

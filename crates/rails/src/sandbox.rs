@@ -44,6 +44,7 @@ impl Institutions {
                 Arc::clone(&pix_account),
                 is_shared,
             ))),
+            ..Rails::default()
         };
         (Self { pix, settlement, pix_account }, rails)
     }

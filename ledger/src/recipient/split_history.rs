@@ -25,6 +25,10 @@ pub struct SplitHistory {
     /// When the splits came to be: a PIX charge's when it was created, a card charge's when it was
     /// captured. It is when that was booked, which is the order of the statement.
     pub listed_at: Timestamp,
+    /// End-to-end id of a paid PIX charge.
+    pub end_to_end_id: Option<String>,
+    /// The issuer's authorization code of a captured card, where the acquirer gives it.
+    pub authorization: Option<String>,
     recipient: LedgerId,
     came: Came,
     changed: BTreeMap<u32, SplitChanges>,
@@ -85,6 +89,8 @@ impl SplitHistory {
                             terms: terms.clone(),
                             payer: record.personal.clone(),
                             listed_at: record.effective_at,
+                            end_to_end_id: None,
+                            authorization: None,
                             recipient,
                             came: Came::Unpaid,
                             changed: BTreeMap::new(),
@@ -111,9 +117,11 @@ impl SplitHistory {
         match event {
             Event::CardCaptured { charge, splits_due, .. } if *charge == id => {
                 self.listed_at = at;
+                self.authorization = record.rail.as_ref().and_then(|capture| capture.authorization.clone());
                 self.came = Came::Captured { sequence, due: *splits_due };
             }
-            Event::PixPaid { charge, .. } if *charge == id => {
+            Event::PixPaid { charge, end_to_end_id, .. } if *charge == id => {
+                self.end_to_end_id = Some(end_to_end_id.clone());
                 self.came = Came::Paid { sequence, at: record.takes_effect_at() };
             }
             Event::CardRefused { charge, .. } | Event::PixCancelled { charge, .. } if *charge == id => {

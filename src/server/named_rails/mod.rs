@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::Engine;
-use actors::rails::{self as rail, CardRail, PayoutRail, PixRail, Rails};
+use actors::rails::{self as rail, CardRail, PayoutRail, PixRail, RailParties, Rails};
 use axum::http::StatusCode;
 use ledger::rail_name::RailName;
 use prometheus_client::metrics::family::Family;
@@ -50,6 +50,7 @@ struct OpenedRail {
     adapter: Adapter,
     /// The address at which it rings.
     callback_url: Option<String>,
+    parties: RailParties,
 }
 
 /// An adapter, by its kind.
@@ -117,10 +118,11 @@ impl NamedRails {
     /// Reads the certificates and secrets of all institutions. Calls none.
     pub fn open(settings: Option<&NamedRailSettings>) -> Result<Self, NamedRailFailure> {
         let Some(NamedRailSettings { file, by_name, .. }) = settings else { return Ok(Self::default()) };
-        let opened = by_name.iter().map(|(name, NamedRail { line, callback_url, adapter })| {
+        let opened = by_name.iter().map(|(name, NamedRail { line, callback_url, parties, adapter })| {
             let failed = |source| NamedRailFailure { file: file.clone(), line: *line, name: name.clone(), source };
             let adapter = Adapter::open(adapter).map_err(failed)?;
-            Ok((name.clone(), OpenedRail { adapter, callback_url: callback_url.clone() }))
+            let (callback_url, parties) = (callback_url.clone(), parties.clone());
+            Ok((name.clone(), OpenedRail { adapter, callback_url, parties }))
         });
         let opened = Self { by_name: Arc::new(opened.collect::<Result<_, _>>()?), expiry: Family::default() };
         opened.note_ends();
@@ -137,6 +139,7 @@ impl NamedRails {
             card: rail::NamedRails::named(acquirers, card),
             pix: rail::NamedRails::named(self.of_kind(Adapter::pix), pix),
             payout: rail::NamedRails::named(self.of_kind(Adapter::payout), payout),
+            parties: self.by_name.iter().map(|(name, opened)| (name.clone(), opened.parties.clone())).collect(),
         }
     }
 
@@ -209,7 +212,7 @@ impl NamedRails {
     /// asked again every 10 minutes.
     pub async fn register_callbacks(self) {
         let mut registering = JoinSet::new();
-        for (rail, OpenedRail { adapter, callback_url }) in self.by_name.iter() {
+        for (rail, OpenedRail { adapter, callback_url, .. }) in self.by_name.iter() {
             if let (Adapter::ApiPix(api_pix), Some(url)) = (adapter, callback_url.clone()) {
                 registering.spawn(register_callback(rail.clone(), Arc::clone(api_pix), url));
             }

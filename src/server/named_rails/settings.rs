@@ -6,8 +6,10 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use actors::rails::RailParties;
 use axum::http::Uri;
 use ledger::rail_name::RailName;
+use ledger::tax_id::{is_cnpj, is_ispb};
 use rails::adyen::AdyenSettings;
 use rails::api_pix::ApiPixSettings;
 use rails::efi::EfiSettings;
@@ -67,6 +69,8 @@ pub struct NamedRail {
     pub line: usize,
     /// The address at which it rings, which is registered with it at the start. It adds `/pix`.
     pub callback_url: Option<String>,
+    /// Parties of its payments.
+    pub parties: RailParties,
     /// Settings of its adapter.
     pub adapter: AdapterSettings,
 }
@@ -186,6 +190,7 @@ fn one(field: Field<'_>, line_at: impl Fn(usize) -> usize) -> Result<(RailName, 
         place.map(|place| fields.swap_remove(place))
     };
     let (kind, callback_url) = (take("kind"), take("callback_url"));
+    let given = PARTIES.map(|(name, ..)| take(name));
     let callback_at = callback_url.as_ref().map(|field| field.at);
     let callback_url = callback_url.map(|field| address(&field, &table)).transpose()?;
     let placed = |defect: TableDefect| TableDefect { at: defect.at.max(at), ..defect };
@@ -207,7 +212,34 @@ fn one(field: Field<'_>, line_at: impl Fn(usize) -> usize) -> Result<(RailName, 
     if let (Some(why), Some(at)) = (why_none, callback_at) {
         return Err(TableDefect { at, message: format!("{table}.callback_url: {why}") });
     }
-    Ok((name, NamedRail { line: line_at(at), callback_url, adapter }))
+    let parties = parties(given, &adapter, &table)?;
+    Ok((name, NamedRail { line: line_at(at), callback_url, parties, adapter }))
+}
+
+/// Names of the parties of a rail, the field of `[rails]` that has them, their form and what it is.
+const PARTIES: [(&str, &str, fn(&str) -> bool, &str); 3] = [
+    ("receiver_document", "pix", is_cnpj, CNPJ_EXPECTED),
+    ("psp_ispb", "pix", is_ispb, "expected the 8 digits or capital letters of an ISPB, with its zeros"),
+    ("acquirer_document", "card", is_cnpj, CNPJ_EXPECTED),
+];
+const CNPJ_EXPECTED: &str = "expected a CNPJ of 14 digits or capital letters, without punctuation";
+
+/// The parties of a rail's payments, in the order of [`PARTIES`].
+fn parties(given: [Option<Field<'_>>; 3], adapter: &AdapterSettings, table: &str) -> Result<RailParties, TableDefect> {
+    let mut parties = RailParties::default();
+    let RailParties { receiver_document, psp_ispb, acquirer_document } = &mut parties;
+    for ((place, field), (name, rail, is_sound, expected)) in
+        [receiver_document, psp_ispb, acquirer_document].into_iter().zip(given).zip(PARTIES)
+    {
+        let Some(Field { value, at, .. }) = field else { continue };
+        let wrong = |why: &str| TableDefect { at, message: format!("{table}.{name}: {why}") };
+        if !adapter.serves(rail) {
+            return Err(wrong(&format!("this kind can't be the {rail} rail")));
+        }
+        let text = value.get_ref().as_str().filter(|text| is_sound(text)).ok_or_else(|| wrong(expected))?;
+        *place = Some(text.to_owned());
+    }
+    Ok(parties)
 }
 
 /// The address at which an institution rings: `https`, with a host, without a slash at the end.

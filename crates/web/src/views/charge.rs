@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use actors::engine::{ChargeFilter, ChargeStatus, Engine};
-use ledger::charge::{Charge, ChargeOutcome, FiscalDocument};
+use ledger::charge::{Charge, ChargeOutcome};
 use ledger::event::{CardFace, Split, Terms};
 use ledger::fees::{Commission, PaymentMethod};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
@@ -20,6 +20,7 @@ use wire::mask;
 use crate::json::Checker;
 use crate::problem::{Code, Problem, failed};
 use crate::reply::{between, decimal, single, time};
+use crate::views::fiscal::{FiscalDocumentView, FiscalView, fiscal_documents};
 use crate::views::labels::labels;
 use crate::views::recipient::recipient_id;
 
@@ -112,6 +113,7 @@ impl ChargeView {
             description: payer.description,
             reference: labels.reference,
             metadata: Some(labels.metadata).filter(|metadata| !metadata.is_empty()),
+            fiscal: FiscalView::of(engine, charge),
             fiscal_documents: fiscal_documents(engine, charge),
             splits: terms.splits.iter().map(|split| SplitView::of(engine, group, split)).collect(),
             breakdown: Breakdown::of(terms),
@@ -156,6 +158,7 @@ pub fn pix_code(engine: &Engine, charge: ObjectId, amount: Centavos, ordinal: u6
     "breakdown": {"amount": 10000, "sellerAmount": 5888, "commission": 612, "feePercent": 9.42},
     "fees": [{"kind": "mdr", "amount": 349}, {"kind": "antifraud", "amount": 198}, {"kind": "margin", "amount": 65}],
     "net": 5888, "settles_at": "2026-07-31T12:00:00.000Z",
+    "fiscal": {"means": "03", "brand": "01", "authorization": "123456", "acquirer_document": "11222333000181"},
 }))]
 pub struct ChargeView {
     /// The charge's id.
@@ -183,6 +186,8 @@ pub struct ChargeView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<HashMap<String, String>>, example = json!({"loja": "azul"}))]
     pub metadata: Option<Metadata>,
+    /// What a fiscal document says of its payment.
+    pub fiscal: FiscalView,
     /// The fiscal documents that are linked to it, where there are any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
@@ -239,46 +244,6 @@ pub struct ChargeView {
     /// When that is available; null before it is paid.
     #[schema(required)]
     pub settles_at: Option<String>,
-}
-
-/// A fiscal document of a charge.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = FiscalDocument)]
-pub struct FiscalDocumentView {
-    /// The access key, 44 or 50 positions.
-    #[schema(pattern = "^([0-9A-Z]{44}|[0-9A-Z]{50})$", example = "35261111222333000181550010000012341531872043")]
-    pub key: String,
-    /// The recipient whose document it is; null for the merchant's.
-    #[schema(required, format = "uuid")]
-    pub of: Option<String>,
-    /// Whether the issuer was the merchant or a recipient of the charge, by the first 8 of the
-    /// CNPJ.
-    pub issuer_known: bool,
-    /// When it was linked.
-    pub linked_at: String,
-}
-
-/// The fiscal documents of a charge; without those whose keys were erased.
-pub fn fiscal_documents(engine: &Engine, charge: &Charge) -> Vec<FiscalDocumentView> {
-    let group = engine.ids().group(charge.id);
-    let view = |linked: &FiscalDocument| {
-        let sealed_for = SealedFor::fiscal_key(linked.document);
-        let recipient = linked.of.and_then(|number| recipient_id(engine, LedgerId::Recipient(group, number)));
-        Some(FiscalDocumentView {
-            key: engine.keyring().open_value(sealed_for, linked.access_key.as_ref()?)?,
-            of: recipient.map(|id| id.uuid().to_string()),
-            issuer_known: linked.issuer_known,
-            linked_at: time(linked.linked_at),
-        })
-    };
-    charge.fiscal_documents.iter().filter_map(view).collect()
-}
-
-/// The merchant's CNPJ or CPF; empty when the personal data was erased.
-pub fn merchant_document(engine: &Engine, group: GroupNumber) -> String {
-    let profile = engine.merchant(group, |row| row.profiles.current().cloned()).flatten();
-    let open = |sealed| engine.keyring().open_value::<MerchantProfile>(SealedFor::merchant(group), &sealed);
-    profile.and_then(open).unwrap_or_default().document
 }
 
 /// One fee of a charge.

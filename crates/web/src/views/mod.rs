@@ -9,6 +9,7 @@ pub mod delivery;
 pub mod dispute;
 pub mod export_file;
 pub mod export_job;
+pub mod fiscal;
 pub mod house_entry;
 pub mod labels;
 pub mod ledger;

@@ -17,6 +17,7 @@ use ledger::id::{LedgerId, ObjectId};
 use ledger::money::Centavos;
 use ledger::recipient::coverage::{Holder, Place, SplitStanding};
 use ledger::recipient::{RecipientState, SplitHistory};
+use ledger::tax_id::is_cnpj;
 use ledger::time::Timestamp;
 use ledger::withdrawal::Withdrawal;
 use serde::Serialize;
@@ -27,7 +28,8 @@ use wire::mask;
 use crate::problem::{Problem, broken};
 use crate::reply::{Filter, List, Page, time};
 use crate::views::charge::payer;
-use crate::views::recipient::RecipientBalance;
+use crate::views::fiscal::merchant_document;
+use crate::views::recipient::{RecipientBalance, recipient_id};
 
 /// A page of a statement.
 #[derive(Debug, Serialize, ToSchema)]
@@ -44,6 +46,29 @@ pub struct Statement {
     per_page: u64,
     /// The recipient's money.
     balance: RecipientBalance,
+    /// What the recipient's fiscal documents say of the platform.
+    fiscal: StatementFiscal,
+}
+
+/// The platform through which a recipient sells, as its fiscal documents name it (`infIntermed`).
+#[derive(Debug, Serialize, ToSchema)]
+struct StatementFiscal {
+    /// CNPJ of the merchant; null when it was erased, and where the merchant has a CPF.
+    #[schema(required, example = "11222333000181")]
+    platform_document: Option<String>,
+    /// The recipient's id at the platform (`idCadIntTran`), without hyphens.
+    #[schema(pattern = "^[0-9a-f]{32}$", example = "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7f")]
+    recipient_id: String,
+}
+
+impl StatementFiscal {
+    fn of(engine: &Engine, recipient: LedgerId) -> Self {
+        let document = merchant_document(engine, recipient.group().unwrap_or_default());
+        Self {
+            platform_document: Some(document).filter(|document| is_cnpj(document)),
+            recipient_id: recipient_id(engine, recipient).unwrap_or_default().txid(),
+        }
+    }
 }
 
 /// One split.
@@ -91,6 +116,14 @@ pub struct SplitPayment {
     /// When the split becomes or became available; null while a PIX charge is unpaid.
     #[schema(required)]
     pub balance_available_at: Option<String>,
+    /// The payment's end-to-end id; paid PIX only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "E00000000202607011200abcdef01234")]
+    end_to_end_id: Option<String>,
+    /// The issuer's authorization code; captured cards, where the acquirer gives it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "123456")]
+    authorization: Option<String>,
 }
 
 /// Values of `status`.
@@ -124,7 +157,15 @@ pub async fn statement(
     let mut items = reader.records(&found, newer + skip)?;
     items.retain(|item| filter.word.is_none_or(|word| word == item.status));
     let List { items, total, page, pages, per_page } = List::filtered(&filter, items, total, page);
-    Ok(Statement { items, total, page, pages, per_page, balance: RecipientBalance::of(&accounts) })
+    Ok(Statement {
+        items,
+        total,
+        page,
+        pages,
+        per_page,
+        balance: RecipientBalance::of(&accounts),
+        fiscal: StatementFiscal::of(engine, recipient),
+    })
 }
 
 /// Splits that are looked through at once.
@@ -314,6 +355,8 @@ impl<'a> Reader<'a> {
                 gross_amount: charge.terms.amount.0,
                 payment_method: if charge.terms.method.is_card() { "credit_card" } else { "pix" },
                 balance_available_at: charge.available_at(index).map(time),
+                end_to_end_id: charge.end_to_end_id.clone(),
+                authorization: charge.authorization.clone(),
             },
         })
     }
