@@ -295,7 +295,8 @@ pub fn peers(desk: &Arc<Desk>) -> Router {
 fn described(document: &Value) -> Router {
     let mut routes = Router::new()
         .route("/problems/{code}", get(reference::problem))
-        .route(reference::STYLE_PATH, get(|| async { reference::style() }));
+        .route(reference::STYLE_PATH, get(|| async { reference::style() }))
+        .route(reference::SCRIPT_PATH, get(|| async { reference::script() }));
     for (path, page) in reference::pages(document) {
         let page = Bytes::from(page);
         routes = routes.route(&path, get(move || async { (Extension(OneCopy), reference::page(page)) }));

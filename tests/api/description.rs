@@ -32,7 +32,7 @@ pub(crate) struct Operation {
 }
 
 /// What the listeners serve that is no operation of the interface.
-const PAGES: [&str; 4] = ["/", "/openapi.json", "/reference.css", "/reference"];
+const PAGES: [&str; 5] = ["/", "/openapi.json", "/reference.css", "/reference.js", "/reference"];
 
 impl Description {
     /// The description of a sandbox or of a live server; each is asked for once.

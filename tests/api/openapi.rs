@@ -221,6 +221,7 @@ async fn a_live_server_neither_serves_nor_describes_the_sandbox() {
     for (method, path) in only_sandbox {
         live.send(method.parse().unwrap(), path, &[], "").await.refused(404, "not_found");
     }
+    assert!(!read(&live, false, "/reference/charges").await.text.contains("<script"), "nothing is tried with money");
 }
 
 #[tokio::test]
@@ -443,7 +444,10 @@ async fn the_reference_shows_every_operation_and_loads_nothing() {
                 let page = read(&world, operators, &resource).await;
                 let shown = [format!("<section id=\"{id}\">"), format!("href=\"#{id}\""), path.clone()];
                 assert!(shown.iter().all(|part| page.text.contains(part)), "{id} in {resource}");
-                loads_nothing(&page.text);
+                // That of "try it" alone, which calls this listener: in a sandbox, for merchants.
+                let text = page.text.replacen("<script src=\"/reference.js\" defer></script>", "", 1);
+                assert_eq!(text == page.text, operators, "{resource}");
+                loads_nothing(&text);
             }
         }
         loads_nothing(&index.text);

@@ -304,7 +304,7 @@ async fn the_root_of_the_merchants_listener_says_where_the_documents_are() {
     for name in ["reference", "openapi"] {
         assert_eq!(read(index[name].as_str().unwrap()).await.status(), 200, "{name}");
     }
-    let folders = [&index["guides"]["en"], &index["guides"]["pt-BR"]];
+    let folders = [&index["clients"], &index["guides"]["en"], &index["guides"]["pt-BR"]];
     for folder in folders.map(|folder| folder.as_str().unwrap()) {
         assert!(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).is_dir(), "{folder}");
     }

@@ -330,6 +330,41 @@ async fn the_references_are_without_defects() {
     assert!(defects.is_empty(), "{} defects: {defects:#?}", defects.len());
 }
 
+/// The samples of a page are sent from it, with a key of a sandbox alone; what one makes, the next
+/// one names.
+#[tokio::test]
+async fn a_charge_is_made_and_read_in_the_reference() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = SampleServer::start().await;
+    browser.open(&format!("{}/reference/charges", shop.public())).await;
+    let send = async |operation: &str, expected: &str| {
+        let form = format!("document.querySelector('#{operation} .try')");
+        browser.run(&format!("{form}.open = true; {form}.querySelector('button').click()")).await;
+        for _ in 0..100 {
+            let shown = browser.run(&format!("return {form}.querySelector('output').textContent")).await;
+            if shown.as_str().is_some_and(|shown| shown.starts_with(expected)) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("{operation}: {}", browser.run(&format!("return {form}.querySelector('output').textContent")).await);
+    };
+    let with_key = async |key: &str| {
+        browser.run("document.querySelector('#values [name=KEY]').value = ''").await;
+        browser.type_into("#values [name=KEY]", key).await;
+    };
+    with_key("live_0123").await;
+    send("create_or_look_up_pix", "A key of a sandbox is needed").await;
+    with_key(shop.key()).await;
+    send("create_or_look_up_pix", "201\n").await;
+    send("get_charge", "200\n").await;
+    send("get_charge_qr_code", "200\n<?xml").await;
+    send("cancel_charge", "200\n").await;
+    send("get_charge_qr_code", "409\n").await;
+    browser.close().await;
+    shop.stop();
+}
+
 /// What is judged must be able to be wrong.
 #[tokio::test]
 async fn a_page_with_defects_is_found_out() {

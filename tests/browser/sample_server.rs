@@ -112,6 +112,11 @@ impl SampleServer {
         &self.server.operations
     }
 
+    /// API key of the merchant.
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
     /// Address of the merchants' listener.
     pub(crate) fn public(&self) -> &str {
         &self.server.public

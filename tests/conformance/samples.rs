@@ -1,5 +1,6 @@
 //! Samples of the reference: every call that its pages show in the shell, in Python and in
-//! TypeScript runs, and the server understands it. Ids of the examples are replaced by real ones.
+//! TypeScript runs as it stands, and the server understands it. Variables hold the ids of real
+//! things.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +12,8 @@ use testkit::server::{Launch, OPS_TOKEN, Server};
 
 use crate::tool;
 
-/// Statuses of a call that was understood. Ids in the paths are examples, so many are not found.
+/// Statuses of a call that was understood. The id of what a path names is that of a recipient, so
+/// many are not found.
 const UNDERSTOOD: [&str; 7] = ["200", "201", "202", "403", "404", "409", "422"];
 
 /// The samples of all pages, by language.
@@ -22,24 +24,14 @@ struct Samples {
     typescript: Vec<String>,
 }
 
-impl Samples {
-    fn map(self, change: impl Fn(&String) -> String) -> Self {
-        let Self { shell, python, typescript } = self;
-        let [shell, python, typescript] =
-            [shell, python, typescript].map(|samples| samples.iter().map(&change).collect());
-        Self { shell, python, typescript }
-    }
-}
-
-/// Ids that stand in for those of the examples.
-struct Ids {
-    recipient: String,
-    plan: String,
-    card: String,
-}
-
-/// Gives a merchant an active recipient, a plan, a stored card and money.
-async fn prepared(server: &Server, key: &str) -> Ids {
+/// The variables of the samples, with the key of a new merchant and the ids of what it has: an
+/// active recipient, a plan, a stored card, a charge, and money.
+async fn prepared(server: &Server) -> [(&'static str, String); 6] {
+    let operate = async |path: &str, body: Value| callers::operate(&client(), server, path, &body).await.unwrap();
+    let opened = json!({"name": "Loja", "document": "11222333000181", "split_enabled": true, "cashout_enabled": true});
+    let merchant = operate("/ops/merchants", opened).await["id"].as_str().unwrap().to_owned();
+    let key = operate(&format!("/ops/merchants/{merchant}/api-keys"), json!({})).await;
+    let key = key["api_key"].as_str().unwrap();
     let read = reqwest::get(format!("{}/openapi.json", server.public)).await.unwrap();
     let description: Value = read.json().await.unwrap();
     let post = async |path: &str, body: Value| {
@@ -51,11 +43,17 @@ async fn prepared(server: &Server, key: &str) -> Ids {
     };
     let made = async |path: &str, id: &str| post(path, example(path)).await[id].as_str().unwrap().to_owned();
     let recipient = made("/api/sub-recipients", "id").await;
-    let approve = format!("/ops/sub-recipients/{recipient}/approve");
-    callers::operate(&client(), server, &approve, &json!({})).await.unwrap();
+    operate(&format!("/ops/sub-recipients/{recipient}/approve"), json!({})).await;
     let charge = post("/api/pix", json!({"valor": "900.00", "nome": "Maria", "cpf": "12345678909"})).await;
     post(&format!("/api/sandbox/pix/{}/pay", charge["txid"].as_str().unwrap()), json!({})).await;
-    Ids { recipient, plan: made("/api/recurrency/plans", "id").await, card: made("/api/cards", "card_token").await }
+    [
+        ("PLAN", made("/api/recurrency/plans", "id").await),
+        ("CARD_TOKEN", made("/api/cards", "card_token").await),
+        ("TXID", charge["txid"].as_str().unwrap().to_owned()),
+        ("ID", recipient.clone()),
+        ("RECIPIENT", recipient),
+        ("CENTAVO_API_KEY", key.to_owned()),
+    ]
 }
 
 async fn samples(server: &Server) -> Samples {
@@ -83,6 +81,12 @@ async fn samples(server: &Server) -> Samples {
     }
     assert_eq!(samples.shell.len(), samples.python.len());
     assert_eq!(samples.shell.len(), samples.typescript.len());
+    // What a sample deletes, no other one names afterwards.
+    for of_language in [&mut samples.shell, &mut samples.python, &mut samples.typescript] {
+        of_language.sort_by_key(|code| {
+            ["-X DELETE", "requests.delete(", "method: \"DELETE\""].iter().any(|by| code.contains(by))
+        });
+    }
     samples
 }
 
@@ -91,10 +95,10 @@ fn unescaped(html: &str) -> String {
     entities.iter().fold(html.to_owned(), |text, (entity, letter)| text.replace(entity, letter))
 }
 
-/// Runs a program of samples, and looks at the statuses that begin its lines.
-async fn must_be_understood(mut command: Command, folder: &Path, server: &Server, key: &str, count: usize) {
+/// Runs a program of samples as a merchant of its own, and looks at the statuses that begin its lines.
+async fn must_be_understood(mut command: Command, folder: &Path, server: &Server, count: usize) {
     command.current_dir(folder).env("CENTAVO_URL", &server.public).env("CENTAVO_OPS_URL", &server.operations);
-    command.env("CENTAVO_API_KEY", key).env("CENTAVO_OPS_TOKEN", OPS_TOKEN);
+    command.env("CENTAVO_OPS_TOKEN", OPS_TOKEN).envs(prepared(server).await);
     let done = tokio::task::spawn_blocking(move || tool::run(command, Duration::from_secs(300))).await.unwrap();
     let said = done.unwrap_or_else(|said| panic!("{said}"));
     let mut answered = 0;
@@ -113,31 +117,18 @@ async fn every_sample_of_the_reference_runs() {
     let (Some(mut python), Some(mut compiler), Some(mut node)) = (python, compiler, node) else { return };
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&Launch::on(&folder.path().join("data"))).await.unwrap();
-    let operate = async |path: &str, body: Value| callers::operate(&client(), &server, path, &body).await.unwrap();
-    let opened = json!({"name": "Loja", "document": "11222333000181", "split_enabled": true, "cashout_enabled": true});
-    let merchant = operate("/ops/merchants", opened).await["id"].as_str().unwrap().to_owned();
-    let key = operate(&format!("/ops/merchants/{merchant}/api-keys"), json!({})).await;
-    let key = key["api_key"].as_str().unwrap();
-    let example = "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e";
-    let Ids { recipient, plan, card } = prepared(&server, key).await;
-    let real = |sample: &String| {
-        let real = [("plan_id", &plan), ("card_token", &card)].iter().fold(sample.clone(), |sample, (name, id)| {
-            sample.replace(&format!("\"{name}\": \"{example}\""), &format!("\"{name}\": \"{id}\""))
-        });
-        real.replace(example, &recipient)
-    };
-    let samples = samples(&server).await.map(real);
+    let samples = samples(&server).await;
     let count = samples.shell.len();
 
     let mut shell = Command::new("bash");
     let answered =
         r#"curl() { command curl --silent --output /dev/null --write-out 'answered %{http_code} %{url}\n' "$@"; }"#;
     shell.args(["-euc", &format!("{answered}\n{}", samples.shell.join("\n"))]);
-    must_be_understood(shell, folder.path(), &server, key, count).await;
+    must_be_understood(shell, folder.path(), &server, count).await;
 
     let answered = "import builtins\ndef print(status, text): builtins.print('answered', status, text[:200].replace('\\n', ' '))\n";
     python.args(["-c", &format!("{answered}{}", samples.python.join("\n"))]);
-    must_be_understood(python, folder.path(), &server, key, count).await;
+    must_be_understood(python, folder.path(), &server, count).await;
 
     let blocks: String = samples.typescript.iter().map(|sample| format!("{{\n{sample}\n}}\n")).collect();
     let answered = "console.log = (status: number, text: string) => \
@@ -150,6 +141,6 @@ async fn every_sample_of_the_reference_runs() {
     let compiled = tokio::task::spawn_blocking(move || tool::run(compiler, Duration::from_secs(300))).await.unwrap();
     compiled.unwrap_or_else(|said| panic!("{said}"));
     node.arg("samples.mjs");
-    must_be_understood(node, folder.path(), &server, key, count).await;
+    must_be_understood(node, folder.path(), &server, count).await;
     server.stop().unwrap();
 }

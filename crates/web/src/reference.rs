@@ -1,6 +1,7 @@
 //! HTML pages for people. `GET /reference` renders the OpenAPI description of its listener, one
 //! page a resource, so the two cannot differ. `GET /problems/{code}` explains a problem; the `type`
-//! of a problem body is its address. The pages need no script, no font and no network.
+//! of a problem body is its address. The pages need no font and no network, and a script only to
+//! try an operation in a sandbox.
 
 use std::fmt::{self, Display, Write};
 
@@ -11,19 +12,29 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
 use super::caller::PathId;
+use super::openapi::{A_TXID, A_UUID};
 use super::problem::{Code, Problem, Row};
 use super::reply::ok;
 
 /// Path of the page's style sheet.
 pub const STYLE_PATH: &str = "/reference.css";
 
-/// Nothing is loaded but the style sheet, nothing is sent, nobody puts the page into theirs.
-const POLICY: &str =
-    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// Path of the script of *try it*, which only a sandbox's pages have.
+pub const SCRIPT_PATH: &str = "/reference.js";
+
+/// Nothing is loaded but the style sheet and the script, the script calls this listener alone, and
+/// nobody puts the page into theirs.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; base-uri 'none'; \
+     form-action 'none'; frame-ancestors 'none'";
 
 /// How the page looks.
 pub fn style() -> Response {
     answer("text/css; charset=utf-8", STYLE)
+}
+
+/// Sends what a form of *try it* shows, with a sandbox's key.
+pub fn script() -> Response {
+    answer("text/javascript; charset=utf-8", include_str!("reference.js"))
 }
 
 /// The page as it is answered.
@@ -40,6 +51,7 @@ pub fn index() -> Response {
         "reference": INDEX_PATH,
         "openapi": "/openapi.json",
         "guides": {"en": "docs/guide", "pt-BR": "docs/pt-br"},
+        "clients": "clients",
     }))
 }
 
@@ -185,10 +197,22 @@ impl<'a> Reference<'a> {
         self.write_head(page, Some(tag))?;
         write!(page, "<h1>{}</h1>", Text(&tag["name"]))?;
         write_prose(page, &tag["description"])?;
+        if self.may_try() {
+            write_values(page)?;
+        }
         for operation in self.of(tag) {
             write_operation(page, operation, &self.document["components"]["schemas"])?;
+            if self.may_try() {
+                write_try(page, operation)?;
+            }
+            write!(page, "</section>")?;
         }
         write!(page, "</main></body></html>")
+    }
+
+    /// True for the merchants' listener of a sandbox.
+    fn may_try(&self) -> bool {
+        self.operations.iter().any(|operation| operation.path.starts_with("/api/sandbox/"))
     }
 }
 
@@ -208,7 +232,10 @@ const VARIABLES: &str = "\
 export CENTAVO_URL=http://127.0.0.1:8080      # the merchants' listener
 export CENTAVO_API_KEY=                       # from POST /ops/merchants/{id}/api-keys
 export CENTAVO_OPS_URL=http://127.0.0.1:8081  # the operators' listener
-export CENTAVO_OPS_TOKEN=                     # from the file operator.token in the server's data directory";
+export CENTAVO_OPS_TOKEN=                     # from the file operator.token in the server's data directory
+export RECIPIENT=                             # id of an active recipient: POST /api/sub-recipients, and its approval
+export TXID= PLAN= CARD_TOKEN=                # from POST /api/pix, /api/recurrency/plans, /api/cards
+export ID=                                    # whatever else a path names";
 
 fn operations_of(document: &Value) -> Vec<Operation<'_>> {
     let paths = document["paths"].as_object().into_iter().flatten();
@@ -240,14 +267,18 @@ impl Operation<'_> {
         }
     }
 
-    /// The path, with examples as its parameters, and with the parameters of the query that it
-    /// demands.
+    /// The path, with variables for ids and examples as its other parameters, and with the
+    /// parameters of the query that it demands.
     fn example_path(&self) -> String {
         let mut path = self.path.to_owned();
         for parameter in self.parameters().filter(|parameter| parameter["in"] == "path") {
-            let (name, example) = (&parameter["name"], &parameter["example"]);
-            path = path
-                .replace(&format!("{{{}}}", name.as_str().unwrap_or_default()), example.as_str().unwrap_or_default());
+            let (name, example) = (parameter["name"].as_str().unwrap_or_default(), &parameter["example"]);
+            let before = self.path.split(&format!("/{{{name}}}")).next().and_then(|path| path.rsplit('/').next());
+            let value = match is_id(example) {
+                true => format!("${}", variable(if name == "id" { before.unwrap_or_default() } else { name })),
+                false => example.as_str().unwrap_or_default().to_owned(),
+            };
+            path = path.replace(&format!("{{{name}}}"), &value);
         }
         let demanded = self.parameters().filter(|one| one["in"] == "query" && one["required"] == true);
         for (parameter, sign) in demanded.zip(std::iter::once('?').chain(std::iter::repeat('&'))) {
@@ -258,10 +289,15 @@ impl Operation<'_> {
         path
     }
 
-    /// The media type of the body and its example.
-    fn example_body(&self) -> Option<(&str, &Value)> {
+    /// The media type of the body and its example, with variables for ids.
+    fn example_body(&self) -> Option<(&str, Value)> {
         let described = self.described["requestBody"]["content"].as_object()?;
-        described.iter().find_map(|(media_type, body)| Some((media_type.as_str(), body.get("example")?)))
+        let example = described.iter().find_map(|(media_type, body)| Some((media_type.as_str(), body.get("example")?)));
+        example.map(|(media_type, example)| (media_type, with_variables("", example)))
+    }
+
+    fn takes_key(&self) -> bool {
+        self.parameters().any(|parameter| parameter["name"] == "Idempotency-Key")
     }
 
     fn needs_credential(&self) -> bool {
@@ -279,12 +315,15 @@ impl Operation<'_> {
         if self.needs_credential() {
             command.push_str(&format!(" \\\n  -H \"Authorization: Bearer ${credential}\""));
         }
+        if self.takes_key() {
+            command.push_str(" \\\n  -H \"Idempotency-Key: $RANDOM-$RANDOM-$RANDOM\"");
+        }
         if let Some((media_type, example)) = self.example_body() {
             let (option, body) = match example.as_str() {
                 Some(text) => ("--data-binary", text.to_owned()),
                 None => ("-d", format!("{example:#}")),
             };
-            let body = body.replace('\'', r"'\''");
+            let body = each_variable(&body.replace('\'', r"'\''"), |name| format!("\"'\"${name}\"'\""));
             command.push_str(&format!(" \\\n  -H 'Content-Type: {media_type}' \\\n  {option} '{body}'"));
         }
         command
@@ -294,20 +333,24 @@ impl Operation<'_> {
     fn in_python(&self) -> String {
         let (base, credential) = self.variables();
         let mut call = format!(
-            "import os, requests\n\nanswer = requests.{}(\n    os.environ[\"{base}\"] + \"{}\",\n",
+            "import os, requests, uuid\n\nanswer = requests.{}(\n    os.environ[\"{base}\"] + {},\n",
             self.method,
-            self.example_path()
+            each_segment(&self.example_path(), |name| format!("{{os.environ['{name}']}}"), ["f\"", "\""])
         );
-        let text = self.example_body().filter(|(_, example)| example.is_string());
+        let body = self.example_body();
+        let text = body.as_ref().filter(|(_, example)| example.is_string());
         let mut headers = Vec::new();
         if self.needs_credential() {
             headers.push(format!("\"Authorization\": \"Bearer \" + os.environ[\"{credential}\"]"));
+        }
+        if self.takes_key() {
+            headers.push("\"Idempotency-Key\": str(uuid.uuid4())".to_owned());
         }
         headers.extend(text.map(|(media_type, _)| format!("\"Content-Type\": \"{media_type}\"")));
         if !headers.is_empty() {
             call.push_str(&format!("    headers={{{}}},\n", headers.join(", ")));
         }
-        if let Some((_, example)) = self.example_body() {
+        if let Some((_, example)) = &body {
             let argument = if text.is_some() { "data" } else { "json" };
             call.push_str(&format!("    {argument}={},\n", python(example, 4)));
         }
@@ -318,13 +361,14 @@ impl Operation<'_> {
     fn in_typescript(&self) -> String {
         let (base, credential) = self.variables();
         let method = self.method.to_uppercase();
-        let mut call = format!(
-            "const answer = await fetch(process.env.{base} + \"{}\", {{\n  method: \"{method}\",\n",
-            self.example_path()
-        );
+        let path = each_segment(&self.example_path(), |name| format!("${{process.env.{name}}}"), ["`", "`"]);
+        let mut call = format!("const answer = await fetch(process.env.{base} + {path}, {{\n  method: \"{method}\",\n");
         let mut headers = Vec::new();
         if self.needs_credential() {
             headers.push(format!("\"Authorization\": `Bearer ${{process.env.{credential}}}`"));
+        }
+        if self.takes_key() {
+            headers.push("\"Idempotency-Key\": crypto.randomUUID()".to_owned());
         }
         if let Some((media_type, _)) = self.example_body() {
             headers.push(format!("\"Content-Type\": \"{media_type}\""));
@@ -335,7 +379,10 @@ impl Operation<'_> {
         if let Some((_, example)) = self.example_body() {
             let body = match example.is_string() {
                 true => example.to_string(),
-                false => format!("JSON.stringify({example:#})").replace('\n', "\n  "),
+                false => {
+                    let body = format!("JSON.stringify({example:#})").replace('\n', "\n  ");
+                    each_variable(&body, |name| format!("process.env.{name}"))
+                }
             };
             call.push_str(&format!("  body: {body},\n"));
         }
@@ -360,8 +407,68 @@ fn python(value: &Value, indent: usize) -> String {
                 |(name, member): (&String, &Value)| format!("{inner}{name:?}: {},\n", python(member, indent + 4));
             format!("{{\n{}{end}}}", members.iter().map(line).collect::<String>())
         }
+        Value::String(text) if text.starts_with('$') => format!("os.environ[\"{}\"]", &text[1..]),
         value => value.to_string(),
     }
+}
+
+/// The variable that holds the id of what this field, or the segment before an `{id}`, names.
+fn variable(name: &str) -> &'static str {
+    VARIABLE_OF.iter().find(|(field, _)| *field == name).map_or("ID", |(_, variable)| variable)
+}
+
+/// Fields of bodies, parameters, and segments of paths that are followed by an id.
+const VARIABLE_OF: [(&str, &str); 9] = [
+    ("txid", "TXID"),
+    ("payment_id", "TXID"),
+    ("sub_recipient_id", "RECIPIENT"),
+    ("sub-recipients", "RECIPIENT"),
+    ("plan_id", "PLAN"),
+    ("plans", "PLAN"),
+    ("card_token", "CARD_TOKEN"),
+    ("token", "CARD_TOKEN"),
+    ("cards", "CARD_TOKEN"),
+];
+
+/// True for an id of the examples, which names nothing.
+fn is_id(example: &Value) -> bool {
+    [A_UUID, A_TXID].iter().any(|id| example == id)
+}
+
+/// An example whose ids are texts of the form `$NAME`.
+fn with_variables(name: &str, example: &Value) -> Value {
+    match example {
+        Value::Array(elements) => elements.iter().map(|element| with_variables(name, element)).collect(),
+        Value::Object(members) => {
+            members.iter().map(|(name, member)| (name.clone(), with_variables(name, member))).collect()
+        }
+        example if is_id(example) => format!("${}", variable(name)).into(),
+        example => example.clone(),
+    }
+}
+
+/// Replaces the texts `"$NAME"` of a body.
+fn each_variable(body: &str, write: impl Fn(&str) -> String) -> String {
+    let (first, rest) = body.split_once("\"$").unwrap_or((body, ""));
+    let parts = rest.split("\"$").filter(|part| !part.is_empty());
+    let written = parts.map(|part| {
+        let (name, after) = part.split_once('"').unwrap_or((part, ""));
+        write(name) + after
+    });
+    first.to_owned() + &written.collect::<String>()
+}
+
+/// A path as a literal: between these marks where it has a variable, otherwise as a plain text.
+fn each_segment(path: &str, write: impl Fn(&str) -> String, [begin, end]: [&str; 2]) -> String {
+    if !path.contains('$') {
+        return format!("\"{path}\"");
+    }
+    let segments = path.split('/').map(|segment| {
+        let Some(named) = segment.strip_prefix('$') else { return segment.to_owned() };
+        let (name, query) = named.split_at(named.find('?').unwrap_or(named.len()));
+        write(name) + query
+    });
+    format!("{begin}{}{end}", segments.collect::<Vec<_>>().join("/"))
 }
 
 fn write_operation(page: &mut String, operation: &Operation<'_>, schemas: &Value) -> fmt::Result {
@@ -386,8 +493,14 @@ fn write_operation(page: &mut String, operation: &Operation<'_>, schemas: &Value
         write!(page, "</table>")?;
     }
     for media in described["requestBody"]["content"].as_object().into_iter().flat_map(|content| content.values()) {
-        write!(page, "<h3>Body</h3>")?;
-        write_fields(page, &media["schema"], schemas, 0)?;
+        let one = std::slice::from_ref(&media["schema"]);
+        for (place, schema) in media["schema"]["oneOf"].as_array().map_or(one, Vec::as_slice).iter().enumerate() {
+            write!(page, "<h3>{}</h3>", if place == 0 { "Body" } else { "Or this body" })?;
+            if media["schema"].get("oneOf").is_some() {
+                write_prose(page, &resolved(schema, schemas)["description"])?;
+            }
+            write_fields(page, schema, schemas, 0)?;
+        }
     }
     write!(page, "<h3>Samples</h3>")?;
     write_code(page, &operation.in_shell())?;
@@ -422,7 +535,32 @@ fn write_operation(page: &mut String, operation: &Operation<'_>, schemas: &Value
             Prose(&codes)
         )?;
     }
-    write!(page, "</table></details></section>")
+    write!(page, "</table></details>")
+}
+
+/// The values that the forms of *try it* fill in: the key, and the variables of the samples.
+fn write_values(page: &mut String) -> fmt::Result {
+    write!(page, "<script src=\"{SCRIPT_PATH}\" defer></script><form id=values hidden><fieldset>")?;
+    write!(page, "<legend>Try it, in this sandbox</legend><label>API key ")?;
+    write!(page, "<input name=KEY type=password autocomplete=off></label>")?;
+    for name in ["RECIPIENT", "TXID", "PLAN", "CARD_TOKEN", "ID"] {
+        write!(page, "<label>{name} <input name={name} autocomplete=off></label>")?;
+    }
+    write!(page, "</fieldset></form>")
+}
+
+/// A form that sends the sample.
+fn write_try(page: &mut String, operation: &Operation<'_>) -> fmt::Result {
+    let (method, path) = (operation.method.to_uppercase(), operation.example_path());
+    let made = variable(operation.path.rsplit('/').next().unwrap_or_default());
+    write!(page, "<details class=try hidden><summary>Try it</summary>")?;
+    write!(page, "<form data-method={method} data-makes={made}>")?;
+    write!(page, "<label>{method} <input name=path value=\"{}\"></label>", EscapedText(&path))?;
+    if let Some((_, example)) = operation.example_body() {
+        write!(page, "<label>Body <textarea name=body rows=8>")?;
+        write!(page, "{}</textarea></label>", EscapedText(&format!("{example:#}")))?;
+    }
+    write!(page, "<button>Send</button><output></output></form></details>")
 }
 
 /// The codes that a problem of this answer can have.
@@ -587,6 +725,10 @@ th { font-family: ui-monospace, monospace; font-size: 13px; white-space: nowrap 
 summary { padding: 0.3rem 0 }
 tr + tr > * { border-top: 1px solid var(--line) }
 .inner { padding-left: 1.5rem }
+form label { display: block; padding: 0.2rem 0 }
+input, textarea, button { font: inherit; box-sizing: border-box; max-width: 100%; min-height: 24px }
+.try input, textarea { display: block; width: 100%; font: 13px/1.5 ui-monospace, monospace }
+output { display: block; white-space: pre-wrap; font: 13px/1.5 ui-monospace, monospace }
 .method { padding: 0.1rem 0.5rem; border: 1px solid currentcolor; border-radius: 4px }
 @media (max-width: 50rem) { body { display: block } nav { position: static; height: auto; border: 0 } main { padding: 1rem } th { white-space: normal } }
 ";

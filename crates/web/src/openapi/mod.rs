@@ -15,6 +15,7 @@ use super::json::CENTAVOS_MAX;
 use super::problem::{self, Code};
 use super::reply::QueryNames;
 
+mod cards;
 mod events;
 
 /// The complete description of a listener, from its handlers' own parts.
@@ -38,6 +39,7 @@ pub fn complete(collected: OpenApi, of: Listener) -> Value {
     write_whole(&mut document["components"]["schemas"]);
     name_lists(&mut document);
     name_enumerations(&mut document);
+    cards::write_choices(&mut document);
     document["components"]["headers"] = headers();
     for (name, schema) in problem_schemas() {
         document["components"]["schemas"][name] = schema;
@@ -376,8 +378,11 @@ fn complete_operation(path: &str, method: &str, operation: &mut Value, schemas: 
     }
     for media in members_mut(&mut operation["requestBody"]["content"]) {
         // A body that may be left out is not null.
-        if let Some(whole) = media["schema"]["oneOf"].get(0).cloned() {
-            media["schema"] = whole;
+        let choices = media["schema"]["oneOf"].as_array();
+        if let Some([whole, null]) = choices.map(Vec::as_slice)
+            && null["type"] == "null"
+        {
+            media["schema"] = whole.clone();
         }
         // Fields that a PATCH leaves out stay unchanged.
         if method == "patch" {
@@ -512,8 +517,8 @@ fn complete_parameter(parameter: &mut Value) {
 }
 
 const TXID: &str = "^[0-9a-f]{32}$";
-const A_TXID: &str = "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e";
-const A_UUID: &str = "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e";
+pub(crate) const A_TXID: &str = "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e";
+pub(crate) const A_UUID: &str = "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e";
 const A_TIME: &str = "2026-07-01T12:00:00.250Z";
 
 fn idempotency_key() -> Value {
