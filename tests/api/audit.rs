@@ -61,8 +61,16 @@ async fn what_operators_do_is_listed_newest_first() {
         account,
         clock,
         row("rui", "revoke", "api_key", &other.key_id, &other),
-        with(&row("rui", "reject", "recipient", &second, &merchant), "/notes", notes["notes"].clone()),
-        row("ana", "approve", "recipient", &first, &merchant),
+        with(
+            &with(&row("rui", "reject", "recipient", &second, &merchant), "/notes", notes["notes"].clone()),
+            "/changes",
+            json!([{"field": "status", "old": "pending", "new": "rejected"}]),
+        ),
+        with(
+            &row("ana", "approve", "recipient", &first, &merchant),
+            "/changes",
+            json!([{"field": "status", "old": "pending", "new": "active"}]),
+        ),
         row("ana", "change", "merchant", &merchant.id, &merchant),
         row("ana", "create", "api_key", &other.key_id, &other),
         row("ana", "create", "merchant", &other.id, &other),
@@ -241,4 +249,37 @@ async fn notes_are_written_on_anything_of_a_merchant() {
         404
     );
     world.check_books().await;
+}
+
+/// Old and new values stand in the Record, on its page and on that of the audit trail: by their
+/// labels, and with the decimal sign of the reader's language.
+#[tokio::test]
+async fn a_record_says_what_it_changed() {
+    let world = world_of_three().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let before = world.ops_get(&format!("/ops/merchants/{}", merchant.id)).await.expect(200);
+    let rate = text(&before["fees"]["mdr_1x"]);
+    let body = json!({"fees": {"mdr_1x": "3.1"}, "cashout_enabled": false});
+    world.ops_patch(&format!("/ops/merchants/{}", merchant.id), &body).await.expect(200);
+    let account = json!({"bank_account": {"bank_code": "237", "conta": "123456"}});
+    merchant.patch(&format!("/api/sub-recipients/{ana}"), &account).await.expect(200);
+    let audit = world.ops_get("/ops/audit").await.expect(200);
+    let [of_account, of_fees] = [0, 1].map(|place| items(&audit)[place].clone());
+    for row in [&of_account, &of_fees] {
+        let path = format!("/ops/records/{}?partition={}", row["sequence"], row["partition"]);
+        assert_eq!(world.ops_get(&path).await.expect(200)["changes"], row["changes"], "{path}");
+    }
+    let [old, new] = [&rate, "3.1"].map(|rate| rate.replace('.', ","));
+    let fees = format!("Taxa à vista (MDR): <bdi>{old} %</bdi> → <bdi>{new} %</bdi>");
+    let mut browser = Browser::signed_in(&world, ANA).await;
+    browser.language = "pt-BR";
+    let record = page_of(place_in(&of_fees));
+    for path in ["/console/audit".to_owned(), record.clone()] {
+        browser.page(&path).await.has(&[&fees, "Cashouts: <bdi>sim</bdi> → <bdi>não</bdi>"]);
+    }
+    let path = page_of(place_in(&of_account));
+    browser.page(&path).await.has(&["Conta bancária: <bdi>341 · 1234 · ***89", "→ <bdi>237 · 1234 · ***456"]);
+    browser.language = "en";
+    browser.page(&record).await.has(&[&format!("MDR 1×: <bdi>{rate} %</bdi> → <bdi>3.1 %</bdi>")]);
 }

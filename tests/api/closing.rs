@@ -137,7 +137,7 @@ async fn a_month_lists_what_no_file_covers() {
     }
     let mut last = Value::Null;
     for statement in files(&world, "bank-settlement", "ofx") {
-        last = world.reconcile(OFX, "", statement).await.expect(200);
+        last = world.reconcile(OFX, "?account=settlement", statement).await.expect(200);
     }
     assert_eq!(open(&world, month, "uncompared").await, counts(&[(settlement, 1)]), "the fee's day");
     let path = format!("/ops/reconciliations/{}/dismiss", text(&last["sha256"]));

@@ -118,6 +118,15 @@ async fn a_wrong_field_is_marked_and_named_as_its_form_names_it() {
         (&key, "/address\"", &format!("{key}/address"), vec![("webhook_url", "ftp://x")], "webhook_url", "", ""),
         (&charge, "/refunds\"", &format!("{charge}/refunds"), vec![("amount", "x")], "amount", "Valor (R$)", amount),
         (
+            &charge,
+            "/refunds\"",
+            &format!("{charge}/refunds"),
+            vec![("amount", "10,01"), ("reason", "x")],
+            "amount",
+            "Valor (R$)",
+            "Valor maior",
+        ),
+        (
             &"/console/merchants/new".to_owned(),
             "action=\"/console/merchants\"",
             &"/console/merchants".to_owned(),
@@ -137,7 +146,7 @@ async fn a_wrong_field_is_marked_and_named_as_its_form_names_it() {
         ),
     ] {
         let refused = send(&browser, &browser.page(page).await, form, path, &fields).await;
-        assert_eq!(refused.status, 400, "{path} {name}: {}", refused.html);
+        assert_eq!(refused.status, if said == "Valor maior" { 409 } else { 400 }, "{path} {name}: {}", refused.html);
         let mark = format!(" aria-invalid=\"true\" aria-describedby=\"wrong-{name}\"");
         assert_eq!(refused.html.matches(&mark).count(), 1, "{path} {name}: {}", refused.html);
         let problem = refused.html.split(&format!("<p id=\"wrong-{name}\"><strong>")).nth(1).unwrap_or_default();
@@ -145,6 +154,8 @@ async fn a_wrong_field_is_marked_and_named_as_its_form_names_it() {
             problem.split_once("</strong>: ").unwrap_or_else(|| panic!("{path} {name}: {}", refused.html));
         assert!(shown.starts_with(label) && behind.starts_with(said), "{name}: {shown}: {behind:.80}");
         assert!(!behind.split("</p>").next().unwrap().contains(name), "its name in the interface: {behind:.80}");
+        let head = refused.html.split("role=\"alert\"").nth(1).and_then(|alert| alert.split("</strong>").next());
+        assert!(head.is_some_and(|head| !head.contains('.') && !head.contains('_')), "{name}: {head:?}");
     }
     for (address, name) in [
         ("/console/lists/refunds?amount_from=x&status=pending", "amount_from"),

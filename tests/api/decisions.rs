@@ -4,6 +4,7 @@
 use ledger::money::Centavos;
 use serde_json::{Value, json};
 
+use crate::console::Browser;
 use crate::world::*;
 
 async fn details(world: &World, id: &str) -> Value {
@@ -86,8 +87,8 @@ async fn a_recipient_is_decided_with_its_registration() {
     let own = merchant.draft("Ana", 1).await;
     let foreign = with(&individual("Bia", &cpf(2)), "/bank_account/document_number", json!(cpf(3)));
     let foreign = text(&merchant.post("/api/sub-recipients", &foreign).await.expect(201)["id"]);
-    assert!(flags(&item(&world, &own).await).is_empty());
-    assert_eq!(flags(&item(&world, &foreign).await), ["foreign_account"]);
+    assert_eq!(flags(&item(&world, &own).await), ["shared_account"]);
+    assert_eq!(flags(&item(&world, &foreign).await), ["foreign_account", "shared_account"]);
     // Both have the phone and the address of the example; the account is that of the holder's bank.
     let shared: Vec<_> = details(&world, &foreign).await["sharing"]
         .as_array()
@@ -101,7 +102,7 @@ async fn a_recipient_is_decided_with_its_registration() {
     world.ops_post(&path("reject"), &json!({"notes": "Foto ilegível"})).await.expect(200);
     merchant.post("/api/sub-recipients", &individual("Ana", &cpf(1))).await.expect(200);
     let again = details(&world, &own).await;
-    assert_eq!(flags(&again["item"]), ["rejected_before"]);
+    assert_eq!(flags(&again["item"]), ["rejected_before", "shared_account"]);
     assert_eq!(again["decisions"][0]["notes"], "Foto ilegível");
     let reveal = format!("/ops/recipients/{own}/reveal");
     let before = world.ops_get("/ops/audit").await.expect(200)["total"].clone();
@@ -115,6 +116,50 @@ async fn a_recipient_is_decided_with_its_registration() {
     let read = ["operator", "action", "kind", "id"].map(|name| row[name].clone());
     assert_eq!(read, [json!("operator"), json!("read"), json!("recipient"), json!(own)]);
     world.ops_post("/ops/recipients/x/reveal", &json!({})).await.refused(404, "not_found");
+}
+
+/// What speaks against a registration is in the queue and on the page of many decisions, also where
+/// another merchant has it.
+#[tokio::test]
+async fn the_queue_says_what_other_registrations_share() {
+    let world = World::sandbox().await;
+    let (merchant, other) = (world.merchant().await, world.merchant().await);
+    let own_account = |name: &str, number: u32, conta: &str| {
+        with(&individual(name, &cpf(number)), "/bank_account/conta", json!(conta))
+    };
+    let draft =
+        async |of: &Merchant<'_>, body: Value| text(&of.post("/api/sub-recipients", &body).await.expect(201)["id"]);
+    let ana = draft(&merchant, own_account("Ana", 1, "100001")).await;
+    assert!(flags(&item(&world, &ana).await).is_empty());
+    let again = draft(&other, own_account("Ana", 1, "100002")).await;
+    assert_eq!(flags(&item(&world, &again).await), ["shared_document"]);
+    world.ops_post(&format!("/ops/sub-recipients/{ana}/reject"), &json!({"notes": "x"})).await.expect(200);
+    assert_eq!(flags(&item(&world, &again).await), ["rejected_elsewhere", "shared_document"]);
+    let bia = draft(&other, own_account("Bia", 2, "100001")).await;
+    assert_eq!(flags(&item(&world, &bia).await), ["shared_account"]);
+    let queue = world.ops_get("/ops/queue?flag=rejected_elsewhere").await.expect(200);
+    assert_eq!((items(&queue).len(), &items(&queue)[0]["id"]), (1, &json!(again)));
+    let mut browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    browser.language = "pt-BR";
+    let many = browser.page(&format!("/console/queue/many?decision=approve&id={again}&id={bia}")).await;
+    many.has(&["outro cadastro do documento foi recusado", "conta de outros cadastros"]);
+}
+
+/// The review of a changed account waits since the change, and not since the registration.
+#[tokio::test]
+async fn a_changed_account_waits_in_the_place_of_its_change() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    world.advance(60).await;
+    let bia = merchant.draft("Bia", 2).await;
+    world.advance(60).await;
+    merchant.patch(&format!("/api/sub-recipients/{ana}"), &json!({"bank_account": {"conta": "9"}})).await.expect(200);
+    let queue = world.ops_get("/ops/queue").await.expect(200);
+    assert_eq!(items(&queue).iter().map(|item| text(&item["id"])).collect::<Vec<_>>(), [bia, ana]);
+    assert!(items(&queue).is_sorted_by_key(|item| time(&item["created_at"])), "{queue}");
+    let world = world.restarted().await;
+    assert_eq!(world.ops_get("/ops/queue").await.expect(200), queue, "it outlives the process");
 }
 
 /// Where the money of a withdrawal goes, since when that is the account, and what came before.
@@ -133,6 +178,11 @@ async fn a_withdrawal_is_decided_with_the_history_of_its_account() {
         merchant.patch(&format!("/api/sub-recipients/{ana}"), &body).await.expect(200);
         world.ops_post(&format!("/ops/sub-recipients/{ana}/approve"), &json!({})).await.expect(200);
     };
+    // Nothing was paid yet, and the account is not the first one: the plainest fraud.
+    change("776").await;
+    let unpaid = withdraw().await;
+    assert_eq!(flags(&item(&world, &unpaid).await), ["first_to_account"]);
+    world.approve(&unpaid).await.expect(200);
     let first = withdraw().await;
     let shown = details(&world, &first).await;
     assert!(flags(&shown["item"]).is_empty(), "{shown}");
@@ -211,6 +261,8 @@ async fn the_queue_is_filtered_summed_and_ordered() {
 async fn much_money_takes_two_operators() {
     let world = World::with_settings(|settings| settings.second_operator_above = Some(Centavos(1_000))).await;
     let merchant = world.merchant().await;
+    let mut browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    browser.language = "pt-BR";
     let ana = merchant.recipient("Ana", 1).await;
     let txid = text(&merchant.paid_pix(&with_splits(pix("100.00"), &[(&ana, 1_001)])).await["txid"]);
     let small = refund(&merchant, &txid, 1_000, "x").await;
@@ -220,6 +272,8 @@ async fn much_money_takes_two_operators() {
     let withdrawal = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
     for (path, id) in [("refunds", &large), ("withdrawals", &withdrawal)] {
         let before = (merchant.balance().await, merchant.recipient_money(&ana).await);
+        assert_eq!(item(&world, id).await["second_operator_needed"], true, "said before the click");
+        browser.page(&format!("/console/queue/{id}")).await.has(&["outro operador precisa aprovar também"]);
         let approve = format!("/ops/{path}/{id}/approve");
         let headers = [("idempotency-key", &**id)];
         let first = world.ops_send(reqwest::Method::POST, &approve, &headers, "{}".to_owned()).await.expect(202);
@@ -227,6 +281,7 @@ async fn much_money_takes_two_operators() {
         assert_eq!((merchant.balance().await, merchant.recipient_money(&ana).await), before);
         let waiting = item(&world, id).await;
         assert_eq!((&waiting["status"], &waiting["requested_by"]), (&json!("waiting_second"), &json!("operator")));
+        assert!(waiting.get("second_operator_needed").is_none(), "one is enough from here on");
         world.ops_post(&approve, &json!({})).await.refused(409, "second_operator_needed");
         world.ops_send(reqwest::Method::POST, &approve, &headers, "{}".to_owned()).await.expect(202);
         world.second_ops_post(&approve, &[], &json!({})).await.expect(200);

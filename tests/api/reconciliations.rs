@@ -139,7 +139,7 @@ async fn the_statements_of_the_bank_agree_with_the_books() {
     day().await;
     let statements = files(&world, "bank-settlement", "ofx");
     let [batch] = &statements[..] else { panic!("two charges in one line of a batch: {statements:?}") };
-    let agreed = world.reconcile(OFX, "", batch.clone()).await.expect(200);
+    let agreed = world.reconcile(OFX, "?account=settlement", batch.clone()).await.expect(200);
     assert_eq!((counts(&agreed), &agreed["kind"]), ([1, 0, 0, 0, 0, 0], &json!("bank")), "{agreed}\n{batch}");
     // The settlement account held nothing yet: the withdrawal was paid from the PIX account.
     let [of_pix] = files(&world, "bank-pix", "ofx").try_into().unwrap();
@@ -179,7 +179,7 @@ async fn an_entry_that_is_dated_back_belongs_to_its_day() {
     let line = &statement[line_at..statement.find("</STMTTRN>").unwrap() + "</STMTTRN>".len()];
     let fee = line.replace("97.01", "-2.50").replace("<FITID>", "<FITID>FEE-").replace("LOTE-", "TARIFA-");
     let with_fee = format!("{}{fee}{}", &statement[..line_at], &statement[line_at..]);
-    let found = world.reconcile(OFX, "", with_fee.clone()).await.expect(200);
+    let found = world.reconcile(OFX, "?account=settlement", with_fee.clone()).await.expect(200);
     assert_eq!(counts(&found), [1, 0, 0, 0, 1, 0], "{found}\n{with_fee}");
     let day = text(&found["findings"][0]["theirs"]["paid_on"]);
     let entry = json!({"debit": "Expenses:Bank:Fees", "credit": "Assets:Bank:Settlement", "amount": 250,
@@ -220,7 +220,7 @@ async fn a_statement_of_the_platforms_own_account_is_compared_with_the_houses_en
     world.reconcile(OFX, "?account=other", statement.clone()).await.refused(400, "validation_failed");
     // The result of one account is not replaced by a comparison with another one, unless it is
     // dismissed.
-    let first = world.reconcile(OFX, "", statement.clone()).await.expect(200);
+    let first = world.reconcile(OFX, "?account=settlement", statement.clone()).await.expect(200);
     world.reconcile(OFX, "?account=pix&again=true", statement.clone()).await.refused(409, "already_reconciled");
     let path = format!("/ops/reconciliations/{}", text(&first["sha256"]));
     assert_eq!(world.ops_get(&path).await.expect(200), first);
@@ -332,12 +332,9 @@ async fn the_statement_of_another_account_is_refused() {
     world.ops_post(&path, &json!({"reason": "Outra conta"})).await.expect(200);
     world.reconcile(OFX, "?account=pix", of("12345-6")).await.expect(200);
     // Who names no account has the one of the number; who names another one is refused.
-    for (number, account) in [("12345-6", "pix"), ("99999-9", "settlement"), ("55555-5", "settlement")] {
-        let recognized = world.reconcile(OFX, "", of(number) + "\r\n\r\n").await;
-        match recognized.status {
-            200 => assert_eq!(recognized.expect(200)["account"], account, "{number}"),
-            _ => assert_eq!(recognized.refused(409, "other_bank_account")["expected"], "99999-9", "{number}"),
-        };
+    for (number, account) in [("12345-6", "pix"), ("99999-9", "settlement")] {
+        let recognized = world.reconcile(OFX, "", of(number) + "\r\n\r\n").await.expect(200);
+        assert_eq!(recognized["account"], account, "{number}");
     }
     let refused = world.reconcile(OFX, "?account=own", of("12345-6") + " \r\n").await;
     assert_eq!(refused.refused(409, "other_bank_account")["expected"], "12345-6");
@@ -353,6 +350,33 @@ async fn the_statement_of_another_account_is_refused() {
     let chosen = world.reconcile(OFX, "?account=own&acctid=sandbox-pix", both.clone()).await.expect(200);
     assert_eq!((&chosen["acctid"], &chosen["accounts"]), (&json!("SANDBOX-PIX"), &accounts));
     world.reconcile(OFX, "?account=own", both + "\r\n").await.expect(200);
+}
+
+/// A statement whose number no account has asks which account it is of. Until that is said nothing
+/// is compared, and no account has the number.
+#[tokio::test]
+async fn a_statement_of_an_unknown_number_asks_whose_it_is() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.paid_pix(&pix("80.00")).await;
+    world.advance(DAY).await;
+    let [statement] = files(&world, "bank-pix", "ofx").try_into().unwrap();
+    let of = |number: &str| statement.replace("<ACCTID>SANDBOX-PIX", &format!("<ACCTID>{number}"));
+    for query in ["", "?again=true", "?acctid=SANDBOX-PIX"] {
+        let asked = world.reconcile(OFX, query, statement.clone()).await.refused(400, "validation_failed");
+        let error = &asked["errors"][0];
+        assert_eq!([&error["field"], &error["code"]], ["account", "required"], "{query}: {asked}");
+        assert!(text(&error["message"]).contains("SANDBOX-PIX"), "{asked}");
+        assert_eq!(asked["accounts"], json!([{"acctid": "SANDBOX-PIX", "kind": "bank", "lines": 1}]), "{query}");
+    }
+    assert_eq!(world.ops_get("/ops/reconciliations").await.expect(200)["total"], 0);
+    let named = world.reconcile(OFX, "?account=pix", statement.clone()).await.expect(200);
+    assert_eq!((&named["account"], &named["matched"]), (&json!("pix"), &json!(1)));
+    // The number is that of the account from here on, and another number still asks.
+    let known = world.reconcile(OFX, "", statement.clone() + "\r\n").await.expect(200);
+    assert_eq!(known["account"], "pix");
+    world.reconcile(OFX, "", of("99887-1")).await.refused(400, "validation_failed");
+    assert_eq!(world.reconcile(OFX, "?account=settlement", of("99887-1")).await.expect(200)["account"], "settlement");
 }
 
 #[tokio::test]
@@ -378,7 +402,7 @@ async fn a_hostile_file_is_refused_by_its_line_and_nothing_is_kept() {
         (OFX, statement.replacen("<CURDEF>BRL", "<CURDEF>USD", 1), statement.lines().count()),
         (OFX, statement.replacen("<STMTTRN>", "<X>".repeat(40).as_str(), 1), of(&statement, "<STMTTRN>")),
     ] {
-        let refused = world.reconcile(media_type, "", file).await.refused(400, "validation_failed");
+        let refused = world.reconcile(media_type, "?account=settlement", file).await.refused(400, "validation_failed");
         assert_eq!(refused["errors"][0]["field"], format!("line {line}"), "{refused}");
     }
     world.reconcile(OFX, "", "<OFX>".repeat(4 << 20)).await.refused(413, "payload_too_large");

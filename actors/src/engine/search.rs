@@ -17,8 +17,6 @@ use store::cut::Position;
 
 /// Records of one partition that are counted before older months are left out.
 const COUNTED_MAX: usize = 10_000;
-/// Recipients that share a value, at most.
-const SHARING_MAX: usize = 20;
 
 /// A value that is searched for.
 #[derive(Clone, Debug)]
@@ -92,16 +90,16 @@ impl Engine {
     }
 
     /// Recipients of all merchants with a personal value in their registration, now or earlier:
-    /// newest registrations first, 20 at most.
-    pub fn recipients_sharing(&self, value: &PersonalValue) -> Result<Vec<ObjectId>, LoadError> {
+    /// newest registrations first, `most` of them.
+    pub fn recipients_sharing(&self, value: &PersonalValue, most: usize) -> Result<Vec<ObjectId>, LoadError> {
         // A recipient whose registration changed often has several Records.
         const RECORDS_EACH: usize = 5;
-        let mut found = self.search(&SoughtValue::Personal(vec![value.clone()]), |_| SHARING_MAX * RECORDS_EACH)?;
+        let mut found = self.search(&SoughtValue::Personal(vec![value.clone()]), |_| most * RECORDS_EACH)?;
         let mut ids = Vec::new();
         for (_, record) in found.remove(&FoundKind::Recipient).unwrap_or_default().newest {
             ids.extend(self.recipient_of(&record).filter(|id| !ids.contains(id)));
         }
-        ids.truncate(SHARING_MAX);
+        ids.truncate(most);
         Ok(ids)
     }
 

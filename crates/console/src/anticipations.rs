@@ -88,7 +88,7 @@ fn anticipations_card(visit: &Visit, rows: &[Anticipation]) -> Markup {
                     td.amount { (row.splits.len()) }
                     td.amount { (visit.money(sum(&row.splits, |split| split.amount.0))) }
                     td.amount { (visit.money(sum(&row.splits, |split| split.fee.0))) }
-                    td { (row.rate.as_percent()) " · D+" (row.days) }
+                    td { (show::decimal(visit.language, &row.rate.as_percent().to_string())) " · D+" (row.days) }
                     td { (record_link(visit.language, row.record)) }
                 }
             }

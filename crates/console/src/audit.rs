@@ -9,6 +9,7 @@ use books::list_file::ListFormat;
 use maud::html;
 use wire::cut_text::record_name;
 
+use crate::field_changes;
 use crate::list_filter::{self, Field, as_sent, file_links};
 use crate::page::{Screen, Section, Visit};
 use crate::paging::{pager, part};
@@ -16,7 +17,7 @@ use crate::queue::merchant_link;
 use crate::show;
 use crate::wire_words;
 use crate::words;
-use ops::audit::{self, ACTIONS, AuditFilter, KINDS, shown};
+use ops::audit::{self, ACTIONS, AuditFilter, KINDS};
 use ops::desk::Desk;
 use ops::list_file::requested_format;
 use web::problem::Problem;
@@ -73,7 +74,7 @@ fn screen(desk: &Desk, visit: &Visit, parts: &Parts, filter: &AuditFilter) -> Re
                             td.status { (row.operator.as_deref().unwrap_or(visit.say(words::API_KEY))) }
                             td.name { (visit.say(wire_words::action(row.action))) " " (visit.say(wire_words::audited(row.kind))) @if let Some(id) = &row.id { br; code { (id) } }
                                 @if let Some(notes) = &row.notes { div { bdi { (notes) } } }
-                                @for change in &row.changes { div { code { (change.field) } @if !change.new.is_null() { ": " bdi { (shown(&change.old)) } " → " bdi { (shown(&change.new)) } } } }
+                                (field_changes::lines(visit, &row.changes))
                             }
                             td.more { (merchant_link(desk, visit, row.merchant_id.as_deref())) }
                             td.amount { @let name = record_name(row.at()); a href={"/console/records/" (name)} { (name) } }

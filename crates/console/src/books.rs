@@ -9,6 +9,7 @@ use maud::{Markup, html};
 use store::Sequence;
 use wire::cut_text::{cut_name, named_record, record_name};
 
+use crate::field_changes;
 use crate::form::optional;
 use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::paging::{self, pager, pager_named, part, part_named};
@@ -16,6 +17,7 @@ use crate::records::{block_card, block_records, cut_link, facts_of, record_link}
 use crate::show;
 use crate::show::Head::{Amount, Text};
 use crate::words;
+use ops::audited_changes::changes;
 use ops::books;
 use ops::desk::Desk;
 use web::cut::requested_before;
@@ -58,9 +60,11 @@ pub(crate) async fn record(request: PageRequest) -> Result<Screen, Problem> {
     ];
     about.extend(of_operators(desk, visit, &record)?);
     let page = part_named(&query(parts)?, "postings", POSTINGS_A_PAGE)?;
+    let changes = changes(desk, at, &record);
     let postings = show::by_ledger(&record.entries);
     let body = html! {
         section.card aria-label=(visit.say(words::RECORD)) { (show::facts(about)) }
+        @if !changes.is_empty() { (visit.card("changes", words::FIELD_CHANGES, field_changes::lines(visit, &changes))) }
         (visit.card("entries", words::ENTRIES, html! {
             @if postings.is_empty() { p.dim { (visit.say(words::OPENED_WITHOUT_MONEY)) } }
             (show::t_accounts(&desk.engine, visit.language, &postings, paging::range(postings.len(), page)))

@@ -170,6 +170,9 @@ fn decision(desk: &Desk, visit: &Visit, item: &QueueItem, verdict: Verdict, step
                         (show::entries(&desk.engine, visit.language, &record.entries, &mut room))
                     }
                     (changes(visit, &preview::changed_balances(desk, steps), preview::commission_returned(steps)))
+                    @if verdict == Verdict::Approve && item.second_operator_needed == Some(true) {
+                        p.warning { (visit.say(words::TAKES_TWO)) }
+                    }
                     @if needs_another { p.warning { (visit.say(words::SECOND_OPERATOR)) } }
                     @if visit.may(Role::Decide) && !needs_another {
                         form method="post" action={"/console/queue/" (item.id)} {

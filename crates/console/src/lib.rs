@@ -16,6 +16,7 @@ mod daily_chart;
 mod dispute;
 mod endpoint;
 mod exports;
+mod field_changes;
 mod find;
 mod fitting;
 mod flow;

@@ -10,7 +10,7 @@ use maud::{Markup, html};
 
 use crate::form::optional;
 use crate::page::{PageRequest, Screen, Section, Visit};
-use crate::queue::{OperatorDecision, follows_word, item_word, merchant_link, take, verdict_word};
+use crate::queue::{OperatorDecision, flag_list, follows_word, item_word, merchant_link, take, verdict_word};
 use crate::sent_form::PostedForm;
 use crate::show;
 use crate::words;
@@ -91,6 +91,12 @@ fn facts(desk: &Desk, visit: &Visit, item: &QueueItem) -> Vec<(&'static str, Mar
     }
     if let Some(account) = &item.destination {
         pairs.push((visit.say(words::DESTINATION), show::bank_account(account)));
+    }
+    if !item.flags.is_empty() || item.status == "waiting_second" {
+        pairs.push((visit.say(words::FLAGS), flag_list(visit, item)));
+    }
+    if item.second_operator_needed == Some(true) {
+        pairs.push((visit.say(words::APPROVE), html! { (visit.say(words::TAKES_TWO)) }));
     }
     pairs
 }

@@ -15,6 +15,7 @@ use maud::{Markup, html};
 use wire::mask;
 
 use crate::books::balance_table;
+use crate::field_changes::percent;
 use crate::holds;
 use crate::keys::{key_form, revoke_form};
 use crate::lists;
@@ -115,7 +116,7 @@ fn yes_or_no(visit: &Visit, is_so: bool) -> &'static str {
 }
 
 fn fees(visit: &Visit, fees: &Fees) -> Markup {
-    let percent = |rate: Rate| format!("{} %", rate.as_percent());
+    let percent = |rate: Rate| percent(visit.language, &rate.as_percent().to_string());
     let rows: Vec<(&str, String)> = vec![
         (visit.say(words::MDR_1X), percent(fees.mdr_1x)),
         (visit.say(words::MDR_2_6X), percent(fees.mdr_2_6x)),

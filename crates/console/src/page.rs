@@ -376,7 +376,11 @@ impl Visit {
     fn alert(&self, problem: &Problem) -> Markup {
         html! {
             div.card role="alert" {
-                p { strong { (show::problem_title(self.language, problem)) } }
+                p { strong { @match (problem.wrong_fields(), self.language) {
+                    // Each field says what is wrong with it.
+                    ([_, ..], Language::Portuguese) => (problem.code().row().message),
+                    _ => (show::problem_title(self.language, problem)),
+                } } }
                 (show::wrong_fields(self.language, problem))
                 @if let Some(reason) = show::reason(self.language, problem) { p.dim { (reason) } }
                 p { code { (problem.code().row().code) } }

@@ -52,7 +52,7 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
         (visit.say(words::OPENED), show::moment(visit.language, row.created_at)),
     ];
     if let Some((review, since)) = row.bank_review {
-        let review = html! { (visit.say(wire_words::recipient_status(review_name(review)))) " " (show::short_moment(visit.language, since)) };
+        let review = html! { (visit.say(wire_words::account_review(review_name(review)))) " " (show::short_moment(visit.language, since)) };
         pairs.push((visit.say(words::REVIEW_ACCOUNT), review));
     }
     if let Some(account) = profile.receiving_account().map(DestinationView::of) {

@@ -11,6 +11,7 @@ use crate::sent_form::PostedForm;
 use crate::words;
 use ops::refunds;
 use web::credential::Role;
+use web::problem::{Code, FieldError};
 use web::session::FormOutcome;
 
 /// The form on the page of a paid charge.
@@ -38,7 +39,15 @@ pub(crate) async fn start(posted: PostedForm) -> Response {
         if let Some(amount) = amount {
             body["amount"] = json!(amount);
         }
-        posted.call(refunds::start, "/ops/charges/{txid}/refunds", body).await
+        let started = posted.call(refunds::start, "/ops/charges/{txid}/refunds", body).await;
+        started.map_err(|problem| match problem.code() {
+            Code::RefundExceedsAvailable => {
+                let message = problem.message_shown().to_owned().into();
+                let wrong = FieldError { field: "amount".to_owned(), code: "exceeds_available", message };
+                problem.errors(vec![wrong])
+            }
+            _ => problem,
+        })
     };
     visit.done(started.await, &format!("/console/charges/{id}"), FormOutcome::RefundStarted)
 }

@@ -12,6 +12,7 @@ use crate::form::amount;
 use crate::merchants::{MDR_BASES, SPLIT_GUARDS};
 use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::sent_form::PostedForm;
+use crate::show;
 use crate::words::{self, Word};
 use ops::merchants;
 use web::body::FormBody;
@@ -89,10 +90,10 @@ fn fees(visit: &Visit, row: &MerchantRow) -> Markup {
             legend { (visit.say(words::PRICES)) }
             div.filters {
                 @for ((label, rate), (name, _)) in rates.into_iter().zip(RATES) {
-                    div { (field(name, &format!("{} (%)", visit.say(label)), &rate.as_percent().to_string(), 8)) }
+                    div { (field(name, &format!("{} (%)", visit.say(label)), &show::decimal(visit.language, &rate.as_percent().to_string()), 8)) }
                 }
                 @for ((label, amount), (name, _)) in fixed.into_iter().zip(FIXED) {
-                    div { (field(name, &format!("{label} (R$)"), &reais(amount.0), 12)) }
+                    div { (field(name, &format!("{label} (R$)"), &show::decimal(visit.language, &reais(amount.0)), 12)) }
                 }
             }
         }

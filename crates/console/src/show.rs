@@ -33,6 +33,11 @@ pub(crate) fn column(language: Language, centavos: i128) -> String {
     }
 }
 
+/// A decimal number of the interface, such as `2.99`, as people of a language write it.
+pub(crate) fn decimal(language: Language, number: &str) -> String {
+    if language == Language::Portuguese { number.replace('.', ",") } else { number.to_owned() }
+}
+
 fn figures(language: Language, centavos: u128) -> String {
     let (thousands, decimal) = if language == Language::Portuguese { ('.', ',') } else { (',', '.') };
     format!("{}{decimal}{:02}", grouped(centavos / 100, thousands), centavos % 100)

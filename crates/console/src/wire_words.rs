@@ -36,6 +36,9 @@ pub(crate) fn flag(name: &str) -> Word {
         "disputed" => word("há contestação aberta", "a dispute is open"),
         "exceeds_charge" => word("passa do que restava da cobrança", "passes what was left of the charge"),
         "rejected_before" => word("já foi recusado antes", "was rejected before"),
+        "rejected_elsewhere" => word("outro cadastro do documento foi recusado", "its document was rejected elsewhere"),
+        "shared_document" => word("documento de outro cadastro", "document of another registration"),
+        "shared_account" => word("conta de outros cadastros", "account of other registrations"),
         "foreign_account" => word("conta de outro titular", "account of another holder"),
         "returned_before" => word("saques que voltaram antes", "withdrawals that came back before"),
         "first_to_account" => word("primeiro saque para esta conta", "first withdrawal to this account"),
@@ -105,13 +108,23 @@ pub(crate) fn brand(name: &str) -> Word {
     }
 }
 
-/// The status of a recipient or the review of its bank account, by its name in the interface.
+/// The status of a recipient, by its name in the interface.
 pub(crate) fn recipient_status(name: &str) -> Word {
     match name {
         "draft" => word("rascunho", "draft"),
         "pending" => word("em análise", "under review"),
         "active" => word("ativo", "active"),
         "rejected" => word("recusado", "rejected"),
+        _ => OTHER,
+    }
+}
+
+/// The review of a changed bank account, by its name in the interface.
+pub(crate) fn account_review(name: &str) -> Word {
+    match name {
+        "pending" => word("em análise", "under review"),
+        "approved" => word("aprovada", "approved"),
+        "rejected" => word("recusada", "rejected"),
         _ => OTHER,
     }
 }

@@ -241,6 +241,7 @@ words! {
     BLOCK_BEFORE = "Hash do bloco anterior", "Hash of the block before it";
     RECORDS = "Records", "Records";
     BLOCK_RECORDS = "Records do bloco", "Records of the block";
+    FIELD_CHANGES = "O que mudou", "What changed";
     ASKED_BY = "Pedido por", "Asked for by";
     APPROVED_BY = "Aprovado por", "Approved by";
     REJECTED_BY = "Recusado por", "Rejected by";
@@ -472,6 +473,7 @@ words! {
     CAME_TO = "Conta em que entrou", "Account that it came to";
     NO_DEBTOR = "Não há lojista (M-…) nem recebedor (R-…) com este nome.", "There is no merchant (M-…) or recipient (R-…) of this name.";
     ENTRY_ASKED = "O lançamento espera outro operador.", "The entry waits for another operator.";
+    TAKES_TWO = "O valor passa do limite: depois desta aprovação, outro operador precisa aprovar também. Nada se move antes.", "The amount passes the limit: after this approval another operator has to approve too. Nothing moves before.";
     SECOND_OPERATOR = "Outro operador aprova o lançamento na fila.", "Another operator approves the entry in the queue.";
     // Months.
     MONTH = "Mês", "Month";

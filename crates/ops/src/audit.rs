@@ -67,8 +67,8 @@ pub struct AuditRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "Sem comprovante")]
     pub notes: Option<String>,
-    /// The fields that it changed: settings of a merchant, a bank account (masked), the address of
-    /// webhooks.
+    /// The fields that it changed: settings of a merchant, status and bank account (masked) of a
+    /// recipient, the address of webhooks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FieldChange>,
     /// The Record's place in the journal of its partition.
@@ -304,14 +304,17 @@ pub async fn file(desk: &Arc<Desk>, filter: &AuditFilter, format: ListFormat) ->
     list_file(desk, (format, "audit", "Auditoria"), &COLUMNS, filter.rows(desk)?.map(cells)).await
 }
 
+/// Parts of a bank account in the order in which people read them.
+const ACCOUNT_PARTS: [&str; 7] = ["bank_code", "ispb", "agencia", "conta", "type", "legal_name", "document_number"];
+
 /// A value of a change as text: that of a bank account has its parts one after the other.
 pub fn shown(value: &Value) -> String {
     match value {
         Value::Null => "—".to_owned(),
         Value::String(text) => text.clone(),
         Value::Object(parts) => {
-            let parts = parts.values().filter(|part| !part.is_null()).map(shown);
-            parts.collect::<Vec<_>>().join(" · ")
+            let parts = ACCOUNT_PARTS.iter().filter_map(|name| parts.get(*name)).filter(|part| !part.is_null());
+            parts.map(shown).collect::<Vec<_>>().join(" · ")
         }
         other => other.to_string(),
     }

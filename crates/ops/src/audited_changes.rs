@@ -29,7 +29,8 @@ pub struct FieldChange {
     pub new: Value,
 }
 
-/// The fields that a Record changed of a merchant, an API key or a recipient's bank account.
+/// The fields that a Record changed of a merchant, an API key, or a recipient: its bank account,
+/// and what was decided on its registration or account.
 pub fn changes(desk: &Desk, at: Position, record: &Record) -> Vec<FieldChange> {
     let mut changes = Vec::new();
     for event in &record.events {
@@ -47,6 +48,10 @@ pub fn changes(desk: &Desk, at: Position, record: &Record) -> Vec<FieldChange> {
                 let of = record.owner.group().map(|group| LedgerId::Recipient(group, *number));
                 changes.extend(of.and_then(|recipient| of_account(desk, record, recipient)));
             }
+            Event::RecipientApproved { .. } => changes.push(decided("status", "active")),
+            Event::RecipientRejected { .. } => changes.push(decided("status", "rejected")),
+            Event::BankAccountApproved { .. } => changes.push(decided("bank_account_review", "approved")),
+            Event::BankAccountRejected { .. } => changes.push(decided("bank_account_review", "rejected")),
             _ => {}
         }
     }
@@ -66,18 +71,25 @@ fn address_before(desk: &Desk, at: Position, record: &Record, key: ObjectId) -> 
     before.flat_map(|(_, record, _)| record.events).find_map(|event| address(&event)).flatten()
 }
 
+/// The decision on what waited for it.
+fn decided(field: &str, new: &str) -> FieldChange {
+    FieldChange { field: field.to_owned(), old: json!("pending"), new: json!(new) }
+}
+
 fn hidden(field: &str) -> FieldChange {
     FieldChange { field: field.to_owned(), old: Value::Null, new: Value::Null }
 }
 
+/// The settings of a merchant by their names, parts of an object behind a point.
+pub fn settings_fields(settings: &Settings) -> Map<String, Value> {
+    let mut fields = Map::new();
+    flatten("", settings_view(settings), &mut fields);
+    fields
+}
+
 fn of_settings(before: &Settings, after: &Settings) -> Vec<FieldChange> {
-    let fields = |settings| {
-        let mut fields = Map::new();
-        flatten("", settings_view(settings), &mut fields);
-        fields
-    };
-    let mut old = fields(before);
-    let new = fields(after).into_iter();
+    let mut old = settings_fields(before);
+    let new = settings_fields(after).into_iter();
     let change = |(field, new): (String, Value)| {
         let old = old.remove(&field).unwrap_or_default();
         (old != new).then_some(FieldChange { field, old, new })

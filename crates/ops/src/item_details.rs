@@ -41,6 +41,8 @@ use web::views::withdrawal::{ReviewedWithdrawal, WithdrawalView};
 
 /// Earlier withdrawals that are listed.
 const EARLIER_MAX: usize = 10;
+/// Recipients with one value in common that are listed.
+const SHARING_MAX: usize = 20;
 /// What operators do that is listed as a decision.
 const ACTIONS: [&str; 6] = ["request", "approve", "reject", "accept", "release", "settle"];
 
@@ -294,7 +296,7 @@ fn sharing(desk: &Desk, id: ObjectId, profile: &RecipientProfile) -> Result<Vec<
     ];
     let mut all = Vec::new();
     for (name, value) in values.into_iter().filter_map(|(name, value)| Some((name, value?))) {
-        for other in engine.recipients_sharing(&value)?.into_iter().filter(|other| *other != id) {
+        for other in engine.recipients_sharing(&value, SHARING_MAX)?.into_iter().filter(|other| *other != id) {
             let (ledger, row) = recipient::known_recipient(engine, other)?;
             let merchant = ledger.group().and_then(|group| owner_name(engine, LedgerId::Merchant(group)));
             all.push(Sharing {

@@ -1,9 +1,10 @@
 //! Flags of an item of the queue: what its decider should look at before the decision.
 
-use actors::engine::{WaitingItem, WaitingKind};
+use actors::engine::{PersonalValue, WaitingItem, WaitingKind};
 use ledger::event::Event;
-use ledger::id::ObjectId;
-use ledger::personal::{BankAccount, Sealed, SealedFor};
+use ledger::id::{LedgerId, ObjectId};
+use ledger::merchant::RecipientStatus;
+use ledger::personal::{BankAccount, RecipientProfile, Sealed, SealedFor};
 use ledger::withdrawal::{RejectedBy, Withdrawal};
 
 use crate::desk::Desk;
@@ -15,14 +16,20 @@ pub const EXPIRES_SOON_MS: i64 = 7 * 24 * 60 * 60_000;
 /// Earlier withdrawals that are looked at, the newest first.
 const EARLIER_MAX: usize = 10;
 
+/// Other recipients that are looked at for what they share with one.
+const SHARING_MAX: usize = 3;
+
 /// Names of flags in the queue.
-pub const FLAGS: [&str; 10] = [
+pub const FLAGS: [&str; 13] = [
     "expired",
     "expires_soon",
     "disputed",
     "exceeds_charge",
     "foreign_account",
     "rejected_before",
+    "rejected_elsewhere",
+    "shared_document",
+    "shared_account",
     "frozen",
     "account_replaced",
     "first_to_account",
@@ -43,7 +50,7 @@ pub fn flags(desk: &Desk, item: &WaitingItem) -> Result<(Vec<&'static str>, usiz
             flags.push("disputed");
         }
         WaitingKind::Dispute { exceeds: Some(_), .. } => flags.push("exceeds_charge"),
-        WaitingKind::Recipient | WaitingKind::BankAccount => flags.extend(of_recipient(desk, item)?),
+        WaitingKind::Recipient | WaitingKind::BankAccount { .. } => flags.extend(of_recipient(desk, item)?),
         WaitingKind::Withdrawal { destination, .. } => {
             let (of_withdrawal, returned) = of_withdrawal(desk, item, destination)?;
             flags.extend(of_withdrawal);
@@ -67,6 +74,28 @@ fn of_recipient(desk: &Desk, item: &WaitingItem) -> Result<Vec<&'static str>, Pr
             flags.push("rejected_before");
             break;
         }
+    }
+    flags.extend(of_others(desk, item.id, &profile)?);
+    Ok(flags)
+}
+
+/// What other recipients, of any merchant, have in common with a registration. Flags look at the
+/// newest few of them; the details of the item list them all.
+fn of_others(desk: &Desk, id: ObjectId, profile: &RecipientProfile) -> Result<Vec<&'static str>, Problem> {
+    let document = Some(&profile.document).filter(|document| !document.is_empty());
+    let document = document.map(|document| PersonalValue::Document(document.clone()));
+    let account = profile.bank.as_ref().map(PersonalValue::account);
+    let mut flags = Vec::new();
+    for (name, value) in [("shared_document", document), ("shared_account", account)] {
+        let Some(value) = value else { continue };
+        let others = desk.engine.recipients_sharing(&value, SHARING_MAX)?;
+        let others: Vec<_> = others.into_iter().filter(|other| *other != id).collect();
+        let is_rejected = |other: &ObjectId| {
+            find_recipient(&desk.engine, *other).is_some_and(|(_, row)| row.status == RecipientStatus::Rejected)
+        };
+        let is_of_person = name == "shared_document";
+        flags.extend((is_of_person && others.iter().any(is_rejected)).then_some("rejected_elsewhere"));
+        flags.extend((!others.is_empty()).then_some(name));
     }
     Ok(flags)
 }
@@ -96,9 +125,20 @@ fn of_withdrawal(desk: &Desk, item: &WaitingItem, destination: &Sealed) -> Resul
             paid_to_account |= own.as_ref().zip(account(&earlier)).is_some_and(|(own, other)| is_same(own, &other));
         }
     }
-    flags.extend((paid_before && !paid_to_account).then_some("first_to_account"));
+    let is_new = paid_before || own.as_ref().is_some_and(|own| had_another(desk, item.ledger, own));
+    flags.extend((is_new && !paid_to_account).then_some("first_to_account"));
     flags.extend((returned > 0).then_some("returned_before"));
     Ok((flags, returned))
+}
+
+/// Whether a recipient had another bank account before or after this one, in the versions of its
+/// registration that are stored.
+fn had_another(desk: &Desk, ledger: LedgerId, own: &BankAccount) -> bool {
+    let recipient = recipient_id(&desk.engine, ledger).and_then(|id| find_recipient(&desk.engine, id));
+    recipient.is_some_and(|(_, row)| {
+        let mut accounts = row.profiles.all().filter_map(|sealed| open(&desk.engine, &row, Some(sealed)).bank);
+        accounts.any(|account| !is_same(&account, own))
+    })
 }
 
 /// The account of a withdrawal; `None` if its data was erased.

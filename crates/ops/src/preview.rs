@@ -258,10 +258,10 @@ pub async fn steps(desk: &Desk, item: &WaitingItem, verdict: Verdict) -> Result<
             | WaitingKind::Erasure { .. },
             _,
         ) => return Err(Problem::new(Code::NotFound)),
-        (WaitingKind::Recipient | WaitingKind::BankAccount, Verdict::Approve) => {
+        (WaitingKind::Recipient | WaitingKind::BankAccount { .. }, Verdict::Approve) => {
             MerchantCommand::ApproveRecipient { id }
         }
-        (WaitingKind::Recipient | WaitingKind::BankAccount, Verdict::Reject) => {
+        (WaitingKind::Recipient | WaitingKind::BankAccount { .. }, Verdict::Reject) => {
             MerchantCommand::RejectRecipient { id, notes }
         }
         (WaitingKind::Refund { charge, .. }, Verdict::Approve) => MerchantCommand::ApproveRefund {

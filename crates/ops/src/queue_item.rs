@@ -4,8 +4,9 @@ use actors::engine::{WaitingItem, WaitingKind};
 use derived::checkpoint::hex;
 use ledger::account::Account;
 use ledger::dispute::Dispute;
-use ledger::id::LedgerId;
+use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::SentFile;
+use ledger::money::Centavos;
 use ledger::personal::Sealed;
 use ledger::rail_word::AskedRailWord;
 use ledger::refund::Refund;
@@ -17,7 +18,7 @@ use wire::mask;
 use crate::desk::Desk;
 use crate::item_flags::flags;
 use crate::rail_items::outcome_name;
-use crate::second_operator::first_approval;
+use crate::second_operator::{first_approval, needs_two};
 use web::problem::Problem;
 use web::reply::time;
 use web::views::house_entry::{HouseEntryView, OperatorEntry};
@@ -164,10 +165,17 @@ pub struct QueueItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = 2)]
     pub returned_before: Option<usize>,
+    /// True where an approval takes two operators, and none has approved yet: the first one moves
+    /// nothing; withdrawals and refunds above the limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub second_operator_needed: Option<bool>,
     /// What its decider should look at: `expires_soon` (within 7 days), `expired`, `disputed`,
-    /// `exceeds_charge`, `rejected_before`, `foreign_account` (its holder's document is not the
-    /// recipient's), `first_to_account` (nothing was paid to this account before, after payments to
-    /// another), `account_replaced` (another account was registered since), `returned_before`,
+    /// `exceeds_charge`, `rejected_before`, `rejected_elsewhere` (another recipient with its
+    /// document was), `shared_document` and `shared_account` (with other recipients, of any
+    /// merchant), `foreign_account` (its holder's document is not the recipient's),
+    /// `first_to_account` (nothing was paid to this account before, and the recipient has or had
+    /// another one), `account_replaced` (another account was registered since), `returned_before`,
     /// `frozen` (the recipient is: it cannot be approved).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<&'static str>,
@@ -176,7 +184,7 @@ pub struct QueueItem {
 /// The kind of an item.
 pub fn kind_name(item: &WaitingItem) -> &'static str {
     match &item.what {
-        WaitingKind::Recipient | WaitingKind::BankAccount => "recipient",
+        WaitingKind::Recipient | WaitingKind::BankAccount { .. } => "recipient",
         WaitingKind::Withdrawal { .. } => "withdrawal",
         WaitingKind::Refund { .. } => "refund",
         WaitingKind::Dispute { .. } => "dispute",
@@ -205,7 +213,7 @@ pub fn is_decided_on(item: &WaitingItem) -> bool {
 /// the disputes of its charge. Nothing else changes while it waits.
 pub fn version_of(desk: &Desk, item: &WaitingItem) -> Result<u32, Problem> {
     Ok(match &item.what {
-        WaitingKind::Recipient | WaitingKind::BankAccount => {
+        WaitingKind::Recipient | WaitingKind::BankAccount { .. } => {
             known_recipient(&desk.engine, item.id)?.1.profiles.current().map_or(1, |profile| profile.version)
         }
         WaitingKind::Refund { version, .. } => version.unwrap_or(1),
@@ -234,11 +242,14 @@ impl QueueItem {
         }
     }
 
-    /// Takes in the first of two approvals.
-    fn say_approved_first(&mut self, by: Option<String>) {
+    /// Takes in the first of two approvals, or that there have to be two.
+    fn say_approvals(&mut self, desk: &Desk, id: ObjectId, amount: Centavos) -> Result<(), Problem> {
+        let by = first_approval(desk, id, amount)?;
+        self.second_operator_needed = (by.is_none() && needs_two(desk, amount)).then_some(true);
         if by.is_some() {
             (self.status, self.requested_by) = ("waiting_second", by);
         }
+        Ok(())
     }
 
     /// Takes in what operators said of an entry.
@@ -291,6 +302,7 @@ fn plain_view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
         effective_date: None,
         above: None,
         returned_before: Some(returned_before).filter(|count| *count > 0),
+        second_operator_needed: None,
         flags,
     })
 }
@@ -300,10 +312,10 @@ pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
     let mut view = plain_view(desk, item)?;
     let open_account = |sealed: &Sealed| DestinationView::open(&desk.engine, item.id, sealed);
     match &item.what {
-        WaitingKind::Recipient | WaitingKind::BankAccount => {
+        WaitingKind::Recipient | WaitingKind::BankAccount { .. } => {
             let (_, row) = known_recipient(&desk.engine, item.id)?;
             let profile = open(&desk.engine, &row, row.profiles.current());
-            let changed_at = row.bank_review.filter(|_| item.what == WaitingKind::BankAccount).map(|(_, at)| at);
+            let changed_at = row.bank_review.filter(|_| item.what != WaitingKind::Recipient).map(|(_, at)| at);
             view.created_at = time(changed_at.unwrap_or(row.created_at));
             view.status = changed_at.map_or(status_name(row.status), |_| "pending");
             view.review = Some(if changed_at.is_some() { "bank_account" } else { "registration" });
@@ -313,7 +325,7 @@ pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
             view.recipient_id = None;
         }
         WaitingKind::Withdrawal { amount, destination } => {
-            view.say_approved_first(first_approval(desk, item.id, *amount)?);
+            view.say_approvals(desk, item.id, *amount)?;
             view.destination = open_account(destination);
         }
         WaitingKind::Payout { destination, .. } => {
@@ -329,7 +341,7 @@ pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
             view.say_entry(HouseEntryView::of_any(&desk.engine, entry));
         }
         WaitingKind::Refund { charge, amount, until, disputes, .. } => {
-            view.say_approved_first(first_approval(desk, item.id, *amount)?);
+            view.say_approvals(desk, item.id, *amount)?;
             view.payment_id = Some(charge.txid());
             view.reason =
                 reason_text(&desk.engine, item.id, desk.engine.known_object::<Refund>(item.id)?.reason.as_ref());

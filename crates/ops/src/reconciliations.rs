@@ -277,9 +277,10 @@ pub(crate) struct ReconciliationFile(Vec<u8>);
 /// `application/vnd.ms-excel`, `application/x-www-form-urlencoded`, or not at all, the content
 /// tells. Nothing is booked. A file that was compared before is 409 `already_reconciled`; with
 /// `again=true` it is compared with the books of now, and the new result takes the place of the
-/// kept one. The statement of another account than earlier ones is 409 `other_bank_account`.
+/// kept one. The statement of another account than earlier ones is 409 `other_bank_account`. One
+/// with a number that no account has is 400 with the field `account`, unless the caller names it.
 #[utoipa::path(post, path = "/ops/reconciliations", operation_id = "reconcile",
-    params(("account" = Option<String>, Query, pattern = "^(settlement|pix|own)$", description = "The account of a bank statement: `settlement`, `pix` or `own`. When absent, the one whose earlier statements had the number in the file (`ACCTID`); `settlement` for a number that is new."),
+    params(("account" = Option<String>, Query, pattern = "^(settlement|pix|own)$", description = "The account of a bank statement: `settlement`, `pix` or `own`. When absent, the one whose earlier statements had the number in the file (`ACCTID`); for a number that is new it must be named."),
         ("acctid" = Option<String>, Query, max_length = 64, description = "The account's number at the bank: which one of a file of several; the account has this number from then on."),
         ("again" = Option<bool>, Query, description = "True to compare a file again.")),
     request_body(content(
@@ -307,19 +308,19 @@ pub async fn reconcile(
     let one_at_a_time = turn(&desk.reconciling, "Another file is being compared.").await?;
     let compared = in_turn(one_at_a_time, move || {
         let sha256 = hex(&Sha256::digest(&file.bytes));
-        let account = match named {
-            Some(account) => account,
-            None => recognized(&desk.engine, &file)?.unwrap_or(BankAccount::Settlement),
-        };
         let before = desk.engine.side_value(&result_name(&sha256))?;
         let refused =
             |detail: &'static str| Problem::new(Code::AlreadyReconciled).detail(detail).member("id", sha256.clone());
         if !is_again && before.is_some() {
             return Err(refused("This file was compared before: GET /ops/reconciliations/{id} has the result."));
         }
+        let account = match file.format {
+            FileFormat::Ofx if named.is_none() => Some(recognized(&desk.engine, &file.bytes, acctid.as_deref())?),
+            _ => named,
+        };
         let before = before.and_then(|bytes| serde_json::from_slice::<Reconciliation>(&bytes).ok());
         if before.is_some_and(|before| {
-            let of_another = before.account.is_some_and(|of| of != account.name());
+            let of_another = before.account.is_some_and(|of| account.is_none_or(|account| of != account.name()));
             of_another && before.dismissed.is_none()
         }) {
             return Err(refused("This file was compared as another account's: dismiss that result first."));
@@ -327,9 +328,9 @@ pub async fn reconcile(
         let sequence = desk.engine.records_published();
         let made_at = time(desk.engine.now());
         let compared = compare(&desk.engine, &file, (account, acctid.as_deref()))?;
-        let number = compared.bank.as_ref().map(|bank| bank.number.clone());
+        let number = compared.bank.as_ref().map(|bank| (bank.account, bank.number.clone()));
         let stored = keep(&desk.engine, compared.result(sha256.clone(), (made_at, operator.name), sequence))?;
-        if let Some(number) = number {
+        if let Some((account, number)) = number {
             KeptNumber { acctid: number, sha256 }.keep(&desk.engine, account, acctid.is_some())?;
         }
         Ok(stored)
@@ -589,7 +590,7 @@ struct BankPart {
 fn compare(
     engine: &Arc<Engine>,
     file: &InstitutionFile,
-    of: (BankAccount, Option<&str>),
+    (account, acctid): (Option<BankAccount>, Option<&str>),
 ) -> Result<FileComparison, Problem> {
     let records = EngineRecords::new(engine);
     match file.format {
@@ -614,7 +615,10 @@ fn compare(
             let days = compared.or(Some((day_of(list.from_ms), day_of(list.to_ms))));
             Ok(FileComparison { kind: "pix", bank: None, days, compared, lines, batches: 0, reconciled })
         }
-        FileFormat::Ofx => compare_statement(engine, &file.bytes, of),
+        FileFormat::Ofx => {
+            let account = account.ok_or_else(|| failed("a statement without its account"))?;
+            compare_statement(engine, &file.bytes, (account, acctid))
+        }
     }
 }
 
@@ -646,18 +650,38 @@ fn compare_statement(
     Ok(FileComparison { kind: "bank", bank, days, compared, lines, batches: 0, reconciled })
 }
 
-/// The account whose earlier statements had a number that the file has; `None` where there is none,
-/// or more than one.
-fn recognized(engine: &Engine, file: &InstitutionFile) -> Result<Option<BankAccount>, Problem> {
-    // A file that cannot be read is refused when it is compared.
-    let found = if file.format == FileFormat::Ofx { ofx::read(&file.bytes).unwrap_or_default() } else { Vec::new() };
+/// The account whose earlier statements had a number that a statement has: `acctid`, where the
+/// caller has named it. Errors: a wrong line; 400 with the field `account` where there is none, or
+/// more than one.
+fn recognized(engine: &Engine, file: &[u8], acctid: Option<&str>) -> Result<BankAccount, Problem> {
+    let found = ofx::read(file).map_err(unreadable)?;
+    let banks = found.iter().filter(|account| !account.is_card);
+    let numbers: Vec<_> = match acctid {
+        Some(number) => vec![number],
+        None => banks.map(|account| account.number.as_str()).collect(),
+    };
+    if let (true, Some(card)) = (numbers.is_empty(), found.first()) {
+        return Err(of_card(card));
+    }
     let mut known = Vec::new();
     for account in BankAccount::ALL {
         let stored = KeptNumber::of(engine, account)?;
-        let has = |stored: &KeptNumber| found.iter().any(|of| ofx::is_same_account(&of.number, &stored.acctid));
+        let has = |stored: &KeptNumber| numbers.iter().any(|number| ofx::is_same_account(number, &stored.acctid));
         known.extend(stored.filter(has).map(|_| account));
     }
-    Ok(if let [only] = known[..] { Some(only) } else { None })
+    if let [only] = known[..] {
+        return Ok(only);
+    }
+    let message = format!("account: não se sabe de qual conta é o extrato de número {}: escolha", numbers.join(", "));
+    let errors = vec![FieldError { field: "account".to_owned(), code: "required", message: message.clone().into() }];
+    let detail = "No account has this number yet: name the account of the statement (`account`).";
+    let problem = Problem::new(Code::ValidationFailed).message(message).detail(detail).errors(errors);
+    Err(with_accounts(problem, &found.iter().map(FileAccount::of).collect::<Vec<_>>()))
+}
+
+/// The refusal of a statement of a card.
+fn of_card(account: &ofx::Account) -> Problem {
+    unreadable(FileError { line: account.line, defect: "extratos de cartão não são aceitos".to_owned() })
 }
 
 /// Refuses a statement whose number is that of another account, unless the caller has named it.
@@ -690,11 +714,7 @@ fn chosen(found: &[ofx::Account], acctid: Option<&str>, own: Option<&str>) -> Re
             wrong("required", format!("o arquivo tem {} contas: escolha uma com ?acctid=", several.len()))
         })?,
     };
-    if found[place].is_card {
-        let defect = "extratos de cartão não são aceitos".to_owned();
-        return Err(unreadable(FileError { line: found[place].line, defect }));
-    }
-    Ok(place)
+    if found[place].is_card { Err(of_card(&found[place])) } else { Ok(place) }
 }
 
 /// The refusal of a statement of another account than those before.

@@ -22,6 +22,7 @@ use store::cut::{Cut, Position};
 use utoipa::ToSchema;
 use wire::timestamp::day_of;
 
+use crate::audited_changes::{FieldChange, changes};
 use crate::desk::Desk;
 use crate::operator::Operator;
 use web::caller::PathId;
@@ -55,6 +56,8 @@ struct RecordView {
     rows: Vec<Box<RawValue>>,
     /// The parts of facts that sum many objects in one entry.
     parts: Vec<PartView>,
+    /// The fields that it changed, old and new, as the audit trail has them.
+    changes: Vec<FieldChange>,
 }
 
 /// An act of an institution: a capture, a payment, a payout or a return.
@@ -228,6 +231,7 @@ pub async fn record(
         owner: ledger_name(&desk.engine, record.owner),
         rows: rows.map_err(failed)?,
         parts: parts_of(&record),
+        changes: changes(&desk, at, &record),
     }))
 }
 

@@ -23,7 +23,7 @@ pub fn first_approval(desk: &Desk, id: ObjectId, amount: Centavos) -> Result<Opt
 }
 
 /// Whether an approval of an amount takes two operators.
-fn needs_two(desk: &Desk, amount: Centavos) -> bool {
+pub fn needs_two(desk: &Desk, amount: Centavos) -> bool {
     desk.second_operator_above.is_some_and(|limit| amount > limit)
 }
 

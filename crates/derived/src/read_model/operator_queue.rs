@@ -26,7 +26,11 @@ pub enum WaitingKind {
     Recipient,
     /// An active recipient's changed bank account is to be approved or rejected.
     #[n(5)]
-    BankAccount,
+    BankAccount {
+        /// When it was changed; none in a snapshot that did not say it.
+        #[n(0)]
+        since: Option<Timestamp>,
+    },
     /// A withdrawal is to be approved or rejected (interface 3.5).
     #[n(1)]
     Withdrawal {
@@ -182,7 +186,7 @@ impl WaitingItem {
     pub fn amount(&self) -> Option<Centavos> {
         match &self.what {
             WaitingKind::Recipient
-            | WaitingKind::BankAccount
+            | WaitingKind::BankAccount { .. }
             | WaitingKind::Period { .. }
             | WaitingKind::Erasure { .. }
             | WaitingKind::Balance { .. } => None,
@@ -202,6 +206,7 @@ impl WaitingItem {
             WaitingKind::Period { since, .. }
             | WaitingKind::File { since, .. }
             | WaitingKind::Erasure { since, .. }
+            | WaitingKind::BankAccount { since: Some(since) }
             | WaitingKind::Balance { at: since, .. } => *since,
             _ => self.id.created_at(),
         }
@@ -257,7 +262,9 @@ impl WaitingSet {
             (Event::RecipientRegistered { .. } | Event::RecipientRegisteredAgain { .. }, Some(id)) => {
                 self.put(about, id, WaitingKind::Recipient);
             }
-            (Event::BankAccountChanged { active: true, .. }, Some(id)) => self.put(about, id, WaitingKind::BankAccount),
+            (Event::BankAccountChanged { active: true, .. }, Some(id)) => {
+                self.put(about, id, WaitingKind::BankAccount { since: Some(record.effective_at) });
+            }
             (
                 Event::RecipientApproved { .. }
                 | Event::RecipientRejected { .. }

@@ -65,6 +65,11 @@ impl Versions {
         self.0.last().map(|(_, sealed)| sealed)
     }
 
+    /// The stored versions, oldest first.
+    pub fn all(&self) -> impl Iterator<Item = &Sealed> {
+        self.0.iter().map(|(_, sealed)| sealed)
+    }
+
     /// The version that was in force once the owner's Record of this ordinal had taken effect. When
     /// that version is forgotten, the oldest stored one.
     pub fn at(&self, ordinal: u64) -> Option<&Sealed> {
