@@ -17,7 +17,7 @@ use crate::api::app::App;
 use crate::api::labels;
 use web::body::JsonBody;
 use web::caller::{Caller, PathId};
-use web::idempotency::{KeyScope, decided, naming};
+use web::idempotency::{CommandPermit, KeyScope, decided, naming};
 use web::json::{Checker, Raw, parse, parse_unread};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
@@ -159,23 +159,35 @@ pub(crate) async fn changed(
     for _ in 0..MERGES_MAX {
         let charge = named(app, caller, txid)?;
         let Some(change) = plan(&charge)? else { return Ok(ok(ChargeView::of(&app.engine, &charge)?)) };
-        if charge.changes >= CHANGES_MAX {
-            let detail = format!("Labels and fiscal documents of a charge change {CHANGES_MAX} times at most.");
-            return Err(Problem::new(Code::StateConflict).detail(detail));
-        }
         let permit = app.engine.permit_in_turn(Some(caller.group), CHANGE_BYTES).await?;
-        let context = caller.context(Arc::clone(&permit));
-        match app.engine.change_charge(caller.group, &charge, change, context).await? {
-            // Another change came between: this one is planned again on what that one left.
-            Outcome::Unchanged | Outcome::KeyTaken => {}
-            outcome => {
-                decided(outcome)?;
-                let view = ChargeView::of(&app.engine, &named(app, caller, txid)?)?;
-                return Ok(naming(permit.requested_record(), answer(view)));
-            }
+        if let Some(changed) = change_once(app, caller, &charge, change, Arc::clone(&permit).into()).await? {
+            let view = ChargeView::of(&app.engine, &changed)?;
+            return Ok(naming(permit.requested_record(), answer(view)));
         }
     }
     Err(Problem::new(Code::StateConflict).detail("The charge is being changed by others.").retry_after(1))
+}
+
+/// Makes a change of a charge; the charge as it is then. `None` where another change came between,
+/// so that this one is planned again on what that one left.
+pub(crate) async fn change_once(
+    app: &App,
+    caller: Caller,
+    charge: &Charge,
+    change: NewChargeChange,
+    permit: CommandPermit,
+) -> Result<Option<Charge>, Problem> {
+    if charge.changes >= CHANGES_MAX {
+        let detail = format!("Labels and fiscal documents of a charge change {CHANGES_MAX} times at most.");
+        return Err(Problem::new(Code::StateConflict).detail(detail));
+    }
+    match app.engine.change_charge(caller.group, charge, change, caller.context(permit)).await? {
+        Outcome::Unchanged | Outcome::KeyTaken => Ok(None),
+        outcome => {
+            decided(outcome)?;
+            named(app, caller, &charge.id.txid()).map(Some)
+        }
+    }
 }
 
 /// How often a change is planned again on what another one left.

@@ -14,10 +14,11 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::api::app::App;
-use crate::api::charges::changed;
-use web::body::JsonBody;
+use crate::api::charges::{change_once, changed, named};
 use web::caller::{Caller, PathId, PathIds};
+use web::idempotency::KeyScope;
 use web::json::{Checker, Raw, parse};
+use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::{created, ok};
 use web::views::charge::ChargeView;
@@ -54,9 +55,9 @@ pub async fn link(
     State(app): State<Arc<App>>,
     caller: Caller,
     PathId(txid): PathId,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    let wire: FiscalDocumentRequest<'_> = parse(&body)?;
+    let wire: FiscalDocumentRequest<'_> = parse(sent.bytes())?;
     let mut check = Checker::new();
     let key = check.text("key", wire.key, 1..=KEY_CHARS_MAX).and_then(|text| match FiscalKey::parse(&text) {
         Ok(key) => Some(key),
@@ -68,7 +69,8 @@ pub async fn link(
     let of = check.optional(wire.of, |check, raw| check.uuid("of", raw)).map(|id| ObjectId(id.as_u128()));
     let key = check.finish_with(key)?;
     let (engine, document) = (&app.engine, app.engine.fiscal_document(caller.group, &key));
-    changed(&app, caller, &txid, created, |charge| {
+    let sent_key = sent.key(&app.engine, KeyScope::Merchant(caller.group), Some(&txid))?;
+    let plan = |charge: &Charge| {
         let of = of.map(|id| recipient_of(engine, charge, id)).transpose()?;
         if let Some(linked) = charge.fiscal_documents.iter().find(|linked| linked.document == document) {
             let conflict = Problem::new(Code::StateConflict).detail("The document is linked as another's.");
@@ -80,14 +82,24 @@ pub async fn link(
         }
         let issuer_known = is_known(engine, caller.group, charge, &key);
         Ok(Some(NewChargeChange::LinkDocument { key: key.clone(), of, issuer_known }))
+    };
+    let (app, plan) = (&app, &plan);
+    let read = || named(app, caller, &txid);
+    let execute = |charge: Charge, permit| async move {
+        let Some(change) = plan(&charge)? else { return Ok(Some((charge, false))) };
+        Ok(change_once(app, caller, &charge, change, permit).await?.map(|changed| (changed, true)))
+    };
+    let linked = sent_key.run_after(caller.ledger(), read, |_| Ok((read()?, true)), execute).await?;
+    linked.answer(|(charge, is_new)| {
+        let view = ChargeView::of(&app.engine, &charge)?;
+        Ok(if is_new { created(view) } else { ok(view) })
     })
-    .await
 }
 
 /// Takes the link of a fiscal document back; 404 where it is not linked. The document may be linked
 /// again.
 #[utoipa::path(delete, path = "/api/charges/{txid}/fiscal-documents/{key}", operation_id = "unlink_fiscal_document",
-    params(("txid" = String, Path), ("key" = String, Path, description = "The access key.", example = "35261111222333000181550010000012341531872043")),
+    params(("txid" = String, Path), ("key" = String, Path, pattern = "^[0-9A-Z]{44}([0-9A-Z]{6})?$", description = "The access key.", example = "35261111222333000181550010000012341531872043")),
     responses((status = 200, body = ChargeView), (status = 409)))]
 pub async fn unlink(
     State(app): State<Arc<App>>,
