@@ -39,21 +39,24 @@ const AT_ONCE: usize = 32;
 /// with its key.
 pub struct BatchCharge;
 
-/// The two kinds of charges of a batch: their names in the description, and what they are made of.
-const KINDS: [(&str, &str); 2] = [("BatchCardCharge", "CardChargeRequest"), ("BatchPixCharge", "PixRequest")];
+/// The two kinds of charges of a batch: their names in the description, what they are made of, and
+/// what a charge needs beside its key where that is also the body of a look-up.
+const KINDS: [(&str, &str, &[&str]); 2] =
+    [("BatchCardCharge", "CardChargeRequest", &[]), ("BatchPixCharge", "PixRequest", &["valor", "nome"])];
 
 impl PartialSchema for BatchCharge {
     fn schema() -> RefOr<Schema> {
-        KINDS.iter().fold(AnyOf::builder(), |any, (name, _)| any.item(Ref::from_schema_name(*name))).into()
+        KINDS.iter().fold(AnyOf::builder(), |any, (name, ..)| any.item(Ref::from_schema_name(*name))).into()
     }
 }
 
 impl ToSchema for BatchCharge {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        for (name, charge) in KINDS {
+        for (name, charge, needed) in KINDS {
             let key = Object::builder().schema_type(Type::String).min_length(Some(1)).max_length(Some(255));
             let key = key.description(Some("The charge's own key: as the header `Idempotency-Key` of its route."));
             let keyed = Object::builder().property("idempotency_key", key).required("idempotency_key");
+            let keyed = needed.iter().fold(keyed, |keyed, name| keyed.required(*name));
             let whole = AllOf::builder().item(Ref::from_schema_name(charge)).item(keyed);
             schemas.push((name.to_owned(), whole.into()));
         }

@@ -1,6 +1,6 @@
 //! Operators' console and the references in a real browser: every screen in both languages, both
 //! color schemes and two widths; the day of an operator, with and without JavaScript; hostile
-//! texts.
+//! texts; a sample that is sent from the reference; the marketplace of the examples.
 
 #![allow(clippy::unwrap_used, reason = "a test that finds nothing to unwrap has failed, and says where")]
 

@@ -41,6 +41,8 @@ const [first, again] = [
 check(first.txid === again.txid, "a retry with its key makes no second charge");
 // @ts-expect-error: a charge without a card does not compile
 const withoutCard = () => centavo.call("post", "/api/card", { body: { amount: 1, customer: body.customer } });
+// @ts-expect-error: nor does a batch that has one
+const inBatch = () => centavo.call("post", "/api/charges/batch", { body: [{ amount: 1, idempotency_key: "1" }] });
 const other = await centavo.call("post", "/api/card", { body });
 const refused = await centavo.call("post", "/api/card", { body: order("4000000000000002") }).catch((error) => error);
 check(refused instanceof Declined && refused.code === "card_declined", String(refused));
