@@ -37,6 +37,7 @@ use ledger::merchant::{MerchantCommand, MerchantState, SplitRequest};
 use ledger::money::Centavos;
 use ledger::personal::{Payer, SealedFor};
 use ledger::recipient::RecipientState;
+use ledger::scope::Scopes;
 use rails::sandbox;
 use serde_json::{Value, json};
 use testkit::shop::{
@@ -458,7 +459,7 @@ async fn make_key(engine: &Engine, group: GroupNumber) -> String {
     let text = key_text(id);
     let digest = ApiKeyText::digest(&text);
     let webhook_secret = engine.keyring().seal_secret(SealedFor::webhook_secret(id), &[7; 38]).expect("sealing");
-    let command = MerchantCommand::CreateApiKey { id, digest, webhook_url: None, webhook_secret };
+    let command = MerchantCommand::CreateApiKey { id, digest, webhook_url: None, webhook_secret, scopes: Scopes::ALL };
     record(engine, group, command).await;
     text
 }

@@ -18,6 +18,7 @@ use ledger::money::Centavos;
 use ledger::personal::Sealed;
 use ledger::recipient::RecipientState;
 use ledger::record::{Decision, Record};
+use ledger::scope::Scopes;
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
 use proptest::prelude::*;
@@ -48,6 +49,7 @@ fn golden_history() -> Vec<Record> {
             digest: [mark; 32],
             webhook_url: Some(format!("https://{mark}.example.com/hook")),
             webhook_secret: vec![mark; 30],
+            scopes: Scopes::ALL,
         });
     }
     commands.push(MerchantCommand::RevokeApiKey { id: ids.object(GROUP, BEGIN, 2) });

@@ -14,6 +14,7 @@ use clap::Parser;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::MerchantCommand;
 use ledger::money::Centavos;
+use ledger::scope::Scopes;
 use tempfile::TempDir;
 use testkit::shop::{Shop, new_id, open_shops, record};
 use tokio::runtime::Runtime;
@@ -159,7 +160,13 @@ async fn make_key(engine: &Engine, group: GroupNumber) -> String {
     let id = new_id(engine, group);
     let text = ApiKeyText::of(true, id, [7; 24]);
     let digest = ApiKeyText::digest(&text);
-    let command = MerchantCommand::CreateApiKey { id, digest, webhook_url: None, webhook_secret: Vec::new() };
+    let command = MerchantCommand::CreateApiKey {
+        id,
+        digest,
+        webhook_url: None,
+        webhook_secret: Vec::new(),
+        scopes: Scopes::ALL,
+    };
     record(engine, group, command).await;
     text
 }

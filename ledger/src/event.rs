@@ -11,6 +11,7 @@ use crate::id::{Fingerprint, ObjectId, RecipientNumber};
 use crate::money::{Centavos, Rate};
 use crate::rail_name::RailName;
 use crate::recurrence::{CycleOutcome, PlanTerms, SubscriptionStanding, SubscriptionTerms};
+use crate::scope::Scopes;
 use crate::time::{Minute, Month, Timestamp};
 
 pub use crate::card_refusal::CardRefusal;
@@ -416,6 +417,9 @@ pub enum Event {
         /// The webhook secret, sealed under the master key.
         #[cbor(n(3), with = "minicbor::bytes")]
         webhook_secret: Vec<u8>,
+        /// What the key may do.
+        #[cbor(n(4), default, skip_if = "Scopes::are_all")]
+        scopes: Scopes,
     },
     /// Merchant: an API key was revoked.
     #[n(3)]

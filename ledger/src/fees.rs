@@ -86,6 +86,9 @@ pub struct Options {
     /// Days of 24 hours until the seller's own card money is available. Recipients always wait 30.
     #[n(3)]
     pub card_settlement_days: u16,
+    /// Operators manage its API keys; it may not (`own_keys: false`).
+    #[cbor(n(4), skip_if = "is_false")]
+    pub own_keys_forbidden: bool,
 }
 
 /// Days until a card split is available (interface 2.13 rule 4).
@@ -98,6 +101,7 @@ impl Default for Options {
             mdr_on_seller_gross: false,
             refund_commission: false,
             card_settlement_days: SPLIT_SETTLEMENT_DAYS,
+            own_keys_forbidden: false,
         }
     }
 }

@@ -64,6 +64,7 @@ pub mod record;
 pub mod recurrence;
 pub mod refund;
 pub mod rejection;
+pub mod scope;
 pub mod section;
 pub mod source;
 pub mod statement;

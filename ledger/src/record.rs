@@ -187,11 +187,18 @@ impl Record {
         dated.map(Timestamp::end_of_day).or(of_rail).map_or(self.effective_at, |at| at.min(self.effective_at))
     }
 
-    /// True for a Record of the audit trail: an operator's request, a change of a bank account, or
-    /// a withdrawal that the merchant took back.
+    /// True for a Record of the audit trail: an operator's request, a change of a bank account or of
+    /// an API key, or a withdrawal that the merchant took back.
     pub fn is_audited(&self) -> bool {
         let of_merchant = |event: &Event| {
-            matches!(event, Event::BankAccountChanged { .. } | Event::WithdrawalRejected { by_merchant: true, .. })
+            matches!(
+                event,
+                Event::BankAccountChanged { .. }
+                    | Event::WithdrawalRejected { by_merchant: true, .. }
+                    | Event::ApiKeyCreated { .. }
+                    | Event::ApiKeyChanged { .. }
+                    | Event::ApiKeyRevoked { .. }
+            )
         };
         self.operator.is_some() || self.events.iter().any(of_merchant)
     }

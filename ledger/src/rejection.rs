@@ -227,4 +227,13 @@ pub enum Rejection {
     /// The API key was revoked: nothing of it can be changed any more.
     #[error("the API key is revoked")]
     ApiKeyIsRevoked,
+    /// Operators manage the keys of this merchant: it makes, changes and revokes none itself.
+    #[error("the merchant may not manage its own API keys")]
+    OwnKeysNotAllowed,
+    /// The key would manage one that may do more than itself.
+    #[error("the other API key may do more than the one that asks")]
+    ScopesExceedKey,
+    /// The merchant has as many live keys as it may make itself, or has made as many as it may ever.
+    #[error("the merchant may make no further API key itself")]
+    TooManyApiKeys,
 }

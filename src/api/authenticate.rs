@@ -1,5 +1,5 @@
 //! Authenticate of a request to the merchants' routes: its API key first (401), then its rate limit
-//! (429).
+//! (429), then the scope of its key (403).
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,6 +14,7 @@ use subtle::ConstantTimeEq;
 use tower::{Layer, Service};
 
 use crate::api::app::App;
+use crate::api::scopes;
 use web::api_key::ApiKeyText;
 use web::caller::Caller;
 use web::credential::api_key;
@@ -27,7 +28,8 @@ pub fn authenticated(app: &App, headers: &HeaderMap) -> Result<(Caller, ObjectId
     let id = ApiKeyText::id(app.sandbox, text).ok_or_else(|| Problem::new(Code::Unauthorized))?;
     let row = app.engine.api_key(id);
     let row = row.filter(|row| bool::from(row.digest.ct_eq(&ApiKeyText::digest(text))) && !row.revoked);
-    row.map(|row| (Caller { group: row.group, key: Some(id) }, id)).ok_or_else(|| Problem::new(Code::Unauthorized))
+    let row = row.ok_or_else(|| Problem::new(Code::Unauthorized))?;
+    Ok((Caller { group: row.group, key: Some(id), scopes: row.scopes }, id))
 }
 
 /// Notes a request without a valid API key. Of the key, the log has at most the begin of its id,
@@ -39,9 +41,9 @@ pub fn wrong_credential(app: &App, headers: &HeaderMap, extensions: &Extensions)
     app.wrong_credentials.note(CredentialKind::ApiKey, headers, extensions, id)
 }
 
-/// The layer that lets a request through to its handler when its API key is live and has not asked
-/// too often: 401 comes before 429, and both before anything else is looked at. Says on every
-/// answer how often the key may still ask.
+/// The layer that lets a request through to its handler when its API key is live, has not asked
+/// too often and has the scope of the route: 401 comes before 429, that before 403, and all before
+/// anything else is looked at. Says on every answer how often the key may still ask.
 #[derive(Clone)]
 pub struct Authenticate {
     /// Knows the keys.
@@ -91,16 +93,23 @@ where
         };
         app.last_uses.note(key, app.engine.now());
         request.extensions_mut().insert(caller);
-        let Some(limits) = &app.rate_limits else { return Box::pin(self.inner.call(request)) };
-        let account = app.engine.merchant(caller.group, |row| row.settings).unwrap_or_default();
-        let (is_admitted, standing) = limits.admit(policy, key, &account);
-        let handling = is_admitted.then(|| self.inner.call(request));
+        let standing = app.rate_limits.as_ref().map(|limits| {
+            let account = app.engine.merchant(caller.group, |row| row.settings).unwrap_or_default();
+            limits.admit(policy, key, &account)
+        });
+        let allowed = match &standing {
+            Some((false, standing)) => Err(standing.refusal()),
+            _ => scopes::require(caller.scopes, &request),
+        };
+        let handled = allowed.map(|()| self.inner.call(request));
         Box::pin(async move {
-            let mut response = match handling {
-                Some(handling) => handling.await?,
-                None => standing.refusal().into_response(),
+            let mut response = match handled {
+                Ok(handling) => handling.await?,
+                Err(refusal) => refusal.into_response(),
             };
-            standing.add_to(policy, response.headers_mut());
+            if let Some((_, standing)) = standing {
+                standing.add_to(policy, response.headers_mut());
+            }
             Ok(response)
         })
     }

@@ -1,8 +1,8 @@
 //! Merchants' API, a file a resource: parsing of the request, checks, the command, and the answer.
 //!
 //! It knows the transport ([`web`]) and the JSON views ([`web::views`]). Of the
-//! operators' API it uses the payer of the sandbox ([`ops::sandbox::pay`]), and the tries and tests
-//! of webhooks ([`ops::webhooks`]).
+//! operators' API it uses the payer of the sandbox ([`ops::sandbox::pay`]), the tries and tests of
+//! webhooks ([`ops::webhooks`]), and the management of API keys ([`ops::key_management`]).
 
 pub mod anticipation;
 pub mod app;
@@ -18,6 +18,7 @@ pub mod charges;
 pub mod disputes;
 pub mod events;
 pub mod fiscal_documents;
+pub mod keys;
 pub mod labels;
 pub mod payer;
 pub mod pix;
@@ -29,6 +30,7 @@ pub mod refunds;
 pub mod registration;
 pub mod report_limit;
 pub mod reports;
+pub mod scopes;
 pub mod splits;
 pub mod sub_recipients;
 pub mod subscriptions;

@@ -21,7 +21,7 @@ use utoipa_axum::routes;
 use crate::api::app::App;
 use crate::api::authenticate::Authenticate;
 use crate::api::{
-    anticipation, balance, batch, card, cards, cashout, charges, disputes, events, fiscal_documents, pix, plans,
+    anticipation, balance, batch, card, cards, cashout, charges, disputes, events, fiscal_documents, keys, pix, plans,
     qr_code, quote, refunds, reports, sub_recipients, subscriptions, withdrawals,
 };
 use console::Console;
@@ -109,6 +109,7 @@ fn for_merchants(in_sandbox: bool) -> Routes {
         .route_layer(from_fn(on_waiting_thread))
         .routes(routes!(events::test))
         .routes(routes!(events::redeliver));
+    let keys = Routes::new().routes(routes!(keys::list, keys::create)).routes(routes!(keys::revoke));
     let balance = Routes::new()
         .routes(routes!(balance::list_operations))
         .routes(routes!(reports::ledger_report))
@@ -130,6 +131,7 @@ fn for_merchants(in_sandbox: bool) -> Routes {
         .merge(tagged("Cashouts", "Transfers of a merchant's balance to a PIX key.", cashouts))
         .merge(tagged("Refunds", "Refunds and disputes.", refunds))
         .merge(tagged("Events", "Webhook events and their delivery.", events))
+        .merge(tagged("API keys", "The account's own API keys, with what each may do.", keys))
         .merge(tagged(RECURRENCY.0, RECURRENCY.1, recurrency()))
         .merge(tagged("Balance", "The account's balance and the lines of its statement.", balance));
     if in_sandbox { table.merge(tagged("Sandbox", "What only a sandbox serves.", sandbox)) } else { table }
@@ -330,7 +332,25 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::api::scopes;
     use nodes::target::{OF_GROUPS, OF_THE_HOUSE, OF_THE_PROCESS};
+
+    /// A new route of merchants that changes something needs a scope, or a key that reads could use
+    /// it.
+    #[test]
+    fn every_change_of_a_merchant_has_its_scope() {
+        let mut described = cards().into_openapi();
+        described.merge(for_merchants(true).into_openapi());
+        let of_path = |(path, item): (&String, &PathItem)| {
+            let PathItem { put, post, delete, patch, .. } = item;
+            let changes = [("PUT", put), ("POST", post), ("DELETE", delete), ("PATCH", patch)];
+            changes.map(|(method, operation)| operation.as_ref().map(|_| format!("{method} {path}")))
+        };
+        let served: BTreeSet<_> = described.paths.paths.iter().flat_map(of_path).flatten().collect();
+        let listed: BTreeSet<_> = scopes::CHANGES.iter().map(|(route, _)| (*route).to_owned()).collect();
+        assert_eq!(listed, served);
+        assert_eq!(listed.len(), scopes::CHANGES.len(), "each once");
+    }
 
     /// A new route of operators must be answered by the right process, where there are several.
     #[test]

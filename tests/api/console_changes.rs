@@ -85,7 +85,7 @@ async fn a_merchant_is_changed_as_the_form_says() {
     let after = world.ops_get(&path).await.expect(200);
     let expected = json!({
         "name": "Loja Verde", "city": null, "split_enabled": true, "rate_limits": {"card": 7, "other": null},
-        "options": {"split_guard": "net", "mdr_base": "seller_gross", "refund_commission": true, "card_settlement_days": 14},
+        "options": {"split_guard": "net", "mdr_base": "seller_gross", "refund_commission": true, "card_settlement_days": 14, "own_keys": true},
     });
     for (name, value) in expected.as_object().unwrap() {
         assert_eq!(&after[name], value, "{name}");

@@ -54,6 +54,8 @@ const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("POST", "/api/recurrency/subscriptions/{S}/pause", true),
     ("POST", "/api/recurrency/subscriptions/{S}/resume", true),
     ("POST", "/api/recurrency/subscriptions/{S}/cancel", true),
+    ("GET", "/api/keys", false),
+    ("POST", "/api/keys", true),
     ("POST", "/ops/merchants", true),
     ("GET", "/ops/merchants", false),
     ("GET", "/ops/merchants/{M}", false),
@@ -282,7 +284,7 @@ async fn a_body_may_be_left_out_where_nothing_is_asked_in_it() {
         for content_type in [None, Some("application/json")] {
             let answer = furnished.send(method, &path, content_type, "").await;
             let status = match path.rsplit('/').next().unwrap() {
-                "api-keys" => 201,
+                "api-keys" | "keys" => 201,
                 "redeliver" | "rotate-secret" => 200,
                 "pause" | "resume" => 200,
                 "cancel" if path.contains("/subscriptions/") => 200,

@@ -38,6 +38,7 @@ mod holds;
 mod hostile;
 mod house;
 mod idempotency;
+mod keys;
 mod labels;
 mod lifecycle;
 mod lists;

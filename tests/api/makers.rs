@@ -176,6 +176,7 @@ pub(crate) async fn make(merchant: &Merchant<'_>, operation: &Operation) -> Stri
             text(&merchant.world.ops_post(&path, &body).await.expect(201)["id"])
         }
         "api-keys" => merchant.key_id.clone(),
+        "keys" => text(&merchant.post("/api/keys", &json!({})).await.expect(201)["id"]),
         "ledgers" => merchant.ledger(),
         "records" | "journal" => {
             paid_pix(merchant).await;

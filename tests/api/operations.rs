@@ -36,7 +36,7 @@ async fn a_merchant_is_opened_read_and_changed() {
         "closed": false,
         "fees": {"mdr_1x": "2.99", "mdr_2_6x": "3.49", "mdr_7_12x": "3.99", "margin": "1", "pix": "0.99",
             "antifraud_cents": 198, "cashout_cents": 100, "anticipation": {"d2": "2.38", "d7": "2", "d15": "1.5"}},
-        "options": {"split_guard": "none", "mdr_base": "total", "refund_commission": false, "card_settlement_days": 30},
+        "options": {"split_guard": "none", "mdr_base": "total", "refund_commission": false, "card_settlement_days": 30, "own_keys": true},
         "rate_limits": {"card": null, "other": null},
         "effective_rate_limits": null,
         "created_at": opened["created_at"],
@@ -57,6 +57,7 @@ async fn a_merchant_is_opened_read_and_changed() {
         ("/options/mdr_base", json!("seller_gross"), json!("seller_gross")),
         ("/options/refund_commission", json!(true), json!(true)),
         ("/options/card_settlement_days", json!(0), json!(0)),
+        ("/options/own_keys", json!(false), json!(false)),
     ] {
         let names = pointer[1..].split('/').rev();
         let change = names.fold(value, |value, name| json!({ name: value }));
@@ -96,6 +97,7 @@ async fn what_is_said_of_a_merchant_is_checked() {
         ("/options/refund_commission", json!("true")),
         ("/options/card_settlement_days", json!(-1)),
         ("/options/card_settlement_days", json!(366)),
+        ("/options/own_keys", json!("no")),
     ] {
         let refused = world.ops_post("/ops/merchants", &with(&valid, pointer, value.clone())).await;
         let refused = refused.refused(400, "validation_failed");
@@ -141,7 +143,7 @@ async fn a_key_is_made_and_shown_once() {
     let merchant = world.merchant().await;
     let path = format!("/ops/merchants/{}/api-keys", merchant.id);
     let made = world.ops_post(&path, &json!({"webhook_url": "https://example.com/hook"})).await.expect(201);
-    has_exactly(&made, &["id", "api_key", "webhook_secret"]);
+    has_exactly(&made, &["id", "api_key", "webhook_secret", "scopes"]);
     is_uuid(&made["id"]);
     assert!(text(&made["api_key"]).starts_with("test_") && text(&made["webhook_secret"]).starts_with("whsec_"));
     for url in [json!("ftp://example.com"), json!(7), json!(" ")] {

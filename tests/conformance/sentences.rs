@@ -30,7 +30,7 @@ const TEXTS: &[(&str, &[&str])] = &[
             "destination {bank_code, ispb, agencia, conta, type, legal_name, document_number}",
             "fees {mdr_1x, mdr_2_6x, mdr_7_12x, margin, pix, antifraud_cents, cashout_cents, anticipation {d2, d7, d15}}",
             "last_answer {status?, cause, at, duration_ms}",
-            "options {split_guard, mdr_base, refund_commission, card_settlement_days}",
+            "options {split_guard, mdr_base, refund_commission, card_settlement_days, own_keys}",
             "payer {name, document masked}",
             "rate_limits {card, other}",
         ],

@@ -13,6 +13,7 @@ use ledger::personal::{Sealed, SealedFor};
 use ledger::postings;
 use ledger::recipient::RecipientState;
 use ledger::record::{Decision, Idempotency, Record};
+use ledger::scope::Scopes;
 use ledger::time::{Month, Timestamp};
 
 use super::*;
@@ -128,6 +129,7 @@ fn records(keyring: &Keyring) -> Vec<Record> {
             digest: [2; 32],
             webhook_url: None,
             webhook_secret: keyring.seal_secret(SealedFor::webhook_secret(id(2)), b"whsec").unwrap(),
+            scopes: Scopes::ALL,
         },
         MerchantCommand::RegisterRecipient {
             random: 9,

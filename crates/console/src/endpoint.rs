@@ -10,7 +10,7 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use crate::keys::{admin, json_of, revoke_form, shown_secret};
-use crate::merchants::last_used;
+use crate::merchants::{last_used, scopes};
 use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::sent_form::PostedForm;
 use crate::show;
@@ -34,7 +34,8 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
     visit.sees(Some(group))?;
     let ledger = LedgerId::Merchant(group);
     let merchant = show::merchant_id(&desk.engine, ledger).unwrap_or_default().uuid().to_string();
-    let address = desk.engine.api_key(key).and_then(|row| row.webhook.url);
+    let row = desk.engine.known_api_key(key)?;
+    let address = row.webhook.url;
     let (waiting, mut given_up) = (desk.webhooks.waiting(group, key), desk.webhooks.given_up(group, key));
     given_up.reverse();
     let at = |name, heading, numbers: &[u64]| at_endpoint(desk, visit, parts, (group, key), (name, heading, numbers));
@@ -48,6 +49,7 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
             (show::facts(vec![
                 (visit.say(words::ID), html! { code { (id) } }),
                 (visit.say(words::MERCHANT), owner),
+                (visit.say(words::SCOPES), html! { (scopes(visit, &row.scopes.names())) }),
                 (visit.say(words::WEBHOOK_ADDRESS), html! { bdi { (address.as_deref().unwrap_or("—")) } }),
                 (visit.say(words::GIVEN_UP), html! { (given_up.len()) }),
                 (visit.say(words::LAST_USED), last_used(visit, api_keys::last_used_at(desk, key).as_deref())),

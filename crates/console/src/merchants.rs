@@ -149,6 +149,7 @@ fn options(visit: &Visit, row: &MerchantRow) -> Markup {
         (visit.say(words::MDR_BASE), html! { (visit.say(MDR_BASES[usize::from(options.mdr_on_seller_gross)].1)) }),
         (visit.say(words::REFUND_COMMISSION), html! { (yes_or_no(visit, options.refund_commission)) }),
         (visit.say(words::SETTLEMENT_DAYS), html! { (options.card_settlement_days) }),
+        (visit.say(words::OWN_KEYS), html! { (yes_or_no(visit, !options.own_keys_forbidden)) }),
         (visit.say(words::LIMIT_CARD), limit(settings.card_requests_per_minute)),
         (visit.say(words::LIMIT_OTHER), limit(settings.other_requests_per_minute)),
     ];
@@ -186,7 +187,8 @@ fn keys(desk: &Desk, visit: &Visit, group: GroupNumber, parts: &Parts) -> Result
     let merchant = desk.engine.merchant(group, |row| row.id).unwrap_or_default().uuid().to_string();
     let (all, page) = (api_keys::listed(desk, group), part_named(&query(parts)?, "keys", KEYS_A_PAGE)?);
     let keys = paging::items(&all, page);
-    let heads = [words::ID, words::OPENED, words::LAST_USED, words::WEBHOOK_ADDRESS, words::REVOKE].map(Text);
+    let heads =
+        [words::ID, words::OPENED, words::LAST_USED, words::SCOPES, words::WEBHOOK_ADDRESS, words::REVOKE].map(Text);
     Ok(html! {
         (visit.card("api-keys", words::KEYS, html! {
             @if keys.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
@@ -198,6 +200,7 @@ fn keys(desk: &Desk, visit: &Visit, group: GroupNumber, parts: &Parts) -> Result
                             }
                             td { (show::text_moment(visit.language, &key.created_at)) }
                             td { (last_used(visit, key.last_used_at.as_deref())) }
+                            td { (scopes(visit, &key.scopes)) }
                             td { bdi { (key.webhook_url.as_deref().unwrap_or("—")) } }
                             td {
                                 @if key.revoked { (visit.say(words::REVOKED)) } @else { (revoke_form(visit, &merchant, &key.id)) }
@@ -211,6 +214,11 @@ fn keys(desk: &Desk, visit: &Visit, group: GroupNumber, parts: &Parts) -> Result
             (key_form(visit, &merchant))
         }))
     })
+}
+
+/// What a key may do.
+pub(crate) fn scopes(visit: &Visit, names: &[&str]) -> String {
+    names.iter().map(|name| visit.say(wire_words::scope(name))).collect::<Vec<_>>().join(", ")
 }
 
 /// The minute of a key's last use.

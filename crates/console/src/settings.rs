@@ -131,6 +131,7 @@ fn options(visit: &Visit, row: &MerchantRow) -> Markup {
                 div { (field("limit_other", visit.say(words::LIMIT_OTHER), &limit(settings.other_requests_per_minute), 7)) }
             }
             (choice("refund_commission", visit.say(words::REFUND_COMMISSION), options.refund_commission))
+            (choice("own_keys", visit.say(words::OWN_KEYS), !options.own_keys_forbidden))
             p.dim { (visit.say(words::LIMIT_EMPTY)) }
         }
     }
@@ -172,6 +173,7 @@ fn wanted(visit: &Visit, form: &FormBody) -> Result<Value, Problem> {
             "split_guard": form.value("split_guard"),
             "mdr_base": form.value("mdr_base"),
             "refund_commission": is_on("refund_commission"),
+            "own_keys": is_on("own_keys"),
             "card_settlement_days": number("card_settlement_days"),
         },
         "rate_limits": {"card": number("limit_card"), "other": number("limit_other")},

@@ -389,6 +389,17 @@ pub(crate) fn action(name: &str) -> Word {
     }
 }
 
+/// What an API key may do, by the name of the scope.
+pub(crate) fn scope(name: &str) -> Word {
+    match name {
+        "charges" => word("cobranças", "charges"),
+        "payouts" => word("saídas", "payouts"),
+        "recipients" => word("recebedores", "recipients"),
+        "read" => word("leitura", "read"),
+        _ => OTHER,
+    }
+}
+
 /// To what it was done, by its name in the audit trail.
 pub(crate) fn audited(name: &str) -> Word {
     match name {

@@ -442,6 +442,8 @@ words! {
     CHANGED = "Alterado.", "Changed.";
     OPTIONS = "Opções", "Options";
     SETTLEMENT_DAYS = "Dias até o dinheiro do cartão", "Days until card money";
+    OWN_KEYS = "gerir as próprias chaves de API", "manage its own API keys";
+    SCOPES = "Permissões", "Scopes";
     REFUND_COMMISSION = "devolver a comissão com reembolsos", "return the commission with refunds";
     LIMIT_CARD = "Cobranças de cartão por minuto", "Card charges a minute";
     LIMIT_OTHER = "Outras requisições por minuto", "Other requests a minute";

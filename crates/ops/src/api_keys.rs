@@ -1,13 +1,12 @@
 //! API keys: create, change, revoke, and rotate the webhook secret. A key is shown once and kept as
-//! a digest.
+//! a digest. What operators and merchants do alike is in [`crate::key_management`].
 
 use std::sync::Arc;
 
-use actors::engine::ApiKeyRow;
+use actors::engine::{ApiKeyRow, Engine};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
-use derived::seal::random_bytes;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{ApiKey, MerchantCommand};
 use ledger::personal::SealedFor;
@@ -16,17 +15,18 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::desk::Desk;
+use crate::key_management::{KeyManagement, Manager};
 use crate::merchants::find;
 use crate::operator::{Admin, Operator};
-use web::api_key::ApiKeyText;
 use web::body::JsonBody;
 use web::caller::PathId;
-use web::idempotency::{KeyScope, SentKey, decided};
-use web::json::{Checker, Raw, or_empty, parse_exact, parse_unread_exact, present};
+use web::idempotency::{KeyScope, SentKey};
+use web::json::{Raw, or_empty, parse_exact, parse_unread_exact, present};
 use web::keyed::KeyedBody;
+use web::last_uses::LastUses;
 use web::problem::{Code, Problem};
-use web::reply::{created, ok, only, query, time};
-use webhooks::{Refusal, new_secret};
+use web::reply::{ok, only, query, time};
+use webhooks::new_secret;
 
 /// A new key, as asked for. The body may be left out.
 #[derive(Deserialize, ToSchema)]
@@ -35,7 +35,24 @@ use webhooks::{Refusal, new_secret};
 pub struct ApiKeyRequest<'a> {
     /// Where webhooks go.
     #[schema(value_type = Option<String>, pattern = "^https?://", max_length = 2048)]
-    webhook_url: Raw<'a>,
+    pub webhook_url: Raw<'a>,
+    /// What the key may do. When absent: everything that the one who asks may do.
+    #[schema(value_type = Option<Vec<ScopeName>>, min_items = 1, max_items = 4)]
+    pub scopes: Raw<'a>,
+}
+
+/// One right of an API key, as the description of the interface has it.
+#[derive(ToSchema)]
+#[schema(as = ApiKeyScope, rename_all = "snake_case")]
+pub enum ScopeName {
+    /// Charge and refund payers.
+    Charges,
+    /// Send money out.
+    Payouts,
+    /// Register and change sub-recipients.
+    Recipients,
+    /// Read everything of the account.
+    Read,
 }
 
 /// What is to change of a key.
@@ -46,7 +63,7 @@ pub struct ApiKeyChange<'a> {
     /// Where webhooks go from here on; null for nowhere. What is left out stays.
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Option<String>, pattern = "^https?://", max_length = 2048)]
-    webhook_url: Option<Raw<'a>>,
+    pub webhook_url: Option<Raw<'a>>,
 }
 
 /// A key, as far as it can be shown.
@@ -55,10 +72,10 @@ pub struct ApiKeyChange<'a> {
 pub struct ApiKeyView {
     /// The key's id.
     #[schema(format = "uuid")]
-    id: String,
+    pub(crate) id: String,
     /// Where webhooks go; null for nowhere.
     #[schema(required, example = "https://loja.example.com/webhooks")]
-    webhook_url: Option<String>,
+    pub(crate) webhook_url: Option<String>,
 }
 
 /// The API keys of a merchant.
@@ -81,6 +98,9 @@ pub struct ListedApiKey {
     /// Where webhooks go; null for nowhere.
     #[schema(required, example = "https://loja.example.com/webhooks")]
     pub webhook_url: Option<String>,
+    /// What it may do.
+    #[schema(value_type = Vec<ScopeName>)]
+    pub scopes: Vec<&'static str>,
     /// True once it was revoked: it opens nothing any more.
     pub revoked: bool,
     /// Begin of the minute in which it last opened a request; null when it did not since the
@@ -102,13 +122,16 @@ pub struct SecretResponse {
 pub struct ApiKeyResponse {
     /// The key's id.
     #[schema(format = "uuid")]
-    id: String,
+    pub(crate) id: String,
     /// The key; null in an idempotent replay, since it is kept nowhere.
     #[schema(required, example = "test_019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e0000…")]
-    api_key: Option<String>,
+    pub(crate) api_key: Option<String>,
     /// Signs the webhooks; null in an idempotent replay.
     #[schema(required, example = "whsec_0000…")]
-    webhook_secret: Option<String>,
+    pub(crate) webhook_secret: Option<String>,
+    /// What it may do.
+    #[schema(value_type = Vec<ScopeName>)]
+    pub(crate) scopes: Vec<&'static str>,
 }
 
 /// A revoked key.
@@ -116,9 +139,9 @@ pub struct ApiKeyResponse {
 pub struct RevokedResponse {
     /// The key's id.
     #[schema(format = "uuid")]
-    id: String,
+    pub(crate) id: String,
     /// Always true.
-    revoked: bool,
+    pub(crate) revoked: bool,
 }
 
 /// Makes a key. A replay names the key that was made and cannot show it again: one that was lost on
@@ -134,28 +157,13 @@ pub async fn create(
     let wire: ApiKeyRequest<'_> = parse_exact(or_empty(sent.bytes()))?;
     let group = find(&desk, &merchant)?;
     let key = sent.key(&desk.engine, KeyScope::Operators, Some(&merchant))?;
-    let (desk, wire, operator) = (&desk, &wire, &operator);
-    let execute = |admitted| async move {
-        let webhook_url = check(desk, wire.webhook_url).await?;
-        let id = desk.engine.new_id(group)?;
-        let text = ApiKeyText::of(desk.sandbox, id, random_bytes()?);
-        let secret = new_secret()?;
-        let command = MerchantCommand::CreateApiKey {
-            id,
-            digest: ApiKeyText::digest(&text),
-            webhook_url,
-            webhook_secret: desk.engine.keyring().seal_secret(SealedFor::webhook_secret(id), secret.as_bytes())?,
-        };
-        let made = desk.engine.command(group, command, operator.context(admitted)).await?;
-        Ok(made.typed(|record| Some((ApiKey::created_by(record)?, Some((text, secret)))))?)
-    };
-    // A replay names the key without its text, which is not stored.
-    let of = |record: &Record| Some((ApiKey::created_by(record)?, None));
-    let made = key.run_typed(LedgerId::Merchant(group), of, execute).await?;
-    made.answer(|(id, texts)| {
-        let (api_key, webhook_secret) = texts.unzip();
-        Ok(created(ApiKeyResponse { id: id.uuid().to_string(), api_key, webhook_secret }))
-    })
+    by(&desk, &operator).create(group, &wire, &key).await
+}
+
+/// API keys, as an operator manages them.
+fn by<'a>(desk: &'a Desk, operator: &'a Operator) -> KeyManagement<'a> {
+    let (engine, webhooks, sandbox) = (&desk.engine, &desk.webhooks, desk.sandbox);
+    KeyManagement { engine, webhooks, sandbox, manager: Manager::Operator(operator) }
 }
 
 /// The API keys of a merchant, oldest first, the revoked ones too.
@@ -168,42 +176,37 @@ pub async fn list(
     parts: Parts,
 ) -> Result<Response, Problem> {
     only(&query(&parts)?, &[])?;
-    let items = listed(&desk, find(&desk, &merchant)?);
-    Ok(ok(ApiKeyList { total: items.len(), items }))
+    Ok(ok(ApiKeyList::of(listed(&desk, find(&desk, &merchant)?))))
+}
+
+impl ApiKeyList {
+    /// The list of these keys.
+    pub fn of(items: Vec<ListedApiKey>) -> Self {
+        Self { total: items.len(), items }
+    }
 }
 
 /// The API keys of a group, oldest first.
 pub fn listed(desk: &Desk, group: GroupNumber) -> Vec<ListedApiKey> {
+    listed_with(&desk.engine, &desk.last_uses, group)
+}
+
+/// The API keys of a group, oldest first, each with its last use.
+pub fn listed_with(engine: &Engine, last_uses: &LastUses, group: GroupNumber) -> Vec<ListedApiKey> {
     let view = |(id, key): &(ObjectId, ApiKeyRow)| ListedApiKey {
         id: id.uuid().to_string(),
         created_at: time(id.created_at()),
         webhook_url: key.webhook.url.clone(),
+        scopes: key.scopes.names(),
         revoked: key.revoked,
-        last_used_at: last_used_at(desk, *id),
+        last_used_at: last_uses.of(*id).map(time),
     };
-    desk.engine.merchant(group, |row| row.keys.iter().map(view).collect()).unwrap_or_default()
+    engine.merchant(group, |row| row.keys.iter().map(view).collect()).unwrap_or_default()
 }
 
 /// Begin of the minute in which a key last opened a request.
 pub fn last_used_at(desk: &Desk, key: ObjectId) -> Option<String> {
     desk.last_uses.of(key).map(time)
-}
-
-async fn check(desk: &Desk, webhook_url: Raw<'_>) -> Result<Option<String>, Problem> {
-    let mut check = Checker::new();
-    let webhook_url = check.optional_text("webhook_url", webhook_url, 1..=2_048).map(std::borrow::Cow::into_owned);
-    if let Some(url) = &webhook_url
-        && let Err(refusal) = desk.webhooks.check(url).await
-    {
-        let (code, message) = match refusal {
-            Refusal::NotPublic => ("not_public", "webhook_url deve apontar para um endereço público"),
-            Refusal::NamesAUser => ("credentials", "webhook_url não pode ter usuário nem senha"),
-            _ => ("invalid_url", "webhook_url deve ser uma URL https; http, só para redes em CENTAVO_WEBHOOK_ALLOW"),
-        };
-        check.refuse::<()>("webhook_url", code, message);
-    }
-    check.finish()?;
-    Ok(webhook_url)
 }
 
 /// Revokes a key, at once.
@@ -221,12 +224,7 @@ pub async fn revoke(
 pub async fn revoke_once(desk: &Desk, operator: &Operator, id: &str, sent_key: &SentKey) -> Result<Response, Problem> {
     let (id, group) = known(desk, id)?;
     let key = sent_key.read(&desk.engine, KeyScope::Operators, Some(&id.txid()), b"")?;
-    let execute = |admitted| async move {
-        let command = MerchantCommand::RevokeApiKey { id };
-        decided(desk.engine.command(group, command, operator.context(admitted)).await?)
-    };
-    let revoked = key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await?;
-    revoked.answer(|()| Ok(ok(RevokedResponse { id: id.uuid().to_string(), revoked: true })))
+    by(desk, operator).revoke((group, id), &key).await
 }
 
 /// Says where a key's webhooks go. A key that had no address gets the events from here on.
@@ -253,17 +251,7 @@ pub async fn change_once(
     let wire: ApiKeyChange<'_> = parse_exact(body)?;
     let (id, group) = known(desk, id)?;
     let key = sent_key.read(&desk.engine, KeyScope::Operators, Some(&id.txid()), body)?;
-    let changed = || {
-        let row = desk.engine.known_api_key(id)?;
-        Ok(ok(ApiKeyView { id: id.uuid().to_string(), webhook_url: row.webhook.url }))
-    };
-    let Some(webhook_url) = wire.webhook_url else { return changed() };
-    let execute = |admitted| async move {
-        let command = MerchantCommand::ChangeApiKey { id, webhook_url: check(desk, webhook_url).await? };
-        decided(desk.engine.command(group, command, operator.context(admitted)).await?)
-    };
-    let made = key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await?;
-    made.answer(|()| changed())
+    by(desk, operator).change((group, id), &wire, &key).await
 }
 
 /// Makes a new webhook secret. Both it and the one before sign for 24 hours.

@@ -40,6 +40,10 @@ pub fn changes(desk: &Desk, at: Position, record: &Record) -> Vec<FieldChange> {
                 let hidden = record.personal.iter().map(|_| hidden("name, city"));
                 changes.extend(hidden);
             }
+            Event::ApiKeyCreated { scopes, .. } if !scopes.are_all() => {
+                let (field, new) = ("scopes".to_owned(), json!(scopes.names()));
+                changes.push(FieldChange { field, old: Value::Null, new });
+            }
             Event::ApiKeyChanged { id, webhook_url } => {
                 let old = json!(address_before(desk, at, record, *id));
                 changes.push(FieldChange { field: "webhook_url".to_owned(), old, new: json!(webhook_url) });

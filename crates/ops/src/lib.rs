@@ -32,6 +32,7 @@ pub mod invented_parties;
 pub mod item_details;
 pub mod item_flags;
 pub mod item_version;
+pub mod key_management;
 pub mod last_backup;
 pub mod list_file;
 pub mod lists;

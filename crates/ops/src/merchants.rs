@@ -149,6 +149,9 @@ struct OptionsWire<'a> {
     /// Days of 24 hours until the seller's card money is available.
     #[schema(value_type = Option<u16>, maximum = 365)]
     card_settlement_days: Raw<'a>,
+    /// May make, change and revoke its own API keys.
+    #[schema(value_type = Option<bool>)]
+    own_keys: Raw<'a>,
 }
 
 /// A merchant, as read.
@@ -258,6 +261,8 @@ pub struct OptionsBody {
     /// Days of 24 hours until the seller's card money is available.
     #[schema(maximum = 365, example = 30)]
     card_settlement_days: u16,
+    /// May make, change and revoke its own API keys.
+    own_keys: bool,
 }
 
 /// Own rate limits of an account; null where it has those of the server.
@@ -353,6 +358,7 @@ impl OptionsBody {
             mdr_base: if options.mdr_on_seller_gross { "seller_gross" } else { "total" },
             refund_commission: options.refund_commission,
             card_settlement_days: options.card_settlement_days,
+            own_keys: !options.own_keys_forbidden,
         }
     }
 }
@@ -671,11 +677,16 @@ fn read_options(check: &mut Checker, wire: &OptionsWire<'_>, standing: Options) 
         None => Some(i64::from(standing.card_settlement_days)),
         raw => check.integer("card_settlement_days", raw, 0..=365),
     };
+    let own_keys = match wire.own_keys {
+        None => Some(!standing.own_keys_forbidden),
+        raw => check.boolean("own_keys", raw),
+    };
     Some(Options {
         split_guard_net: split_guard_net?,
         mdr_on_seller_gross: mdr_on_seller_gross?,
         refund_commission: refund_commission?,
         card_settlement_days: u16::try_from(days?).ok()?,
+        own_keys_forbidden: !own_keys?,
     })
 }
 

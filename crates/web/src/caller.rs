@@ -5,6 +5,7 @@ use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::record::Requester;
+use ledger::scope::Scopes;
 
 use crate::idempotency::CommandPermit;
 use crate::problem::{Code, Problem};
@@ -19,6 +20,8 @@ pub struct Caller {
     pub group: GroupNumber,
     /// The API key; `None` if the service itself looks something up for the merchant.
     pub key: Option<ObjectId>,
+    /// What the key may do.
+    pub scopes: Scopes,
 }
 
 impl Caller {

@@ -65,6 +65,12 @@ pub enum Code {
     RoleNotAllowed,
     /// A form of the console that no page of this session sent.
     FormRefused,
+    /// The API key has not the scope of the route.
+    InsufficientScope,
+    /// Operators manage the API keys of the merchant.
+    OwnKeysNotAllowed,
+    /// The other API key may do more than the one that asks.
+    ScopesExceedKey,
     /// The path, or the object that it names, does not exist for this caller.
     NotFound,
     /// The charge does not exist for this caller.
@@ -130,6 +136,8 @@ pub enum Code {
     TagTaken,
     /// The plan takes no subscriptions any more.
     PlanDisabled,
+    /// The merchant may make no further API key itself.
+    TooManyApiKeys,
     /// The object's present state does not allow this.
     StateConflict,
     /// The process that was asked by another one does not have the partition, and did nothing.
@@ -224,6 +232,15 @@ impl Code {
             Code::RecipientFrozen => row(S::FORBIDDEN, "Recipient is frozen", "Recebedor congelado"),
             Code::RoleNotAllowed => row(S::FORBIDDEN, "Role not allowed", "Seu papel não permite esta operação"),
             Code::FormRefused => row(S::FORBIDDEN, "Form refused", "Formulário recusado"),
+            Code::InsufficientScope => {
+                row(S::FORBIDDEN, "Insufficient scope", "A chave de API não tem permissão para esta operação")
+            }
+            Code::OwnKeysNotAllowed => {
+                row(S::FORBIDDEN, "Own keys not allowed", "As chaves de API desta conta são geridas pela operação")
+            }
+            Code::ScopesExceedKey => {
+                row(S::FORBIDDEN, "Scopes exceed those of the key", "A outra chave de API tem mais permissões que esta")
+            }
             Code::NotFound => row(S::NOT_FOUND, "Not found", "Recurso não encontrado"),
             Code::ChargeNotFound => row(S::NOT_FOUND, "Charge not found", "Pagamento não encontrado"),
             Code::MethodNotAllowed => row(S::METHOD_NOT_ALLOWED, "Method not allowed", "Método não permitido"),
@@ -274,6 +291,7 @@ impl Code {
             }
             Code::TagTaken => row(S::CONFLICT, "Duplicate tag", "Já existe um plano com esta tag"),
             Code::PlanDisabled => row(S::CONFLICT, "Plan disabled", "Plano desativado"),
+            Code::TooManyApiKeys => row(S::CONFLICT, "Too many API keys", "Limite de chaves de API atingido"),
             Code::StateConflict => row(S::CONFLICT, "State conflict", "Operação não permitida no estado atual"),
             Code::PayloadTooLarge => row(S::PAYLOAD_TOO_LARGE, "Payload too large", "Corpo grande demais"),
             Code::UnsupportedMediaType => {

@@ -117,6 +117,9 @@ impl From<Rejection> for Problem {
             R::MerchantSuspended => Problem::new(Code::MerchantSuspended),
             R::MerchantIsClosing => Problem::new(Code::MerchantClosing),
             R::PayoutsHeld => Problem::new(Code::PayoutsHeld),
+            R::OwnKeysNotAllowed => Problem::new(Code::OwnKeysNotAllowed),
+            R::ScopesExceedKey => Problem::new(Code::ScopesExceedKey),
+            R::TooManyApiKeys => Problem::new(Code::TooManyApiKeys),
             R::RecipientIsFrozen => Problem::new(Code::RecipientFrozen),
             R::CashoutNotEnabled => Problem::new(Code::CashoutNotEnabled),
             R::CashoutBelowMinimum { minimum } => {

@@ -1,15 +1,16 @@
-//! API keys of a merchant: creation, revocation, webhook address and webhook secret.
+//! API keys of a merchant: creation, revocation, scopes, webhook address and webhook secret.
 
 use std::collections::BTreeMap;
 
 use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
-use super::MerchantState;
+use super::{MerchantCommand, MerchantState};
 use crate::event::Event;
 use crate::id::ObjectId;
 use crate::record::{Decision, Record};
 use crate::rejection::Rejection;
+use crate::scope::Scopes;
 use crate::section::{Section, TouchedSections};
 use crate::time::Timestamp;
 
@@ -31,13 +32,16 @@ pub struct ApiKey {
     /// The webhook secrets before, the newest first; they sign beside the new one for a while.
     #[cbor(n(5), default)]
     pub previous_secrets: Vec<PreviousSecret>,
+    /// What the key may do.
+    #[cbor(n(6), default, skip_if = "Scopes::are_all")]
+    pub scopes: Scopes,
 }
 
 impl ApiKey {
-    /// The id of the key that a Record creates; `None` if it creates none.
-    pub fn created_by(record: &Record) -> Option<ObjectId> {
+    /// The id and the scopes of the key that a Record creates; `None` if it creates none.
+    pub fn created_by(record: &Record) -> Option<(ObjectId, Scopes)> {
         record.events.iter().find_map(|event| match event {
-            Event::ApiKeyCreated { id, .. } => Some(*id),
+            Event::ApiKeyCreated { id, scopes, .. } => Some((*id, *scopes)),
             _ => None,
         })
     }
@@ -77,14 +81,36 @@ impl PreviousSecret {
 /// time to change it.
 pub const SECRET_OVERLAP_MS: i64 = 24 * 60 * 60 * 1000;
 
+/// Live keys up to which a merchant makes further ones itself: each has rate limits of its own.
+pub const LIVE_KEYS_MAX: usize = 20;
+/// Keys of a merchant, with the revoked ones, up to which it makes further ones itself: a revoked
+/// key stays in the state.
+pub const KEYS_MAX: usize = 1_000;
+
 impl MerchantState {
-    pub(super) fn create_api_key(
-        id: ObjectId,
-        digest: [u8; 32],
-        webhook_url: Option<String>,
-        webhook_secret: Vec<u8>,
-    ) -> Decision {
-        Decision::of(Event::ApiKeyCreated { id, digest, webhook_url, webhook_secret })
+    /// Refuses a command on keys that a merchant asks for by its key `by`: where operators manage
+    /// its keys, and where the key that is made, changed or revoked may do more than `by`.
+    pub(super) fn may_manage_keys(&self, by: ObjectId, command: &MerchantCommand) -> Result<(), Rejection> {
+        if self.settings.options.own_keys_forbidden {
+            return Err(Rejection::OwnKeysNotAllowed);
+        }
+        let own = self.live_api_key(by)?.scopes;
+        let wanted = match command {
+            MerchantCommand::CreateApiKey { scopes, .. } => Some(*scopes),
+            MerchantCommand::RevokeApiKey { id } | MerchantCommand::ChangeApiKey { id, .. } => {
+                self.keys.by_id.get(id).map(|key| key.scopes)
+            }
+            _ => None,
+        };
+        if !own.include(wanted.ok_or(Rejection::ApiKeyNotFound)?) {
+            return Err(Rejection::ScopesExceedKey);
+        }
+        let live = self.keys.by_id.values().filter(|key| !key.revoked).count();
+        let is_full = live >= LIVE_KEYS_MAX || self.keys.by_id.len() >= KEYS_MAX;
+        match command {
+            MerchantCommand::CreateApiKey { .. } if is_full => Err(Rejection::TooManyApiKeys),
+            _ => Ok(()),
+        }
     }
 
     /// The API keys, by id.
@@ -136,10 +162,7 @@ pub(super) struct ApiKeys {
 }
 
 impl ApiKeys {
-    /// A key that signs with its secret from now on.
-    pub(super) fn create(&mut self, id: ObjectId, digest: [u8; 32], webhook_url: Option<&str>, webhook_secret: &[u8]) {
-        let (webhook_url, webhook_secret) = (webhook_url.map(str::to_owned), webhook_secret.to_vec());
-        let key = ApiKey { digest, webhook_url, webhook_secret, revoked: false, previous_secrets: Vec::new() };
+    pub(super) fn create(&mut self, id: ObjectId, key: ApiKey) {
         self.by_id.insert(id, key);
         self.touched.touch(0);
     }

@@ -17,6 +17,7 @@ use crate::personal::Sealed;
 use crate::rail_name::RailName;
 use crate::rail_word::SayRailWord;
 use crate::recurrence::{PlanTerms, StoredCard};
+use crate::scope::Scopes;
 use crate::time::Timestamp;
 use crate::write_off::WriteOffCommand;
 
@@ -126,6 +127,15 @@ pub enum MerchantCommand {
         webhook_url: Option<String>,
         /// The webhook secret, sealed.
         webhook_secret: Vec<u8>,
+        /// What the key may do.
+        scopes: Scopes,
+    },
+    /// Carry out a command on API keys for the merchant itself, which asks by one of its keys.
+    ManageKeys {
+        /// The key that asks.
+        by: ObjectId,
+        /// What to do.
+        command: Box<MerchantCommand>,
     },
     /// Revoke an API key. Revoking it again changes nothing.
     RevokeApiKey {

@@ -50,7 +50,7 @@ use subscriptions::Subscriptions;
 
 pub use acquirer::{BookBatch, EndedBatch, SentFile, file_id};
 pub use adjustments::{Repayment, RepaymentKind};
-pub use api_keys::{ApiKey, PreviousSecret, SECRET_OVERLAP_MS};
+pub use api_keys::{ApiKey, KEYS_MAX, LIVE_KEYS_MAX, PreviousSecret, SECRET_OVERLAP_MS};
 pub use cashout::{CashoutOutcome, OpenCashout, ReturnedCashout};
 pub use charge::{
     Authorization, ChargeChange, OpenCharge, RECONCILE_AFTER_MS, SplitPart, SplitRequest, SplitRule, UniqueReference,
@@ -139,8 +139,12 @@ impl MerchantState {
             Command::WriteNote { object, text } => Ok(Decision::of(Event::NoteWritten { object, text })),
             Command::DeleteCard { id } => self.delete_card(id),
             Command::AskApproval { id } => self.ask_refund_approval(id),
-            Command::CreateApiKey { id, digest, webhook_url, webhook_secret } => {
-                Ok(Self::create_api_key(id, digest, webhook_url, webhook_secret))
+            Command::CreateApiKey { id, digest, webhook_url, webhook_secret, scopes } => {
+                Ok(Decision::of(Event::ApiKeyCreated { id, digest, webhook_url, webhook_secret, scopes }))
+            }
+            Command::ManageKeys { by, command } => {
+                self.may_manage_keys(by, &command)?;
+                self.decide(*command, group, now, ids)
             }
             Command::RevokeApiKey { id } => self.revoke_api_key(id),
             Command::ChangeApiKey { id, webhook_url } => self.change_api_key(id, webhook_url),
@@ -332,8 +336,11 @@ impl MerchantState {
         match event {
             Event::MerchantOpened { id, settings } => self.apply_opening(*id, *settings, record),
             Event::MerchantChanged { settings, .. } => self.apply_change(*settings, record),
-            Event::ApiKeyCreated { id, digest, webhook_url, webhook_secret } => {
-                self.keys.create(*id, *digest, webhook_url.as_deref(), webhook_secret);
+            Event::ApiKeyCreated { id, digest, webhook_url, webhook_secret, scopes } => {
+                let (webhook_url, webhook_secret) = (webhook_url.clone(), webhook_secret.clone());
+                let (digest, scopes, previous_secrets) = (*digest, *scopes, Vec::new());
+                let key = ApiKey { digest, webhook_url, webhook_secret, revoked: false, previous_secrets, scopes };
+                self.keys.create(*id, key);
             }
             Event::ApiKeyRevoked { id } => self.keys.revoke(*id),
             Event::ApiKeyChanged { id, webhook_url } => self.keys.send_webhooks_to(*id, webhook_url.as_deref()),

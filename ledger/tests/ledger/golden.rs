@@ -22,6 +22,7 @@ use ledger::recurrence::{
     BillingCycle, CycleCounts, CycleOutcome, CycleRetry, InitialFee, PlanTerms, SplitPercent, StoredCard,
     SubscriptionStanding, SubscriptionStatus, SubscriptionTerms, UnpaidReason,
 };
+use ledger::scope::{Scope, Scopes};
 use ledger::time::{Minute, Month, Timestamp};
 use proptest::prelude::*;
 
@@ -325,6 +326,20 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                 },
             )),
         ),
+        (
+            "merchant-without-own-keys",
+            by_operator(one(
+                merchant,
+                Event::MerchantChanged {
+                    settings: Settings {
+                        options: Options { own_keys_forbidden: true, ..Options::default() },
+                        ..Settings::default()
+                    },
+                    before: Some(Settings::default()),
+                    reason: None,
+                },
+            )),
+        ),
         ("registration-read", by_operator(one(merchant, Event::RegistrationRead { number }))),
         (
             "recipient-frozen",
@@ -405,6 +420,20 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                     digest: [0xDD; 32],
                     webhook_url: Some("https://example.com/hook".to_owned()),
                     webhook_secret: vec![0xEE; 24],
+                    scopes: Scopes::ALL,
+                },
+            ),
+        ),
+        (
+            "api-key-created-with-scopes",
+            one(
+                merchant,
+                Event::ApiKeyCreated {
+                    id: id(2),
+                    digest: [0xDD; 32],
+                    webhook_url: None,
+                    webhook_secret: vec![0xEE; 24],
+                    scopes: [Scope::Charges, Scope::Read].into_iter().collect(),
                 },
             ),
         ),
@@ -412,7 +441,13 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             "api-key-created-without-url",
             one(
                 merchant,
-                Event::ApiKeyCreated { id: id(2), digest: [0; 32], webhook_url: None, webhook_secret: Vec::new() },
+                Event::ApiKeyCreated {
+                    id: id(2),
+                    digest: [0; 32],
+                    webhook_url: None,
+                    webhook_secret: Vec::new(),
+                    scopes: Scopes::ALL,
+                },
             ),
         ),
         ("api-key-revoked", one(merchant, Event::ApiKeyRevoked { id: id(2) })),
@@ -1555,6 +1590,7 @@ fn settings_changed() -> Settings {
             mdr_on_seller_gross: true,
             refund_commission: true,
             card_settlement_days: 1,
+            own_keys_forbidden: false,
         },
         ..Settings::default()
     }

@@ -31,6 +31,7 @@ use ledger::record::{Decision, Record};
 use ledger::recurrence::{BillingCycle, InitialFee, PlanTerms, StoredCard, SubscriptionStanding};
 use ledger::refund::RefundMoney;
 use ledger::rejection::Rejection;
+use ledger::scope::{Scope, Scopes};
 use ledger::statement::{StatementAccount, StatementLineKind, statement_lines};
 use ledger::time::{Minute, Timestamp};
 use ledger::withdrawal_return::{ReturnCommand, ReturnRequest, WithdrawalReturn};
@@ -508,12 +509,20 @@ impl World {
             ("profile", [text]) => {
                 MerchantCommand::Change { settings: self.settings, profile: Some(sealed(text)), reason: None }
             }
-            ("make-key", [name]) => MerchantCommand::CreateApiKey {
+            ("make-key", [name, scopes @ ..]) => MerchantCommand::CreateApiKey {
                 id: self.name(name),
                 digest: [7; 32],
                 webhook_url: None,
                 webhook_secret: b"secret".to_vec(),
+                scopes: match scopes {
+                    [] => Scopes::ALL,
+                    names => names.iter().map(|name| Scope::named(name).expect("a scope")).collect(),
+                },
             },
+            ("by-key", [key, verb, rest @ ..]) => {
+                let (by, command) = (self.id(key), Box::new(self.command(verb, rest)));
+                MerchantCommand::ManageKeys { by, command }
+            }
             ("revoke-key", [name]) => MerchantCommand::RevokeApiKey { id: self.id(name) },
             ("point-key", [name, url]) => MerchantCommand::ChangeApiKey {
                 id: self.id(name),
@@ -1193,6 +1202,7 @@ fn changed(mut settings: Settings, key: &str, value: &str) -> Settings {
         ("split_guard", _) => options.split_guard_net = value == "net",
         ("mdr_base", _) => options.mdr_on_seller_gross = value == "seller_gross",
         ("refund_commission", _) => options.refund_commission = value == "on",
+        ("own_keys", _) => options.own_keys_forbidden = value == "off",
         ("card_settlement_days", days) => options.card_settlement_days = days.parse().expect("days are a number"),
         ("mdr_1x", _) => fees.mdr_1x = rate(),
         ("mdr_2_6x", _) => fees.mdr_2_6x = rate(),

@@ -163,6 +163,7 @@ mod tests {
     use ledger::fees::Settings;
     use ledger::id::{ObjectId, RecipientNumber};
     use ledger::merchant::{PreviousSecret, RecipientStatus};
+    use ledger::scope::Scopes;
     use ledger::time::Timestamp;
 
     use super::*;
@@ -234,7 +235,8 @@ mod tests {
         let (at, previous) = (Timestamp(i64::from(mark)), vec![mark as u8; 3]);
         let previous = vec![PreviousSecret { sealed: previous, until: at }];
         let webhook = WebhookRow { url: Some("https://loja.example".into()), since: 7, secret: vec![1; 60], previous };
-        let key = ApiKeyRow { group: GroupNumber(mark), digest: [mark as u8; 32], revoked: false, webhook };
+        let (group, digest, scopes) = (GroupNumber(mark), [mark as u8; 32], Scopes::ALL);
+        let key = ApiKeyRow { group, digest, revoked: false, webhook, scopes };
         let mut row = MerchantRow {
             id,
             settings: Settings { split_enabled: true, ..Settings::default() },

@@ -12,6 +12,7 @@ use ledger::entry::{Balance, Balances};
 use ledger::fees::Settings;
 use ledger::id::{Fingerprint, IdMap, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{BankReview, RecipientStatus};
+use ledger::scope::Scopes;
 use ledger::time::{Month, Timestamp};
 use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
@@ -120,8 +121,19 @@ struct MerchantPart {
     keys: Vec<KeyPart>,
 }
 
-/// Id, digest, whether it was revoked, and where its webhooks go.
-type KeyPart = (ObjectId, ByteArray<32>, bool, WebhookRow);
+#[derive(Encode, Decode)]
+struct KeyPart {
+    #[n(0)]
+    id: ObjectId,
+    #[n(1)]
+    digest: ByteArray<32>,
+    #[n(2)]
+    revoked: bool,
+    #[n(3)]
+    webhook: WebhookRow,
+    #[cbor(n(4), default, skip_if = "Scopes::are_all")]
+    scopes: Scopes,
+}
 
 #[derive(Encode, Decode)]
 struct RecipientPart {
@@ -278,7 +290,13 @@ impl ReadModel {
             keys: row
                 .keys
                 .iter()
-                .map(|(key, row)| (*key, row.digest.into(), row.revoked, row.webhook.clone()))
+                .map(|(id, row)| KeyPart {
+                    id: *id,
+                    digest: row.digest.into(),
+                    revoked: row.revoked,
+                    webhook: row.webhook.clone(),
+                    scopes: row.scopes,
+                })
                 .collect(),
         });
         let recipients = id.ledgers().into_iter().filter_map(|ledger| match ledger {
@@ -366,8 +384,8 @@ fn put(id: PageId, page: Page, registry: &mut Registry, books: &mut BalanceTable
     page.ledgers.into_iter().for_each(|part| put_ledger(part, registry, books));
     if let Some(MerchantPart { id: merchant, settings, profiles, created_at, ordinal, keys }) = page.merchant {
         ordinals.set(LedgerId::Merchant(id.group), ordinal);
-        let key = |(key, digest, revoked, webhook): KeyPart| {
-            (key, ApiKeyRow { group: id.group, digest: *digest, revoked, webhook })
+        let key = |KeyPart { id: key, digest, revoked, webhook, scopes }| {
+            (key, ApiKeyRow { group: id.group, digest: *digest, revoked, webhook, scopes })
         };
         let (keys, recipients) = (keys.into_iter().map(key).collect(), Vec::new());
         let row = MerchantRow { id: merchant, settings, profiles, recipients, keys, created_at };

@@ -93,11 +93,12 @@ impl Registry {
                 self.merchants.insert(group, row);
                 self.pages += 1;
             }
-            Event::ApiKeyCreated { id, digest, webhook_url, webhook_secret } => {
+            Event::ApiKeyCreated { id, digest, webhook_url, webhook_secret, scopes } => {
                 let (url, secret) = (webhook_url.clone(), webhook_secret.clone());
                 let webhook = WebhookRow { url, since: sequence.0, secret, previous: Vec::new() };
                 if let Some(merchant) = self.merchants.get_mut(group) {
-                    merchant.keys.push((*id, ApiKeyRow { group, digest: *digest, revoked: false, webhook }));
+                    let (digest, scopes) = (*digest, *scopes);
+                    merchant.keys.push((*id, ApiKeyRow { group, digest, revoked: false, webhook, scopes }));
                 }
             }
             Event::ApiKeyChanged { id, webhook_url } => {

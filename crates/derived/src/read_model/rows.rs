@@ -8,6 +8,7 @@ use ledger::id::{Fingerprint, GroupNumber, ObjectId, RecipientNumber};
 use ledger::merchant::{BankReview, PreviousSecret, RecipientStatus};
 use ledger::personal::{Sealed, SealedFor};
 use ledger::record::Record;
+use ledger::scope::Scopes;
 use ledger::time::Timestamp;
 use minicbor::{Decode, Encode};
 
@@ -171,6 +172,9 @@ pub struct ApiKeyRow {
     /// Webhook address and signing secrets.
     #[n(3)]
     pub webhook: WebhookRow,
+    /// What the key may do.
+    #[n(4)]
+    pub scopes: Scopes,
 }
 
 /// Webhook address and signing secrets of an API key.

@@ -357,7 +357,7 @@ fn complete_operation(path: &str, method: &str, operation: &mut Value, schemas: 
     if needs_credential {
         problems.extend([400, 401, 429]);
     }
-    if path.starts_with("/ops/") && (method != "get" || path == "/ops/backup") {
+    if of_merchants || path.starts_with("/ops/") && (method != "get" || path == "/ops/backup") {
         problems.push(403);
     }
     if named("path") {

@@ -1,0 +1,65 @@
+//! `GET`, `POST /api/keys` and `DELETE /api/keys/{id}`: the API keys of an account, as its own
+//! programs manage them. The merchant's actor decides what the key that asks may do.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use ledger::id::{GroupNumber, ObjectId};
+use ledger::scope::Scope;
+use ops::api_keys::{ApiKeyList, ApiKeyRequest, ApiKeyResponse, RevokedResponse, listed_with};
+use ops::key_management::{KeyManagement, Manager};
+
+use crate::api::app::App;
+use crate::api::scopes::lacking;
+use web::caller::{Caller, PathId};
+use web::idempotency::{KeyScope, SentKey};
+use web::json::{or_empty, parse};
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::ok;
+
+/// The account's API keys, oldest first, the revoked ones too. The text of a key is stored nowhere.
+#[utoipa::path(get, path = "/api/keys", operation_id = "list_keys", responses((status = 200, body = ApiKeyList)))]
+pub async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
+    Ok(ok(ApiKeyList::of(listed_with(&app.engine, &app.last_uses, caller.group))))
+}
+
+/// Makes an API key with these scopes; when absent, with those of the key that asks. Its text and
+/// its webhook secret are shown only now: a replay names the key that was made, and one that was
+/// lost on the way is revoked. 403 `scopes_exceed_key` for scopes that the key that asks has not,
+/// 403 `own_keys_not_allowed` where operators manage the keys, 409 `too_many_api_keys` with 20 live
+/// keys. A key with an address receives all events: only a key with `read` gives one.
+#[utoipa::path(post, path = "/api/keys", operation_id = "create_key",
+    request_body(content = Option<ApiKeyRequest>, example = json!({"scopes": ["charges", "read"]})),
+    responses((status = 201, body = ApiKeyResponse)))]
+pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) -> Result<Response, Problem> {
+    let wire: ApiKeyRequest<'_> = parse(or_empty(sent.bytes()))?;
+    if wire.webhook_url.is_some() && !caller.scopes.has(Scope::Read) {
+        return Err(lacking(Scope::Read));
+    }
+    let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
+    by(&app, caller).create(caller.group, &wire, &key).await
+}
+
+/// Revokes an API key, at once; a key may revoke itself. 403 `scopes_exceed_key` for one that may do
+/// more than the key that asks.
+#[utoipa::path(delete, path = "/api/keys/{id}", operation_id = "revoke_key", params(("id" = String, Path)),
+    responses((status = 200, body = RevokedResponse)))]
+pub async fn revoke(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
+    let key = SentKey::none().read(&app.engine, KeyScope::Merchant(caller.group), None, b"")?;
+    by(&app, caller).revoke(named(&app, caller, &id)?, &key).await
+}
+
+/// API keys, as a merchant manages them.
+fn by(app: &App, caller: Caller) -> KeyManagement<'_> {
+    let (engine, webhooks, sandbox) = (&app.engine, &app.webhooks, app.sandbox);
+    KeyManagement { engine, webhooks, sandbox, manager: Manager::Merchant(caller) }
+}
+
+/// The account's key of an id. Error: 404 when it has none.
+fn named(app: &App, caller: Caller, id: &str) -> Result<(GroupNumber, ObjectId), Problem> {
+    let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let row = app.engine.api_key(id).filter(|row| row.group == caller.group);
+    row.map(|row| (row.group, id)).ok_or_else(|| Problem::new(Code::NotFound))
+}

@@ -1,0 +1,166 @@
+//! A merchant's own API keys: made with scopes, listed, revoked, and refused what they may not do.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::world::*;
+
+const KEYS: &str = "/api/keys";
+const SCOPES: [&str; 4] = ["charges", "payouts", "recipients", "read"];
+
+/// A key that a merchant made itself.
+struct OwnKey<'a> {
+    world: &'a World,
+    id: String,
+    key: String,
+}
+
+impl Merchant<'_> {
+    async fn own_key(&self, scopes: &[&str]) -> OwnKey<'_> {
+        let made = self.post(KEYS, &json!({"scopes": scopes})).await.expect(201);
+        OwnKey { world: self.world, id: text(&made["id"]), key: text(&made["api_key"]) }
+    }
+
+    async fn revoke(&self, id: &str) -> Answer {
+        self.world.send(Method::DELETE, &format!("{KEYS}/{id}"), &[("token", &self.key)], "").await
+    }
+}
+
+impl OwnKey<'_> {
+    async fn send(&self, method: Method, path: &str, body: &str) -> Answer {
+        let headers = [("token", self.key.as_str()), ("content-type", "application/json")];
+        self.world.send(method, path, &headers, body.to_owned()).await
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.send(Method::POST, path, &body.to_string()).await
+    }
+}
+
+#[tokio::test]
+async fn a_merchant_makes_lists_and_revokes_its_keys() {
+    let world = World::sandbox().await;
+    let (merchant, other) = (world.merchant().await, world.merchant().await);
+    let made = merchant.post_keyed(KEYS, "k", &json!({"scopes": ["read", "charges"]})).await;
+    let again = merchant.post_keyed(KEYS, "k", &json!({"scopes": ["read", "charges"]})).await;
+    assert_eq!(again.header("idempotent-replayed"), Some("true"));
+    let (made, again) = (made.expect(201), again.expect(201));
+    has_exactly(&made, &["id", "api_key", "webhook_secret", "scopes"]);
+    assert_eq!(made["scopes"], json!(["charges", "read"]));
+    assert_eq!(again, with(&with(&made, "/api_key", json!(null)), "/webhook_secret", json!(null)), "shown once");
+    let listed = merchant.get(KEYS).await.expect(200);
+    assert_eq!(listed["total"], 2);
+    let rows = items(&listed);
+    assert_eq!((&rows[0]["id"], &rows[0]["scopes"]), (&json!(merchant.key_id), &json!(SCOPES)), "an old key may all");
+    assert_eq!((&rows[1]["id"], &rows[1]["scopes"]), (&made["id"], &made["scopes"]));
+    assert!(!listed.to_string().contains(&text(&made["api_key"])));
+    let id = text(&made["id"]);
+    other.revoke(&id).await.refused(404, "not_found");
+    other.revoke("x").await.refused(404, "not_found");
+    let revoked = merchant.revoke(&id).await.expect(200);
+    assert_eq!(revoked, json!({"id": id, "revoked": true}));
+    merchant.revoke(&id).await.expect(200);
+    let key = text(&made["api_key"]);
+    world.send(Method::GET, KEYS, &[("token", &key)], "").await.refused(401, "unauthorized");
+    for wrong in [json!([]), json!(["all"]), json!("read"), json!(["read", 7])] {
+        merchant.post(KEYS, &json!({"scopes": wrong})).await.refused(400, "validation_failed");
+    }
+    let audited = world.ops_get(&format!("/ops/audit?merchant_id={}&kind=api_key", merchant.id)).await.expect(200);
+    let created = items(&audited).iter().find(|row| row["api_key_id"] == merchant.key_id && row["action"] == "create");
+    let change = json!([{"field": "scopes", "old": null, "new": ["charges", "read"]}]);
+    assert_eq!(created.map(|row| &row["changes"]), Some(&change), "{audited}");
+}
+
+/// A key that leaked must not make itself mightier, or lock others out.
+#[tokio::test]
+async fn a_key_manages_no_key_that_may_more_than_itself() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let shop = merchant.own_key(&["charges", "read"]).await;
+    let payer = merchant.own_key(&["payouts"]).await;
+    for scopes in [json!({"scopes": ["read", "payouts"]}), json!({"scopes": SCOPES})] {
+        shop.post(KEYS, &scopes).await.refused(403, "scopes_exceed_key");
+    }
+    let made = shop.post(KEYS, &json!({})).await.expect(201);
+    assert_eq!(made["scopes"], json!(["charges", "read"]), "what was not said is as the key that asks");
+    for id in [&payer.id, &merchant.key_id] {
+        shop.send(Method::DELETE, &format!("{KEYS}/{id}"), "").await.refused(403, "scopes_exceed_key");
+    }
+    payer.post("/api/webhooks/test", &json!({})).await.refused(403, "insufficient_scope");
+    let address = json!({"scopes": ["payouts"], "webhook_url": "http://127.0.0.1:9/"});
+    payer.post(KEYS, &address).await.refused(403, "insufficient_scope");
+    payer.send(Method::DELETE, &format!("{KEYS}/{}", payer.id), "").await.expect(200);
+    payer.post(KEYS, &json!({})).await.refused(401, "unauthorized");
+    shop.send(Method::DELETE, &format!("{KEYS}/{}", text(&made["id"])), "").await.expect(200);
+}
+
+#[tokio::test]
+async fn operators_forbid_a_merchant_its_own_keys() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let own = merchant.own_key(&["read"]).await;
+    let path = format!("/ops/merchants/{}", merchant.id);
+    let forbidden = world.ops_patch(&path, &json!({"options": {"own_keys": false}})).await.expect(200);
+    assert_eq!(forbidden["options"]["own_keys"], false);
+    merchant.post(KEYS, &json!({})).await.refused(403, "own_keys_not_allowed");
+    merchant.revoke(&own.id).await.refused(403, "own_keys_not_allowed");
+    assert_eq!(merchant.get(KEYS).await.expect(200)["total"], 2);
+    let keys = format!("{path}/api-keys");
+    let made = world.ops_post(&keys, &json!({"scopes": ["recipients"]})).await.expect(201);
+    assert_eq!(made["scopes"], json!(["recipients"]), "operators go on to make keys");
+    let audit = format!("/ops/audit?merchant_id={}&kind=merchant", merchant.id);
+    let audited = world.ops_get(&audit).await.expect(200);
+    let change = json!([{"field": "options.own_keys", "old": true, "new": false}]);
+    assert_eq!(items(&audited)[0]["changes"], change, "{audited}");
+    world.ops_patch(&path, &json!({"options": {"own_keys": true}})).await.expect(200);
+    for _ in 0..17 {
+        merchant.post(KEYS, &json!({})).await.expect(201);
+    }
+    merchant.post(KEYS, &json!({})).await.refused(409, "too_many_api_keys");
+    merchant.revoke(&own.id).await.expect(200);
+    merchant.post(KEYS, &json!({})).await.expect(201);
+}
+
+/// Each route is refused to a key with all other scopes, whatever is in its body.
+#[tokio::test]
+async fn a_key_without_the_scope_of_a_route_is_refused_before_its_body() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let named = [
+        ("POST /api/card", "charges"),
+        ("POST /api/pix", "charges"),
+        ("POST /api/charges/batch", "charges"),
+        ("POST /api/cards", "charges"),
+        ("POST /api/refunds", "charges"),
+        ("POST /api/recurrency/plans", "charges"),
+        ("POST /api/cashout", "payouts"),
+        ("POST /api/dashboard/sub-recipients/{id}/withdraw", "payouts"),
+        ("POST /api/dashboard/sub-recipients/{id}/anticipate", "payouts"),
+        ("POST /api/sub-recipients", "recipients"),
+        ("PATCH /api/sub-recipients/{id}", "recipients"),
+        ("POST /api/reports", "read"),
+    ];
+    let mut without = Vec::new();
+    for scope in SCOPES {
+        let others: Vec<_> = SCOPES.into_iter().filter(|other| *other != scope).collect();
+        without.push((scope, merchant.own_key(&others).await, merchant.own_key(&[scope]).await));
+    }
+    let (mut tried, mut of_table) = (0, 0);
+    let operations = world.description.operations();
+    for operation in operations.iter().filter(|operation| operation.path.starts_with("/api/")) {
+        let path = operation.path_of("019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e");
+        let method: Method = operation.method.parse().unwrap();
+        let route = format!("{method} {}", operation.path);
+        let row = named.iter().find(|(known, _)| *known == route).map(|(_, scope)| *scope);
+        let Some(scope) = row.or((method == Method::GET).then_some("read")) else { continue };
+        let (_, lacking, having) = without.iter().find(|(without, ..)| *without == scope).unwrap();
+        let refused = lacking.send(method.clone(), &path, "{").await.refused(403, "insufficient_scope");
+        assert_eq!(refused["scope"], scope, "{route}");
+        let answered = having.send(method, &path, "{").await;
+        assert!(![401, 403].contains(&answered.status), "{route}: {}", answered.text);
+        tried += 1;
+        of_table += usize::from(row.is_some());
+    }
+    assert_eq!(of_table, named.len());
+    assert!(tried > 35, "{tried}");
+}
