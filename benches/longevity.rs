@@ -31,6 +31,7 @@ use clap::Parser;
 use derived::read_model::{ChargeFilter, ChargeStatus};
 use http_body_util::BodyExt;
 use ledger::event::{CardBrand, CardFace};
+use ledger::event_choice::EventChoice;
 use ledger::fees::PaymentMethod;
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{MerchantCommand, MerchantState, SplitRequest};
@@ -459,7 +460,14 @@ async fn make_key(engine: &Engine, group: GroupNumber) -> String {
     let text = key_text(id);
     let digest = ApiKeyText::digest(&text);
     let webhook_secret = engine.keyring().seal_secret(SealedFor::webhook_secret(id), &[7; 38]).expect("sealing");
-    let command = MerchantCommand::CreateApiKey { id, digest, webhook_url: None, webhook_secret, scopes: Scopes::ALL };
+    let command = MerchantCommand::CreateApiKey {
+        id,
+        digest,
+        webhook_url: None,
+        webhook_secret,
+        scopes: Scopes::ALL,
+        events: EventChoice::ALL,
+    };
     record(engine, group, command).await;
     text
 }

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use actors::resident::{Books, Resident};
 use derived::snapshots::{self, Snapshot, StatePosition};
 use ledger::event::{CardBrand, CardFace};
+use ledger::event_choice::EventChoice;
 use ledger::fees::{PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, RecipientNumber};
 use ledger::merchant::{MerchantCommand, MerchantState, SplitRequest};
@@ -50,6 +51,7 @@ fn golden_history() -> Vec<Record> {
             webhook_url: Some(format!("https://{mark}.example.com/hook")),
             webhook_secret: vec![mark; 30],
             scopes: Scopes::ALL,
+            events: EventChoice::ALL,
         });
     }
     commands.push(MerchantCommand::RevokeApiKey { id: ids.object(GROUP, BEGIN, 2) });

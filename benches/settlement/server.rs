@@ -11,6 +11,7 @@ use centavo::server::{self, Running};
 use centavo::settings::args::{Args, Command};
 use centavo::settings::checked::Settings;
 use clap::Parser;
+use ledger::event_choice::EventChoice;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::MerchantCommand;
 use ledger::money::Centavos;
@@ -166,6 +167,7 @@ async fn make_key(engine: &Engine, group: GroupNumber) -> String {
         webhook_url: None,
         webhook_secret: Vec::new(),
         scopes: Scopes::ALL,
+        events: EventChoice::ALL,
     };
     record(engine, group, command).await;
     text

@@ -6,6 +6,7 @@ use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
 use strum::IntoStaticStr;
 
+use crate::event_choice::EventChoice;
 use crate::fees::{Commission, PaymentMethod, Settings, is_false};
 use crate::id::{Fingerprint, ObjectId, RecipientNumber};
 use crate::money::{Centavos, Rate};
@@ -420,6 +421,9 @@ pub enum Event {
         /// What the key may do.
         #[cbor(n(4), default, skip_if = "Scopes::are_all")]
         scopes: Scopes,
+        /// The events that its address receives.
+        #[cbor(n(5), default, skip_if = "EventChoice::are_all")]
+        events: EventChoice,
     },
     /// Merchant: an API key was revoked.
     #[n(3)]
@@ -1401,15 +1405,18 @@ pub enum Event {
         #[n(1)]
         notes: String,
     },
-    /// Merchant: the operator said where webhooks of an API key go.
+    /// Merchant: an API key has another webhook address, or receives other events.
     #[n(70)]
     ApiKeyChanged {
         /// The key's id.
         #[n(0)]
         id: ObjectId,
-        /// New webhook address; none for no webhooks.
+        /// Webhook address from here on; none for no webhooks.
         #[n(1)]
         webhook_url: Option<String>,
+        /// The events that it receives from here on.
+        #[cbor(n(2), default, skip_if = "EventChoice::are_all")]
+        events: EventChoice,
     },
     /// Merchant: an API key has a new webhook secret; the one before signs beside it for a while.
     #[n(71)]

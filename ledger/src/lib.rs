@@ -43,6 +43,7 @@ pub mod dispute;
 pub mod entry;
 pub mod erasure;
 pub mod event;
+pub mod event_choice;
 mod facts;
 pub mod fees;
 pub mod fiscal_key;

@@ -187,8 +187,8 @@ impl Record {
         dated.map(Timestamp::end_of_day).or(of_rail).map_or(self.effective_at, |at| at.min(self.effective_at))
     }
 
-    /// True for a Record of the audit trail: an operator's request, a change of a bank account or of
-    /// an API key, or a withdrawal that the merchant took back.
+    /// True for a Record of the audit trail: an operator's request, a change of a bank account or
+    /// of an API key, or a withdrawal that the merchant took back.
     pub fn is_audited(&self) -> bool {
         let of_merchant = |event: &Event| {
             matches!(

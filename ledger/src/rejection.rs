@@ -231,9 +231,10 @@ pub enum Rejection {
     #[error("the merchant may not manage its own API keys")]
     OwnKeysNotAllowed,
     /// The key would manage one that may do more than itself.
-    #[error("the other API key may do more than the one that asks")]
+    #[error("the other API key may do more than the calling key")]
     ScopesExceedKey,
-    /// The merchant has as many live keys as it may make itself, or has made as many as it may ever.
+    /// The merchant has as many live keys as it may make itself, or has made as many as it may
+    /// ever.
     #[error("the merchant may make no further API key itself")]
     TooManyApiKeys,
 }

@@ -70,7 +70,7 @@ pub struct DeliveryView {
 
 impl EventView {
     fn of(app: &App, caller: Caller, event: &OutboxEvent) -> Result<Self, Problem> {
-        let statuses = app.webhooks.delivery_statuses(caller.group, event.number()).into_iter();
+        let statuses = app.webhooks.delivery_statuses(caller.group, event).into_iter();
         Ok(Self {
             id: event.id.uuid().to_string(),
             body: WebhookBody::of(&app.engine, event)?,
@@ -81,10 +81,10 @@ impl EventView {
 }
 
 impl DeliveryView {
-    /// None of an endpoint that was set after the event.
+    /// None of an endpoint that the event is not for.
     fn of(key: ObjectId, status: DeliveryStatus) -> Option<Self> {
         let (status, failed_tries, next_try_at, last_answer) = match status {
-            DeliveryStatus::Before => return None,
+            DeliveryStatus::NotSent => return None,
             DeliveryStatus::Pending { tries, next_at, last_answer } => {
                 ("pending", Some(tries), next_at.map(time), last_answer)
             }
@@ -186,7 +186,8 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
     Ok(ok(EventView::of(&app, caller, &find(&app, caller, &id)?)?))
 }
 
-/// Sends an event once more, at once, to every API key of the account that has an address. Its id
+/// Sends an event once more, at once, to every API key of the account that has an address and
+/// receives events of its kind. Its id
 /// and body are the same. An address where 1,000 events wait already takes no more; 429 when that
 /// holds for all of them.
 #[utoipa::path(post, path = "/api/events/{id}/redeliver", operation_id = "redeliver_event", params(("id" = String, Path)),

@@ -1,5 +1,5 @@
-//! `GET`, `POST /api/keys` and `DELETE /api/keys/{id}`: the API keys of an account, as its own
-//! programs manage them. The merchant's actor decides what the key that asks may do.
+//! `GET`, `POST /api/keys`, `PATCH` and `DELETE /api/keys/{id}`: the API keys of an account, as its
+//! own programs manage them. The merchant's actor decides what the key that asks may do.
 
 use std::sync::Arc;
 
@@ -7,11 +7,14 @@ use axum::extract::State;
 use axum::response::Response;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::scope::Scope;
-use ops::api_keys::{ApiKeyList, ApiKeyRequest, ApiKeyResponse, RevokedResponse, listed_with};
+use ops::api_keys::{
+    ApiKeyChange, ApiKeyList, ApiKeyRequest, ApiKeyResponse, ApiKeyView, RevokedResponse, listed_with,
+};
 use ops::key_management::{KeyManagement, Manager};
 
 use crate::api::app::App;
 use crate::api::scopes::lacking;
+use web::body::JsonBody;
 use web::caller::{Caller, PathId};
 use web::idempotency::{KeyScope, SentKey};
 use web::json::{or_empty, parse};
@@ -42,8 +45,26 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
     by(&app, caller).create(caller.group, &wire, &key).await
 }
 
-/// Revokes an API key, at once; a key may revoke itself. 403 `scopes_exceed_key` for one that may do
-/// more than the key that asks.
+/// Says where a key's webhooks go, and which events; null for nowhere, and for all events. What is
+/// left out stays. An address gets the events that come from here on; events that wait already are
+/// sent, whatever is chosen. 403 `scopes_exceed_key` for a key that may do more than the calling
+/// key, 409 `state_conflict` for a revoked one.
+#[utoipa::path(patch, path = "/api/keys/{id}", operation_id = "change_key", params(("id" = String, Path)),
+    request_body(content = ApiKeyChange, example = json!({"webhook_url": null, "events": ["charge.paid"]})),
+    responses((status = 200, body = ApiKeyView), (status = 409)))]
+pub async fn change(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(id): PathId,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: ApiKeyChange<'_> = parse(&body)?;
+    let key = SentKey::none().read(&app.engine, KeyScope::Merchant(caller.group), None, b"")?;
+    by(&app, caller).change(named(&app, caller, &id)?, &wire, &key).await
+}
+
+/// Revokes an API key, at once; a key may revoke itself. 403 `scopes_exceed_key` for one that may
+/// do more than the key that asks.
 #[utoipa::path(delete, path = "/api/keys/{id}", operation_id = "revoke_key", params(("id" = String, Path)),
     responses((status = 200, body = RevokedResponse)))]
 pub async fn revoke(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {

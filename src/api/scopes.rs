@@ -41,6 +41,7 @@ pub const CHANGES: &[(&str, Option<Scope>)] = &[
     ("POST /api/events/{id}/redeliver", Some(Read)),
     ("POST /api/reports", Some(Read)),
     ("POST /api/webhooks/test", Some(Read)),
+    ("PATCH /api/keys/{id}", Some(Read)),
     ("POST /api/keys", None),
     ("DELETE /api/keys/{id}", None),
 ];

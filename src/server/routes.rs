@@ -109,7 +109,7 @@ fn for_merchants(in_sandbox: bool) -> Routes {
         .route_layer(from_fn(on_waiting_thread))
         .routes(routes!(events::test))
         .routes(routes!(events::redeliver));
-    let keys = Routes::new().routes(routes!(keys::list, keys::create)).routes(routes!(keys::revoke));
+    let keys = Routes::new().routes(routes!(keys::list, keys::create)).routes(routes!(keys::revoke, keys::change));
     let balance = Routes::new()
         .routes(routes!(balance::list_operations))
         .routes(routes!(reports::ledger_report))

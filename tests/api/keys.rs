@@ -3,6 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::webhooks::Receiver;
 use crate::world::*;
 
 const KEYS: &str = "/api/keys";
@@ -139,6 +140,7 @@ async fn a_key_without_the_scope_of_a_route_is_refused_before_its_body() {
         ("POST /api/sub-recipients", "recipients"),
         ("PATCH /api/sub-recipients/{id}", "recipients"),
         ("POST /api/reports", "read"),
+        ("PATCH /api/keys/{id}", "read"),
     ];
     let mut without = Vec::new();
     for scope in SCOPES {
@@ -163,4 +165,59 @@ async fn a_key_without_the_scope_of_a_route_is_refused_before_its_body() {
     }
     assert_eq!(of_table, named.len());
     assert!(tried > 35, "{tried}");
+}
+
+/// An event that an endpoint did not choose is neither sent nor counted, also when it is asked for
+/// again.
+#[tokio::test]
+async fn an_endpoint_receives_the_events_that_it_chose() {
+    let (world, receiver, all) = (World::sandbox().await, Receiver::listen().await, Receiver::listen().await);
+    let merchant = world.merchant().await;
+    let body =
+        json!({"scopes": ["read"], "webhook_url": receiver.url, "events": ["charge.refused", "charge.cancelled"]});
+    let chosen = merchant.post(KEYS, &body).await.expect(201);
+    let path = format!("{KEYS}/{}", text(&chosen["id"]));
+    let other = merchant.post(KEYS, &json!({"webhook_url": all.url})).await.expect(201);
+    let listed = merchant.get(KEYS).await.expect(200);
+    assert_eq!(items(&listed)[1]["events"], json!(["charge.refused", "charge.cancelled"]));
+    assert_eq!(items(&listed)[2].get("events"), None, "all");
+    merchant.post("/api/card", &card(1_000, APPROVED)).await.expect(201);
+    merchant.post("/api/card", &card(2_000, REFUSED)).await.refused(402, "card_declined");
+    let heard = all.heard(2).await;
+    let mut heard: Vec<_> = heard.iter().map(|told| told.event()).collect();
+    heard.sort_unstable();
+    assert_eq!(heard, ["charge.paid", "charge.refused"]);
+    assert_eq!(receiver.heard(1).await[0].event(), "charge.refused");
+    let events = merchant.get("/api/events").await.expect(200);
+    let paid = items(&events).iter().find(|event| event["event"] == "charge.paid").unwrap();
+    assert_eq!((&paid["event"], &paid["deliveries"].as_array().unwrap().len()), (&json!("charge.paid"), &1), "{paid}");
+    assert_eq!(paid["deliveries"][0]["api_key_id"], other["id"]);
+    merchant.post(&format!("/api/events/{}/redeliver", text(&paid["id"])), &json!({})).await.expect(200);
+    assert_eq!(all.heard(3).await[2].event(), "charge.paid");
+    let waiting = world.ops_get(&format!("/ops/webhooks?merchant_id={}", merchant.id)).await.expect(200);
+    assert!(items(&waiting).iter().all(|row| row["api_key_id"] != chosen["id"]), "{waiting}");
+
+    let changed = merchant.patch(&path, &json!({"events": ["charge.paid"]})).await.expect(200);
+    assert_eq!(changed, json!({"id": chosen["id"], "webhook_url": receiver.url, "events": ["charge.paid"]}));
+    let changed = merchant.patch(&path, &json!({"events": null})).await.expect(200);
+    assert_eq!(changed, json!({"id": chosen["id"], "webhook_url": receiver.url}));
+    merchant.patch(&path, &json!({"events": ["charge.paid"]})).await.expect(200);
+    merchant.post("/api/card", &card(3_000, REFUSED)).await.refused(402, "card_declined");
+    merchant.post("/api/card", &card(4_000, APPROVED)).await.expect(201);
+    let heard = receiver.heard(2).await;
+    assert_eq!((heard.len(), heard[1].event()), (2, "charge.paid"), "the refused one before it was passed over");
+    for wrong in [json!([]), json!(["charge.payed"]), json!("charge.paid"), json!([1])] {
+        merchant.patch(&path, &json!({"events": wrong})).await.refused(400, "validation_failed");
+    }
+    let page = format!("/ops/audit?merchant_id={}&kind=api_key&action=change", merchant.id);
+    let audited = world.ops_get(&page).await.expect(200);
+    let change = json!([{"field": "events", "old": null, "new": ["charge.paid"]}]);
+    assert_eq!(items(&audited)[0]["changes"], change, "{audited}");
+    merchant.patch(&path, &json!({"webhook_url": "http://10.0.0.1/"})).await.refused(400, "validation_failed");
+    world.merchant().await.patch(&path, &json!({"events": null})).await.refused(404, "not_found");
+    let paying = merchant.own_key(&["payouts", "read"]).await;
+    let body = json!({"webhook_url": null}).to_string();
+    paying.send(Method::PATCH, &format!("{KEYS}/{}", merchant.key_id), &body).await.refused(403, "scopes_exceed_key");
+    merchant.revoke(&text(&chosen["id"])).await.expect(200);
+    merchant.patch(&path, &json!({"events": null})).await.refused(409, "state_conflict");
 }

@@ -66,7 +66,7 @@ async fn every_command_names_its_record_and_a_replay_the_first_one() {
         if method == Method::PATCH && path.starts_with("/api/charges/") {
             body = json!({"metadata": {"loja": "azul"}}).to_string();
         }
-        if method == Method::PATCH && path.starts_with("/ops/api-keys/") {
+        if method == Method::PATCH && (path.starts_with("/ops/api-keys/") || path.starts_with("/api/keys/")) {
             body = json!({"webhook_url": "http://127.0.0.1:9/"}).to_string();
         }
         let before = world.cut().await;

@@ -24,8 +24,8 @@ use tokio::sync::Notify;
 use crate::world::*;
 
 /// Somebody who listens for webhooks on this machine.
-struct Receiver {
-    url: String,
+pub(crate) struct Receiver {
+    pub(crate) url: String,
     heard: Arc<Heard>,
 }
 
@@ -85,7 +85,7 @@ impl Drop for UnderWay<'_> {
 }
 
 #[derive(Clone, Debug)]
-struct Try {
+pub(crate) struct Try {
     path: String,
     headers: HeaderMap,
     bytes: Bytes,
@@ -94,7 +94,7 @@ struct Try {
 }
 
 impl Try {
-    fn event(&self) -> &str {
+    pub(crate) fn event(&self) -> &str {
         self.body["event"].as_str().unwrap()
     }
 
@@ -104,7 +104,7 @@ impl Try {
 }
 
 impl Receiver {
-    async fn listen() -> Self {
+    pub(crate) async fn listen() -> Self {
         let heard = Arc::new(Heard::default());
         heard.status.store(204, Ordering::SeqCst);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -136,7 +136,7 @@ impl Receiver {
     }
 
     /// Waits for this number of tries; there must be no more.
-    async fn heard(&self, count: usize) -> Vec<Try> {
+    pub(crate) async fn heard(&self, count: usize) -> Vec<Try> {
         let tries = self.until(|tries| tries.len() >= count).await;
         assert_eq!(tries.len(), count, "{tries:#?}");
         tries

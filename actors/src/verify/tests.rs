@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicU64;
 use ledger::account::Account::{self, AcquirerReceivable, Capital, ContraSplits, FeeMdr, Pending, SalesCard};
 use ledger::entry::{Balance, Entry, Posting, Side};
 use ledger::event::{CardBrand, CardFace, Event};
+use ledger::event_choice::EventChoice;
 use ledger::fees::{PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{MerchantCommand, MerchantState, SplitRequest};
@@ -130,6 +131,7 @@ fn records(keyring: &Keyring) -> Vec<Record> {
             webhook_url: None,
             webhook_secret: keyring.seal_secret(SealedFor::webhook_secret(id(2)), b"whsec").unwrap(),
             scopes: Scopes::ALL,
+            events: EventChoice::ALL,
         },
         MerchantCommand::RegisterRecipient {
             random: 9,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
+use ledger::event_choice::EventChoice;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use maud::{Markup, html};
 use serde_json::{Value, json};
@@ -35,7 +36,7 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
     let ledger = LedgerId::Merchant(group);
     let merchant = show::merchant_id(&desk.engine, ledger).unwrap_or_default().uuid().to_string();
     let row = desk.engine.known_api_key(key)?;
-    let address = row.webhook.url;
+    let address = row.webhook.url.as_deref();
     let (waiting, mut given_up) = (desk.webhooks.waiting(group, key), desk.webhooks.given_up(group, key));
     given_up.reverse();
     let at = |name, heading, numbers: &[u64]| at_endpoint(desk, visit, parts, (group, key), (name, heading, numbers));
@@ -50,7 +51,8 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
                 (visit.say(words::ID), html! { code { (id) } }),
                 (visit.say(words::MERCHANT), owner),
                 (visit.say(words::SCOPES), html! { (scopes(visit, &row.scopes.names())) }),
-                (visit.say(words::WEBHOOK_ADDRESS), html! { bdi { (address.as_deref().unwrap_or("—")) } }),
+                (visit.say(words::WEBHOOK_ADDRESS), html! { bdi { (address.unwrap_or("—")) } }),
+                (visit.say(words::EVENTS_SENT), html! { (chosen(visit, row.webhook.events)) }),
                 (visit.say(words::GIVEN_UP), html! { (given_up.len()) }),
                 (visit.say(words::LAST_USED), last_used(visit, api_keys::last_used_at(desk, key).as_deref())),
             ]))
@@ -61,7 +63,7 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
         }
         @if visit.may(Role::Admin) {
             (visit.card("change", words::CHANGE, html! {
-                (address_form(visit, id, address.as_deref()))
+                (address_form(visit, id, address))
                 (rotate_form(visit, id))
                 (revoke_form(visit, &merchant, id))
             }))
@@ -71,6 +73,12 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
         (tries(desk, visit, group, key)?)
     };
     Ok(Screen { section: Section::Webhooks, title: visit.say(words::API_KEY).to_owned(), body })
+}
+
+/// The events that an address receives.
+fn chosen(visit: &Visit, events: EventChoice) -> String {
+    let all = || visit.say(words::ALL_KINDS).to_owned();
+    events.names().map_or_else(all, |names| names.join(", "))
 }
 
 fn address_form(visit: &Visit, id: &str, address: Option<&str>) -> Markup {

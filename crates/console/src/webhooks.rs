@@ -110,7 +110,7 @@ pub(crate) async fn events(request: PageRequest) -> Result<Screen, Problem> {
     let mut rows = Vec::new();
     for listed in listed {
         let event = OutboxEvent::read(&desk.engine, group, listed)?;
-        let statuses = desk.webhooks.delivery_statuses(group, event.number());
+        let statuses = desk.webhooks.delivery_statuses(group, &event);
         rows.push((event, statuses));
     }
     let body = html! {
@@ -133,7 +133,7 @@ pub(crate) async fn event(request: PageRequest) -> Result<Screen, Problem> {
     visit.sees(Some(group))?;
     let event = OutboxEvent::find(&desk.engine, group, id)?.ok_or_else(not_found)?;
     let merchant = show::merchant_id(&desk.engine, LedgerId::Merchant(group)).map(|id| id.uuid().to_string());
-    let statuses = desk.webhooks.delivery_statuses(group, event.number());
+    let statuses = desk.webhooks.delivery_statuses(group, &event);
     let page = part_named(&query(parts)?, "deliveries", DELIVERIES_A_PAGE)?;
     let heading = visit.say(words::DELIVERY);
     let kind = visit.say(wire_words::event(event.content.kind));
@@ -224,7 +224,7 @@ pub(crate) fn at_endpoint(
     let mut rows = Vec::new();
     for number in paging::items(numbers, page) {
         let event = OutboxEvent::numbered(&desk.engine, group, *number)?;
-        let statuses = desk.webhooks.delivery_statuses(group, event.number());
+        let statuses = desk.webhooks.delivery_statuses(group, &event);
         rows.push((event, statuses.into_iter().filter(|(at, _)| *at == key).collect()));
     }
     let merchant = show::merchant_id(&desk.engine, LedgerId::Merchant(group)).unwrap_or_default().uuid().to_string();
@@ -257,7 +257,7 @@ pub(crate) fn of_records(
         let first = desk.engine.webhook_event_count(group, at.sequence)? + 1;
         for listed in desk.engine.webhook_events(group, first..first + count)? {
             let event = OutboxEvent::read(&desk.engine, group, listed)?;
-            let statuses = desk.webhooks.delivery_statuses(group, event.number());
+            let statuses = desk.webhooks.delivery_statuses(group, &event);
             rows.push((event, statuses));
         }
     }
@@ -315,7 +315,7 @@ fn again_form(visit: &Visit, event: &OutboxEvent, merchant: &str, kind: &str) ->
 fn delivery(visit: &Visit, status: &DeliveryStatus) -> Markup {
     html! {
         @match status {
-            DeliveryStatus::Before => "—",
+            DeliveryStatus::NotSent => "—",
             DeliveryStatus::Delivered => (visit.say(words::DELIVERED)),
             DeliveryStatus::Pending { tries, last_answer, .. } => {
                 (visit.say(words::WAITING)) ", " (tries) " " (visit.say(words::TRIES)) " "

@@ -442,6 +442,7 @@ words! {
     CHANGED = "Alterado.", "Changed.";
     OPTIONS = "Opções", "Options";
     SETTLEMENT_DAYS = "Dias até o dinheiro do cartão", "Days until card money";
+    EVENTS_SENT = "Eventos enviados", "Events sent";
     OWN_KEYS = "gerir as próprias chaves de API", "manage its own API keys";
     SCOPES = "Permissões", "Scopes";
     REFUND_COMMISSION = "devolver a comissão com reembolsos", "return the commission with refunds";

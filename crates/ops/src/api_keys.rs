@@ -39,6 +39,10 @@ pub struct ApiKeyRequest<'a> {
     /// What the key may do. When absent: everything that the one who asks may do.
     #[schema(value_type = Option<Vec<ScopeName>>, min_items = 1, max_items = 4)]
     pub scopes: Raw<'a>,
+    /// The events that go to `webhook_url`, by the names that they have in its requests; all when
+    /// absent.
+    #[schema(value_type = Option<Vec<String>>, min_items = 1)]
+    pub events: Raw<'a>,
 }
 
 /// One right of an API key, as the description of the interface has it.
@@ -64,6 +68,10 @@ pub struct ApiKeyChange<'a> {
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Option<String>, pattern = "^https?://", max_length = 2048)]
     pub webhook_url: Option<Raw<'a>>,
+    /// The events that go there from here on; null for all. What is left out stays.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<Vec<String>>, min_items = 1)]
+    pub events: Option<Raw<'a>>,
 }
 
 /// A key, as far as it can be shown.
@@ -76,6 +84,10 @@ pub struct ApiKeyView {
     /// Where webhooks go; null for nowhere.
     #[schema(required, example = "https://loja.example.com/webhooks")]
     pub(crate) webhook_url: Option<String>,
+    /// The events that go there; absent where all do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<Vec<String>>)]
+    pub(crate) events: Option<Vec<&'static str>>,
 }
 
 /// The API keys of a merchant.
@@ -98,6 +110,10 @@ pub struct ListedApiKey {
     /// Where webhooks go; null for nowhere.
     #[schema(required, example = "https://loja.example.com/webhooks")]
     pub webhook_url: Option<String>,
+    /// The events that go there; absent where all do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<Vec<String>>)]
+    pub events: Option<Vec<&'static str>>,
     /// What it may do.
     #[schema(value_type = Vec<ScopeName>)]
     pub scopes: Vec<&'static str>,
@@ -197,6 +213,7 @@ pub fn listed_with(engine: &Engine, last_uses: &LastUses, group: GroupNumber) ->
         id: id.uuid().to_string(),
         created_at: time(id.created_at()),
         webhook_url: key.webhook.url.clone(),
+        events: key.webhook.events.names(),
         scopes: key.scopes.names(),
         revoked: key.revoked,
         last_used_at: last_uses.of(*id).map(time),
@@ -227,7 +244,8 @@ pub async fn revoke_once(desk: &Desk, operator: &Operator, id: &str, sent_key: &
     by(desk, operator).revoke((group, id), &key).await
 }
 
-/// Says where a key's webhooks go. A key that had no address gets the events from here on.
+/// Says where a key's webhooks go, and which events. A key that had no address gets the events from
+/// here on; events that wait already are sent, whatever is chosen.
 #[utoipa::path(patch, path = "/ops/api-keys/{id}", operation_id = "change_api_key", params(("id" = String, Path)),
     request_body = ApiKeyChange,
     responses((status = 200, body = ApiKeyView), (status = 409)))]

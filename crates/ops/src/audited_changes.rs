@@ -1,6 +1,7 @@
 //! Changes of an audited Record, field by field: old and new.
 
 use ledger::event::Event;
+use ledger::event_choice::EventChoice;
 use ledger::fees::Settings;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::record::Record;
@@ -41,12 +42,16 @@ pub fn changes(desk: &Desk, at: Position, record: &Record) -> Vec<FieldChange> {
                 changes.extend(hidden);
             }
             Event::ApiKeyCreated { scopes, .. } if !scopes.are_all() => {
-                let (field, new) = ("scopes".to_owned(), json!(scopes.names()));
-                changes.push(FieldChange { field, old: Value::Null, new });
+                changes.push(FieldChange::of("scopes", Value::Null, json!(scopes.names())));
             }
-            Event::ApiKeyChanged { id, webhook_url } => {
-                let old = json!(address_before(desk, at, record, *id));
-                changes.push(FieldChange { field: "webhook_url".to_owned(), old, new: json!(webhook_url) });
+            Event::ApiKeyChanged { id, webhook_url, events } => {
+                let (url_before, events_before) = endpoint_before(desk, at, record, *id);
+                if url_before != *webhook_url {
+                    changes.push(FieldChange::of("webhook_url", json!(url_before), json!(webhook_url)));
+                }
+                if events_before != *events {
+                    changes.push(FieldChange::of("events", json!(events_before.names()), json!(events.names())));
+                }
             }
             Event::BankAccountChanged { number, .. } => {
                 let of = record.owner.group().map(|group| LedgerId::Recipient(group, *number));
@@ -62,17 +67,27 @@ pub fn changes(desk: &Desk, at: Position, record: &Record) -> Vec<FieldChange> {
     changes
 }
 
-/// The address of an endpoint's webhooks before a Record; `None` if it had none.
-fn address_before(desk: &Desk, at: Position, record: &Record, key: ObjectId) -> Option<String> {
-    let listed = desk.engine.audit(record.owner.group(), (None, None), 0, usize::MAX).ok()?;
+impl FieldChange {
+    fn of(field: &str, old: Value, new: Value) -> Self {
+        Self { field: field.to_owned(), old, new }
+    }
+}
+
+/// The address of an endpoint's webhooks before a Record, and its events.
+fn endpoint_before(desk: &Desk, at: Position, record: &Record, key: ObjectId) -> (Option<String>, EventChoice) {
+    let Ok(listed) = desk.engine.audit(record.owner.group(), (None, None), 0, usize::MAX) else {
+        return Default::default();
+    };
     let before = listed.items.map_while(Result::ok).skip_while(|(place, ..)| place.sequence >= at.sequence);
-    let address = |event: &Event| match event {
-        Event::ApiKeyCreated { id, webhook_url, .. } | Event::ApiKeyChanged { id, webhook_url } if *id == key => {
-            Some(webhook_url.clone())
+    let endpoint = |event: &Event| match event {
+        Event::ApiKeyCreated { id, webhook_url, events, .. } | Event::ApiKeyChanged { id, webhook_url, events }
+            if *id == key =>
+        {
+            Some((webhook_url.clone(), *events))
         }
         _ => None,
     };
-    before.flat_map(|(_, record, _)| record.events).find_map(|event| address(&event)).flatten()
+    before.flat_map(|(_, record, _)| record.events).find_map(|event| endpoint(&event)).unwrap_or_default()
 }
 
 /// The decision on what waited for it.
@@ -81,7 +96,7 @@ fn decided(field: &str, new: &str) -> FieldChange {
 }
 
 fn hidden(field: &str) -> FieldChange {
-    FieldChange { field: field.to_owned(), old: Value::Null, new: Value::Null }
+    FieldChange::of(field, Value::Null, Value::Null)
 }
 
 /// The settings of a merchant by their names, parts of an object behind a point.

@@ -5,11 +5,13 @@
 use actors::engine::{CommandContext, Engine};
 use axum::response::Response;
 use derived::seal::random_bytes;
+use ledger::event_choice::EventChoice;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{ApiKey, MerchantCommand};
 use ledger::personal::SealedFor;
 use ledger::record::Record;
 use ledger::scope::{Scope, Scopes};
+use ledger::webhook_events::WebhookEventKind;
 use webhooks::{Refusal, Webhooks, new_secret};
 
 use crate::api_keys::{ApiKeyChange, ApiKeyRequest, ApiKeyResponse, ApiKeyView, RevokedResponse};
@@ -81,7 +83,7 @@ impl KeyManagement<'_> {
     ) -> Result<Response, Problem> {
         let Self { engine, sandbox, manager, .. } = self;
         let execute = |admitted| async move {
-            let (webhook_url, scopes) = self.check_new(wire).await?;
+            let (webhook_url, scopes, events) = self.check_new(wire).await?;
             let id = engine.new_id(group)?;
             let text = ApiKeyText::of(sandbox, id, random_bytes()?);
             let secret = new_secret()?;
@@ -91,6 +93,7 @@ impl KeyManagement<'_> {
                 webhook_url,
                 webhook_secret: engine.keyring().seal_secret(SealedFor::webhook_secret(id), secret.as_bytes())?,
                 scopes,
+                events,
             })?;
             let made = engine.command(group, command, manager.context(admitted)).await?;
             Ok(made.typed(|record| Some((ApiKey::created_by(record)?, Some((text, secret)))))?)
@@ -125,28 +128,36 @@ impl KeyManagement<'_> {
         let Self { engine, manager, .. } = self;
         let changed = || {
             let row = engine.known_api_key(id)?;
-            Ok(ok(ApiKeyView { id: id.uuid().to_string(), webhook_url: row.webhook.url }))
+            let (webhook_url, events) = (row.webhook.url, row.webhook.events.names());
+            Ok(ok(ApiKeyView { id: id.uuid().to_string(), webhook_url, events }))
         };
-        let Some(webhook_url) = wire.webhook_url else { return changed() };
+        if wire.webhook_url.is_none() && wire.events.is_none() {
+            return changed();
+        }
         let execute = |admitted| async move {
             let mut check = Checker::new();
-            let webhook_url = self.check_address(&mut check, webhook_url).await;
+            let events = wire.events.and_then(|raw| read_events(&mut check, raw));
+            let webhook_url = match wire.webhook_url {
+                Some(raw) => Some(self.check_address(&mut check, raw).await),
+                None => None,
+            };
             check.finish()?;
-            let command = manager.asks(MerchantCommand::ChangeApiKey { id, webhook_url })?;
+            let command = manager.asks(MerchantCommand::ChangeApiKey { id, webhook_url, events })?;
             decided(engine.command(group, command, manager.context(admitted)).await?)
         };
         let made = key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await?;
         made.answer(|()| changed())
     }
 
-    async fn check_new(self, wire: &ApiKeyRequest<'_>) -> Result<(Option<String>, Scopes), Problem> {
+    async fn check_new(self, wire: &ApiKeyRequest<'_>) -> Result<(Option<String>, Scopes, EventChoice), Problem> {
         let mut check = Checker::new();
         let scopes = match wire.scopes {
             None => Some(self.manager.scopes()),
             raw => read_scopes(&mut check, raw),
         };
+        let events = read_events(&mut check, wire.events);
         let webhook_url = self.check_address(&mut check, wire.webhook_url).await;
-        check.finish_with(scopes.map(|scopes| (webhook_url, scopes)))
+        check.finish_with(scopes.zip(events).map(|(scopes, events)| (webhook_url, scopes, events)))
     }
 
     async fn check_address(self, check: &mut Checker, webhook_url: Raw<'_>) -> Option<String> {
@@ -172,4 +183,15 @@ fn read_scopes(check: &mut Checker, raw: Raw<'_>) -> Option<Scopes> {
         Scope::named(&name).or_else(|| check.refuse(ITSELF, "unknown_value", unknown))
     });
     Some(scopes?.into_iter().collect())
+}
+
+/// All events where none are named.
+fn read_events(check: &mut Checker, raw: Raw<'_>) -> Option<EventChoice> {
+    let Some(raw) = raw else { return Some(EventChoice::ALL) };
+    let kinds = check.array("events", Some(raw), 1..=64, |check, raw| {
+        let name = check.any_text(ITSELF, raw)?;
+        let unknown = "deve ser o nome de um evento, como charge.paid";
+        WebhookEventKind::named(&name).or_else(|| check.refuse(ITSELF, "unknown_value", unknown))
+    });
+    Some(kinds?.into_iter().collect())
 }

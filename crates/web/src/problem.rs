@@ -69,7 +69,7 @@ pub enum Code {
     InsufficientScope,
     /// Operators manage the API keys of the merchant.
     OwnKeysNotAllowed,
-    /// The other API key may do more than the one that asks.
+    /// The other API key may do more than the calling key.
     ScopesExceedKey,
     /// The path, or the object that it names, does not exist for this caller.
     NotFound,

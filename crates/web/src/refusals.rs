@@ -75,6 +75,12 @@ fn of_reference(entry: ObjectId) -> Problem {
     Problem::new(Code::ReferenceRepeated).errors(vec![error]).member("entry_id", entry.uuid().to_string())
 }
 
+/// The amount of a cashout is below the least one, centavos.
+fn below(minimum: Centavos) -> Problem {
+    let message = format!("Valor abaixo do mínimo de {minimum} centavos");
+    of_amount(Code::AmountBelowMinimum, message).member("minimum", minimum.0)
+}
+
 /// The amount is wrong.
 fn of_amount(code: Code, message: String) -> Problem {
     let error = FieldError { field: "amount".to_owned(), code: code.row().code, message: message.clone().into() };
@@ -122,10 +128,7 @@ impl From<Rejection> for Problem {
             R::TooManyApiKeys => Problem::new(Code::TooManyApiKeys),
             R::RecipientIsFrozen => Problem::new(Code::RecipientFrozen),
             R::CashoutNotEnabled => Problem::new(Code::CashoutNotEnabled),
-            R::CashoutBelowMinimum { minimum } => {
-                let message = format!("Valor abaixo do mínimo de {minimum} centavos");
-                of_amount(Code::AmountBelowMinimum, message).member("minimum", minimum.0)
-            }
+            R::CashoutBelowMinimum { minimum } => below(minimum),
             R::CashoutAboveAvailable => {
                 of_amount(Code::InsufficientBalance, Code::InsufficientBalance.row().message.to_owned())
             }

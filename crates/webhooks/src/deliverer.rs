@@ -125,7 +125,10 @@ impl Deliverer {
         }
         for (key, row) in wanted {
             let id = (group, key);
-            let known = self.webhooks.endpoints().get_mut(&id).map(Endpoint::has_events);
+            let known = self.webhooks.endpoints().get_mut(&id).map(|endpoint| {
+                endpoint.choose(row.events);
+                endpoint.has_events();
+            });
             if known.is_none() {
                 // `None` if the partition is given up at this moment.
                 let Some(hold) = self.engine.hold(self.engine.extents().partition_of(group)) else { continue };
@@ -169,7 +172,9 @@ impl Deliverer {
         });
         let stored = stored.filter(|progress| progress.since == row.since);
         let begins = || Progress { since: row.since, through: before, ..Progress::default() };
-        Ok(Endpoint::new(stored.unwrap_or_else(begins), before + 1, count))
+        let mut endpoint = Endpoint::new(stored.unwrap_or_else(begins), before + 1, count);
+        endpoint.choose(row.events);
+        Ok(endpoint)
     }
 
     /// Starts the tries whose turn it is, while there are free slots.
@@ -233,7 +238,10 @@ impl Deliverer {
                 let event = OutboxEvent::read(&self.engine, id.0, listed)?;
                 let mut endpoints = self.webhooks.endpoints();
                 let Some(endpoint) = endpoints.get_mut(&id) else { return Ok(()) };
-                endpoint.add(listed.number, subject_digest(event.content.subject()), event.at(), now);
+                match endpoint.wants(event.content.kind) {
+                    true => endpoint.add(listed.number, subject_digest(event.content.subject()), event.at(), now),
+                    false => endpoint.pass(listed.number),
+                }
             }
             if has_all {
                 self.webhooks.endpoints().get_mut(&id).map(Endpoint::has_all);

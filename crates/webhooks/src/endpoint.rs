@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use derived::outbox::{Answer, LastAnswer, Progress, WaitingDelivery};
+use ledger::event_choice::EventChoice;
 use ledger::time::Timestamp;
+use ledger::webhook_events::WebhookEventKind;
 use minicbor::{Decode, Encode};
 
 use super::slots::{AT_ONCE_MAX, Pool};
@@ -26,8 +28,9 @@ const GIVEN_UP_MAX: usize = 1_000;
 /// Delivery of one event to one endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryStatus {
-    /// The event is older than the endpoint's address: it is not for this endpoint.
-    Before,
+    /// The event is not for this endpoint: it is older than its address, or of a kind that the
+    /// endpoint did not choose.
+    NotSent,
     /// The event waits to be tried.
     Pending {
         /// Number of tries that failed.
@@ -70,6 +73,8 @@ pub struct EndpointBacklog {
 #[derive(Clone, Debug)]
 pub(super) struct Endpoint {
     since: u64,
+    /// The kinds of events that it receives.
+    choice: EventChoice,
     /// Events through this number were read from the journal.
     through: u64,
     /// Number of the first event that is for this endpoint.
@@ -102,6 +107,7 @@ impl Endpoint {
         let is_failing = progress.waiting.iter().any(|waiting| waiting.tries > 0);
         let mut endpoint = Self {
             since: progress.since,
+            choice: EventChoice::ALL,
             through: progress.through.clamp(first.saturating_sub(1), count.max(first.saturating_sub(1))),
             first,
             waiting: BTreeMap::new(),
@@ -126,6 +132,16 @@ impl Endpoint {
         endpoint.failures.retain(|number, _| waiting.contains_key(number) || given_up.contains(number));
         endpoint.last_answer = endpoint.failures.values().copied().max_by_key(|answer| answer.at);
         endpoint
+    }
+
+    /// Chooses the kinds of events that are added from now on. Those that wait are still sent.
+    pub(super) fn choose(&mut self, choice: EventChoice) {
+        self.choice = choice;
+    }
+
+    /// Whether the endpoint receives events of a kind.
+    pub(super) fn wants(&self, kind: WebhookEventKind) -> bool {
+        self.choice.has(kind)
     }
 
     /// Sequence of the Record that set the address: later events are for this endpoint.
@@ -189,6 +205,11 @@ impl Endpoint {
     pub(super) fn add(&mut self, number: u64, subject: u64, told_at: Timestamp, now: Timestamp) {
         self.through = number;
         self.insert(WaitingDelivery { number, tries: 0, next_at: now, again: false, subject, told_at });
+    }
+
+    /// Passes over the next event of the journal, of a kind that was not chosen.
+    pub(super) fn pass(&mut self, number: u64) {
+        (self.through, self.is_changed) = (number, true);
     }
 
     /// Adds an event that the merchant asked for again. It is tried at once, and waits for no
@@ -333,7 +354,7 @@ impl Endpoint {
         } else if self.given_up.contains(&number) {
             DeliveryStatus::GivenUp { last_answer }
         } else if number < self.first {
-            DeliveryStatus::Before
+            DeliveryStatus::NotSent
         } else {
             DeliveryStatus::Delivered
         }

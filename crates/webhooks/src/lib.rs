@@ -120,11 +120,16 @@ impl Webhooks {
         self.guard.check(url).await
     }
 
-    /// Delivery of an event to each endpoint of its group.
-    pub fn delivery_statuses(&self, group: GroupNumber, number: u64) -> Vec<(ObjectId, DeliveryStatus)> {
+    /// Delivery of an event to each endpoint of its group. An event that was delivered before its
+    /// endpoint chose other kinds shows as not sent.
+    pub fn delivery_statuses(&self, group: GroupNumber, event: &OutboxEvent) -> Vec<(ObjectId, DeliveryStatus)> {
         let endpoints = self.endpoints();
         let of_group = endpoints.range((group, ObjectId(0))..=(group, ObjectId(u128::MAX)));
-        of_group.map(|((_, key), endpoint)| (*key, endpoint.status(number))).collect()
+        let status = |endpoint: &Endpoint| match endpoint.status(event.number()) {
+            DeliveryStatus::Delivered if !endpoint.wants(event.content.kind) => DeliveryStatus::NotSent,
+            status => status,
+        };
+        of_group.map(|((_, key), endpoint)| (*key, status(endpoint))).collect()
     }
 
     /// Endpoints of one group, or of all, at which events wait or were given up: their number, and
@@ -145,13 +150,13 @@ impl Webhooks {
         (total, backlogs)
     }
 
-    /// Delivers an event again, at once, to every endpoint of its group that has room. False when
-    /// the group has endpoints and none of them has room.
+    /// Delivers an event again, at once, to every endpoint of its group that receives its kind and
+    /// has room. False when there are such endpoints and none of them has room.
     pub fn deliver_again(&self, group: GroupNumber, event: &OutboxEvent, now: Timestamp) -> bool {
         let mut endpoints = self.endpoints();
         let of_group = endpoints.range_mut((group, ObjectId(0))..=(group, ObjectId(u128::MAX)));
         let (mut asked, mut is_refused) = (Vec::new(), false);
-        for (id, endpoint) in of_group {
+        for (id, endpoint) in of_group.filter(|(_, endpoint)| endpoint.wants(event.content.kind)) {
             match endpoint.add_again(event.number(), subject_digest(event.content.subject()), event.at(), now) {
                 true => asked.push(*id),
                 false => is_refused = true,
@@ -183,7 +188,8 @@ impl Webhooks {
     /// The tries to deliver an event of a group that are in memory, newest first, each with its
     /// endpoint.
     pub fn tries_of_event(&self, group: GroupNumber, number: u64) -> Vec<(ObjectId, DeliveryTry)> {
-        let keys: Vec<_> = self.delivery_statuses(group, number).into_iter().map(|(key, _)| key).collect();
+        let of_group = (group, ObjectId(0))..=(group, ObjectId(u128::MAX));
+        let keys: Vec<_> = self.endpoints().range(of_group).map(|((_, key), _)| *key).collect();
         let of_key = |key: ObjectId| self.tries(group, key).into_iter().map(move |tried| (key, tried));
         let mut tries: Vec<_> = keys.into_iter().flat_map(of_key).filter(|(_, tried)| tried.number == number).collect();
         tries.sort_by_key(|(_, tried)| std::cmp::Reverse(tried.answer.at));

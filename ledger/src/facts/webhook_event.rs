@@ -125,6 +125,11 @@ impl WebhookEventKind {
     pub fn name(self) -> &'static str {
         self.into()
     }
+
+    /// The kind of a name on the wire; `None` if there is none.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::VARIANTS.iter().copied().find(|kind| kind.name() == name)
+    }
 }
 
 /// The identity of what webhook events are about. Events about the same are delivered in their

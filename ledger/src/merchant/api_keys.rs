@@ -7,6 +7,7 @@ use minicbor::{Decode, Encode};
 
 use super::{MerchantCommand, MerchantState};
 use crate::event::Event;
+use crate::event_choice::EventChoice;
 use crate::id::ObjectId;
 use crate::record::{Decision, Record};
 use crate::rejection::Rejection;
@@ -35,6 +36,9 @@ pub struct ApiKey {
     /// What the key may do.
     #[cbor(n(6), default, skip_if = "Scopes::are_all")]
     pub scopes: Scopes,
+    /// The events that its address receives.
+    #[cbor(n(7), default, skip_if = "EventChoice::are_all")]
+    pub events: EventChoice,
 }
 
 impl ApiKey {
@@ -126,11 +130,19 @@ impl MerchantState {
         }
     }
 
-    pub(super) fn change_api_key(&self, id: ObjectId, webhook_url: Option<String>) -> Result<Decision, Rejection> {
-        if self.live_api_key(id)?.webhook_url == webhook_url {
+    pub(super) fn change_api_key(
+        &self,
+        id: ObjectId,
+        webhook_url: Option<Option<String>>,
+        events: Option<EventChoice>,
+    ) -> Result<Decision, Rejection> {
+        let key = self.live_api_key(id)?;
+        let webhook_url = webhook_url.unwrap_or_else(|| key.webhook_url.clone());
+        let events = events.unwrap_or(key.events);
+        if (&webhook_url, events) == (&key.webhook_url, key.events) {
             return Ok(Decision::default());
         }
-        Ok(Decision::of(Event::ApiKeyChanged { id, webhook_url }))
+        Ok(Decision::of(Event::ApiKeyChanged { id, webhook_url, events }))
     }
 
     /// The secret that is replaced signs on for a day, as do those that were replaced before.
@@ -162,7 +174,11 @@ pub(super) struct ApiKeys {
 }
 
 impl ApiKeys {
-    pub(super) fn create(&mut self, id: ObjectId, key: ApiKey) {
+    pub(super) fn create(&mut self, id: ObjectId, created: &Event) {
+        let Event::ApiKeyCreated { digest, webhook_url, webhook_secret, scopes, events, .. } = created else { return };
+        let (webhook_url, webhook_secret) = (webhook_url.clone(), webhook_secret.clone());
+        let (digest, scopes, events, previous_secrets) = (*digest, *scopes, *events, Vec::new());
+        let key = ApiKey { digest, webhook_url, webhook_secret, revoked: false, previous_secrets, scopes, events };
         self.by_id.insert(id, key);
         self.touched.touch(0);
     }
@@ -171,8 +187,8 @@ impl ApiKeys {
         self.change(id, |key| key.revoked = true);
     }
 
-    pub(super) fn send_webhooks_to(&mut self, id: ObjectId, webhook_url: Option<&str>) {
-        self.change(id, |key| key.webhook_url = webhook_url.map(str::to_owned));
+    pub(super) fn send_webhooks_to(&mut self, id: ObjectId, webhook_url: Option<&str>, events: EventChoice) {
+        self.change(id, |key| (key.webhook_url, key.events) = (webhook_url.map(str::to_owned), events));
     }
 
     /// The secret that is replaced signs beside the new one until this time.

@@ -10,6 +10,7 @@ use super::refund_failure::FailRefund;
 use super::subscriptions::{Subscribe, SubscriptionChange};
 use crate::adjustment::AdjustmentCommand;
 use crate::event::{CardBrand, CardFace, CardRefusal};
+use crate::event_choice::EventChoice;
 use crate::fees::{PaymentMethod, Settings};
 use crate::id::{Fingerprint, ObjectId};
 use crate::money::Centavos;
@@ -129,6 +130,8 @@ pub enum MerchantCommand {
         webhook_secret: Vec<u8>,
         /// What the key may do.
         scopes: Scopes,
+        /// The events that its address receives.
+        events: EventChoice,
     },
     /// Carry out a command on API keys for the merchant itself, which asks by one of its keys.
     ManageKeys {
@@ -142,12 +145,14 @@ pub enum MerchantCommand {
         /// The key's id.
         id: ObjectId,
     },
-    /// Change the address of an API key's webhooks; none sends nothing.
+    /// Change the address of an API key's webhooks, or the events that it receives.
     ChangeApiKey {
         /// The key's id.
         id: ObjectId,
-        /// Webhook address.
-        webhook_url: Option<String>,
+        /// Webhook address, `Some(None)` for none; `None` leaves it.
+        webhook_url: Option<Option<String>>,
+        /// The events; `None` leaves them.
+        events: Option<EventChoice>,
     },
     /// Replace an API key's webhook secret. The old one signs beside it for 24 hours.
     RotateWebhookSecret {

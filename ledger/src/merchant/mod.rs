@@ -139,15 +139,15 @@ impl MerchantState {
             Command::WriteNote { object, text } => Ok(Decision::of(Event::NoteWritten { object, text })),
             Command::DeleteCard { id } => self.delete_card(id),
             Command::AskApproval { id } => self.ask_refund_approval(id),
-            Command::CreateApiKey { id, digest, webhook_url, webhook_secret, scopes } => {
-                Ok(Decision::of(Event::ApiKeyCreated { id, digest, webhook_url, webhook_secret, scopes }))
+            Command::CreateApiKey { id, digest, webhook_url, webhook_secret, scopes, events } => {
+                Ok(Decision::of(Event::ApiKeyCreated { id, digest, webhook_url, webhook_secret, scopes, events }))
             }
             Command::ManageKeys { by, command } => {
                 self.may_manage_keys(by, &command)?;
                 self.decide(*command, group, now, ids)
             }
             Command::RevokeApiKey { id } => self.revoke_api_key(id),
-            Command::ChangeApiKey { id, webhook_url } => self.change_api_key(id, webhook_url),
+            Command::ChangeApiKey { id, webhook_url, events } => self.change_api_key(id, webhook_url, events),
             Command::RotateWebhookSecret { id, webhook_secret } => self.rotate_webhook_secret(id, webhook_secret, now),
             Command::RegisterRecipient { random, document, profile } => {
                 self.register_recipient(document, profile, |number| ids.recipient(group, number, now, random))
@@ -336,14 +336,11 @@ impl MerchantState {
         match event {
             Event::MerchantOpened { id, settings } => self.apply_opening(*id, *settings, record),
             Event::MerchantChanged { settings, .. } => self.apply_change(*settings, record),
-            Event::ApiKeyCreated { id, digest, webhook_url, webhook_secret, scopes } => {
-                let (webhook_url, webhook_secret) = (webhook_url.clone(), webhook_secret.clone());
-                let (digest, scopes, previous_secrets) = (*digest, *scopes, Vec::new());
-                let key = ApiKey { digest, webhook_url, webhook_secret, revoked: false, previous_secrets, scopes };
-                self.keys.create(*id, key);
-            }
+            Event::ApiKeyCreated { id, .. } => self.keys.create(*id, event),
             Event::ApiKeyRevoked { id } => self.keys.revoke(*id),
-            Event::ApiKeyChanged { id, webhook_url } => self.keys.send_webhooks_to(*id, webhook_url.as_deref()),
+            Event::ApiKeyChanged { id, webhook_url, events } => {
+                self.keys.send_webhooks_to(*id, webhook_url.as_deref(), *events);
+            }
             Event::WebhookSecretRotated { id, webhook_secret, previous_until } => {
                 self.keys.rotate_secret(*id, webhook_secret, *previous_until);
             }

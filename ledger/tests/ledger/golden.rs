@@ -10,6 +10,7 @@ use ledger::event::{
     DisputeCase, DisputeKind, Due, Event, FileApproval, GiveBack, PaidBack, PayoutBank, ReturnEntry, SellerDraw,
     SellerPart, SettledLine, SettledObject, Settlement, Span, Split, SplitKey, TakeBack, Terms,
 };
+use ledger::event_choice::EventChoice;
 use ledger::fees::{Commission, Fees, Options, PaymentMethod, Settings};
 use ledger::house::{HouseAccount, HouseEntryTerms};
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
@@ -24,6 +25,7 @@ use ledger::recurrence::{
 };
 use ledger::scope::{Scope, Scopes};
 use ledger::time::{Minute, Month, Timestamp};
+use ledger::webhook_events::WebhookEventKind;
 use proptest::prelude::*;
 
 #[test]
@@ -421,6 +423,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                     webhook_url: Some("https://example.com/hook".to_owned()),
                     webhook_secret: vec![0xEE; 24],
                     scopes: Scopes::ALL,
+                    events: EventChoice::ALL,
                 },
             ),
         ),
@@ -434,6 +437,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                     webhook_url: None,
                     webhook_secret: vec![0xEE; 24],
                     scopes: [Scope::Charges, Scope::Read].into_iter().collect(),
+                    events: EventChoice::ALL,
                 },
             ),
         ),
@@ -447,6 +451,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                     webhook_url: None,
                     webhook_secret: Vec::new(),
                     scopes: Scopes::ALL,
+                    events: EventChoice::ALL,
                 },
             ),
         ),
@@ -455,10 +460,42 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             "api-key-changed",
             one(
                 merchant,
-                Event::ApiKeyChanged { id: id(2), webhook_url: Some("https://example.com/webhooks".to_owned()) },
+                Event::ApiKeyChanged {
+                    id: id(2),
+                    webhook_url: Some("https://example.com/webhooks".to_owned()),
+                    events: EventChoice::ALL,
+                },
             ),
         ),
-        ("api-key-changed-to-nowhere", one(merchant, Event::ApiKeyChanged { id: id(2), webhook_url: None })),
+        (
+            "api-key-changed-to-nowhere",
+            one(merchant, Event::ApiKeyChanged { id: id(2), webhook_url: None, events: EventChoice::ALL }),
+        ),
+        (
+            "api-key-changed-to-some-events",
+            one(
+                merchant,
+                Event::ApiKeyChanged {
+                    id: id(2),
+                    webhook_url: Some("https://example.com/webhooks".to_owned()),
+                    events: [WebhookEventKind::RefundFailed, WebhookEventKind::ChargePaid].into_iter().collect(),
+                },
+            ),
+        ),
+        (
+            "api-key-created-with-events",
+            one(
+                merchant,
+                Event::ApiKeyCreated {
+                    id: id(2),
+                    digest: [0xDD; 32],
+                    webhook_url: Some("https://example.com/hook".to_owned()),
+                    webhook_secret: vec![0xEE; 24],
+                    scopes: Scopes::ALL,
+                    events: [WebhookEventKind::ChargePaid].into_iter().collect(),
+                },
+            ),
+        ),
         (
             "webhook-secret-rotated",
             one(

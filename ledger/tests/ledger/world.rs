@@ -13,6 +13,7 @@ use ledger::event::{
     AdjustmentTarget, Batch, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DisputeKind, Event, PayoutBank,
     SellerDraw, SettledLine, SettledObject, SplitKey, TakeBack, Terms,
 };
+use ledger::event_choice::EventChoice;
 use ledger::fees::{Commission, PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientNumber};
 use ledger::invariants::GroupBooks;
@@ -34,6 +35,7 @@ use ledger::rejection::Rejection;
 use ledger::scope::{Scope, Scopes};
 use ledger::statement::{StatementAccount, StatementLineKind, statement_lines};
 use ledger::time::{Minute, Timestamp};
+use ledger::webhook_events::WebhookEventKind;
 use ledger::withdrawal_return::{ReturnCommand, ReturnRequest, WithdrawalReturn};
 use ledger::write_off::{WriteOffCommand, WriteOffTerms};
 
@@ -518,6 +520,7 @@ impl World {
                     [] => Scopes::ALL,
                     names => names.iter().map(|name| Scope::named(name).expect("a scope")).collect(),
                 },
+                events: EventChoice::ALL,
             },
             ("by-key", [key, verb, rest @ ..]) => {
                 let (by, command) = (self.id(key), Box::new(self.command(verb, rest)));
@@ -526,7 +529,16 @@ impl World {
             ("revoke-key", [name]) => MerchantCommand::RevokeApiKey { id: self.id(name) },
             ("point-key", [name, url]) => MerchantCommand::ChangeApiKey {
                 id: self.id(name),
-                webhook_url: (*url != "nowhere").then(|| (*url).to_owned()),
+                webhook_url: Some((*url != "nowhere").then(|| (*url).to_owned())),
+                events: None,
+            },
+            ("choose-events", [name, kinds @ ..]) => MerchantCommand::ChangeApiKey {
+                id: self.id(name),
+                webhook_url: None,
+                events: Some(match kinds {
+                    ["all"] => EventChoice::ALL,
+                    kinds => kinds.iter().map(|kind| WebhookEventKind::named(kind).expect("a kind")).collect(),
+                }),
             },
             ("rotate-key", [name, secret]) => {
                 MerchantCommand::RotateWebhookSecret { id: self.id(name), webhook_secret: secret.as_bytes().to_vec() }

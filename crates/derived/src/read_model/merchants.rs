@@ -160,6 +160,7 @@ fn unpacked(row: MerchantRow) -> Box<UnpackedMerchant> {
 
 #[cfg(test)]
 mod tests {
+    use ledger::event_choice::EventChoice;
     use ledger::fees::Settings;
     use ledger::id::{ObjectId, RecipientNumber};
     use ledger::merchant::{PreviousSecret, RecipientStatus};
@@ -234,7 +235,8 @@ mod tests {
         let id = ObjectId(u128::from(mark));
         let (at, previous) = (Timestamp(i64::from(mark)), vec![mark as u8; 3]);
         let previous = vec![PreviousSecret { sealed: previous, until: at }];
-        let webhook = WebhookRow { url: Some("https://loja.example".into()), since: 7, secret: vec![1; 60], previous };
+        let (url, events) = (Some("https://loja.example".into()), EventChoice::ALL);
+        let webhook = WebhookRow { url, since: 7, secret: vec![1; 60], previous, events };
         let (group, digest, scopes) = (GroupNumber(mark), [mark as u8; 32], Scopes::ALL);
         let key = ApiKeyRow { group, digest, revoked: false, webhook, scopes };
         let mut row = MerchantRow {

@@ -93,20 +93,22 @@ impl Registry {
                 self.merchants.insert(group, row);
                 self.pages += 1;
             }
-            Event::ApiKeyCreated { id, digest, webhook_url, webhook_secret, scopes } => {
+            Event::ApiKeyCreated { id, digest, webhook_url, webhook_secret, scopes, events } => {
                 let (url, secret) = (webhook_url.clone(), webhook_secret.clone());
-                let webhook = WebhookRow { url, since: sequence.0, secret, previous: Vec::new() };
+                let (previous, events) = (Vec::new(), *events);
+                let webhook = WebhookRow { url, since: sequence.0, secret, previous, events };
                 if let Some(merchant) = self.merchants.get_mut(group) {
                     let (digest, scopes) = (*digest, *scopes);
                     merchant.keys.push((*id, ApiKeyRow { group, digest, revoked: false, webhook, scopes }));
                 }
             }
-            Event::ApiKeyChanged { id, webhook_url } => {
+            Event::ApiKeyChanged { id, webhook_url, events } => {
                 if let Some(key) = self.key_mut(group, *id) {
                     if key.webhook.url.is_none() {
                         key.webhook.since = sequence.0;
                     }
                     key.webhook.url.clone_from(webhook_url);
+                    key.webhook.events = *events;
                 }
             }
             Event::WebhookSecretRotated { id, webhook_secret, previous_until } => {

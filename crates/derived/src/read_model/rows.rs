@@ -3,6 +3,7 @@
 
 use std::sync::OnceLock;
 
+use ledger::event_choice::EventChoice;
 use ledger::fees::Settings;
 use ledger::id::{Fingerprint, GroupNumber, ObjectId, RecipientNumber};
 use ledger::merchant::{BankReview, PreviousSecret, RecipientStatus};
@@ -192,4 +193,7 @@ pub struct WebhookRow {
     /// The secrets before that, the newest first, which sign beside it for a while.
     #[n(3)]
     pub previous: Vec<PreviousSecret>,
+    /// The events that the address receives.
+    #[cbor(n(4), default, skip_if = "EventChoice::are_all")]
+    pub events: EventChoice,
 }
