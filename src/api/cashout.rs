@@ -27,7 +27,7 @@ use web::idempotency::{KeyScope, in_progress, recorded};
 use web::json::{Checker, Raw, parse};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
-use web::reply::{Filter, List, Page, created, ok, query};
+use web::reply::{Cursors, Filter, List, Page, created, ok, query};
 use web::views::cashout::{CashoutItem, CashoutView, cashout_status};
 
 /// A cashout, as sent.
@@ -131,13 +131,17 @@ const STATUSES: [&str; 3] = ["in_processing", "processed", "failed"];
     params(("status" = Option<String>, Query, pattern = "^(in_processing|processed|failed)$", description = "`in_processing`, `processed` or `failed`"),
         ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
         ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),
-        ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query, minimum = 1, maximum = 100, description = "50 when absent.")),
+        ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query, minimum = 1, maximum = 100, description = "50 when absent."),
+        ("limit" = Option<u64>, Query), ("before" = Option<String>, Query), ("after" = Option<String>, Query)),
     responses((status = 200, body = List<CashoutItem>), (status = 403)))]
 pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> Result<Response, Problem> {
     require_cashout(&app, caller)?;
     let pairs = query(&parts)?;
     let (page, filter) = (Page::read(&pairs, LISTED)?, Filter::read(&pairs, "status", &STATUSES)?);
+    let cursors = Cursors::read(&parts)?;
     let range = filter.range(&app.engine, Listing::Cashouts(caller.ledger()))?;
+    let between = cursors.range(&app.engine, caller.group)?;
+    let range = range.start.max(between.start)..range.end.min(between.end);
     let (skip, count) = filter.to_read(page);
     let Listed { total, items: found } = app.engine.cashouts(caller.ledger(), range, skip, count)?;
     filter.check("status", total)?;
@@ -148,7 +152,9 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> 
             items.push(CashoutItem::of(cashout.id, cashout.transaction, cashout.net(), &cashout.stage));
         }
     }
-    Ok(ok(List::filtered(&filter, items, total, page)))
+    let list = List::filtered(&filter, items, total, page);
+    let last = list.items.last().map(|item| item.id.clone());
+    Ok(list.on(&cursors, last))
 }
 
 /// Refuses an account that is not enabled for cashout (interface 5.3).

@@ -21,7 +21,7 @@ use web::idempotency::{CommandPermit, KeyScope, decided, naming};
 use web::json::{Checker, Raw, parse, parse_unread};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
-use web::reply::{FILTERED_MAX, List, PageQuery, list_of, ok, query, require_few};
+use web::reply::{FILTERED_MAX, List, PageQuery, list_on, ok, query, require_few};
 use web::views::charge::{ChargeView, charge_filter, not_pending, payer};
 use web::views::labels::{LabelFilter, labels as labels_of};
 
@@ -65,23 +65,29 @@ impl<S: Sync> FromRequestParts<S> for ChargeQuery {
         ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),
         ("reference" = Option<String>, Query, description = "Created with this `reference`, exactly"),
         ("metadata" = Option<HashMap<String, String>>, Query, style = DeepObject, explode, description = "`metadata[key]=value`: with this value of the key, exactly; of all keys that are given", example = json!({"loja": "azul"})),
-        ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+        ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query),
+        ("limit" = Option<u64>, Query), ("before" = Option<String>, Query), ("after" = Option<String>, Query)),
     responses((status = 200, body = List<ChargeView>)))]
 pub async fn list(
     State(app): State<Arc<App>>,
     caller: Caller,
     ChargeQuery { filter, labels }: ChargeQuery,
-    PageQuery { page, .. }: PageQuery,
+    PageQuery { page, cursors, .. }: PageQuery,
 ) -> Result<Response, Problem> {
     if !labels.is_empty() {
-        let found = labelled(&app, caller, &filter, &labels)?;
+        let found = cursors.between(labelled(&app, caller, &filter, &labels)?, |id| *id)?;
         let total = found.len() as u64;
         let shown = found.into_iter().skip(usize::try_from(page.skip()).unwrap_or(usize::MAX)).take(page.count());
+        let shown: Vec<_> = shown.collect();
+        let next = cursors.next(total, page, shown.last().map(|id| id.txid()));
         let view = move |id| ChargeView::of(&app.engine, &app.engine.known_object(id)?);
-        return list_of(total, page, shown.map(view));
+        return list_on(total, page, next, shown.into_iter().map(view));
     }
+    let [after, before] = cursors.ordinals(&app.engine, caller.group)?;
+    let filter = ChargeFilter { after, before, ..filter };
     let Listed { total, items } = app.engine.charges(caller.group, &filter, page.skip(), page.count())?;
-    list_of(total, page, items.map(move |charge| ChargeView::of(&app.engine, &charge?)))
+    let next = cursors.next(total, page, items.last_id()?.map(|id| id.txid()));
+    list_on(total, page, next, items.map(move |charge| ChargeView::of(&app.engine, &charge?)))
 }
 
 /// The charges that meet a filter of labels too, newest first.

@@ -157,26 +157,29 @@ impl RegistrationDone {
 /// The account's recipients, newest first; `search` looks in names, without regard to case and
 /// accents.
 #[utoipa::path(get, path = "/api/dashboard/sub-recipients", operation_id = "list_recipients",
-    params(("search" = Option<String>, Query, description = "Part of a name; case and accents do not matter"), ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    params(("search" = Option<String>, Query, description = "Part of a name; case and accents do not matter"), ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query),
+        ("limit" = Option<u64>, Query), ("before" = Option<String>, Query), ("after" = Option<String>, Query)),
     responses((status = 200, body = List<RecipientView>)))]
 pub async fn list(
     State(app): State<Arc<App>>,
     caller: Caller,
-    PageQuery { page, search }: PageQuery,
+    PageQuery { page, search, cursors }: PageQuery,
 ) -> Result<Response, Problem> {
     let wanted = search_key(&search);
     let find = |merchant: &MerchantRow| {
         let numbered = merchant.recipients.iter().enumerate().rev();
         let found: Vec<_> = numbered.filter(|(_, row)| app.engine.search_key(row).contains(&wanted)).collect();
+        let found = cursors.between(found, |(_, row)| row.id)?;
         let rows = found.iter().skip(usize::try_from(page.skip()).unwrap_or(usize::MAX)).take(page.count());
-        (
+        Ok::<_, Problem>((
             found.len() as u64,
             rows.map(|(number, row)| (RecipientNumber(*number as u32 + 1), (*row).clone())).collect::<Vec<_>>(),
-        )
+        ))
     };
-    let (total, rows) = app.engine.merchant(caller.group, find).unwrap_or_default();
+    let (total, rows) = app.engine.merchant(caller.group, find).transpose()?.unwrap_or_default();
+    let last = rows.last().map(|(_, row)| row.id.uuid().to_string());
     let items = rows.iter().map(|(number, row)| view(&app.engine, LedgerId::Recipient(caller.group, *number), row));
-    Ok(ok(List::new(items.collect(), total, page)))
+    Ok(List::new(items.collect(), total, page).on(&cursors, last))
 }
 
 /// A recipient's full record, after booking what is due.

@@ -27,6 +27,7 @@ mod console_periods;
 mod console_reads;
 mod console_refused;
 mod console_screens;
+mod cursors;
 mod debts;
 mod decisions;
 mod description;

@@ -139,6 +139,16 @@ pub struct Objects<T> {
     made: PhantomData<fn() -> T>,
 }
 
+impl<T: Object> Objects<T> {
+    /// The id of the last item; `None` of an empty page. It reads the Record of that item.
+    pub fn last_id(&self) -> Result<Option<ObjectId>, Unavailable> {
+        let Some(last) = self.records.sequences.as_slice().last() else { return Ok(None) };
+        let record = self.records.shard.record(*last)?;
+        let made = T::made_by(&record).ok_or_else(|| Unavailable::contradicting("an object of a list"))?;
+        Ok(Some(made.id()))
+    }
+}
+
 impl<T: Object> Iterator for Objects<T> {
     type Item = Result<T, Unavailable>;
 
@@ -334,8 +344,14 @@ impl Engine {
 
     /// How many cards a merchant has stored, and those on the page that begins `skip` from the
     /// newest; deleted ones are among them.
-    pub fn cards(&self, merchant: LedgerId, skip: u64, count: usize) -> Result<(u64, Vec<CardRow>), LoadError> {
-        self.shard_of(merchant).read_model().cards_page(merchant, skip, count)
+    pub fn cards(
+        &self,
+        merchant: LedgerId,
+        range: Range<u64>,
+        skip: u64,
+        count: usize,
+    ) -> Result<(u64, Vec<CardRow>), LoadError> {
+        self.shard_of(merchant).read_model().cards_page(merchant, range, skip, count)
     }
 }
 
@@ -604,6 +620,12 @@ impl Engine {
         self.shard_of(list.ledger()).read_model().range(list, from, to)
     }
 
+    /// The place in a group's lists of the Record that made an object: its sequence and its
+    /// ordinal; `None` if the group has no such object.
+    pub fn place_of(&self, group: GroupNumber, id: ObjectId) -> Result<Option<(Sequence, u64)>, LoadError> {
+        self.shard(group).read_model().place_of(group, id)
+    }
+
     /// A merchant's charges that meet a filter.
     pub fn charges(
         &self,
@@ -620,20 +642,22 @@ impl Engine {
     pub fn subscription_charges(
         &self,
         id: ObjectId,
+        range: Range<u64>,
         skip: u64,
         count: usize,
     ) -> Result<Listed<Objects<Charge>>, LoadError> {
-        page(&self.shard_with(id), IndexKey::subscription_charges(id), 0..u64::MAX, skip, count)
+        page(&self.shard_with(id), IndexKey::subscription_charges(id), range, skip, count)
     }
 
     /// A merchant's subscriptions, and how many there are.
     pub fn subscriptions(
         &self,
         merchant: LedgerId,
+        range: Range<u64>,
         skip: u64,
         count: usize,
     ) -> Result<(u64, Vec<SubscriptionRow>), LoadError> {
-        self.shard_of(merchant).read_model().subscriptions_page(merchant, skip, count)
+        self.shard_of(merchant).read_model().subscriptions_page(merchant, range, skip, count)
     }
 
     /// A merchant's cashouts in a range.
@@ -666,9 +690,15 @@ impl Engine {
         all(self.shard_of(merchant), IndexKey::refunds(merchant), range)
     }
 
-    /// The disputes of a merchant's charges.
-    pub fn disputes(&self, merchant: LedgerId, skip: u64, count: usize) -> Result<Listed<Objects<Dispute>>, LoadError> {
-        page(&self.shard_of(merchant), IndexKey::disputes(merchant), 0..u64::MAX, skip, count)
+    /// The disputes of a merchant's charges in a range.
+    pub fn disputes(
+        &self,
+        merchant: LedgerId,
+        range: Range<u64>,
+        skip: u64,
+        count: usize,
+    ) -> Result<Listed<Objects<Dispute>>, LoadError> {
+        page(&self.shard_of(merchant), IndexKey::disputes(merchant), range, skip, count)
     }
 
     /// The acquirer's batches that are booked whole.

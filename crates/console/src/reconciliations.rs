@@ -51,7 +51,7 @@ pub(crate) async fn list(request: PageRequest) -> Result<Screen, Problem> {
     let given = query(parts)?;
     let page = part(&given, RESULTS_A_PAGE)?;
     let month = optional(&given, "month")?.map(periods::named).transpose()?.unwrap_or(visit.now.month());
-    let asked = PageQuery { page, search: String::new() };
+    let asked = PageQuery { page, search: String::new(), cursors: Default::default() };
     let kept = json_of(results::list(State(Arc::clone(desk)), visit.operator.clone(), asked).await?).await?;
     let body = html! {
         @if visit.may(Role::Decide) { (upload(visit)) }

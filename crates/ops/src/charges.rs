@@ -117,7 +117,7 @@ pub const FILTERS: &[&str] =
 
 /// Which charges a query asks for.
 pub fn charge_query(desk: &Desk, pairs: &[(String, String)]) -> Result<ChargeQuery, Problem> {
-    let ChargeFilter { status, method, from, to } = charge_filter(pairs)?;
+    let ChargeFilter { status, method, from, to, .. } = charge_filter(pairs)?;
     let not_found = || Problem::new(Code::NotFound);
     let group = single(pairs, "merchant_id")?.map(|id| merchants::find(desk, id)).transpose()?;
     let recipient = single(pairs, "recipient_id")?.map(|id| {

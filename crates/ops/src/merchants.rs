@@ -411,7 +411,7 @@ pub async fn create(
 pub async fn list(
     State(desk): State<Arc<Desk>>,
     _: Operator,
-    PageQuery { page, search }: PageQuery,
+    PageQuery { page, search, .. }: PageQuery,
 ) -> Result<Response, Problem> {
     let (total, groups) = listed(&desk, page, &search);
     let views = groups.into_iter().map(|group| view(&desk, group)).collect::<Result<_, _>>()?;

@@ -12,13 +12,16 @@ use actors::engine::{Engine, Listing};
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, MatchedPath, Query};
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, LINK};
 use axum::http::request::Parts;
-use axum::http::{Method, StatusCode};
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
+use form_urlencoded::Serializer;
+use ledger::id::{GroupNumber, ObjectId};
 use ledger::time::Timestamp;
 use rust_decimal::Decimal;
-use serde::{Serialize, Serializer};
+use serde::{Serialize, Serializer as SerdeSerializer};
+use store::Sequence;
 use wire::timestamp::{PeriodLimit, with_milliseconds};
 
 use super::json::Checker;
@@ -44,6 +47,28 @@ pub fn list_of<T: Serialize>(
     let Page { page: number, per_page } = page;
     let pages = page.pages(total);
     in_parts(items, format!(r#"],"total":{total},"page":{number},"pages":{pages},"per_page":{per_page}}}"#))
+}
+
+/// As [`list_of`], with the address of the items that follow, where the query asks for it.
+pub fn list_on<T: Serialize>(
+    total: u64,
+    page: Page,
+    next: Option<String>,
+    items: impl Iterator<Item = Result<T, Problem>> + Send + Unpin + 'static,
+) -> Result<Response, Problem> {
+    let Some(address) = next else { return list_of(total, page, items) };
+    let Page { page: number, per_page } = page;
+    let (pages, text) = (page.pages(total), serde_json::to_string(&address).unwrap_or_default());
+    let end = format!(r#"],"total":{total},"page":{number},"pages":{pages},"per_page":{per_page},"next":{text}}}"#);
+    Ok(linked(in_parts(items, end)?, &address))
+}
+
+/// The answer with the address of the items that follow in its `Link` (RFC 8288).
+pub fn linked(mut response: Response, next: &str) -> Response {
+    if let Ok(link) = HeaderValue::from_str(&format!("<{next}>; rel=\"next\"")) {
+        response.headers_mut().insert(LINK, link);
+    }
+    response
 }
 
 /// 200 with all items of a list that has no pages, written as those of [`list_of`], and what else
@@ -111,7 +136,7 @@ pub fn time(at: Timestamp) -> String {
 }
 
 /// Writes a decimal as a JSON number, without passing through a float.
-pub fn decimal<S: Serializer>(value: &Decimal, serializer: S) -> Result<S::Ok, S::Error> {
+pub fn decimal<S: SerdeSerializer>(value: &Decimal, serializer: S) -> Result<S::Ok, S::Error> {
     let number: serde_json::Number = value.to_string().parse().map_err(serde::ser::Error::custom)?;
     number.serialize(serializer)
 }
@@ -124,6 +149,79 @@ pub struct PageQuery {
     pub page: Page,
     /// Text to look for; empty for everything.
     pub search: String,
+    /// Cursors of the list.
+    pub cursors: Cursors,
+}
+
+/// Cursors of a list's query: `before` and `after` name items, of which the older or the newer ones
+/// are listed, newest first. What is made meanwhile moves none of them.
+#[derive(Debug, Default)]
+pub struct Cursors {
+    after: Option<ObjectId>,
+    before: Option<ObjectId>,
+    /// The address without cursor and page, where the query asks for cursors.
+    address: Option<String>,
+}
+
+impl Cursors {
+    /// Reads `after`, `before` and `limit` of a request.
+    pub fn read(parts: &Parts) -> Result<Self, Problem> {
+        let pairs = query(parts)?;
+        let named = |name| {
+            let id = single(&pairs, name)?.map(|text| ObjectId::parse(text).ok_or_else(|| unknown_item(name)));
+            id.transpose()
+        };
+        let (after, before) = (named("after")?, named("before")?);
+        let is_asked = pairs.iter().any(|(name, _)| ["after", "before", "limit"].contains(&name.as_str()));
+        let rest = pairs.iter().filter(|(name, _)| !["before", "page"].contains(&name.as_str()));
+        let rest = Serializer::new(String::new()).extend_pairs(rest).finish();
+        let rest = if rest.is_empty() { rest } else { format!("{rest}&") };
+        Ok(Self { after, before, address: is_asked.then(|| format!("{}?{rest}before=", parts.uri.path())) })
+    }
+
+    /// The sequences of the Records between the cursors. Error: 400 for an item that the account
+    /// does not have.
+    pub fn range(&self, engine: &Engine, group: GroupNumber) -> Result<Range<u64>, Problem> {
+        let [after, before] = self.places(engine, group)?;
+        Ok(after.map_or(0, |(sequence, _)| sequence.0 + 1)..before.map_or(u64::MAX, |(sequence, _)| sequence.0))
+    }
+
+    /// The ordinals of the Records of `after` and `before`. Error: as of [`Cursors::range`].
+    pub fn ordinals(&self, engine: &Engine, group: GroupNumber) -> Result<[Option<u64>; 2], Problem> {
+        Ok(self.places(engine, group)?.map(|place| place.map(|(_, ordinal)| ordinal)))
+    }
+
+    fn places(&self, engine: &Engine, group: GroupNumber) -> Result<[Option<(Sequence, u64)>; 2], Problem> {
+        let place = |name, id: Option<ObjectId>| {
+            let place = id.map(|id| engine.place_of(group, id)?.ok_or_else(|| unknown_item(name)));
+            place.transpose()
+        };
+        Ok([place("after", self.after)?, place("before", self.before)?])
+    }
+
+    /// The items of a list in memory, newest first, that are between the cursors. Error: 400 for an
+    /// item that is not among them.
+    pub fn between<T>(&self, items: Vec<T>, id: impl Fn(&T) -> ObjectId) -> Result<Vec<T>, Problem> {
+        let find = |name, wanted: Option<ObjectId>| {
+            let place = wanted.map(|wanted| items.iter().position(|item| id(item) == wanted));
+            place.map(|place| place.ok_or_else(|| unknown_item(name))).transpose()
+        };
+        let (after, before) = (find("after", self.after)?, find("before", self.before)?);
+        let skipped = before.map_or(0, |place| place + 1);
+        let end = after.unwrap_or(items.len());
+        Ok(items.into_iter().take(end).skip(skipped).collect())
+    }
+
+    /// The address of the items after this page, whose last item is `last`; `None` where the query
+    /// does not ask for it and at the end of the list.
+    pub fn next(&self, total: u64, page: Page, last: Option<String>) -> Option<String> {
+        let has_more = total > page.skip().saturating_add(page.per_page);
+        has_more.then(|| Some(format!("{}{}", self.address.as_ref()?, last?))).flatten()
+    }
+}
+
+fn unknown_item(name: &'static str) -> Problem {
+    wrong(name, "not_found", format!("{name} deve ser o id de um item da conta"))
 }
 
 /// Which items of a list are asked for in its query.
@@ -251,7 +349,8 @@ impl<S: Sync> FromRequestParts<S> for PageQuery {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let pairs = query(parts)?;
-        Ok(Self { page: Page::read(&pairs, 20)?, search: single(&pairs, "search")?.unwrap_or_default().to_owned() })
+        let search = single(&pairs, "search")?.unwrap_or_default().to_owned();
+        Ok(Self { page: Page::read(&pairs, 20)?, search, cursors: Cursors::read(parts)? })
     }
 }
 
@@ -322,7 +421,9 @@ impl Page {
     /// Reads `page` and `per_page`; the argument is the default of `per_page`, at most 100.
     pub fn read(pairs: &[(String, String)], per_page: u64) -> Result<Self, Problem> {
         let page = number(pairs, "page", 1..=u64::MAX)?.unwrap_or(1);
-        Ok(Self { page, per_page: number(pairs, "per_page", 1..=100)?.unwrap_or(per_page) })
+        let limit = number(pairs, "limit", 1..=100)?;
+        let limit = limit.map_or_else(|| number(pairs, "per_page", 1..=100), |limit| Ok(Some(limit)))?;
+        Ok(Self { page, per_page: limit.unwrap_or(per_page) })
     }
 
     /// How many items come before this page.
@@ -354,6 +455,11 @@ pub struct List<T> {
     pub pages: u64,
     /// Items a page.
     pub per_page: u64,
+    /// Address of the items that follow; where the request has `limit`, `before` or `after`, and
+    /// there are more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub next: Option<String>,
 }
 
 impl<T> List<T> {
@@ -374,7 +480,18 @@ impl<T> List<T> {
 
     /// A page of a list.
     pub fn new(items: Vec<T>, total: u64, page: Page) -> Self {
-        Self { items, total, page: page.page, pages: page.pages(total), per_page: page.per_page }
+        Self { items, total, page: page.page, pages: page.pages(total), per_page: page.per_page, next: None }
+    }
+}
+
+impl<T: Serialize> List<T> {
+    /// 200 with this page, and the address of what follows where the query asks for it.
+    pub fn on(self, cursors: &Cursors, last: Option<String>) -> Response {
+        let page = Page { page: self.page, per_page: self.per_page };
+        match cursors.next(self.total, page, last) {
+            Some(next) => linked(ok(Self { next: Some(next.clone()), ..self }), &next),
+            None => ok(self),
+        }
     }
 }
 

@@ -65,6 +65,10 @@ pub struct ChargeFilter {
     pub from: Option<Timestamp>,
     /// Created before this time.
     pub to: Option<Timestamp>,
+    /// Opened after the merchant's Record of this ordinal.
+    pub after: Option<u64>,
+    /// Opened before the merchant's Record of this ordinal.
+    pub before: Option<u64>,
 }
 
 impl ChargeFilter {
@@ -270,6 +274,14 @@ impl ReadModel {
         self.index().since(IndexKey::object(id), id.created_at())
     }
 
+    /// The place in its group's lists of the Record that made an object: its sequence and its
+    /// ordinal; `None` if the group has no such object.
+    pub fn place_of(&self, group: GroupNumber, id: ObjectId) -> Result<Option<(Sequence, u64)>, LoadError> {
+        let Some(sequence) = self.about(id)?.first().copied() else { return Ok(None) };
+        let record = self.record(sequence)?;
+        Ok((record.owner.group() == Some(group)).then_some((sequence, record.ordinal)))
+    }
+
     /// The Records about the registration and bank account of a recipient, oldest first.
     pub fn registration(&self, recipient: LedgerId, since: Timestamp) -> Result<Vec<Sequence>, LoadError> {
         self.index().since(IndexKey::registration(recipient), since)
@@ -425,7 +437,8 @@ impl ReadModel {
             };
             time.map_or(Ok(open), |time| self.first_since(&of(&[ChargeList::Opened]), time, created_at))
         };
-        let range = bound(filter.from, 0)?..bound(filter.to, u64::MAX)?;
+        let start = bound(filter.from, 0)?.max(filter.after.map_or(0, |ordinal| ordinal + 1));
+        let range = start..bound(filter.to, u64::MAX)?.min(filter.before.unwrap_or(u64::MAX));
         let (total, listed) = self.index().page(&of(plus), &of(minus), range, skip, count)?;
         let merchant = LedgerId::Merchant(group);
         let ordinals: Vec<u64> = listed.iter().map(|charge| charge.number).collect();

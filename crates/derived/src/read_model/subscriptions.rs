@@ -1,6 +1,8 @@
 //! Subscriptions and stored cards, read from the journal: the Record that began one, and the last
 //! Record about it. So an ended subscription is read like a running one.
 
+use std::ops::Range;
+
 use ledger::event::{CardFace, Event};
 use ledger::id::{LedgerId, ObjectId};
 use ledger::personal::Sealed;
@@ -89,10 +91,11 @@ impl ReadModel {
     pub fn subscriptions_page(
         &self,
         merchant: LedgerId,
+        range: Range<u64>,
         skip: u64,
         count: usize,
     ) -> Result<(u64, Vec<SubscriptionRow>), LoadError> {
-        let (total, listed) = self.index().page(&[IndexKey::subscriptions(merchant)], &[], 0..u64::MAX, skip, count)?;
+        let (total, listed) = self.index().page(&[IndexKey::subscriptions(merchant)], &[], range, skip, count)?;
         let mut page = Vec::with_capacity(listed.len());
         for listed in listed {
             let begun = SubscriptionRow::begun_by(&self.record(Sequence(listed.number))?);
@@ -126,9 +129,15 @@ impl ReadModel {
 
     /// A merchant's stored cards, deleted or not: their number, and those on the page that begins
     /// `skip` from the newest.
-    pub fn cards_page(&self, merchant: LedgerId, skip: u64, count: usize) -> Result<(u64, Vec<CardRow>), LoadError> {
+    pub fn cards_page(
+        &self,
+        merchant: LedgerId,
+        range: Range<u64>,
+        skip: u64,
+        count: usize,
+    ) -> Result<(u64, Vec<CardRow>), LoadError> {
         let key = IndexKey::objects(ObjectList::Cards, merchant.group());
-        let (total, listed) = self.page(key, 0..u64::MAX, skip, count)?;
+        let (total, listed) = self.page(key, range, skip, count)?;
         let mut page = Vec::with_capacity(listed.len());
         for sequence in listed {
             let stored = StoredCard::stored_by(&self.record(sequence)?).ok_or(LoadError::Missing(sequence.0))?;

@@ -481,6 +481,7 @@ fn refer(response: &mut Value, names: impl IntoIterator<Item = &'static str>) {
 fn complete_parameter(parameter: &mut Value) {
     let name = parameter["name"].as_str().unwrap_or_default().to_owned();
     let in_path = parameter["in"] == "path";
+    let is_described = parameter.get("description").is_some();
     let schema = &mut parameter["schema"];
     if let Some(kind) = schema["type"].as_array().and_then(|kinds| kinds.iter().find(|kind| **kind != "null")).cloned()
     {
@@ -497,6 +498,8 @@ fn complete_parameter(parameter: &mut Value) {
         "per_page" if schema.get("maximum").is_none() => {
             *schema = json!({"type": "integer", "minimum": 1, "maximum": 100, "default": 20});
         }
+        "limit" => *schema = json!({"type": "integer", "minimum": 1, "maximum": 100}),
+        "before" | "after" if !is_described => *schema = json!({"type": "string", "pattern": AN_ID}),
         "txid" if !is_shaped => *schema = json!({"type": "string", "pattern": TXID}),
         _ if in_path && !is_shaped => *schema = json!({"type": "string", "format": "uuid"}),
         _ => {}
@@ -504,6 +507,9 @@ fn complete_parameter(parameter: &mut Value) {
     let description = match name.as_str() {
         "page" => "Which page, from 1; one past the end is empty.",
         "per_page" => "Items a page.",
+        "limit" => "Items of an answer that has the address of what follows, in `next` and `Link`.",
+        "before" => "Only what is older than the item with this id.",
+        "after" => "Only what is newer than the item with this id.",
         "txid" => "The charge's id.",
         "id" => "The id of what the path names.",
         _ => "",
@@ -516,6 +522,8 @@ fn complete_parameter(parameter: &mut Value) {
     }
 }
 
+/// An id as a txid or as a UUID.
+const AN_ID: &str = "^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$";
 const TXID: &str = "^[0-9a-f]{32}$";
 pub(crate) const A_TXID: &str = "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e";
 pub(crate) const A_UUID: &str = "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e";

@@ -20,7 +20,7 @@ pub struct CashoutItem {
     object: &'static str,
     /// The cashout's id.
     #[schema(format = "uuid")]
-    id: String,
+    pub id: String,
     /// The caller's id of the transfer, or the one that was made.
     #[schema(format = "uuid")]
     merchant_transaction_id: String,

@@ -369,5 +369,5 @@ pub fn charge_filter(pairs: &[(String, String)]) -> Result<ChargeFilter, Problem
     });
     let (from, to) = between(&mut check, pairs)?;
     check.finish()?;
-    Ok(ChargeFilter { status, method, from, to })
+    Ok(ChargeFilter { status, method, from, to, ..ChargeFilter::default() })
 }

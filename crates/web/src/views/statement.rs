@@ -156,7 +156,7 @@ pub async fn statement(
     }
     let mut items = reader.records(&found, newer + skip)?;
     items.retain(|item| filter.word.is_none_or(|word| word == item.status));
-    let List { items, total, page, pages, per_page } = List::filtered(&filter, items, total, page);
+    let List { items, total, page, pages, per_page, .. } = List::filtered(&filter, items, total, page);
     Ok(Statement {
         items,
         total,
