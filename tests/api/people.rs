@@ -140,6 +140,11 @@ async fn keys_of_months_past_retention_are_dropped_by_two_operators() {
         let found: Vec<_> = parts(&look_up(world, PAYER).await).into_iter().flat_map(|part| part.2).collect();
         assert_eq!(found, std::slice::from_ref(&new));
     };
+    // Another node forgets the keys when it next looks.
+    until("the erased name is gone", async || {
+        world.ops_get(&format!("/ops/charges/{old}")).await.expect(200)["payer"]["name"] == ""
+    })
+    .await;
     shows(&world, "").await;
     let months = world.ops_get("/ops/erasures").await.expect(200)["months"].clone();
     assert!(months.as_array().unwrap().iter().all(|month| text(&month["month"]) > first), "{months}");

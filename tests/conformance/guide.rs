@@ -1,4 +1,5 @@
-//! The pages of `docs/guide`: their blocks for the shell, Python and TypeScript run as they stand.
+//! The pages of `docs/guide`: their blocks for the shell, Python, TypeScript and PHP run as they
+//! stand. The Portuguese pages have the same blocks.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -30,8 +31,8 @@ pub(crate) fn is_run(page: &str) -> bool {
 }
 
 /// The pages that follow the first one, and what their samples say: in the shell, and in each of
-/// the two other languages.
-const PAGES: [(&str, &[&str], &str); 8] = [
+/// the other languages.
+const PAGES: [(&str, &[&str], &str); 15] = [
     ("webhooks", &["verified\n", "\"sequence\": 1,", "\"tries\": [\n    \"pending\""], "a changed body is refused"),
     ("errors", &["\"field\": \"valor\"", "\"field\": \"cpf\"", "\"code\": \"validation_failed\""], "to the payer: "),
     (
@@ -63,6 +64,32 @@ const PAGES: [(&str, &[&str], &str); 8] = [
         ],
         "charged by its token",
     ),
+    (
+        "pix",
+        &[
+            "{\"status\":\"pending\",\"amount\":8000,\"code\":\"00020101021226",
+            "{\"status\":\"CONCLUIDA\",\"net\":7921,\"id\":\"E\"}",
+        ],
+        "paid too late: charge_not_pending",
+    ),
+    (
+        "recipients",
+        &["{\"status\":\"draft\",\"document\":\"***.444.777-**\",\"already_exists\":false}", "[\"active\",1500]"],
+        "active with an account in review: pending",
+    ),
+    ("withdrawals", &["withdrawal_pending\n[\"approved\",\"Ana Exemplo\"]"], "rejected by merchant"),
+    (
+        "anticipation",
+        &["[3500,{\"target_days\":2,\"rate_percent\":2.38,", "[3500,83,3417]\n[1,3417]"],
+        "3500 less 70 is 3430",
+    ),
+    ("cashouts", &["duplicate_transaction\n[\"processed\",1900,\"E\"]"], "sent 1900 to +5511987654321 processed"),
+    ("plans", &["[\"active\",1,1]\n[[5990,\"CONCLUIDA\"]]"], "it was paused and is cancelled"),
+    (
+        "disputes",
+        &["[\"chargeback\",4000,\"open\"]\n4000\n[4000,-4000,4000,-4000]"],
+        "chargeback released of a charge that is CONCLUIDA",
+    ),
     ("sandbox", &["\"status\": \"CONCLUIDA\"", "\n\"20", "\"available\": "], "found: CONCLUIDA"),
 ];
 
@@ -72,6 +99,7 @@ pub(crate) struct Workplace {
     server: Server,
     port: u16,
     has_node: bool,
+    has_php: bool,
 }
 
 impl Workplace {
@@ -86,12 +114,14 @@ impl Workplace {
         let server = Server::start(&launch).await.unwrap();
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let has_node = tool::node("typescript").is_some() && tool::node("@types/node/package.json").is_some();
-        let workplace = Self { folder, server, port, has_node };
+        let has_php = tool::program_with("php", "-rexit((int) !extension_loaded('curl'));").is_some();
+        let workplace = Self { folder, server, port, has_node, has_php };
         workplace.copy_first_files();
         for (name, ..) in PAGES {
-            for (language, ending) in [("python", "py"), ("ts", "mts")] {
+            for (language, ending) in [("python", "py"), ("ts", "mts"), ("php", "php")] {
                 let blocks = page_blocks(name, language);
-                assert!(!blocks.is_empty(), "{name} has no {language}");
+                let is_needed = language != "php" || IN_PORTUGUESE.iter().any(|(of, _)| *of == name);
+                assert!(!blocks.is_empty() || !is_needed, "{name} has no {language}");
                 workplace.write(&format!("{name}.{ending}"), &blocks.join("\n"));
             }
         }
@@ -239,6 +269,7 @@ fn the_page_of_the_first_charge_shows_its_files() {
         ("sh", vec!["account.sh"]),
         ("python", vec!["centavo.py", "first.py"]),
         ("ts", vec!["centavo.mts", "first.mts"]),
+        ("php", vec!["centavo.php"]),
     ] {
         let files = names.iter().map(|name| Path::new(env!("CARGO_MANIFEST_DIR")).join(FIRST_FILES).join(name));
         let files: Vec<_> = files.map(|path| std::fs::read_to_string(path).unwrap()).collect();
@@ -275,6 +306,33 @@ async fn the_pages_that_follow_run() {
         if place.has_node {
             let said = place.said(&format!("{account}node {name}.mjs"));
             assert!(said.contains(in_program), "{name}.mts: {said}");
+        }
+        if place.has_php && !page_blocks(name, "php").is_empty() {
+            let said = place.said(&format!("{account}php {name}.php"));
+            assert!(said.contains(in_program), "{name}.php: {said}");
+        }
+    }
+}
+
+/// Pages of `docs/guide` that `docs/pt-br/guia` has in Portuguese.
+const IN_PORTUGUESE: [(&str, &str); 8] = [
+    ("pix", "pix"),
+    ("recipients", "recebedores"),
+    ("withdrawals", "saques"),
+    ("anticipation", "antecipacao"),
+    ("cashouts", "cashouts"),
+    ("plans", "planos"),
+    ("disputes", "contestacoes"),
+    ("orders", "pedidos"),
+];
+
+/// Whoever changes a sample changes it in both languages.
+#[test]
+fn the_portuguese_pages_have_the_same_samples() {
+    for (english, portuguese) in IN_PORTUGUESE {
+        for language in ["bash", "python", "ts", "php"] {
+            let translated = blocks(&format!("pt-br/guia/{portuguese}.md"), language);
+            assert_eq!(translated, page_blocks(english, language), "{portuguese}, {language}");
         }
     }
 }
@@ -321,6 +379,10 @@ const pauses = [], real = setTimeout, { call } = await import("./centavo.mjs");
 const isPause = (ms) => ms > 0 && ms < 10000 && ms % 1000 === 0;
 globalThis.setTimeout = (done, ms) => (isPause(ms) ? done(pauses.push(ms / 1000)) : real(done, ms));
 await call("GET", "/x"); console.log("pauses:", ...pauses)'"#;
+const PAUSES_IN_PHP: &str = r#"php -r '
+namespace Centavo;
+function sleep($seconds) { $GLOBALS["pauses"][] = $seconds; }
+require "centavo.php"; call("GET", "/x"); echo "pauses: ", implode(" ", $GLOBALS["pauses"]), PHP_EOL;'"#;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_clients_wait_longer_each_time_and_as_long_as_an_answer_asks() {
@@ -329,6 +391,7 @@ async fn the_clients_wait_longer_each_time_and_as_long_as_an_answer_asks() {
     if place.has_node {
         programs.push(format!("{}\n{PAUSES_IN_NODE}", place.compile(&["centavo"])));
     }
+    programs.extend(place.has_php.then(|| PAUSES_IN_PHP.to_owned()));
     for program in programs {
         let said = place.said(&format!("export CENTAVO_URL={} CENTAVO_API_KEY=x\n{program}", busy_server()));
         assert!(said.contains("pauses: 1 9 4\n"), "{said}");

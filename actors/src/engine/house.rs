@@ -120,6 +120,14 @@ impl Engine {
         Ok(())
     }
 
+    /// Forgets the keys that another process has dropped, where this one does not read of it.
+    pub fn forget_dropped_keys(&self) -> Result<(), LoadError> {
+        if !self.serves_house() {
+            may_wait(|| self.keyring.forget_dropped())?;
+        }
+        Ok(())
+    }
+
     /// Sets the company's chart of accounts: the text of a map that was checked.
     pub async fn set_chart(&self, map: String, context: impl Into<CommandContext>) -> Result<Arc<Record>, Unavailable> {
         self.record_of_house(|| Decision::of(Event::ChartOfAccountsSet { map }), context.into()).await

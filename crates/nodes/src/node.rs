@@ -402,13 +402,17 @@ impl Node {
     }
 }
 
-/// Follows the partitions of the others while this process has the house.
+/// Follows the partitions of the others while this process has the house. Without it, forgets the
+/// keys of personal data that the house has dropped.
 async fn follow_others(engine: Weak<Engine>) {
     let mut read_at = Instant::now();
     while let Some(engine) = engine.upgrade() {
         let followed = if engine.serves_house() { engine.follow_others().await } else { engine.follow_none().await };
         let is_due = read_at.elapsed() >= FOLLOWED_EVERY;
         let caught_up = if is_due { engine.catch_up().await } else { Ok(()) };
+        if is_due && let Err(error) = engine.forget_dropped_keys() {
+            tracing::warn!(%error, "the keys of personal data could not be looked for; it is tried again");
+        }
         if is_due {
             read_at = Instant::now();
         }

@@ -69,10 +69,11 @@ impl BalanceAlerts {
         Self { engine, alerts: alerts.into() }
     }
 
-    /// The alerts of sums over all ledgers, each with its sum, debits minus credits, centavos.
+    /// The alerts of sums over all ledgers, each with its sum, debits minus credits, centavos; none
+    /// in a process that does not see all of them.
     fn sums(&self) -> Vec<(BalanceAlert, i128)> {
         let alerts = || self.alerts.iter().filter(|alert| !alert.of_merchant);
-        if alerts().next().is_none() {
+        if alerts().next().is_none() || !self.engine.has_all() {
             return Vec::new();
         }
         let kinds = self.engine.totals().kinds;

@@ -129,8 +129,8 @@ pub async fn pay(
     let payment = PixReceipt { end_to_end_id, txid, amount, paid_at: at };
     match engine.receive_pix(group, charge.id, payment, context).await? {
         Outcome::Recorded(PixPayment::Unordered(_)) => too_late(),
-        // Who ends the code at this moment hears of the payment from the institution, and may be the
-        // first to book it.
+        // Who ends the code at this moment hears of the payment from the institution, and may book
+        // it first.
         Outcome::Recorded(PixPayment::BookedBefore) if is_booked_by_rail(engine, charge)? => Ok(Some(())),
         Outcome::Recorded(PixPayment::BookedBefore) => Err(Problem::new(Code::ChargeNotPending)),
         outcome => decided(outcome),

@@ -1,11 +1,16 @@
 //! End of a merchant: while it is closing it takes no new charges, and what is open goes on. It is
-//! closed once nothing of it is open and its ledger holds and owes nothing.
+//! closed once nothing of it is open and its ledger holds and owes nothing, and only closing again
+//! when money or a debt comes back later (a returned transfer, a chargeback, a late capture).
 
 use super::MerchantState;
 use super::adjustments::Open;
 use crate::account::Account;
-use crate::id::ObjectId;
+use crate::event::Event;
+use crate::fees::Settings;
+use crate::id::{LedgerId, ObjectId};
 use crate::money::Centavos;
+use crate::postings;
+use crate::record::Decision;
 use crate::rejection::Rejection;
 
 /// Kind of something that is open of a merchant.
@@ -73,6 +78,18 @@ impl MerchantState {
         open_balances(self.ledger.balances().into_iter().map(|(account, balance)| (account, balance.net())))
     }
 
+    /// Makes a closed merchant a closing one where a decision brings money or a debt to its
+    /// `ledger`.
+    pub(super) fn withdraw_end(&self, decision: &mut Decision, ledger: LedgerId) {
+        let posted = postings::entries(ledger, &decision.events);
+        let mut postings = posted.iter().filter(|entry| entry.ledger() == ledger).flat_map(|entry| entry.postings());
+        // The personal part of a change of settings is a profile.
+        if postings.any(|posting| is_open(posting.account)) && decision.personal.is_none() {
+            let (settings, before) = (Settings { closed: false, ..self.settings }, Some(self.settings));
+            decision.events.push(Event::MerchantChanged { settings, before, reason: None });
+        }
+    }
+
     /// Refuses to close a merchant of which something is open.
     pub(super) fn check_closable(&self) -> Result<(), Rejection> {
         match self.open_items().is_empty() && self.open_balances().is_empty() {
@@ -85,10 +102,12 @@ impl MerchantState {
 /// Balances of a merchant's or recipient's money and debts that are not zero, centavos. What was
 /// earned, spent and sent is none of them.
 pub fn open_balances(balances: impl Iterator<Item = (Account, i128)>) -> Vec<(Account, Centavos)> {
-    let is_open = |account: Account| {
-        let is_debt = matches!(account, Account::Deficit | Account::Clawback | Account::ReceivableRecipient(_));
-        is_debt || account.is_claim_on_platform()
-    };
     let open = balances.filter(|(account, net)| *net != 0 && is_open(*account));
     open.map(|(account, net)| (account, Centavos(i64::try_from(net.abs()).unwrap_or(i64::MAX)))).collect()
+}
+
+/// Whether an account is money or a debt of a merchant or recipient.
+fn is_open(account: Account) -> bool {
+    let is_debt = matches!(account, Account::Deficit | Account::Clawback | Account::ReceivableRecipient(_));
+    is_debt || account.is_claim_on_platform()
 }

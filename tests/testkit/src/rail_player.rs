@@ -77,6 +77,8 @@ pub struct RailRecords {
     pub objects: BTreeMap<String, PlayedObject>,
     /// The path of each order that moved money, once for each time.
     pub carried_out: Vec<String>,
+    /// Cards that were deleted.
+    pub deleted_tokens: Vec<String>,
     pub payments: Vec<PlayedPayment>,
     /// Cases of payers' banks, as they are answered.
     pub cases: Vec<Value>,
@@ -115,9 +117,11 @@ impl RailPlayer {
             capabilities: json!({
                 "test": true, "serves": ["card", "pix", "payout"], "repeats": repeats, "remembers_s": 86_400,
                 "horizon_s": 600, "closes": true, "answers_within_ms": 15_000, "disputes": true,
+                "deletes_tokens": true,
             }),
             objects: BTreeMap::new(),
             carried_out: Vec::new(),
+            deleted_tokens: Vec::new(),
             payments: Vec::new(),
             cases: Vec::new(),
             batches: Vec::new(),
@@ -233,6 +237,12 @@ fn answer(records: &mut RailRecords, request: &Request) -> Reply {
             None => Reply::json(201, &json!({ "token": "tok_of_a_card" })),
             Some(defect) => invalid(records, request, defect),
         },
+        ("POST", ["tokens", "delete"]) if records.capabilities["deletes_tokens"] == true => {
+            let body = request.json();
+            let Some(token) = body["token"].as_str() else { return invalid(records, request, "it names no token") };
+            records.deleted_tokens.push(token.to_owned());
+            Reply { status: 204, media_type: "application/json", body: String::new() }
+        }
         ("PUT", [list @ ("cards" | "pix"), id, "close"]) if records.capabilities["closes"] == true => {
             close(records, list, id)
         }

@@ -33,6 +33,9 @@ pub(super) struct Capabilities {
     /// Whether the changes have the cases of payers' banks; false in a bridge that does not say.
     #[serde(default)]
     pub(super) disputes: bool,
+    /// Whether a stored card can be deleted; false in a bridge that does not say.
+    #[serde(default)]
+    pub(super) deletes_tokens: bool,
 }
 
 impl Capabilities {

@@ -192,7 +192,7 @@ struct NewToken<'a> {
     card: Card<'a>,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Token {
     token: String,
 }
@@ -211,5 +211,18 @@ pub(super) async fn tokenize(calls: &BridgeCalls, card: &CardSecrets) -> Result<
         Ok(token) if (1..=TOKEN_LEN_MAX).contains(&token.len()) => Ok(CardToken(token)),
         Ok(_) => Err(calls.unknown(path, "its token has not 1 to 500 bytes")),
         Err(defect) => Err(calls.unknown(path, &defect)),
+    }
+}
+
+/// Has the bridge delete a card that it stores. Nothing is sent to one that cannot.
+pub(super) async fn delete_token(calls: &BridgeCalls, CardToken(token): CardToken) -> Result<(), RailError> {
+    if !calls.serving(RailKind::Card).await?.deletes_tokens {
+        return Err(RailError::NotSent);
+    }
+    let path = "/tokens/delete";
+    let answer = calls.call(Method::POST, path, Some(body(&Token { token })), ANSWER_MAX).await?;
+    match answer.status.as_u16() {
+        200 | 204 => Ok(()),
+        status => Err(calls.unknown(path, &format!("its answer {status} deletes no token"))),
     }
 }

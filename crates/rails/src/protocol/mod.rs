@@ -100,6 +100,10 @@ impl CardRail for Protocol {
         Box::pin(async move { cards::tokenize(&self.calls, &card).await })
     }
 
+    fn delete_token(&self, token: CardToken) -> Call<'_, ()> {
+        Box::pin(cards::delete_token(&self.calls, token))
+    }
+
     fn close<'a>(&'a self, charge: ObjectId, open: &'a OpenCharge) -> Call<'a, CardFate> {
         Box::pin(cards::close(&self.calls, charge, open.terms.amount))
     }

@@ -55,6 +55,17 @@ async fn a_card_is_captured_refused_or_kept() {
     assert_eq!(world.player.records().violations, [""; 0]);
 }
 
+#[tokio::test]
+async fn a_stored_card_is_deleted_where_the_bridge_can() {
+    for can in [true, false] {
+        let world = World::new("same").await;
+        world.player.records().capabilities["deletes_tokens"] = json!(can);
+        let deleted = world.rail.delete_token(CardToken("tok/of a card".to_owned())).await;
+        let expected: (_, &[&str]) = if can { (Ok(()), &["tok/of a card"]) } else { (Err(RailError::NotSent), &[]) };
+        assert_eq!((deleted, &world.player.records().deleted_tokens[..]), (expected.0, expected.1));
+    }
+}
+
 /// Nothing that may be carried out twice is sent twice.
 #[tokio::test]
 async fn where_a_repeat_is_carried_out_again_nothing_is_sent_twice() {
