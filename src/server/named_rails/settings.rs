@@ -216,8 +216,10 @@ fn one(field: Field<'_>, line_at: impl Fn(usize) -> usize) -> Result<(RailName, 
     Ok((name, NamedRail { line: line_at(at), callback_url, parties, adapter }))
 }
 
-/// Names of the parties of a rail, the field of `[rails]` that has them, their form and what it is.
-const PARTIES: [(&str, &str, fn(&str) -> bool, &str); 3] = [
+/// A party of a rail's payments: its name in the rail's table, the field of `[rails]` that may name
+/// such a rail, its form, and what is said of another form.
+type Party = (&'static str, &'static str, fn(&str) -> bool, &'static str);
+const PARTIES: [Party; 3] = [
     ("receiver_document", "pix", is_cnpj, CNPJ_EXPECTED),
     ("psp_ispb", "pix", is_ispb, "expected the 8 digits or capital letters of an ISPB, with its zeros"),
     ("acquirer_document", "card", is_cnpj, CNPJ_EXPECTED),
