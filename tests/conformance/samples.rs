@@ -95,7 +95,8 @@ fn unescaped(html: &str) -> String {
     entities.iter().fold(html.to_owned(), |text, (entity, letter)| text.replace(entity, letter))
 }
 
-/// Runs a program of samples as a merchant of its own, and looks at the statuses that begin its lines.
+/// Runs a program of samples as a merchant of its own, and looks at the statuses that begin its
+/// lines.
 async fn must_be_understood(mut command: Command, folder: &Path, server: &Server, count: usize) {
     command.current_dir(folder).env("CENTAVO_URL", &server.public).env("CENTAVO_OPS_URL", &server.operations);
     command.env("CENTAVO_OPS_TOKEN", OPS_TOKEN).envs(prepared(server).await);

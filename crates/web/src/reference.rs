@@ -50,7 +50,7 @@ pub fn index() -> Response {
         "version": env!("CARGO_PKG_VERSION"),
         "reference": INDEX_PATH,
         "openapi": "/openapi.json",
-        "guides": {"en": "docs/guide", "pt-BR": "docs/pt-br"},
+        "guides": {"en": "docs/guide", "pt-BR": "docs/pt-br/guia"},
         "clients": "clients",
     }))
 }
