@@ -135,7 +135,7 @@ async fn books_of_a_day_are_those_of_the_rows_through_it() {
     for wrong in ["at=1", "date=2026-13-01", "level=2", "format=xml", "format=csv&by=account", "until=3"] {
         world.ops_get(&format!("/ops/trial-balance?{wrong}")).await.refused(400, "validation_failed");
     }
-    world.ops_get("/ops/trial-balance?ledger=M-1").await.refused(404, "not_found");
+    world.ops_get("/ops/trial-balance?ledger=M-1").await.refused(400, "validation_failed");
 }
 
 /// A card charge whose acquirer is silent at a month's end is open in that month, in no other. A

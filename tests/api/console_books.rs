@@ -225,19 +225,13 @@ pub(crate) async fn books_are_as_shown(world: World) {
         assert_eq!(entries_below(&page.html, "entries"), expected, "Record {at}");
     }
     let overview = browser.page("/console").await;
-    let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
+    let mut sums: BTreeMap<String, i64> = BTreeMap::new();
     for ((_, account), balance) in world.accounts().await.iter().filter(|((ledger, _), _)| ledger.starts_with("P-")) {
-        let heading = match account.split(':').next().unwrap() {
-            "Assets" => "Holds",
-            "Liabilities" => "Owes",
-            "Equity" => "Equity",
-            "Income" => "Earned",
-            _ => "Spent",
-        };
-        let sign = if ["Holds", "Spent"].contains(&heading) { 1 } else { -1 };
-        *sums.entry(heading).or_default() += sign * balance;
+        let heading = account.split(':').next().unwrap();
+        let sign = if ["Assets", "Expenses"].contains(&heading) { 1 } else { -1 };
+        *sums.entry(heading.to_owned()).or_default() += sign * balance;
     }
-    for heading in ["Holds", "Owes", "Equity", "Earned", "Spent"] {
+    for heading in ["Assets", "Liabilities", "Equity", "Income", "Expenses"] {
         let expected = sums.get(heading).copied().unwrap_or_default();
         assert_eq!(crate::console_claims::figure(&overview.html, heading), expected, "{heading}");
     }

@@ -149,7 +149,7 @@ async fn the_overview_sums_every_account_of_the_platform() {
     let browser = Browser::signed_in(&world, ANA).await;
     let figures = async || {
         let page = browser.page("/console").await;
-        ["Holds", "Owes", "Equity", "Earned", "Spent"].map(|heading| figure(&page.html, heading))
+        ["Assets", "Liabilities", "Equity", "Income", "Expenses"].map(|heading| figure(&page.html, heading))
     };
     let before = figures().await;
     for (debit, credit, amount) in [

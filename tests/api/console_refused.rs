@@ -28,6 +28,26 @@ fn is_filled(page: &Page, status: u16, texts: &[&str]) {
     assert!(!page.html.contains("That was not possible"), "{}", page.html);
 }
 
+/// The form of a report offers names, takes them, and comes back where nobody has the name.
+#[tokio::test]
+async fn the_form_of_a_report_takes_names() {
+    let world = world_of_three().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana Exemplo", 1).await;
+    let browser = Browser::signed_in(&world, ANA).await;
+    let path = "/console/reports?report=statement";
+    browser.page(path).await.has(&["<option value=\"Ana Exemplo\">Recipient · "]);
+    let page = browser.page(&format!("{path}&ledger=ana+exemplo")).await;
+    page.has(&["Saldo anterior", "value=\"ana exemplo\""]);
+    browser.page(&format!("{path}&ledger=R-{ana}")).await.has(&["Saldo anterior", "value=\"Ana Exemplo\">"]);
+    let refused = browser.get(&format!("{path}&ledger=Ninguem")).await;
+    is_filled(&refused, 400, &["id=\"ledger\"", "value=\"Ninguem\"", "aria-invalid=\"true\""]);
+    refused.has(&["name=\"report\" value=\"statement\""]);
+    // With every field that the form sends.
+    let sent = "report=trial-balance&ledger=Casa&by=effect&from=&to=";
+    browser.page(&format!("/console/reports?{sent}")).await.has(&["value=\"effect\" selected", "Saldo final"]);
+}
+
 #[tokio::test]
 async fn a_refused_form_comes_back_filled() {
     let world = world_of_three().await;
@@ -50,7 +70,7 @@ async fn a_refused_form_comes_back_filled() {
     let page = browser.page("/console/house").await;
     let typed = [("debtor", "M-nobody"), ("amount", "12,50"), ("reason", "first line\nsecond"), ("reference", "r-1")];
     let refused = send(&browser, &page, "name=\"debtor\"", "/console/house", &typed).await;
-    is_filled(&refused, 404, &["id=\"debtor\"", "value=\"M-nobody\">", ">first line\nsecond</textarea>"]);
+    is_filled(&refused, 400, &["id=\"debtor\"", "value=\"M-nobody\"", ">first line\nsecond</textarea>"]);
     assert_eq!(refused.html.matches("value=\"12,50\"").count(), 1);
     let fees = "Expenses:Bank:Fees";
     let typed = [("debit", fees), ("credit", fees), ("amount", "1"), ("reason", "x"), ("reference", "r-2")];
@@ -81,7 +101,7 @@ async fn a_refused_form_comes_back_filled() {
     let refused = browser.get(&format!("{charges}&status=CONCLUIDA&payment_method=pix&from=2026-99-01")).await;
     is_filled(&refused, 400, &["<option value=\"CONCLUIDA\" selected>", "value=\"2026-99-01\">"]);
     let refused = browser.get("/console/exports/file?ledger=X-1&format=csv&from=2026-01-01&to=").await;
-    is_filled(&refused, 404, &["value=\"X-1\">", "<option value=\"csv\" selected>", "value=\"2026-01-01\""]);
+    is_filled(&refused, 400, &["value=\"X-1\">", "<option value=\"csv\" selected>", "value=\"2026-01-01\""]);
     world.check_books().await;
 }
 

@@ -10,6 +10,7 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use crate::keys::json_of;
+use crate::ledger_field::{LedgerField, Offered};
 use crate::page::{Screen, Section, Visit};
 use crate::sent_form::PostedFile;
 use crate::show;
@@ -38,10 +39,10 @@ pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, mut parts:
     let made = async {
         visit.whole()?;
         let chart = desk.engine.chart();
-        let jobs = json_of(exports::list(State(desk), visit.operator.clone(), parts).await?).await?;
+        let jobs = json_of(exports::list(State(Arc::clone(&desk)), visit.operator.clone(), parts).await?).await?;
         let body = html! {
-            (form(&visit))
-            @if visit.may(Role::Decide) { (mapped_form(&visit, chart.as_deref().unwrap_or(SAMPLE_MAP))) }
+            (form(&desk, &visit))
+            @if visit.may(Role::Decide) { (mapped_form(&desk, &visit, chart.as_deref().unwrap_or(SAMPLE_MAP))) }
             (visit.card("jobs", words::EXPORT_JOBS, html! {
                 @match jobs["items"].as_array().filter(|items| !items.is_empty()) {
                     Some(items) => (show::scrolled(visit.say(words::EXPORT_JOBS), jobs_table(&visit, items))),
@@ -60,13 +61,11 @@ fn day(visit: &Visit, prefix: &str, name: &str, word: Word) -> Markup {
 }
 
 /// Form that asks for an export at once.
-fn form(visit: &Visit) -> Markup {
+fn form(desk: &Desk, visit: &Visit) -> Markup {
     let day = |name, word| day(visit, "", name, word);
     html! {
         form.card action="/console/exports/file" {
-            label for="ledger" { (visit.say(words::LEDGER)) }
-            input id="ledger" name="ledger" maxlength="60" placeholder="M-…, R-…, P-…, P-all, P-house" aria-describedby="of-all";
-            p.dim id="of-all" { (visit.say(words::OF_ALL_LEDGERS)) }
+            (whose("ledger", words::WHOSE, "").show(desk, visit))
             label for="format" { (visit.say(words::FORMAT)) }
             select id="format" name="format" { @for format in format_names() { option value=(format) { (format) } } }
             div.actions { (day("from", words::FROM)) (day("to", words::TO)) }
@@ -75,8 +74,13 @@ fn form(visit: &Visit) -> Markup {
     }
 }
 
+/// The field that says whose books they are; required where its label does not say that it is not.
+fn whose<'a>(id: &'a str, label: Word, value: &'a str) -> LedgerField<'a> {
+    LedgerField { id, name: "ledger", label, offered: Offered::All, is_required: !value.is_empty(), value }
+}
+
 /// Form that asks for the books in the accounts of another program.
-fn mapped_form(visit: &Visit, map: &str) -> Markup {
+fn mapped_form(desk: &Desk, visit: &Visit, map: &str) -> Markup {
     let levels = [("entry", words::BY_ENTRY), ("day", words::BY_DAY)];
     html! {
         (visit.card("mapped", words::OWN_CHART, html! {
@@ -89,8 +93,7 @@ fn mapped_form(visit: &Visit, map: &str) -> Markup {
                 textarea id="map" name="map" rows="12" maxlength=(MAP_CHARS_MAX) lang="pt-BR" spellcheck="false" {
                     (map)
                 }
-                label for="mapped-ledger" { (visit.say(words::LEDGER)) }
-                input id="mapped-ledger" name="ledger" maxlength="60" required value="P-all" spellcheck="false";
+                (whose("mapped-ledger", words::WHOSE_ONE, "P-all").show(desk, visit))
                 label for="level" { (visit.say(words::LEVEL)) }
                 select id="level" name="level" { @for (value, word) in levels { option value=(value) { (visit.say(word)) } } }
                 div.actions { (day(visit, "mapped-", "from", words::FROM)) (day(visit, "mapped-", "to", words::TO)) }

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::books::balance_table;
 use crate::form::amount;
+use crate::ledger_field::{LedgerField, Offered};
 use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::sent_form::PostedForm;
 use crate::show;
@@ -21,9 +22,9 @@ use crate::show::Head::{Amount, Text};
 use crate::words;
 use books::reconcile::acquirer::COLUMNS;
 use ops::batches::{self, BookedFile};
-use ops::books as ops_books;
 use ops::desk::Desk;
 use ops::entries;
+use ops::named_ledger::named_ledger;
 use ops::operator::Decider;
 use ops::queue::QueueFilter;
 use ops::queue_item;
@@ -61,8 +62,8 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
         }))
         @if visit.may(Role::Decide) {
             (form(visit, &EntryDraft::default()))
-            (owner_form(visit, ("write-off", "debtor"), [words::ASK_WRITE_OFF, words::WRITE_OFF, words::DEBTOR]))
-            (owner_form(visit, ("goodwill", "credited"), [words::ASK_GOODWILL, words::GOODWILL, words::CREDITED]))
+            (owner_form(desk, visit, ("write-off", "debtor"), [words::ASK_WRITE_OFF, words::WRITE_OFF, words::DEBTOR]))
+            (owner_form(desk, visit, ("goodwill", "credited"), [words::ASK_GOODWILL, words::GOODWILL, words::CREDITED]))
             (return_form(visit, &EntryDraft::default()))
             (settlement_form(visit))
             (waiting_files(desk, visit)?)
@@ -143,14 +144,14 @@ pub(crate) fn form(visit: &Visit, draft: &EntryDraft) -> Markup {
 }
 
 /// The form for an entry of a merchant or a recipient, whom its field names.
-fn owner_form(visit: &Visit, (id, field): (&str, &str), [ask, what, whom]: [words::Word; 3]) -> Markup {
+fn owner_form(desk: &Desk, visit: &Visit, (id, field): (&str, &str), [ask, what, label]: [words::Word; 3]) -> Markup {
+    let whom = LedgerField { id: field, name: field, label, offered: Offered::Owners, is_required: true, value: "" };
     html! {
         (visit.card(id, ask, html! {
             p.dim { (visit.say(what)) }
             form method="post" action="/console/house" {
                 (visit.form_fields())
-                label for=(field) { (visit.say(whom)) @if field == "debtor" { " (M-…, R-…)" } @else { " (M-…)" } }
-                input id=(field) name=(field) required maxlength="100" autocomplete="off" spellcheck="false";
+                (whom.show(desk, visit))
                 (amount_and_reason(visit, &format!("{id}-"), &EntryDraft::default()))
                 p.actions { button.primary type="submit" { (visit.say(ask)) } }
             }
@@ -318,14 +319,13 @@ fn wanted(desk: &Desk, visit: &Visit, form: &FormBody) -> Result<Value, Problem>
         }));
     }
     let amount = amount(visit.language, "amount", form.value("amount"))?;
-    let accounts = |owner, of: fn(&Engine, LedgerId) -> Option<(String, String)>| {
+    let accounts = |field, owner, of: fn(&Engine, LedgerId) -> Option<(String, String)>| {
         let nobody = || Problem::new(Code::NotFound).says(visit.say(words::NO_DEBTOR));
-        let ledger = ops_books::find(desk, owner).map_err(|_| nobody())?;
-        of(&desk.engine, ledger).ok_or_else(nobody)
+        of(&desk.engine, named_ledger(desk, field, owner)?).ok_or_else(nobody)
     };
     let (debit, credit) = match (given("debtor"), given("credited")) {
-        (Some(debtor), _) => accounts(debtor, debt_accounts)?,
-        (_, Some(credited)) => accounts(credited, goodwill_accounts)?,
+        (Some(debtor), _) => accounts("debtor", debtor, debt_accounts)?,
+        (_, Some(credited)) => accounts("credited", credited, goodwill_accounts)?,
         _ => (text("debit").to_owned(), text("credit").to_owned()),
     };
     Ok(json!({

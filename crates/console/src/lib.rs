@@ -27,6 +27,7 @@ mod house;
 mod item;
 mod item_context;
 mod keys;
+mod ledger_field;
 mod list_filter;
 mod list_table;
 mod lists;

@@ -292,6 +292,11 @@ impl Visit {
         html! { input type="hidden" name=(FORM_TOKEN) value=(self.form_token); }
     }
 
+    /// What a form that was refused, and is shown again, sent in a field.
+    pub(crate) fn refused(&self, field: &str) -> Option<&str> {
+        self.refused.as_ref()?.sent(field)
+    }
+
     /// An amount in the visit's language.
     pub(crate) fn money(&self, centavos: impl Into<i128>) -> String {
         show::money(self.language, centavos.into())

@@ -120,6 +120,11 @@ impl RefusedForm {
         })
     }
 
+    /// What was sent in a field.
+    pub(crate) fn sent(&self, field: &str) -> Option<&str> {
+        self.sent.value(field)
+    }
+
     /// The body of a page with the form filled, and the problem at its head; `None` if it has no
     /// such form. `page` is the path of the page.
     pub(crate) fn on(&self, html: &str, page: &str) -> Option<Markup> {

@@ -7,40 +7,37 @@ use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
 use books::reports::Report;
-use ledger::id::LedgerId;
 use maud::{Markup, PreEscaped, html};
 
 use crate::form::optional;
+use crate::ledger_field::{LedgerField, Offered};
 use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::paging::{pager_named, part};
 use crate::show;
 use crate::words;
 use ops::desk::Desk;
-use ops::merchants::listed;
 use ops::reports::report;
 use web::caller::PathId;
 use web::problem::{Code, Problem, failed};
 use web::reply::{Page, query};
-use web::views::ledger::ledger_name;
 
 /// Rows on a page.
 const ROWS_A_PAGE: u64 = 50;
 /// Bytes of a page of a report at most.
 const PAGE_BYTES_MAX: usize = 1 << 20;
-/// Merchants that the field of the ledger offers.
-const MERCHANTS_MAX: u64 = 200;
 /// The parameters of a report, as the route of `/ops` takes them.
-const FIELDS: [&str; 5] = ["ledger", "account", "by", "from", "to"];
+const FIELDS: [&str; 6] = ["ledger", "account", "by", "from", "to", "tax_ids"];
 
 /// Page of the reports, or of one of them.
 pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
     let PageRequest { desk, visit, parts, .. } = &request;
     visit.whole()?;
     let given = query(parts)?;
-    let Some(name) = optional(&given, "report")? else { return Ok(list(visit)) };
+    let Some(name) = optional(&given, "report")?.or_else(|| visit.refused("report")) else { return Ok(list(visit)) };
     let of = Report::named(name).ok_or_else(|| Problem::new(Code::NotFound))?;
-    // A statement is of somebody: without, there is only the form.
-    let is_asked = of != Report::Statement || optional(&given, "ledger")?.is_some();
+    // A statement is of somebody: without, there is only the form, and of a form that was refused.
+    let is_whole = of != Report::Statement || optional(&given, "ledger")?.is_some();
+    let is_asked = is_whole && visit.refused("report").is_none();
     let page = part(&given, ROWS_A_PAGE)?;
     let table = if is_asked { Some(table(desk, visit, (parts, &given), of, page).await?) } else { None };
     let body = html! {
@@ -81,10 +78,7 @@ fn form(desk: &Desk, visit: &Visit, given: &[(String, String)], of: Report) -> R
         form action="/console/reports" {
             input type="hidden" name="report" value=(of.name());
             @if of.takes_ledger() {
-                label for="ledger" { (visit.say(words::WHOSE)) }
-                input id="ledger" name="ledger" maxlength="60" list="owners" autocomplete="off" spellcheck="false"
-                    required[of == Report::Statement] value=(ledger.unwrap_or_default());
-                datalist id="owners" { (owners(desk, visit, of)) }
+                (LedgerField { value: ledger.unwrap_or_default(), ..whose(of) }.show(desk, visit))
             }
             @if of == Report::GeneralLedger {
                 label for="account" { (visit.say(words::ACCOUNT)) }
@@ -102,26 +96,27 @@ fn form(desk: &Desk, visit: &Visit, given: &[(String, String)], of: Report) -> R
                 @if of.takes_from() { (day("from", words::FROM)?) }
                 (day("to", words::TO)?)
             }
+            @if desk.ops_tokens.read().reads_tax_ids(&visit.operator.name) {
+                label {
+                    input type="checkbox" name="tax_ids" value="true" checked[optional(given, "tax_ids")? == Some("true")];
+                    " " (visit.say(words::WHOLE_TAX_IDS))
+                }
+            }
             p.actions { button.primary type="submit" { (visit.say(words::SHOW)) } }
         }
     })
 }
 
-/// The ledgers that a report can be of, as the field of the form offers them.
-fn owners(desk: &Desk, visit: &Visit, of: Report) -> Markup {
-    let takes_platform =
-        !matches!(of, Report::Statement | Report::Fees | Report::AnticipationIncome | Report::MonthlyTotals);
-    let (_, groups) = listed(desk, Page { page: 1, per_page: MERCHANTS_MAX }, "");
-    let merchants = groups.into_iter().map(LedgerId::Merchant);
-    html! {
-        @if takes_platform {
-            option value="P-all" { (visit.say(words::PLATFORM)) }
-            option value="P-house" { (visit.say(words::HOUSE)) }
-        }
-        @for ledger in merchants {
-            option value=(ledger_name(&desk.engine, ledger)) { (show::owner_name(&desk.engine, visit.language, ledger)) }
-        }
-    }
+/// The field that says whose report it is.
+fn whose(of: Report) -> LedgerField<'static> {
+    let is_required = of == Report::Statement;
+    let offered = match of {
+        Report::Statement => Offered::Owners,
+        of if of.is_of_merchants() => Offered::Merchants,
+        _ => Offered::All,
+    };
+    let label = if is_required { words::WHOSE_ONE } else { words::WHOSE };
+    LedgerField { id: "ledger", name: "ledger", label, offered, is_required, value: "" }
 }
 
 /// A query of the fields that the form has, and of more.
@@ -159,7 +154,7 @@ async fn table(
                 a.button href=(address(given, of, "csv-ptbr")) { "CSV" }
                 a.button href=(address(given, of, "html")) { (visit.say(words::PRINT)) }
             }
-            article lang="pt-BR" { (show::scrolled(of.title(), html! { (PreEscaped(table)) })) }
+            article.report lang="pt-BR" { (show::scrolled(of.title(), html! { (PreEscaped(table)) })) }
             (pager_named(visit, parts, "page", page, rows))
         }
     })

@@ -112,6 +112,9 @@ words! {
     BY_BOOKING = "Data do registro", "Booking";
     BY_EFFECT = "Data de competência", "Effect";
     WHOSE = "De quem (vazio: de todos)", "Whose (empty: of all)";
+    WHOLE_TAX_IDS = "Documentos completos (CPF e CNPJ sem máscara); a leitura fica na auditoria", "Whole documents (CPF and CNPJ unmasked); the audit says who read them";
+    WHOSE_ONE = "De quem", "Whose";
+    NAME_OR_ID = "O nome, ou M-…, R-…, P-…", "The name, or M-…, R-…, P-…";
     PRINT = "Imprimir", "Print";
     AUDIT = "Auditoria", "Audit";
     SANDBOX = "Sandbox", "Sandbox";
@@ -162,11 +165,11 @@ words! {
     REFERENCE = "Referência", "Reference";
     REFERENCE_REPEATS = "O documento prova mais de um lançamento", "The document proves more than one entry";
     // Overview.
-    HOLDS = "Tem", "Holds";
-    OWES = "Deve", "Owes";
-    EQUITY = "Capital próprio", "Equity";
-    EARNED = "Ganhou", "Earned";
-    SPENT = "Gastou", "Spent";
+    HOLDS = "Ativo", "Assets";
+    OWES = "Passivo", "Liabilities";
+    EQUITY = "Patrimônio líquido", "Equity";
+    EARNED = "Receitas", "Income";
+    SPENT = "Despesas", "Expenses";
     LAST_DAYS = "Últimos 90 dias", "The last 90 days";
     DAY = "Dia", "Day";
     FIGURES_BY_DAY = "Números por dia", "Figures by day";
@@ -216,7 +219,7 @@ words! {
     OTHER_RECIPIENTS = "Outros recebedores", "Other recipients";
     ENTRIES = "Partidas dobradas", "Double entry";
     TIMELINE = "Linha do tempo", "Timeline";
-    RECORD = "Record", "Record";
+    RECORD = "Registro", "Record";
     BLOCK = "bloco", "block";
     SELLER_MATURES = "A parte do vendedor fica disponível em", "The seller's part is available at";
     SPLITS_MATURE = "a dos recebedores em", "that of the recipients at";
@@ -226,7 +229,7 @@ words! {
     DISPUTE = "Contestação", "Dispute";
     OPENED_WITHOUT_MONEY = "Nenhum lançamento: nada se moveu.", "No entries: nothing moved.";
     MORE_POSTINGS = "Há mais partidas do que esta página mostra.", "There are more postings than this page shows.";
-    MORE_ON_RECORD = "As partidas dos outros Records desta página estão nas páginas deles.", "The postings of the other Records of this page are on their own pages.";
+    MORE_ON_RECORD = "As partidas dos outros registros desta página estão nas páginas deles.", "The postings of the other Records of this page are on their own pages.";
     LONG_TEXTS = "Textos longos aparecem cortados nesta página.", "Long texts are cut on this page.";
     EARLIER = "Anteriores", "Before";
     FOLLOWING = "Seguintes", "Next";
@@ -239,8 +242,8 @@ words! {
     BLOCK_HEADING = "Bloco", "Block";
     BLOCK_HASH = "Hash do bloco", "Hash of the block";
     BLOCK_BEFORE = "Hash do bloco anterior", "Hash of the block before it";
-    RECORDS = "Records", "Records";
-    BLOCK_RECORDS = "Records do bloco", "Records of the block";
+    RECORDS = "Registros", "Records";
+    BLOCK_RECORDS = "Registros do bloco", "Records of the block";
     FIELD_CHANGES = "O que mudou", "What changed";
     ASKED_BY = "Pedido por", "Asked for by";
     APPROVED_BY = "Aprovado por", "Approved by";
@@ -285,7 +288,7 @@ words! {
     ACCOUNT_SINCE = "Conta registrada desde", "Account registered since";
     ANTICIPATED_IN_IT = "Antecipado neste saque", "Anticipated in this withdrawal";
     OTHER_WITHDRAWALS = "Outros saques do recebedor", "Other withdrawals of the recipient";
-    REFUNDED = "Devolvido até agora", "Refunded so far";
+    REFUNDED = "Reembolsado até agora", "Refunded so far";
     REGISTRATION = "Cadastro", "Registration";
     REVEAL = "Mostrar o cadastro sem máscara", "Show the registration unmasked";
     PARTNER = "Sócio administrador", "Managing partner";
@@ -326,9 +329,9 @@ words! {
     NOTE_WHAT = "Fica para sempre, com nome e hora, sem máscara: não escreva dados pessoais.", "It stays for ever, with name and time, in the clear: write no personal data.";
     WRITE_NOTE = "Anotar", "Write the note";
     NOTE_WRITTEN = "A nota está escrita.", "The note is written.";
-    START_REFUND = "Pedir devolução", "Start a refund";
-    REFUND_ALL = "Sem valor: tudo o que ainda pode ser devolvido. O pedido espera na fila; nada se move antes da aprovação.", "Without an amount: all that can still be given back. It waits in the queue; nothing moves before it is approved.";
-    REFUND_STARTED = "A devolução espera na fila.", "The refund waits in the queue.";
+    START_REFUND = "Pedir reembolso", "Start a refund";
+    REFUND_ALL = "Sem valor: tudo o que ainda pode ser reembolsado. O pedido espera na fila; nada se move antes da aprovação.", "Without an amount: all that can still be given back. It waits in the queue; nothing moves before it is approved.";
+    REFUND_STARTED = "O reembolso espera na fila.", "The refund waits in the queue.";
     BALANCE_ALERT = "Saldo acima do limite", "Balance above its limit";
     LIMIT = "limite", "limit";
     MONTH_CLOSING = "Fechamento de mês", "Closing of a month";
@@ -384,7 +387,7 @@ words! {
     MDR_BASE = "MDR sobre", "MDR of";
     MDR_TOTAL = "o total", "the total";
     MDR_SELLER = "a parte bruta do vendedor", "the seller's gross part";
-    MORE_RECORDS = "Há mais Records sobre esta cobrança; esta página mostra os 100 mais antigos.", "There are more Records about this charge; this page shows the oldest 100.";
+    MORE_RECORDS = "Há mais registros sobre esta cobrança; esta página mostra os 100 mais antigos.", "There are more Records about this charge; this page shows the oldest 100.";
     OPENED = "Aberto", "Opened";
     CITY = "Cidade", "City";
     SPLITS = "Repasses", "Splits";
@@ -406,7 +409,7 @@ words! {
     AT_END_OF = "No fim do dia", "At the end of the day";
     BEFORE_BLOCK = "Blocos anteriores", "Earlier blocks";
     NEWEST = "Mais novos", "Newest";
-    MORE_OF_BLOCK = "Este bloco tem mais Records.", "This block has more Records.";
+    MORE_OF_BLOCK = "Este bloco tem mais registros.", "This block has more Records.";
     // Keys and disputes.
     NEW_MERCHANT = "Novo lojista", "New merchant";
     OPEN_MERCHANT = "Abrir", "Open";
@@ -463,7 +466,7 @@ words! {
     BATCHES_ASKED = "Pedido. Outro operador deve enviar as mesmas linhas.", "Asked for. Another operator has to send the same lines.";
     BATCHES_BOOKED = "Os lotes estão lançados.", "The batches are booked.";
     BATCHES = "Lotes", "Batches";
-    IN_SUSPENSE = "Sem cobrança (suspenso)", "Without a charge (suspense)";
+    IN_SUSPENSE = "Sem cobrança (valores a identificar)", "Without a charge (suspense)";
     ASK_WRITE_OFF = "Pedir a baixa de uma dívida", "Ask for the write-off of a debt";
     WRITE_OFF = "O déficit de um lojista é perda da plataforma; a dívida de um recebedor é perda do seu lojista.", "The Deficit of a merchant is the platform's loss; the debt of a recipient is its merchant's loss.";
     ASK_GOODWILL = "Pedir um crédito da casa", "Ask for a credit of the house";
@@ -474,7 +477,7 @@ words! {
     RETURN = "O banco devolveu um saque pago, e só o extrato mostra. O valor volta ao disponível do recebedor, e o lojista lê o motivo.", "The bank returned a paid withdrawal, and only its statement shows it. The money is available to the recipient again, and the merchant reads the reason.";
     AS_IT_LEFT = "a conta de onde saiu", "the account that it left";
     CAME_TO = "Conta em que entrou", "Account that it came to";
-    NO_DEBTOR = "Não há lojista (M-…) nem recebedor (R-…) com este nome.", "There is no merchant (M-…) or recipient (R-…) of this name.";
+    NO_DEBTOR = "Só um lojista ou um recebedor tem esta conta.", "Only a merchant or a recipient has this account.";
     ENTRY_ASKED = "O lançamento espera outro operador.", "The entry waits for another operator.";
     TAKES_TWO = "O valor passa do limite: depois desta aprovação, outro operador precisa aprovar também. Nada se move antes.", "The amount passes the limit: after this approval another operator has to approve too. Nothing moves before.";
     SECOND_OPERATOR = "Outro operador aprova o lançamento na fila.", "Another operator approves the entry in the queue.";
@@ -484,7 +487,7 @@ words! {
     MONTHS_WHAT = "Os meses que acabaram. Fechar um mês fecha também todos os anteriores.", "The months that are over. Closing a month closes all months before it too.";
     THIS_MONTH = "Este mês até agora", "This month so far";
     CLOSED_BY_RECORD = "Fechado pelo", "Closed by";
-    MONTH_CUT = "Último Record do mês", "Last Record of the month";
+    MONTH_CUT = "Último registro do mês", "Last Record of the month";
     CLOSE_ASKED_BY = "Fechamento pedido por", "Closing asked for by";
     CLOSED_BY = "Fechado por", "Closed by";
     CLOSED_WITH = "Fechado junto com", "Closed together with";
@@ -525,7 +528,7 @@ words! {
     READY = "pronto", "ready";
     NOT_READY = "não está pronto", "not ready";
     VERSION = "Versão", "Version";
-    HEAD = "Último Record", "Last Record";
+    HEAD = "Último registro", "Last Record";
     LAST_BACKUP = "Último backup", "Last backup";
     NEVER = "nunca", "never";
     DATA_SIZE = "Tamanho dos dados", "Size of the data";
@@ -553,9 +556,8 @@ words! {
     ASK_EXPORT = "Preparar o arquivo", "Make the file";
     LEAST = "Valor de (R$)", "Amount from (R$)";
     MOST = "Valor até (R$)", "Amount to (R$)";
-    NONE_READ = "Nada nos 2.000 Records lidos; o que é mais antigo vem antes.", "Nothing in the 2,000 Records that were read; what is older comes before.";
+    NONE_READ = "Nada nos 2.000 registros lidos; o que é mais antigo vem antes.", "Nothing in the 2,000 Records that were read; what is older comes before.";
     LISTS = "Listas", "Lists";
-    OF_ALL_LEDGERS = "Vazio: todas as razões (jsonl ou csv).", "Empty: all ledgers (jsonl or csv).";
     FORMAT = "Formato", "Format";
     DOWNLOAD = "Baixar", "Download";
     CLOCK_MOVED = "O relógio andou; o que venceu foi lançado.", "The clock has moved; what fell due was booked.";

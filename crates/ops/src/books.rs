@@ -24,6 +24,7 @@ use wire::timestamp::{PeriodLimit, day};
 
 use crate::desk::Desk;
 use crate::merchants;
+use crate::named_ledger::named_ledger;
 use crate::operator::Operator;
 use web::caller::PathId;
 use web::json::Checker;
@@ -118,7 +119,7 @@ const ACCOUNT_CODES_MAX: u16 = 999;
 #[utoipa::path(get, path = "/ops/trial-balance", operation_id = "get_trial_balance",
     params(("by" = Option<String>, Query, pattern = "^(ledger|account)$", description = "`ledger` when absent; `account` for the sums over all ledgers by the account's name without ids, which fit one page."),
         ("date" = Option<String>, Query, format = Date, example = "2026-11-30", description = "The last day that counts."),
-        ("ledger" = Option<String>, Query, pattern = "^(P-house|[MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})$", description = "One ledger; all of them when absent."),
+        ("ledger" = Option<String>, Query, max_length = 200, description = "One ledger, by its name, by the id of its merchant or recipient, or by their name where it is unique; all of them when absent."),
         ("level" = Option<u64>, Query, minimum = 1, maximum = 9, description = "Parts of the names by which accounts are summed; with `ledger` or `by=account`."),
         ("account" = Option<String>, Query, max_length = 60, example = "Liabilities:Suspense", description = "Only the accounts of this name, without ids, ledger by ledger; not with `ledger`, `by=account` or `format=csv`."),
         ("format" = Option<String>, Query, pattern = "^(json|csv)$", description = "`json` when absent; `csv` for all accounts by ledger, without pages."),
@@ -157,7 +158,7 @@ fn asked(desk: &Desk, pairs: &[(String, String)]) -> Result<(TrialBalanceQuery, 
         per_page: number(pairs, "per_page", 1..=ACCOUNTS_A_PAGE)?.unwrap_or(ACCOUNTS_A_PAGE),
     };
     let level = number(pairs, "level", 1..=9)?;
-    let ledger = single(pairs, "ledger")?.map(|name| find(desk, name)).transpose()?;
+    let ledger = single(pairs, "ledger")?.map(|name| named_ledger(desk, "ledger", name)).transpose()?;
     let cut = requested_cut(desk, pairs)?;
     let account = requested_account(pairs)?;
     let mut check = Checker::new();

@@ -13,13 +13,13 @@ use wire::timestamp::day_of;
 
 use crate::books::find;
 use crate::desk::Desk;
+use crate::named_ledger::outside_name;
 use crate::operator::Operator;
 use web::cut;
 use web::problem::Problem;
 use web::reply::{only, query, single};
 use web::streamed::{BoxError, ReadPace, streamed, turn};
 use web::views::export_file::{begin, cut_header, encoding, file, know_cards, know_group, know_named, request};
-use web::views::ledger::ledger_name;
 
 /// The formats that the route makes.
 pub fn format_names() -> impl Iterator<Item = &'static str> {
@@ -29,7 +29,7 @@ pub fn format_names() -> impl Iterator<Item = &'static str> {
 /// A ledger, or the rows of all, from one day to another, both included, through the Record `at`.
 /// Days are days in America/Sao_Paulo. One at a time; it reads the journal from the first day on.
 #[utoipa::path(get, path = "/ops/export",
-    params(("ledger" = Option<String>, Query, pattern = "^(all|P-all|P-house|[MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})$", description = "`M-…`, `R-…`, `P-…` or `P-house`; `P-all` for the whole platform as one ledger; `all` when absent."),
+    params(("ledger" = Option<String>, Query, max_length = 200, description = "`M-…`, `R-…`, `P-…` or `P-house`; the id of a merchant or recipient, or its name where one has it; `P-all` for the whole platform as one ledger; `all` when absent."),
         ("format" = Option<String>, Query, pattern = "^(jsonl|csv|csv-ptbr|parquet|xlsx|beancount|hledger|ledger)$", description = "`jsonl` when absent; `csv`, `csv-ptbr`, `parquet`, `xlsx`; of one ledger the text of `beancount`, `hledger` or `ledger`."),
         ("from" = Option<String>, Query, format = Date, example = "2026-01-01", description = "The first day; the first of the books when absent."),
         ("to" = Option<String>, Query, format = Date, example = "2099-12-31", description = "The last day; the last of the books when absent."),
@@ -56,14 +56,10 @@ pub async fn export(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) ->
     Ok(([cut_header(&cut)], file(&request, encoding, body)).into_response())
 }
 
-/// The ledger that is asked for, by its outside name; none for all.
+/// The outside name of the ledger that is asked for; none for all.
 pub fn ledger_of(desk: &Desk, pairs: &[(String, String)]) -> Result<Option<String>, Problem> {
     let ledger = single(pairs, "ledger")?.filter(|ledger| *ledger != "all");
-    let named = |name: &str| match name {
-        PLATFORM => Ok(name.to_owned()),
-        name => find(desk, name).map(|ledger| ledger_name(&desk.engine, ledger)),
-    };
-    ledger.map(named).transpose()
+    ledger.map(|text| outside_name(desk, "ledger", text)).transpose()
 }
 
 /// Writes the rows of an export through a cut, from its first day on. Gives the last Records of its

@@ -43,7 +43,8 @@ pub struct ExportJobRequest<'a> {
     /// Name of a report, such as `trial-balance`; an export when absent.
     #[schema(value_type = Option<String>)]
     report: Raw<'a>,
-    /// `M-…`, `R-…`, `P-…` or `P-house`; `P-all` for the platform as one ledger; `all` when absent.
+    /// `M-…`, `R-…`, `P-…` or `P-house`; the id of a merchant or recipient, or its name where one
+    /// has it; `P-all` for the platform as one ledger; `all` when absent.
     #[schema(value_type = Option<String>)]
     ledger: Raw<'a>,
     /// Of the report `general-ledger`: an account, with those below it.

@@ -38,6 +38,7 @@ pub mod list_file;
 pub mod lists;
 pub mod made_up;
 pub mod merchants;
+pub mod named_ledger;
 pub mod notes;
 pub mod operator;
 pub mod other_nodes;

@@ -26,6 +26,7 @@ use wire::timestamp::{day, day_of};
 
 use crate::books::find;
 use crate::desk::Desk;
+use crate::export::ledger_of;
 use crate::operator::Operator;
 use web::caller::PathId;
 use web::cut::{self, as_header};
@@ -34,7 +35,7 @@ use web::json::Checker;
 use web::problem::{Code, Problem, failed};
 use web::reply::{Page, one_of, only, query, single};
 use web::streamed::{BoxError, ReadPace, streamed, turn};
-use web::views::ledger::{ledger_name, merchant_profile, owner};
+use web::views::ledger::{merchant_profile, owner};
 use wire::mask;
 
 /// A report as JSON: its rows, their sums, and the part of the journal that it is of.
@@ -93,14 +94,14 @@ pub struct ReportColumn {
 /// `Report-Head` name the cut in every format.
 #[utoipa::path(get, path = "/ops/reports/{name}", operation_id = "read_report",
     params(("name" = String, Path, pattern = "^(trial-balance|general-ledger|daily-close|receivables|settlement-calendar|fees|anticipation-income|monthly-totals|late-entries|changed-days|statement)$", example = "trial-balance", description = "The report's name."),
-        ("ledger" = Option<String>, Query, pattern = "^(all|P-all|P-house|[MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})$", description = "One ledger, or `P-all`; `all` when absent. Not for daily-close and settlement-calendar; fees, anticipation-income and monthly-totals take `M-…`; statement wants `M-…` or `R-…`."),
+        ("ledger" = Option<String>, Query, max_length = 200, description = "One ledger, by its name, by the id of its merchant or recipient, or by their name where it is unique; `P-all` for the platform as one; `all` when absent. Not for daily-close and settlement-calendar; fees, anticipation-income and monthly-totals take `M-…`; statement wants `M-…` or `R-…`."),
         ("account" = Option<String>, Query, pattern = "^[A-Z][A-Za-z0-9:-]{0,199}$", description = "Of general-ledger: an account, with those below it."),
         ("by" = Option<String>, Query, pattern = "^(booking|effect)$", description = "Of trial-balance and general-ledger: whether the days are those of the booking (when absent) or of the effect."),
         ("format" = Option<String>, Query, pattern = "^(json|csv|csv-ptbr|xlsx|html)$", description = "`json` when absent."),
         ("from" = Option<String>, Query, format = Date, example = "2026-01-01", description = "The first day; receivables and settlement-calendar, which are of the end of one day, take none."),
         ("to" = Option<String>, Query, format = Date, example = "2099-12-31", description = "The last day; the last of the books when absent."),
         ("at" = Option<String>, Query, description = "The last Records that count, `0=42` with commas between partitions, or `42` where there is one; the last of all when absent.", example = "0=42"),
-        ("names" = Option<bool>, Query, description = "`true` adds `name` and `tax_id` (masked) beside each ledger, and, in the formats for people, company and day of issue."),
+        ("names" = Option<bool>, Query, description = "`true` adds `name` and `tax_id` (masked) before each ledger, and, in the formats for people, company and day of issue."),
         ("page" = Option<u64>, Query, description = "Of `json` and `html`: the page of the rows; all rows when absent. `count`, the header `Report-Rows` and the totals are of all."),
         ("per_page" = Option<u64>, Query, description = "Rows of a page, at most 1,000."),
         ("tax_ids" = Option<bool>, Query, description = "`true`: as `names`, with CPF or CNPJ unmasked. It needs the right `tax-ids`, which no role includes, and stands in the audit trail.")),
@@ -167,7 +168,7 @@ pub(super) fn asked(
         }))
     };
     let (from, to) = (named("from")?, named("to")?);
-    let ledger = single(pairs, "ledger")?.filter(|ledger| *ledger != "all").map(str::to_owned);
+    let ledger = ledger_of(desk, pairs)?;
     let account = single(pairs, "account")?.map(str::to_owned);
     let is_name = |name: &String| {
         name.len() <= ACCOUNT_LEN_MAX
@@ -177,17 +178,12 @@ pub(super) fn asked(
         check.refuse::<()>("account", "invalid", "account deve ser o nome de uma conta");
     }
     let by = one_of(pairs, "by", &["booking", "effect"])?.and_then(DayOf::named).unwrap_or_default();
-    let mut request = ReportRequest { report, ledger, account, by, from, to };
+    let request = ReportRequest { report, ledger, account, by, from, to };
     if let Err(wrong) = request.check() {
         let (field, code, message) = refusal(wrong);
         check.refuse::<()>(field, code, message);
     }
     let format = check.finish_with(format)?;
-    let named = |name: String| match name.as_str() {
-        PLATFORM => Ok(name),
-        known => find(desk, known).map(|ledger| ledger_name(&desk.engine, ledger)),
-    };
-    request.ledger = request.ledger.map(named).transpose()?;
     Ok((request, format))
 }
 
@@ -272,13 +268,17 @@ fn refusal(wrong: WrongReport) -> (&'static str, &'static str, String) {
     match wrong {
         WrongReport::NoDays => ("to", "before_from", "to não pode ser anterior a from".to_owned()),
         WrongReport::NoLedger(report) => {
-            ("ledger", "not_taken", format!("{} é sempre de todos os razões", report.name()))
+            ("ledger", "not_taken", format!("{} é sempre de todos os razões", report.title()))
         }
-        WrongReport::OneLedger(report) => ("ledger", "one_ledger", format!("{} quer M-… ou R-…", report.name())),
-        WrongReport::OneMerchant(report) => ("ledger", "one_merchant", format!("{} quer M-…, ou nada", report.name())),
-        WrongReport::NoFrom(report) => ("from", "not_taken", format!("{} é do fim de um dia: use to", report.name())),
-        WrongReport::NoEffect(report) => ("by", "not_taken", format!("{} é pela data do registro", report.name())),
-        WrongReport::NoAccount(report) => ("account", "not_taken", format!("{} não escolhe contas", report.name())),
+        WrongReport::OneLedger(report) => {
+            ("ledger", "one_ledger", format!("{} é de um lojista ou recebedor", report.title()))
+        }
+        WrongReport::OneMerchant(report) => {
+            ("ledger", "one_merchant", format!("{} é de um lojista, ou de todos", report.title()))
+        }
+        WrongReport::NoFrom(report) => ("from", "not_taken", format!("{} é do fim de um dia: use to", report.title())),
+        WrongReport::NoEffect(report) => ("by", "not_taken", format!("{} é pela data do registro", report.title())),
+        WrongReport::NoAccount(report) => ("account", "not_taken", format!("{} não escolhe contas", report.title())),
     }
 }
 

@@ -16,8 +16,10 @@ use wire::timestamp::day;
 use super::tools::is_required;
 use super::typed::HEAD_ROW;
 use super::{LedgerBalances, balances_by_ledger, cut_before_stop, month, parsed_csv, rows_of, without_ids};
+use crate::console::Browser;
 use crate::world::{
-    DAY, Merchant, OPS_TOKEN, SECOND_OPS_TOKEN, World, bearer, cnpj, cut_in, items, journal_in, pix, place_in, text,
+    APPROVED, DAY, Merchant, OPS_TOKEN, SECOND_OPS_TOKEN, World, bearer, card, cnpj, cut_in, items, journal_in, pix,
+    place_in, text, with_splits,
 };
 
 /// The query of a report that is of one ledger; empty for the others.
@@ -100,6 +102,7 @@ async fn every_report_sums_to_the_books() {
 
     let statement = get(&world, Report::Statement, &format!("ledger={}", merchant.ledger())).await;
     let last = rows(&statement).last().unwrap();
+    assert_eq!(last["balance"], statement["totals"]["amount"]);
     for (column, account) in
         [("pending_balance", "Assets:Platform:Pending"), ("available_balance", "Assets:Platform:Available")]
     {
@@ -132,6 +135,11 @@ async fn receivables_sum(world: &World, by_ledger: &LedgerBalances) {
         assert!(found(&[("bucket", bucket)]), "{bucket}");
     }
     assert!(rows(&receivables).iter().any(|row| amount(&row["anticipated"]) > 0));
+    // The same sales are due to the platform and by it: only one side of them has a sum.
+    assert_eq!(receivables["totals"], json!({}));
+    let platform = get(world, Report::Receivables, "ledger=P-all").await;
+    let of_platform = sum(&receivables, "net", |row| text(&row["holder"]).starts_with("P-"));
+    assert_eq!(amount(&platform["totals"]["net"]), of_platform);
     let calendar = get(world, Report::SettlementCalendar, "").await;
     for (column, holder) in [("acquirer", "P-"), ("merchants", "M-"), ("recipients", "R-")] {
         let of_holder = sum(&receivables, "net", |row| text(&row["holder"]).starts_with(holder));
@@ -161,6 +169,9 @@ async fn income_sums(world: &World, by_ledger: &LedgerBalances) {
         assert!(off <= row["count"].as_u64().unwrap() as f64 / 2.0 + 1e-6, "{row}: {computed}");
     }
     assert!(rows(&fees).iter().any(|row| amount(&row["returned"]) > 0), "a refund gave commission back");
+    let sales = ["Income:Sales:Card", "Income:Sales:Pix", "Income:Sales:InitialFee"];
+    let sales: i128 = sales.iter().map(|account| of_kind(by_ledger, account)).sum();
+    assert_eq!(amount(&fees["totals"]["volume"]), -sales, "each sale once, and nothing else");
 
     let income = get(world, Report::AnticipationIncome, "").await;
     assert_eq!(amount(&income["totals"]["discount"]), -of_kind(by_ledger, "Income:Fees:Anticipation"));
@@ -178,6 +189,70 @@ async fn income_sums(world: &World, by_ledger: &LedgerBalances) {
     assert_eq!(amount(&totals["totals"]["refunded"]), of_kind(by_ledger, "Income:Contra:Refunds"));
     assert_eq!(amount(&totals["totals"]["disputed"]), of_kind(by_ledger, "Income:Contra:Chargebacks"));
     assert_eq!(amount(&totals["totals"]["splits"]), of_kind(by_ledger, "Income:Contra:Splits"));
+}
+
+/// A movement has its whole amount also where the money is less than it, and the balances with the
+/// debt are those of the owner.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_statement_adds_up_to_the_balance_with_a_debt() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let paid = merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 500)])).await;
+    let withdrawal = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+    world.approve(&withdrawal).await.expect(200);
+    merchant.post("/api/card", &with_splits(card(10_000, APPROVED), &[(&ana, 9_999)])).await.expect(201);
+    let refund = with_splits(json!({"payment_id": paid["txid"], "amount": 8_000}), &[(&ana, 500)]);
+    let id = text(&merchant.post("/api/refunds", &refund).await.expect(201)["id"]);
+    world.ops_post(&format!("/ops/refunds/{id}/approve"), &json!({})).await.expect(200);
+    let own = merchant.get("/api/balance").await.expect(200);
+    let of_ana = merchant.get(&format!("/api/sub-recipients/{ana}")).await.expect(200)["balance"].clone();
+    let names = ["pending", "available", "reserved", "debt"];
+    let of =
+        |balance: &Value, debt: &str| ["pending", "available", "reserved", debt].map(|name| amount(&balance[name]));
+    for (ledger, expected) in [(merchant.ledger(), of(&own, "deficit")), (format!("R-{ana}"), of(&of_ana, "debt"))] {
+        assert!(expected[3] > 0, "{ledger} owes: {own} {of_ana}");
+        let statement = get(&world, Report::Statement, &format!("ledger={ledger}")).await;
+        let mut balance = 0;
+        for row in rows(&statement) {
+            let [pending, available, reserved, debt] = names.map(|name| amount(&row[name]));
+            assert_eq!(amount(&row["amount"]), pending + available + reserved - debt, "{row}");
+            balance += amount(&row["amount"]);
+            assert_eq!(amount(&row["balance"]), balance, "{row}");
+        }
+        let last = rows(&statement).last().unwrap();
+        assert_eq!(names.map(|name| amount(&last[format!("{name}_balance")])), expected, "{ledger}");
+        let takes = rows(&statement).iter().find(|row| amount(&row["debt"]) > 0 && amount(&row["available"]) < 0);
+        assert!(ledger.starts_with('R') || takes.is_some(), "one movement takes what there is, and more: {statement}");
+    }
+}
+
+/// A ledger is asked for by the name of its owner where one has it, or by the owner's id.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_report_takes_the_name_of_a_merchant_or_recipient() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let [ana, other] = [merchant.recipient("Ana Exemplo", 1).await, merchant.recipient("Ana Outra", 2).await];
+    let name = text(&world.ops_get(&format!("/ops/merchants/{}", merchant.id)).await.expect(200)["name"]);
+    let path = |ledger: &str| {
+        let ledger: String = form_urlencoded::byte_serialize(ledger.as_bytes()).collect();
+        format!("/ops/reports/statement?ledger={ledger}")
+    };
+    for (asked, ledger) in [
+        (name.as_str(), merchant.ledger()),
+        (merchant.id.as_str(), merchant.ledger()),
+        ("  ana  EXEMPLO ", format!("R-{ana}")),
+        (other.as_str(), format!("R-{other}")),
+        ("outra", format!("R-{other}")),
+    ] {
+        assert_eq!(world.ops_get(&path(asked)).await.expect(200)["ledger"], ledger, "{asked}");
+    }
+    for (asked, code) in [("Ana", "ambiguous"), ("Ninguém", "unknown"), ("?", "unknown")] {
+        let refused = world.ops_get(&path(asked)).await.refused(400, "validation_failed");
+        assert_eq!(refused["errors"][0]["code"], code, "{asked}");
+    }
+    world.ops_get(&path("019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")).await.refused(404, "not_found");
+    assert_eq!(get(&world, Report::TrialBalance, "ledger=plataforma").await["ledger"], "P-all");
 }
 
 /// Money at a bank that nobody has explained is a column of its own, and so is its way out.
@@ -265,7 +340,7 @@ async fn days_follow_each_other() {
             Report::Fees => &["volume", "charged", "returned", "net"],
             Report::AnticipationIncome => &["earned"],
             Report::MonthlyTotals => &["count", "gross", "splits", "refunded", "disputed", "net"],
-            Report::Statement => &["pending", "available", "reserved"],
+            Report::Statement => &["amount", "pending", "available", "reserved", "debt"],
             Report::Receivables | Report::SettlementCalendar => &[],
         };
         for column in moved {
@@ -388,8 +463,8 @@ fn same_rows(format: ReportFormat, bytes: &[u8], json: &Value) {
             let page = std::str::from_utf8(bytes).unwrap();
             assert!(page.contains("@media print") && page.contains("@page{size:A4"), "it prints");
             assert!(page.ends_with("</html>\n") && page.contains(&text(&json["head"])));
-            let lines = rows(json).len() + 2;
-            assert_eq!(page.matches("<tr>").count(), lines);
+            let total = usize::from(json["totals"] != json!({}));
+            assert_eq!(page.matches("<tr>").count(), rows(json).len() + 1 + total);
         }
         ReportFormat::Json | ReportFormat::Table => {}
     }
@@ -496,6 +571,20 @@ async fn tax_ids_are_read_by_right_and_never_unnoticed() {
     assert_eq!(json!(["operator", "action", "kind", "id", "merchant_id", "notes"].map(|name| row[name].clone())), read);
     let of = place_in(row);
     assert_eq!(cut_in(&with).of(of.partition), of.sequence, "the report counts its own Record");
+    // The same by a tick of the console, for the one who has the right.
+    let whole = "/console/reports?report=monthly-totals&tax_ids=true";
+    let browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    assert!(!browser.page("/console/reports?report=fees").await.html.contains("name=\"tax_ids\""));
+    assert_eq!(browser.get(whole).await.status, 403);
+    let browser = Browser::signed_in(&world, SECOND_OPS_TOKEN).await;
+    let masked = browser.page("/console/reports?report=monthly-totals").await;
+    masked.has(&["name=\"tax_ids\" value=\"true\">", &merchant.ledger()]);
+    assert!(!masked.html.contains(&cnpj(1)));
+    browser.page(whole).await.has(&["name=\"tax_ids\" value=\"true\" checked>", &cnpj(1)]);
+    let file = browser.page("/console/reports/file?report=monthly-totals&format=csv-ptbr&tax_ids=true").await;
+    assert!(file.html.contains(&cnpj(1)), "{}", file.html);
+    let reads = world.ops_get("/ops/audit?kind=tax_ids").await.expect(200);
+    assert_eq!(reads["total"], 3, "each read is in the audit trail");
 }
 
 /// Names and masked documents stand beside ledgers where they are asked for; a page has some of the
@@ -514,7 +603,7 @@ async fn a_report_for_people_names_owners_and_company() {
             assert!(!columns.contains(&"name".to_owned()), "{report:?}");
             continue;
         };
-        assert_eq!(columns[ledger + 1..][..2], ["name", "tax_id"], "{report:?}");
+        assert_eq!(columns[ledger - 2..ledger], ["name", "tax_id"], "{report:?}: the name first");
         let is_own = |row: &&Value| text(&row[&columns[ledger]]) == merchant.ledger();
         for own in rows(&json).iter().filter(is_own) {
             assert_eq!((&own["name"], &own["tax_id"]), (&of["name"], &of["document"]), "{report:?}");

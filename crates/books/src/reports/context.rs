@@ -24,7 +24,7 @@ pub type Owners = Box<dyn Fn(&str) -> ReportOwner + Send>;
 /// What a report has beside Records.
 #[derive(Default)]
 pub struct ReportContext {
-    /// Names and tax ids of owners, which then stand beside each ledger.
+    /// Names and tax ids of owners, which then stand before each ledger.
     pub owners: Option<Owners>,
     /// The company whose books they are, one line.
     pub company: Option<String>,
@@ -34,15 +34,18 @@ pub struct ReportContext {
     pub rows: Option<Range<u64>>,
 }
 
-/// Columns that follow one of an owner.
-const OF_OWNERS: [Column; 2] = [column("name", "Nome", Kind::Text), column("tax_id", "CPF ou CNPJ", Kind::Word)];
+/// Columns before one of an owner.
+const OF_OWNERS: [Column; 2] =
+    [column("name", "Nome", Kind::Text), column("tax_id", "CPF ou CNPJ", Kind::Word).below()];
 
 impl ReportContext {
     /// The columns of a report, with those of the owners.
     pub(super) fn columns(&self, of_fold: &[Column]) -> Vec<Column> {
-        let more =
-            |column: &Column| if column.kind == Kind::Owner && self.owners.is_some() { &OF_OWNERS[..] } else { &[] };
-        of_fold.iter().flat_map(|column| [*column].into_iter().chain(more(column).iter().copied())).collect()
+        let with_names = |column: &Column| match column.kind == Kind::Owner && self.owners.is_some() {
+            true => [&OF_OWNERS[..], &[column.below()]].concat(),
+            false => vec![*column],
+        };
+        of_fold.iter().flat_map(with_names).collect()
     }
 
     /// The lines that stand between the title and the heads: of whom and of which days, then
@@ -71,13 +74,14 @@ impl OwnerCells {
     pub(super) fn widened(&mut self, cells: &[Cell], of_fold: &[Column]) -> Vec<Cell> {
         let mut wide = Vec::with_capacity(cells.len() + OF_OWNERS.len());
         for (cell, column) in cells.iter().zip(of_fold) {
-            wide.push(cell.clone());
-            let (Cell::Text(ledger), Kind::Owner) = (cell, column.kind) else { continue };
-            if !self.known.contains_key(ledger) {
-                self.known.insert(ledger.clone(), (self.owners)(ledger));
+            if let (Cell::Text(ledger), Kind::Owner) = (cell, column.kind) {
+                if !self.known.contains_key(ledger) {
+                    self.known.insert(ledger.clone(), (self.owners)(ledger));
+                }
+                let ReportOwner { name, tax_id } = self.known.get(ledger).cloned().unwrap_or_default();
+                wide.extend([Cell::Text(name), Cell::Text(tax_id)]);
             }
-            let ReportOwner { name, tax_id } = self.known.get(ledger).cloned().unwrap_or_default();
-            wide.extend([Cell::Text(name), Cell::Text(tax_id)]);
+            wide.push(cell.clone());
         }
         wide
     }

@@ -16,7 +16,7 @@ use super::table::{Cell, Column, Kind, Rows, column, sum};
 const COLUMNS: &[Column] = &[
     column("date", "Data", Kind::Day),
     column("account", "Conta", Kind::Text),
-    column("account_name", "Nome da conta", Kind::Text),
+    column("account_name", "Nome da conta", Kind::Text).above(),
     column("opening", "Saldo inicial", Kind::Centavos),
     sum("in", "Entradas"),
     sum("out", "Saídas"),

@@ -22,9 +22,9 @@ const COLUMNS: &[Column] = &[
     column("each", "Valor unitário", Kind::Centavos),
     column("base", "Base", Kind::Centavos),
     column("count", "Quantidade", Kind::Count),
-    sum("volume", "Volume (uma vez)"),
+    sum("volume", "Vendas (uma vez)"),
     sum("charged", "Cobrado"),
-    sum("returned", "Devolvido"),
+    sum("returned", "Reembolsado"),
     sum("net", "Líquido"),
 ];
 
@@ -223,12 +223,16 @@ impl Fold for Fees {
                     self.charge_of(&month, group, terms, settings);
                 }
                 Event::CashoutProcessed { amount, fee, .. } => {
-                    self.add((month.clone(), group, Component::Cashout, Price::Each(*fee)), (*amount, *amount), *fee);
+                    self.add(
+                        (month.clone(), group, Component::Cashout, Price::Each(*fee)),
+                        (*amount, Centavos::ZERO),
+                        *fee,
+                    );
                 }
                 Event::SplitsAnticipated { splits, rate, .. } => {
                     for split in splits {
                         let key = (month.clone(), group, Component::Anticipation, Price::Rate(*rate));
-                        self.add(key, (split.amount, split.amount), split.fee);
+                        self.add(key, (split.amount, Centavos::ZERO), split.fee);
                     }
                 }
                 Event::RefundApproved { commission, .. } => self.give_back(&month, group, commission, 1),

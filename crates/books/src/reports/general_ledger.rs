@@ -21,17 +21,17 @@ use crate::sorted_sums::{SortedSums, key_of_account};
 
 const COLUMNS: &[Column] = &[
     column("date", "Data", Kind::Day),
-    column("sequence", "Sequência", Kind::Count),
+    column("sequence", "Sequência", Kind::Count).below(),
     column("ledger", "Razão", Kind::Owner),
     column("account", "Conta", Kind::Text),
-    column("account_name", "Nome da conta", Kind::Text),
+    column("account_name", "Nome da conta", Kind::Text).above(),
     column("event", "Histórico", Kind::Text),
-    column("ids", "Identificadores", Kind::Text),
+    column("ids", "Identificadores", Kind::Text).below(),
     column("counter_accounts", "Contrapartidas", Kind::Text),
     sum("debit", "Débito"),
     sum("credit", "Crédito"),
     column("balance", "Saldo", Kind::Centavos),
-    column("partition", "Partição", Kind::Count),
+    column("partition", "Partição", Kind::Count).in_files(),
     column("effective_date", "Data de competência", Kind::Day),
 ];
 

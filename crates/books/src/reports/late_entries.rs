@@ -13,16 +13,16 @@ use super::table::{Cell, Column, Kind, Rows, column, sum};
 
 const COLUMNS: &[Column] = &[
     column("date", "Data", Kind::Day),
-    column("sequence", "Sequência", Kind::Count),
+    column("sequence", "Sequência", Kind::Count).below(),
     column("effective_date", "Data de competência", Kind::Day),
     column("ledger", "Razão", Kind::Owner),
     column("account", "Conta", Kind::Text),
-    column("account_name", "Nome da conta", Kind::Text),
+    column("account_name", "Nome da conta", Kind::Text).above(),
     column("event", "Histórico", Kind::Text),
-    column("ids", "Identificadores", Kind::Text),
+    column("ids", "Identificadores", Kind::Text).below(),
     sum("debit", "Débito"),
     sum("credit", "Crédito"),
-    column("partition", "Partição", Kind::Count),
+    column("partition", "Partição", Kind::Count).in_files(),
 ];
 
 /// Fold of the late entries. It keeps nothing.

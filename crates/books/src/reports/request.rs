@@ -65,7 +65,7 @@ impl Report {
     /// Its title for people, in Portuguese.
     pub fn title(self) -> &'static str {
         match self {
-            Self::TrialBalance => "Balancete de verificação",
+            Self::TrialBalance => "Balancete",
             Self::GeneralLedger => "Razão",
             Self::DailyClose => "Fechamento diário dos bancos",
             Self::Receivables => "Recebíveis por vencimento",
@@ -85,7 +85,9 @@ impl Report {
             Self::TrialBalance => "Saldo inicial, débitos, créditos e saldo final de cada conta.",
             Self::GeneralLedger => "Cada partida, conta por conta, com saldo anterior, corrente e final.",
             Self::DailyClose => "Cada banco por dia: entradas, saídas e a parte sem explicação.",
-            Self::Receivables => "O que vence para quem, por vencimento e meio de pagamento, ao fim de um dia.",
+            Self::Receivables => {
+                "O que vence para quem ao fim de um dia. O total é de quem se escolhe: P-all, um lojista, um recebedor."
+            }
             Self::SettlementCalendar => "O que se recebe e o que se libera em cada dia, ao fim de um dia.",
             Self::Fees => "Tarifas de cada lojista por mês e espécie, para a fatura.",
             Self::AnticipationIncome => "Deságio das antecipações e a parte apropriada no período.",
@@ -102,7 +104,7 @@ impl Report {
     }
 
     /// Whether its rows are of merchants, so that one ledger is a merchant's.
-    fn is_of_merchants(self) -> bool {
+    pub fn is_of_merchants(self) -> bool {
         matches!(self, Self::Fees | Self::AnticipationIncome | Self::MonthlyTotals)
     }
 
@@ -281,6 +283,12 @@ impl ReportRequest {
     /// Whether it begins with what is due to whom, too.
     pub fn begins_with_receivables(&self) -> bool {
         !self.report.takes_from()
+    }
+
+    /// Whether the sums of its columns mean something: what is due to all holders has the same
+    /// sales on both sides.
+    pub(super) fn has_totals(&self) -> bool {
+        self.report != Report::Receivables || self.ledger.is_some()
     }
 
     /// The ledger, the account and the days, in Portuguese.

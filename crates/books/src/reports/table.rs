@@ -42,10 +42,43 @@ pub(super) struct Column {
     pub(super) kind: Kind,
     /// Whether its values have a sum that means something.
     pub(super) is_summed: bool,
+    /// Where a page has its values.
+    pub(super) on_page: OnPage,
+}
+
+/// Where a page has the values of a column: several columns share one there, so that amounts fit on
+/// a screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OnPage {
+    /// In a column of their own.
+    Alone,
+    /// Above those of the column before.
+    Above,
+    /// In small letters below those of the column before.
+    Below,
+    /// Not at all: files alone have them.
+    Absent,
+}
+
+impl Column {
+    /// The same, above the column before on a page.
+    pub(super) const fn above(self) -> Self {
+        Self { on_page: OnPage::Above, ..self }
+    }
+
+    /// The same, in files alone.
+    pub(super) const fn in_files(self) -> Self {
+        Self { on_page: OnPage::Absent, ..self }
+    }
+
+    /// The same, below the column before on a page.
+    pub(super) const fn below(self) -> Self {
+        Self { on_page: OnPage::Below, ..self }
+    }
 }
 
 pub(super) const fn column(name: &'static str, label: &'static str, kind: Kind) -> Column {
-    Column { name, label, kind, is_summed: false }
+    Column { name, label, kind, is_summed: false, on_page: OnPage::Alone }
 }
 
 /// A column of amounts in centavos that are added up.
@@ -141,7 +174,8 @@ impl<'a> Rows<'a> {
         context: ReportContext,
         out: &'a mut dyn Write,
     ) -> io::Result<Self> {
-        let (columns, lines) = (context.columns(of_fold), context.lines(request));
+        let (mut columns, lines) = (context.columns(of_fold), context.lines(request));
+        columns.iter_mut().for_each(|column| column.is_summed &= request.has_totals());
         let renderer = renderer(format, &Heading { request, columns: &columns, lines: &lines }, out)?;
         let range = context.rows.unwrap_or(0..u64::MAX);
         let (owners, totals) = (context.owners.map(OwnerCells::new), vec![0; columns.len()]);

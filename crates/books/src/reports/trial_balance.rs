@@ -20,7 +20,7 @@ const COLUMNS: &[Column] = &[
     column("ledger", "Razão", Kind::Owner),
     column("type", "Grupo", Kind::Word),
     column("account", "Conta", Kind::Text),
-    column("account_name", "Nome da conta", Kind::Text),
+    column("account_name", "Nome da conta", Kind::Text).above(),
     sum("opening", "Saldo inicial"),
     sum("debits", "Débitos"),
     sum("credits", "Créditos"),

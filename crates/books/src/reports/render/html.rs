@@ -6,19 +6,19 @@ use std::io::{self, Write};
 use maud::{DOCTYPE, PreEscaped, html};
 
 use super::words::{cut, shown, totals};
-use crate::reports::table::{Cell, Heading, Kind, Renderer, TableFooter};
+use crate::reports::table::{Cell, Column, Heading, Kind, OnPage, Renderer, TableFooter};
 
 const STYLE: &str = "@page{size:A4 landscape;margin:12mm;@bottom-right{content:counter(page) \" de \" counter(pages)}}\
 body{font:13px/1.4 system-ui,sans-serif;margin:2em;color:#111;background:#fff}\
 h1{font-size:1.4em;margin:0}p{margin:.2em 0}table{border-collapse:collapse;margin:1em 0;width:100%}\
 th,td{padding:.2em .5em;border-bottom:1px solid #ccc;text-align:left;vertical-align:top;overflow-wrap:anywhere}\
 .amount{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}thead{display:table-header-group}\
-tr{break-inside:avoid}tfoot{display:table-row-group;font-weight:bold}footer{font-size:.8em;overflow-wrap:anywhere}\
+small{display:block;color:#555;font-weight:normal}tr{break-inside:avoid}tfoot{display:table-row-group;font-weight:bold}footer{font-size:.8em;overflow-wrap:anywhere}\
 @media print{body{margin:0;font-size:8pt}}";
 
 /// A report that is being written.
 pub(super) struct HtmlTable<'a> {
-    kinds: Vec<Kind>,
+    columns: Vec<Column>,
     out: &'a mut dyn Write,
 }
 
@@ -34,7 +34,12 @@ impl<'a> HtmlTable<'a> {
                     @for line in heading.lines { p { (line) } }
                     table {
                         thead { tr {
-                            @for column in heading.columns { th scope="col" class=[class(column.kind)] { (column.label) } }
+                            @for cell in on_page(heading.columns) {
+                                th scope="col" class=[class(heading.columns[cell.main].kind)] {
+                                    (heading.columns[cell.main].label)
+                                    @for below in &cell.below { small { (heading.columns[*below].label) } }
+                                }
+                            }
                         } }
                         tbody { (PreEscaped(ROWS)) }
                     }
@@ -44,15 +49,46 @@ impl<'a> HtmlTable<'a> {
         let head = head.into_string();
         let before = head.split(ROWS).next().unwrap_or_default();
         out.write_all(before.as_bytes())?;
-        Ok(Self { kinds: heading.columns.iter().map(|column| column.kind).collect(), out })
+        Ok(Self { columns: heading.columns.to_vec(), out })
     }
 
     fn line(&self, cells: &[String]) -> String {
         let line = html! {
-            tr { @for (cell, kind) in cells.iter().zip(&self.kinds) { td class=[class(*kind)] { (cell) } } }
+            tr {
+                @for PageCell { main, below } in on_page(&self.columns) {
+                    @let column = self.columns[main];
+                    @let label = class(column.kind).map(|_| column.label);
+                    td class=[class(column.kind)] data-label=[label] {
+                        (cells[main])
+                        @for text in below.iter().map(|place| &cells[*place]).filter(|text| !text.is_empty()) {
+                            small { (text) }
+                        }
+                    }
+                }
+            }
         };
         line.into_string()
     }
+}
+
+/// Columns that share a cell of the page, by their places.
+struct PageCell {
+    main: usize,
+    below: Vec<usize>,
+}
+
+/// The cells of each line of the page.
+fn on_page(columns: &[Column]) -> Vec<PageCell> {
+    let mut cells: Vec<PageCell> = Vec::new();
+    for (place, column) in columns.iter().enumerate() {
+        match (cells.last_mut(), column.on_page) {
+            (Some(cell), OnPage::Below) => cell.below.push(place),
+            (_, OnPage::Absent) => {}
+            (Some(cell), OnPage::Above) => cell.below.insert(0, std::mem::replace(&mut cell.main, place)),
+            _ => cells.push(PageCell { main: place, below: Vec::new() }),
+        }
+    }
+    cells
 }
 
 /// Place of the rows in the page.
@@ -71,8 +107,9 @@ impl Renderer for HtmlTable<'_> {
     }
 
     fn finish(self: Box<Self>, closing: &TableFooter) -> io::Result<()> {
-        let counts: Vec<_> = self.kinds.iter().map(|kind| *kind == Kind::Count).collect();
-        let foot = self.line(&totals(&counts, closing));
+        let counts: Vec<_> = self.columns.iter().map(|column| column.kind == Kind::Count).collect();
+        let has_totals = closing.totals.iter().any(Option::is_some);
+        let foot = if has_totals { self.line(&totals(&counts, closing)) } else { String::new() };
         let cut = html! { footer { (cut(closing)) } }.into_string();
         writeln!(self.out, "</tbody><tfoot>{foot}</tfoot></table>{cut}</body></html>")
     }

@@ -1,0 +1,89 @@
+//! Ledger that a person names: by the ledger's own name, by the id of its owner, or by the owner's
+//! name, where one merchant or recipient has it.
+
+use actors::engine::{FoundKind, SoughtValue};
+use derived::names::HOUSE;
+use ledger::id::{LedgerId, ObjectId};
+use wire::case_folding::search_key;
+
+use crate::books::find;
+use crate::desk::Desk;
+use crate::merchants;
+use crate::search::ids_of;
+use web::json::Checker;
+use web::problem::{Code, Problem};
+use web::views::ledger::{ledger_name, owner_name};
+use web::views::recipient::find_recipient;
+
+/// Registrations that are read for a name.
+const READ_MAX: usize = 200;
+/// Owners that a refusal names.
+const NAMED_MAX: usize = 5;
+
+/// The ledger of `M-…`, `R-…`, `P-…` or `P-house`, of the id of a merchant or recipient, or of the
+/// one merchant or recipient with this name: the whole name, else beginnings of its words. `field`
+/// has the text. Errors: 404 for an id that nobody has; `unknown` or `ambiguous` for a name.
+pub fn named_ledger(desk: &Desk, field: &'static str, text: &str) -> Result<LedgerId, Problem> {
+    let text = text.trim();
+    if let Ok(ledger) = find(desk, text) {
+        return Ok(ledger);
+    }
+    if let Some(id) = ObjectId::parse(text) {
+        return of_id(desk, id).ok_or_else(|| Problem::new(Code::NotFound));
+    }
+    if text.split_once('-').is_some_and(|(kind, id)| kind.len() == 1 && ObjectId::parse(id).is_some()) {
+        return Err(Problem::new(Code::NotFound));
+    }
+    let mut check = Checker::new();
+    let found = of_name(desk, text)?;
+    let ledger = match &found[..] {
+        [one] => Some(*one),
+        [] => check.refuse(field, "unknown", format!("{field} não é o nome nem o id de um lojista ou recebedor")),
+        [first, ..] => {
+            let names = found.iter().take(NAMED_MAX).map(|ledger| ledger_name(&desk.engine, *ledger));
+            let name = owner_name(&desk.engine, *first).unwrap_or_default();
+            let names = names.collect::<Vec<_>>().join(", ");
+            check.refuse(field, "ambiguous", format!("{field} é de mais de um ({name}, …): escolha entre {names}"))
+        }
+    };
+    check.finish_with(ledger)
+}
+
+fn of_id(desk: &Desk, id: ObjectId) -> Option<LedgerId> {
+    let merchant = merchants::find(desk, &id.txid()).ok().map(LedgerId::Merchant);
+    merchant.or_else(|| find_recipient(&desk.engine, id).map(|(ledger, _)| ledger))
+}
+
+/// The merchants and recipients with a name; those with just this name where there are any.
+fn of_name(desk: &Desk, text: &str) -> Result<Vec<LedgerId>, Problem> {
+    let words = if text.contains(char::is_alphabetic) { desk.engine.name_beginnings(text) } else { Vec::new() };
+    let mut found = Vec::new();
+    if words.is_empty() {
+        return Ok(found);
+    }
+    let registered = desk.engine.search(&SoughtValue::Personal(words), |_| READ_MAX)?;
+    for (kind, records) in registered {
+        if matches!(kind, FoundKind::Merchant | FoundKind::Recipient) {
+            let records = records.newest.iter();
+            let ids = records.flat_map(|(_, record)| ids_of(&desk.engine, kind, record));
+            found.extend(ids.filter_map(|id| of_id(desk, id)));
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    let wanted = search_key(text);
+    let has_just_it =
+        |ledger: &LedgerId| owner_name(&desk.engine, *ledger).is_some_and(|name| search_key(&name) == wanted);
+    let just: Vec<_> = found.iter().copied().filter(has_just_it).collect();
+    Ok(if just.is_empty() { found } else { just })
+}
+
+/// The outside name of the ledger that a person names: also `P-all` and the words `Plataforma` for
+/// the whole platform and `Casa` for the house.
+pub fn outside_name(desk: &Desk, field: &'static str, text: &str) -> Result<String, Problem> {
+    match search_key(text.trim()).as_str() {
+        "p-all" | "plataforma" => Ok(books::export::PLATFORM.to_owned()),
+        "casa" => Ok(HOUSE.to_owned()),
+        _ => named_ledger(desk, field, text).map(|ledger| ledger_name(&desk.engine, ledger)),
+    }
+}
