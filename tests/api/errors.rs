@@ -697,7 +697,7 @@ async fn every_answer_has_its_headers() {
         let authorization = bearer(furnished.credential(path));
         let answer = world.send(Method::GET, path, &[("authorization", &authorization), own_id], "").await;
         assert_eq!((answer.status, answer.header("x-request-id")), (status, Some("caller-7")), "{path}");
-        assert_eq!([answer.header("api-version"), answer.header("x-sandbox")], [Some("1"), Some("true")]);
+        assert_eq!([answer.header("api-version"), answer.header("x-sandbox")], [Some("2026-11-29"), Some("true")]);
         let made = world.send(Method::GET, path, &[("authorization", &authorization)], "").await;
         assert!(made.header("x-request-id").is_some_and(|id| id.len() == 32), "{path}");
     }

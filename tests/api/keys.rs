@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::webhooks::Receiver;
+use crate::webhooks::{Receiver, until_delivery};
 use crate::world::*;
 
 const KEYS: &str = "/api/keys";
@@ -192,7 +192,10 @@ async fn an_endpoint_receives_the_events_that_it_chose() {
     let paid = items(&events).iter().find(|event| event["event"] == "charge.paid").unwrap();
     assert_eq!((&paid["event"], &paid["deliveries"].as_array().unwrap().len()), (&json!("charge.paid"), &1), "{paid}");
     assert_eq!(paid["deliveries"][0]["api_key_id"], other["id"]);
-    merchant.post(&format!("/api/events/{}/redeliver", text(&paid["id"])), &json!({})).await.expect(200);
+    let paid = text(&paid["id"]);
+    // A try that is under way when its event is asked for again counts as that one.
+    until_delivery(&merchant, &paid, |delivery| delivery["status"] == "delivered").await;
+    merchant.post(&format!("/api/events/{paid}/redeliver"), &json!({})).await.expect(200);
     assert_eq!(all.heard(3).await[2].event(), "charge.paid");
     let waiting = world.ops_get(&format!("/ops/webhooks?merchant_id={}", merchant.id)).await.expect(200);
     assert!(items(&waiting).iter().all(|row| row["api_key_id"] != chosen["id"]), "{waiting}");

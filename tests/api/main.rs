@@ -77,6 +77,7 @@ mod stored_cards;
 mod sub_recipients;
 mod subscriptions;
 mod tls;
+mod versions;
 mod webhooks;
 mod withdrawal_returns;
 mod withdrawals;

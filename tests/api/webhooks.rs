@@ -191,7 +191,7 @@ async fn until<F: Future<Output = Value>>(ask: impl Fn() -> F, is_so: impl Fn(&V
 }
 
 /// Waits until an event's delivery to its one endpoint stands so.
-async fn until_delivery(merchant: &Merchant<'_>, event: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+pub(crate) async fn until_delivery(merchant: &Merchant<'_>, event: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     let path = format!("/api/events/{event}");
     let ask = || async { merchant.get(&path).await.expect(200)["deliveries"][0].clone() };
     until(ask, is_so).await

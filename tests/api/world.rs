@@ -598,7 +598,7 @@ impl Answer {
             assert_eq!(body["status"], status);
         }
         assert_eq!(self.headers["x-request-id"], text(&body["request_id"]));
-        assert_eq!(self.headers["api-version"], "1");
+        assert_eq!(self.headers["api-version"], "2026-11-29");
         for error in body["errors"].as_array().unwrap() {
             has_exactly(error, &["field", "code", "message"]);
         }

@@ -30,8 +30,9 @@ use super::names::with_ignored;
 use super::problem::{Code, Problem};
 use super::trace::{RequestContext, TRACERESPONSE, TraceContext};
 
-/// The version of the interface that every response names.
-pub const API_VERSION: &str = "1";
+/// The version of the interface that every response names: the day since which no change has
+/// broken a caller.
+pub const API_VERSION: &str = "2026-11-29";
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const API_VERSION_HEADER: HeaderName = HeaderName::from_static("api-version");
@@ -352,7 +353,7 @@ mod tests {
             assert_eq!(response.status(), status, "{path}");
             assert_eq!(response.headers()["content-type"], "application/problem+json");
             assert_eq!(response.headers()["x-request-id"], "r-1");
-            assert_eq!(response.headers()["api-version"], "1");
+            assert_eq!(response.headers()["api-version"], API_VERSION);
             let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
             let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
             assert_eq!([&body["code"], &body["instance"], &body["request_id"]], [code, instance, "r-1"]);

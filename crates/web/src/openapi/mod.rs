@@ -545,7 +545,7 @@ fn headers() -> Value {
     let seconds = |description: &str| json!({"description": description, "schema": {"type": "integer", "minimum": 0}});
     json!({
         "X-Request-Id": always("The request's id: the caller's, or one made here."),
-        "Api-Version": always("The version of the interface."),
+        "Api-Version": always("The version of the interface: the day since which no change has broken a caller."),
         "X-Sandbox": text("`true` in the sandbox, where money is fake."),
         "Idempotent-Replayed": text("`true` when the request was carried out before, and is answered as then."),
         "Centavo-Sequence": json!({
