@@ -5,6 +5,7 @@ use ledger::money::Centavos;
 use serde_json::{Value, json};
 
 use crate::console::Browser;
+use crate::console_changes::send;
 use crate::second_node;
 use crate::world::*;
 
@@ -73,6 +74,15 @@ async fn a_refund_is_decided_with_its_reason_and_its_charge() {
     let world = world.restarted().await;
     let decided = details(&world, &rejected).await;
     assert_eq!(decided["decisions"][0]["notes"], notes["notes"], "it outlives the process");
+    let object = &decided["object"];
+    assert_eq!(
+        (&object["amount"], &object["status"], &object["reason"]),
+        (&json!(100), &json!("rejected"), &json!("x"))
+    );
+    let mut browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    browser.language = "pt-BR";
+    let page = browser.page(&format!("/console/queue/{rejected}")).await;
+    page.has(&["Reembolso · R$ 1,00", "Motivo do lojista</dt><dd><bdi>x", "Loja Azul", "Sem comprovante"]);
     for unknown in ["x", "01890000-0000-8000-8000-000000000000", &txid[..31]] {
         world.ops_get(&format!("/ops/queue/{unknown}")).await.refused(404, "not_found");
     }
@@ -85,6 +95,8 @@ async fn a_refund_is_decided_with_its_reason_and_its_charge() {
 async fn a_recipient_is_decided_with_its_registration() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
+    let mut browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    browser.language = "pt-BR";
     let own = merchant.draft("Ana", 1).await;
     let foreign = with(&individual("Bia", &cpf(2)), "/bank_account/document_number", json!(cpf(3)));
     let foreign = text(&merchant.post("/api/sub-recipients", &foreign).await.expect(201)["id"]);
@@ -105,6 +117,19 @@ async fn a_recipient_is_decided_with_its_registration() {
     let again = details(&world, &own).await;
     assert_eq!(flags(&again["item"]), ["rejected_before", "shared_account"]);
     assert_eq!(again["decisions"][0]["notes"], "Foto ilegível");
+    // Who may not reveal it decides with the registration masked.
+    let registration = &again["registration"]["register_information"];
+    let masked = ["birthdate", "mother_name", "document_number"].map(|name| text(&registration[name]));
+    assert_eq!(masked, ["**/**/2000", "A** P****", &format!("***.{}.{}-**", &cpf(1)[3..6], &cpf(1)[6..9])]);
+    assert_eq!(registration["phone_numbers"], json!([{"ddd": "11", "number": "*****4321"}]));
+    assert_eq!([&registration["address"]["street"], &registration["address"]["zip_code"]], ["R** D******", "01002***"]);
+    assert_eq!(again["registration"]["bank_account"]["conta"], "***89");
+    let page = browser.page(&format!("/console/queue/{own}")).await;
+    page.has(&["A** P****", "**/**/2000", "(11) *****4321", "R** D******"]);
+    assert!(!page.html.contains("29/02/2000") && !page.html.contains("Rua Direita"));
+    // Revealed, it stands beside the decision and what speaks against it.
+    let whole = send(&browser, &page, &format!("/console/recipients/{own}/reveal"), &[]).await;
+    whole.has(&["29/02/2000", "Rua Direita", "value=\"approve\"", "conta de outros cadastros"]);
     let reveal = format!("/ops/recipients/{own}/reveal");
     let before = world.ops_get("/ops/audit").await.expect(200)["total"].clone();
     world.second_ops_post(&reveal, &[], &json!({})).await.refused(403, "role_not_allowed");
@@ -168,6 +193,8 @@ async fn a_changed_account_waits_in_the_place_of_its_change() {
 async fn a_withdrawal_is_decided_with_the_history_of_its_account() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
+    let mut browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    browser.language = "pt-BR";
     let ana = merchant.recipient("Ana", 1).await;
     let withdraw = async || {
         merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000)])).await;
@@ -196,14 +223,50 @@ async fn a_withdrawal_is_decided_with_the_history_of_its_account() {
     let shown = details(&world, &second).await;
     assert_eq!(flags(&shown["item"]), ["first_to_account"]);
     assert!(time(&shown["account_since"]) >= since + chrono::Duration::hours(1));
+    assert!(shown.get("account_until").is_none());
+    assert_eq!(shown["item"]["bank_name"], "Itaú");
+    let splits = shown["splits"].as_array().unwrap();
+    assert_eq!((splits.len(), &splits[0]["amount_cents"]), (1, &json!(1_000)), "those of this withdrawal alone");
+    browser.page(&format!("/console/queue/{second}")).await.has(&[
+        "Itaú · 341",
+        "Repasses neste saque",
+        &text(&splits[0]["payment_id"]),
+    ]);
     assert_eq!(shown["other_withdrawals"][0]["id"], first);
     change("778").await;
     let shown = details(&world, &second).await;
     assert_eq!(flags(&shown["item"]), ["account_replaced", "first_to_account"]);
-    assert!(shown.get("account_since").is_none());
+    assert!(time(&shown["account_since"]) < time(&shown["account_until"]), "known also once it was replaced");
     world.approve(&second).await.expect(200);
     let decided = details(&world, &second).await;
     assert_eq!((&decided["kind"], &decided["decisions"][0]["operator"]), (&json!("withdrawal"), &json!("operator")));
+}
+
+/// Who took a withdrawal back, and when; what an entry was; and the page of a month.
+#[tokio::test]
+async fn a_decided_item_says_what_it_was() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let mut browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    browser.language = "pt-BR";
+    let ana = merchant.recipient("Ana", 1).await;
+    merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000)])).await;
+    let id = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+    merchant.post(&format!("/api/dashboard/withdraw/{id}/cancel"), &json!({})).await.expect(200);
+    let decided = details(&world, &id).await;
+    let taken = &decided["decisions"][0];
+    assert_eq!((&taken["action"], &taken["operator"]), (&json!("cancel"), &Value::Null), "{decided}");
+    assert_eq!(taken["api_key_id"], merchant.key_id);
+    assert_eq!((&decided["object"]["amount"], &decided["object"]["name"]), (&json!(1_000), &json!("Ana")));
+    let page = browser.page(&format!("/console/queue/{id}")).await;
+    page.has(&["Saque · R$ 10,00", "cancelar: <bdi>o lojista, por chave de API", "Recusado por</dt><dd>Lojista"]);
+    let entry = json!({"debit": "Assets:Bank:Own", "credit": "Equity:Capital", "amount": 4_200, "reason": "Aporte",
+        "reference": "TED-1"});
+    let id = text(&world.ops_post("/ops/entries", &entry).await.expect(201)["id"]);
+    world.second_ops_post(&format!("/ops/entries/{id}/reject"), &[], &json!({"notes": "x"})).await.expect(200);
+    let page = browser.page(&format!("/console/queue/{id}")).await;
+    page.has(&["R$ 42,00", "Equity:<wbr>Capital", "Aporte", "TED-1"]);
+    browser.page("/console/queue/2020-01").await.has(&["2020"]);
 }
 
 /// Filters, the sum of what they leave, what expires first, and months that wait.

@@ -3,12 +3,16 @@
 
 use ledger::house::HOUSE_GROUP;
 use ledger::id::ObjectId;
+use ledger::personal::RecipientProfile;
+use ledger::time::Month;
 use maud::{Markup, html};
 
 use crate::dispute;
+use crate::find::status_word;
 use crate::item_context;
 use crate::notes;
 use crate::page::{PageRequest, Screen, Section, Visit};
+use crate::periods;
 use crate::queue::{flag_list, follows_word, item_word, kind_word, merchant_link, verdict_word};
 use crate::registration;
 use crate::show;
@@ -16,7 +20,7 @@ use crate::show::Head::{Amount, Text};
 use crate::wire_words;
 use crate::words;
 use ops::desk::Desk;
-use ops::item_details;
+use ops::item_details::{self, ItemDetails};
 use ops::preview::{self, ChangedBalance, Steps, Verdict};
 use ops::queue::waiting;
 use ops::queue_item::{QueueItem, is_decided_on};
@@ -28,9 +32,22 @@ const POSTINGS_MAX: usize = 60;
 
 /// The page of an item.
 pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
+    if Month::parse(&request.id).is_some() {
+        return periods::one(request).await;
+    }
     let PageRequest { desk, visit, id, .. } = &request;
     let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
-    let details = item_details::details(desk, id)?;
+    screen(desk, visit, id, None).await
+}
+
+/// The same, with the registration of a recipient whole where it was revealed.
+pub(crate) async fn screen(
+    desk: &Desk,
+    visit: &Visit,
+    id: ObjectId,
+    revealed: Option<&RecipientProfile>,
+) -> Result<Screen, Problem> {
+    let details = item_details::details(desk, id).await?;
     visit.sees(Some(desk.engine.ids().group(id)).filter(|group| *group != HOUSE_GROUP))?;
     let mut previews = Vec::new();
     if let Some(found) = waiting(desk, id).filter(is_decided_on) {
@@ -38,7 +55,7 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
             previews.push((verdict, preview::steps(desk, &found, verdict).await));
         }
     }
-    let amount = details.item.as_ref().and_then(|item| item.amount);
+    let amount = details.item.as_ref().map_or_else(|| decided_amount(&details), |item| item.amount);
     let kind = details.item.as_ref().map_or_else(|| kind_word(details.kind), item_word);
     let title = match amount {
         Some(amount) => format!("{} · {}", visit.say(kind), visit.money(amount)),
@@ -47,9 +64,12 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
     let body = html! {
         @match &details.item {
             Some(item) => section.card aria-label=(visit.say(words::WHAT)) { (facts(desk, visit, item)) },
-            None => p.card role="status" { (visit.say(words::WAITS_NO_MORE)) }
+            None => section.card aria-label=(visit.say(words::WHAT)) {
+                p role="status" { strong { (visit.say(words::WAITS_NO_MORE)) } }
+                (decided(desk, visit, &details))
+            }
         }
-        @if details.kind == "recipient" { (registration::form(desk, visit, &details.id)) }
+        @if details.kind == "recipient" { (registration::on_item(desk, visit, &details.id, revealed)) }
         (item_context::shown(desk, visit, &details))
         @if let Some(item) = &details.item {
             @if matches!(item.kind, "payout" | "rail") { (settlement(visit, item)) }
@@ -62,6 +82,48 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
         (notes::section(desk, visit, id)?)
     };
     Ok(Screen { section: Section::Queue, title, body })
+}
+
+/// The amount of what was decided on.
+fn decided_amount(details: &ItemDetails) -> Option<i64> {
+    let of_entry = || details.entry.as_ref().map(|entry| entry.amount);
+    details.object.as_ref().and_then(|object| object.amount).or_else(of_entry)
+}
+
+/// What was decided on, and how: as it stood while it waited, with its outcome.
+fn decided(desk: &Desk, visit: &Visit, details: &ItemDetails) -> Markup {
+    let mut pairs = vec![(visit.say(words::ID), html! { code { (details.id) } })];
+    if let Some(amount) = decided_amount(details) {
+        pairs.push((visit.say(words::AMOUNT), html! { (visit.money(amount)) }));
+    }
+    if let Some(object) = &details.object {
+        pairs.push((visit.say(words::MERCHANT), merchant_link(desk, visit, object.merchant_id.as_deref())));
+        pairs.extend(
+            object.created_at.as_ref().map(|at| (visit.say(words::WHEN), show::text_moment(visit.language, at))),
+        );
+        let status = object.status.zip(item_details::item_kind(details.kind));
+        pairs.extend(
+            status.map(|(status, kind)| (visit.say(words::STATUS), html! { (visit.say(status_word(kind, status))) })),
+        );
+        let by = details.withdrawal.as_ref().and_then(|reviewed| reviewed.withdrawal.rejected_by);
+        pairs.extend(by.map(|by| (visit.say(words::REJECTED_BY), html! { (visit.say(wire_words::rejected_by(by))) })));
+        let whose =
+            if object.recipient_id.is_some() || details.kind == "recipient" { words::RECIPIENT } else { words::PAYER };
+        pairs.extend(object.name.as_ref().map(|name| (visit.say(whose), html! { bdi { (name) } })));
+        let reason = if details.kind == "refund" { words::CHARGE_REASON } else { words::NOTES };
+        pairs.extend(object.reason.as_ref().map(|said| (visit.say(reason), html! { bdi { (said) } })));
+    }
+    if let Some(entry) = &details.entry {
+        let text = |text: &String| html! { bdi { (text) } };
+        pairs.extend([
+            (visit.say(words::DEBIT), show::account_named(visit.language, &entry.debit)),
+            (visit.say(words::CREDIT), show::account_named(visit.language, &entry.credit)),
+            (visit.say(words::NOTES), text(&entry.reason)),
+            (visit.say(words::REFERENCE), text(&entry.reference)),
+            (visit.say(words::ASKED_BY), text(&entry.requested_by)),
+        ]);
+    }
+    show::facts(pairs)
 }
 
 fn facts(desk: &Desk, visit: &Visit, item: &QueueItem) -> Markup {

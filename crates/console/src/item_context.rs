@@ -38,7 +38,7 @@ pub(crate) fn shown(desk: &Desk, visit: &Visit, details: &ItemDetails) -> Markup
         }
         @if let Some(withdrawal) = &details.withdrawal {
             (visit.card("withdrawal", words::WITHDRAWAL, html! {
-                (of_withdrawal(visit, withdrawal, details.account_since.as_deref()))
+                (of_withdrawal(visit, withdrawal, details))
                 @if !details.other_withdrawals.is_empty() {
                     h3 { (visit.say(words::OTHER_WITHDRAWALS)) }
                     (others(visit, &details.other_withdrawals))
@@ -127,7 +127,7 @@ fn sharing(visit: &Visit, all: &[Sharing]) -> Markup {
     )
 }
 
-fn of_withdrawal(visit: &Visit, reviewed: &ReviewedWithdrawal, since: Option<&str>) -> Markup {
+fn of_withdrawal(visit: &Visit, reviewed: &ReviewedWithdrawal, details: &ItemDetails) -> Markup {
     let withdrawal = &reviewed.withdrawal;
     let mut pairs = vec![
         (visit.say(words::AMOUNT), html! { (visit.money(withdrawal.amount_cents)) }),
@@ -136,10 +136,20 @@ fn of_withdrawal(visit: &Visit, reviewed: &ReviewedWithdrawal, since: Option<&st
     if let Some(account) = &withdrawal.destination {
         pairs.push((visit.say(words::DESTINATION), show::bank_account(account)));
     }
-    pairs.extend(since.map(|at| (visit.say(words::ACCOUNT_SINCE), show::text_moment(visit.language, at))));
+    for (word, at) in [(words::ACCOUNT_SINCE, &details.account_since), (words::ACCOUNT_UNTIL, &details.account_until)] {
+        pairs.extend(at.as_ref().map(|at| (visit.say(word), show::text_moment(visit.language, at))));
+    }
+    if !details.splits.is_empty() {
+        let parts = html! {
+            @for split in &details.splits {
+                a href={"/console/charges/" (split.payment_id)} { code { (split.payment_id) } } " " (visit.money(split.amount_cents)) br;
+            }
+        };
+        pairs.push((visit.say(words::SPLITS_IN_IT), parts));
+    }
     if !reviewed.settlements.is_empty() {
         let parts = html! {
-            @for part in &reviewed.settlements { (part.settlement_date) " " (visit.money(part.amount_cents)) br; }
+            @for part in &reviewed.settlements { (show::day(visit.language, &part.settlement_date)) " " (visit.money(part.amount_cents)) br; }
         };
         pairs.push((visit.say(words::ANTICIPATED_IN_IT), parts));
     }
@@ -180,7 +190,8 @@ pub(crate) fn decisions(desk: &Desk, visit: &Visit, details: &ItemDetails) -> Ma
             (visit.card("decisions", words::DECISIONS, html! {
                 @for decision in details.decisions.iter().rev() {
                     h3 {
-                        (visit.say(wire_words::action(decision.action))) ": " bdi { (decision.operator) } ", "
+                        (visit.say(wire_words::action(decision.action))) ": "
+                        bdi { (decision.operator.as_deref().unwrap_or(visit.say(words::MERCHANT_BY_KEY))) } ", "
                         (show::text_moment(visit.language, &decision.at)) " "
                         span.aside { "(" (record_link(visit.language, place(decision))) ")" }
                     }

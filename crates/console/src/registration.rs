@@ -1,18 +1,24 @@
-//! Registration of a recipient, unmasked: shown to an operator with the right `reveal`, in the
-//! answer to a form, once a Record says who reads it.
+//! Registration of a recipient: masked on the page of its decision; unmasked for an operator with
+//! the right `reveal`, in the answer to a form, once a Record says who reads it.
 
 use axum::response::Response;
+use ledger::id::ObjectId;
 use ledger::personal::{Address, BankAccount, Phone, RecipientProfile};
 use maud::{Markup, html};
+use wire::bank_names::bank_name;
+use wire::mask;
 
+use crate::item;
 use crate::page::{Screen, Section, Visit};
 use crate::sent_form::PostedForm;
 use crate::show;
-use crate::words;
+use crate::words::{self, Word};
 use ops::desk::Desk;
+use ops::queue::waiting;
 use ops::recipients::revealed;
 use web::credential::Role;
-use web::problem::Problem;
+use web::views::recipient::{find_recipient, open};
+use web::views::registration::covered;
 
 /// The form that asks for the registration; nothing for an operator without the right.
 pub(crate) fn form(desk: &Desk, visit: &Visit, id: &str) -> Markup {
@@ -24,30 +30,56 @@ pub(crate) fn form(desk: &Desk, visit: &Visit, id: &str) -> Markup {
     html! { @if may_reveal { (visit.card("registration", words::REGISTRATION, content)) } }
 }
 
+/// The registration on the page of its decision: masked, with the form that asks for it whole; or
+/// whole, once that was asked for.
+pub(crate) fn on_item(desk: &Desk, visit: &Visit, id: &str, revealed: Option<&RecipientProfile>) -> Markup {
+    let row = ObjectId::parse(id).and_then(|id| find_recipient(&desk.engine, id));
+    let masked = || row.map(|(_, row)| covered(open(&desk.engine, &row, row.profiles.current())));
+    html! {
+        @if let Some(profile) = revealed { (persons(visit, profile, str::to_owned)) } @else {
+            @if let Some(profile) = masked() { (persons(visit, &profile, mask::document)) }
+            (form(desk, visit, id))
+        }
+    }
+}
+
+/// A recipient and its partners.
+fn persons(visit: &Visit, profile: &RecipientProfile, document: fn(&str) -> String) -> Markup {
+    html! {
+        (person(visit, words::REGISTRATION, profile, document))
+        @for partner in &profile.partners { (person(visit, words::PARTNER, partner, document)) }
+    }
+}
+
 /// The registration, as the route of `/ops` answers it.
 pub(crate) async fn reveal(posted: PostedForm) -> Response {
     let PostedForm { desk, visit, id, .. } = &posted;
     let shown = async {
         posted.require(Role::Read)?;
-        Ok::<_, Problem>(screen(visit, id, revealed(desk, &visit.operator, id).await?.outcome()))
+        let shown = revealed(desk, &visit.operator, id).await?;
+        match ObjectId::parse(id).filter(|id| waiting(desk, *id).is_some()) {
+            Some(item) => item::screen(desk, visit, item, Some(shown.outcome())).await,
+            None => Ok(screen(visit, id, shown.outcome())),
+        }
     };
     visit.answer(shown.await)
 }
 
 fn screen(visit: &Visit, id: &str, profile: &RecipientProfile) -> Screen {
     let body = html! {
-        (person(visit, words::REGISTRATION, profile))
-        @for partner in &profile.partners { (person(visit, words::PARTNER, partner)) }
+        (persons(visit, profile, str::to_owned))
         p { a href={"/console/recipients/" (id)} { "← " (visit.say(words::RECIPIENT)) } }
     };
     let title = if profile.name.is_empty() { "—".to_owned() } else { profile.name.clone() };
     Screen { section: Section::Merchants, title, body }
 }
 
-fn person(visit: &Visit, heading: words::Word, person: &RecipientProfile) -> Markup {
+fn person(visit: &Visit, heading: Word, person: &RecipientProfile, document: fn(&str) -> String) -> Markup {
     let text = |text: &str| html! { bdi { (text) } };
-    let mut pairs =
-        vec![(visit.say(words::NAME), text(&person.name)), (visit.say(words::DOCUMENT), text(&person.document))];
+    let mut pairs = vec![
+        (visit.say(words::NAME), text(&person.name)),
+        (visit.say(words::DOCUMENT), text(&document(&person.document))),
+    ];
     let optional =
         [(words::EMAIL, &person.email), (words::BIRTH_DATE, &person.birthdate), (words::MOTHER, &person.mother_name)];
     for (word, said) in optional {
@@ -65,7 +97,7 @@ fn person(visit: &Visit, heading: words::Word, person: &RecipientProfile) -> Mar
     if let Some(income) = person.income_cents {
         pairs.push((visit.say(words::INCOME), html! { (visit.money(income)) }));
     }
-    pairs.extend(person.bank.as_ref().map(|bank| (visit.say(words::DESTINATION), account(bank))));
+    pairs.extend(person.bank.as_ref().map(|bank| (visit.say(words::DESTINATION), account(bank, document))));
     html! {
         section.card aria-label=(visit.say(heading)) {
             h2 { (visit.say(heading)) }
@@ -74,16 +106,18 @@ fn person(visit: &Visit, heading: words::Word, person: &RecipientProfile) -> Mar
     }
 }
 
-fn account(account: &BankAccount) -> Markup {
+fn account(account: &BankAccount, shown: fn(&str) -> String) -> Markup {
     let BankAccount { bank_code, agencia, agencia_dv, conta, conta_dv, kind, legal_name, document, ispb } = account;
+    let bank = bank_name(bank_code.as_deref(), ispb.as_deref());
     let with_digit = |number: &str, digit: &Option<String>| match digit {
         Some(digit) => format!("{number}-{digit}"),
         None => number.to_owned(),
     };
     let branch = agencia.as_ref().map(|agencia| with_digit(agencia, agencia_dv));
     html! {
+        @if let Some(name) = bank { (name) " · " }
         @for part in [bank_code, ispb, &branch].into_iter().flatten() { (part) " · " }
         (with_digit(conta, conta_dv)) " · " (kind.name()) " · "
-        bdi { (legal_name.as_deref().unwrap_or_default()) } " " (document)
+        bdi { (legal_name.as_deref().unwrap_or_default()) } " " (shown(document))
     }
 }

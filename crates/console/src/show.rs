@@ -266,6 +266,7 @@ fn breakable(name: &str) -> Markup {
 /// A bank account in one line, masked.
 pub(crate) fn bank_account(account: &DestinationView) -> Markup {
     html! {
+        @if let Some(name) = account.bank_name() { (name) " · " }
         @for part in [&account.bank_code, &account.ispb, &account.agencia].into_iter().flatten() { (part) " · " }
         (account.conta) " · "
         bdi { (account.legal_name.as_deref().unwrap_or_default()) } " " span.dim { (account.document_number) }

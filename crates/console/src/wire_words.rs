@@ -151,6 +151,17 @@ pub(crate) fn split_status(split: &SplitRecord) -> Word {
     }
 }
 
+/// Who rejected a withdrawal, by the name in the interface.
+pub(crate) fn rejected_by(name: &str) -> Word {
+    match name {
+        "operator" => word("operador", "operator"),
+        "bank" => word("o banco, que não aceitou", "the bank, which did not take it"),
+        "returned" => word("o banco, que devolveu", "the bank, which returned it"),
+        "merchant" => words::MERCHANT,
+        _ => OTHER,
+    }
+}
+
 /// The status of an item of the queue, by its name in the interface.
 pub(crate) fn waiting_status(name: &str) -> Word {
     match name {

@@ -286,6 +286,9 @@ words! {
     AFTER = "Depois", "After";
     DECISIONS = "Decisões", "Decisions";
     ACCOUNT_SINCE = "Conta registrada desde", "Account registered since";
+    ACCOUNT_UNTIL = "Outra conta registrada em", "Another account registered at";
+    SPLITS_IN_IT = "Repasses neste saque", "Splits in this withdrawal";
+    MERCHANT_BY_KEY = "o lojista, por chave de API", "the merchant, by an API key";
     ANTICIPATED_IN_IT = "Antecipado neste saque", "Anticipated in this withdrawal";
     OTHER_WITHDRAWALS = "Outros saques do recebedor", "Other withdrawals of the recipient";
     REFUNDED = "Reembolsado até agora", "Refunded so far";

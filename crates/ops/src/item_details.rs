@@ -12,7 +12,7 @@ use ledger::charge::Charge;
 use ledger::dispute::Dispute;
 use ledger::event::Event;
 use ledger::id::{LedgerId, ObjectId};
-use ledger::personal::{BankAccount, RecipientProfile, SealedFor};
+use ledger::personal::{RecipientProfile, SealedFor};
 use ledger::record::Record;
 use ledger::refund::Refund;
 use ledger::time::Timestamp;
@@ -20,31 +20,36 @@ use ledger::withdrawal::Withdrawal;
 use serde::Serialize;
 use store::cut::Position;
 use utoipa::ToSchema;
+use wire::mask;
 
 use crate::books::{EntryView, entries_view};
 use crate::charges::records_about;
 use crate::desk::Desk;
+use crate::found_item::{FoundItem, item_of_kind};
 use crate::item_flags::{is_same, opened};
 use crate::operator::Operator;
 use crate::queue::waiting;
 use crate::queue_item::{QueueItem, kind_name, view};
+use crate::search::ItemKind;
 use web::caller::PathId;
 use web::problem::{Code, Problem};
-use web::reply::{ok, time};
+use web::reply::{Page, ok, time};
 use web::views::charge::ChargeView;
 use web::views::dispute::DisputeView;
 use web::views::house_entry::{HouseEntryView, OperatorEntry};
 use web::views::ledger::owner_name;
 use web::views::recipient::{self, RecipientView, find_recipient, open, recipient_id};
 use web::views::refund::RefundView;
+use web::views::registration::{Registration, covered};
+use web::views::statement::statement;
 use web::views::withdrawal::{ReviewedWithdrawal, WithdrawalView};
 
 /// Earlier withdrawals that are listed.
 const EARLIER_MAX: usize = 10;
 /// Recipients with one value in common that are listed.
 const SHARING_MAX: usize = 20;
-/// What operators do that is listed as a decision.
-const ACTIONS: [&str; 6] = ["request", "approve", "reject", "accept", "release", "settle"];
+/// What is done that is listed as a decision.
+const ACTIONS: [&str; 7] = ["request", "approve", "reject", "accept", "release", "settle", "cancel"];
 
 /// An item of the queue, or what was decided on; see `GET /ops/queue/{id}`.
 #[derive(Debug, Default, Serialize, ToSchema)]
@@ -59,7 +64,12 @@ pub struct ItemDetails {
     /// The item as the queue shows it; null when nothing waits.
     #[schema(required)]
     pub item: Option<QueueItem>,
-    /// What operators asked for and decided, oldest first.
+    /// What it is about, as lists show it, also once it was decided on: amount, merchant, name,
+    /// reason, and where it stands; null where that is not known any more.
+    #[schema(required)]
+    pub object: Option<FoundItem>,
+    /// What operators asked for and decided, and a merchant who took its withdrawal back, oldest
+    /// first.
     pub decisions: Vec<TakenDecision>,
     /// The charge; refunds, disputes and rail items.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,11 +89,21 @@ pub struct ItemDetails {
     /// The recipient's other withdrawals, the newest 10.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_withdrawals: Vec<WithdrawalView>,
-    /// Since when the recipient's bank account is the one to which the withdrawal goes; absent when
-    /// another account is registered.
+    /// Since when the recipient's bank account is the one to which the withdrawal goes, or was.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = "date-time")]
     pub account_since: Option<String>,
+    /// Until when it was, where another account was registered since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "date-time")]
+    pub account_until: Option<String>,
+    /// The splits that the withdrawal takes, among the recipient's newest 100.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub splits: Vec<WithdrawnSplit>,
+    /// The registration, masked: `POST /ops/recipients/{id}/reveal` has it whole; recipients.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub registration: Option<Registration>,
     /// The recipient; recipients and withdrawals.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -118,15 +138,29 @@ pub struct Sharing {
     pub merchant_name: String,
 }
 
+/// A split that a withdrawal takes.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct WithdrawnSplit {
+    /// The charge's txid.
+    pub payment_id: String,
+    /// What of it is withdrawn, centavos.
+    #[schema(example = 2000)]
+    pub amount_cents: i64,
+}
+
 /// What an operator asked for or decided.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TakenDecision {
     /// What was done.
-    #[schema(pattern = "^(request|approve|reject|accept|release|settle)$")]
+    #[schema(pattern = "^(request|approve|reject|accept|release|settle|cancel)$")]
     pub action: &'static str,
-    /// The operator's name.
-    #[schema(example = "ana")]
-    pub operator: String,
+    /// The operator's name; null when a merchant's API key did it.
+    #[schema(required, example = "ana")]
+    pub operator: Option<String>,
+    /// The API key, when one did it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "uuid")]
+    pub api_key_id: Option<String>,
     /// When it was done.
     #[schema(format = "date-time")]
     pub at: String,
@@ -152,11 +186,11 @@ pub struct TakenDecision {
     responses((status = 200, body = ItemDetails), (status = 404)))]
 pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
     let id = ObjectId::parse(&id).ok_or_else(|| Problem::new(Code::NotFound))?;
-    Ok(ok(details(&desk, id)?))
+    Ok(ok(details(&desk, id).await?))
 }
 
 /// The details of an item that waits, or was decided on. Error: 404 `not_found`.
-pub fn details(desk: &Desk, id: ObjectId) -> Result<ItemDetails, Problem> {
+pub async fn details(desk: &Desk, id: ObjectId) -> Result<ItemDetails, Problem> {
     let engine = &desk.engine;
     let mut shown = if let Some(refund) = engine.object::<Refund>(id)? {
         of_charge(desk, "refund", refund.charge)?
@@ -166,8 +200,10 @@ pub fn details(desk: &Desk, id: ObjectId) -> Result<ItemDetails, Problem> {
         of_withdrawal(desk, &withdrawal)?
     } else if let Some((ledger, row)) = find_recipient(engine, id) {
         let recipient = Some(recipient::view(engine, ledger, &row));
-        let sharing = sharing(desk, id, &open(engine, &row, row.profiles.current()))?;
-        ItemDetails { kind: "recipient", recipient, sharing, ..Default::default() }
+        let profile = open(engine, &row, row.profiles.current());
+        let sharing = sharing(desk, id, &profile)?;
+        let registration = Some(Registration::of(covered(profile), mask::document));
+        ItemDetails { kind: "recipient", recipient, registration, sharing, ..Default::default() }
     } else if let Some(entry) = OperatorEntry::find(engine, id)? {
         let entry = Some(HouseEntryView::of_any(engine, entry));
         ItemDetails { kind: "entry", entry, ..Default::default() }
@@ -186,8 +222,37 @@ pub fn details(desk: &Desk, id: ObjectId) -> Result<ItemDetails, Problem> {
         return Err(Problem::new(Code::NotFound));
     }
     shown.id = id.uuid().to_string();
+    let object = item_kind(shown.kind).map(|kind| item_of_kind(desk, kind, id)).transpose()?;
+    shown.object = object.flatten();
+    if shown.withdrawal.is_some() {
+        shown.splits = splits(desk, id).await?;
+    }
     shown.decisions = decisions(desk, id)?;
     Ok(shown)
+}
+
+/// What lists call the things of a kind.
+pub fn item_kind(kind: &str) -> Option<ItemKind> {
+    Some(match kind {
+        "recipient" => ItemKind::Recipients,
+        "withdrawal" => ItemKind::Withdrawals,
+        "refund" => ItemKind::Refunds,
+        "dispute" => ItemKind::Disputes,
+        "entry" => ItemKind::Entries,
+        "rail" => ItemKind::Charges,
+        "payout" => ItemKind::Cashouts,
+        _ => return None,
+    })
+}
+
+/// The splits that a withdrawal takes, among the newest of its recipient.
+async fn splits(desk: &Desk, withdrawal: ObjectId) -> Result<Vec<WithdrawnSplit>, Problem> {
+    let recipient = desk.engine.known_object::<Withdrawal>(withdrawal)?.recipient;
+    let newest = Page { page: 1, per_page: 100 };
+    let listed = statement(&desk.engine, recipient, &[], newest).await?.items.into_iter();
+    let own = withdrawal.uuid().to_string();
+    let own = listed.filter(|split| split.withdrawal_id.as_ref() == Some(&own));
+    Ok(own.map(|split| WithdrawnSplit { payment_id: split.payment_id, amount_cents: split.amount_cents }).collect())
 }
 
 /// What operators asked for and decided about an object.
@@ -205,10 +270,13 @@ fn decisions(desk: &Desk, id: ObjectId) -> Result<Vec<TakenDecision>, Problem> {
             _ => false,
         };
         let row = audit::of_record(&record).filter(|row| ACTIONS.contains(&row.action) && is_about(row.subject));
-        if let (Some(AuditedFact { action, notes, .. }), Some(operator)) = (row, record.operator.clone()) {
+        // What a merchant asks for is the item itself, and no decision on it.
+        let is_decision = |action: &str| record.operator.is_some() || action == "cancel";
+        if let Some(AuditedFact { action, notes, .. }) = row.filter(|row| is_decision(row.action)) {
             taken.push(TakenDecision {
                 action,
-                operator,
+                operator: record.operator.clone(),
+                api_key_id: record.api_key.map(|key| key.uuid().to_string()),
                 at: time(record.effective_at),
                 notes,
                 sequence: sequence.0,
@@ -255,16 +323,22 @@ fn of_withdrawal(desk: &Desk, withdrawal: &Withdrawal) -> Result<ItemDetails, Pr
     if let Some(id) = recipient_id(engine, withdrawal.recipient) {
         let (ledger, row) = recipient::known_recipient(engine, id)?;
         shown.recipient = Some(recipient::view(engine, ledger, &row));
-        shown.account_since = account_since(desk, withdrawal, row.created_at)?.map(time);
+        let (since, until) = account_span(desk, withdrawal, row.created_at)?;
+        (shown.account_since, shown.account_until) = (since.map(time), until.map(time));
     }
     shown.withdrawal = Some(ReviewedWithdrawal::of(engine, withdrawal));
     Ok(shown)
 }
 
-/// Since when the account of a withdrawal has been its recipient's; `None` if another one is.
-fn account_since(desk: &Desk, withdrawal: &Withdrawal, registered_at: Timestamp) -> Result<Option<Timestamp>, Problem> {
-    let Some(own) = opened(desk, withdrawal.id, &withdrawal.destination) else { return Ok(None) };
-    let (mut account, mut since): (Option<BankAccount>, _) = (None, None);
+/// Since when the account of a withdrawal has been its recipient's, and until when it was; `None`
+/// for what is not known, or goes on.
+fn account_span(
+    desk: &Desk,
+    withdrawal: &Withdrawal,
+    registered_at: Timestamp,
+) -> Result<(Option<Timestamp>, Option<Timestamp>), Problem> {
+    let Some(own) = opened(desk, withdrawal.id, &withdrawal.destination) else { return Ok((None, None)) };
+    let (mut since, mut until) = (None, None);
     for found in desk.engine.registration(withdrawal.recipient, registered_at)? {
         let (_, record) = found?;
         let document = record.events.iter().find_map(|event| match event {
@@ -276,12 +350,13 @@ fn account_since(desk: &Desk, withdrawal: &Withdrawal, registered_at: Timestamp)
         let sealed = document.zip(record.personal.as_ref());
         let open = |(document, sealed)| desk.engine.keyring().open_value(SealedFor::recipient(document), sealed);
         let Some(RecipientProfile { bank: Some(bank), .. }) = sealed.and_then(open) else { continue };
-        if account.as_ref().is_none_or(|account| !is_same(account, &bank)) {
-            since = Some(record.effective_at);
+        match (is_same(&bank, &own), since, until) {
+            (true, None, _) | (true, _, Some(_)) => (since, until) = (Some(record.effective_at), None),
+            (false, Some(_), None) => until = Some(record.effective_at),
+            _ => {}
         }
-        account = Some(bank);
     }
-    Ok(since.filter(|_| account.is_some_and(|account| is_same(&account, &own))))
+    Ok((since, until))
 }
 
 /// The other recipients that share document, bank account, first phone or address.

@@ -118,6 +118,10 @@ pub struct QueueItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub destination: Option<DestinationView>,
+    /// The name of the bank of `destination`, of the largest institutions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Itaú")]
+    pub bank_name: Option<&'static str>,
     /// The operator who asked for an entry, or who was the first to say the outcome of a transfer
     /// or rail item.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -291,6 +295,7 @@ fn plain_view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
         document: None,
         review: None,
         destination: None,
+        bank_name: None,
         requested_by: None,
         debit: None,
         credit: None,
@@ -375,5 +380,6 @@ pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
             (view.status, view.amount, view.above) = ("open", Some(balance.0), Some(above.0));
         }
     }
+    view.bank_name = view.destination.as_ref().and_then(DestinationView::bank_name);
     Ok(view)
 }

@@ -8,6 +8,7 @@
 //! Begin with [`timestamp`]: instants and days in Sao Paulo, which most callers use. [`cut_text`]
 //! is the other notation that is found in most answers.
 
+pub mod bank_names;
 pub mod brcode;
 pub mod case_folding;
 pub mod csv_cell;

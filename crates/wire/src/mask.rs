@@ -24,6 +24,31 @@ pub fn account(number: &str) -> String {
     number.chars().enumerate().map(|(place, digit)| if place < covered { '*' } else { digit }).collect()
 }
 
+/// A name or a street, masked: the first letter of each word is shown.
+pub fn words(text: &str) -> String {
+    let mut before = ' ';
+    let shown = text.chars().map(|letter| {
+        let is_first = before == ' ';
+        before = letter;
+        if is_first || letter == ' ' { letter } else { '*' }
+    });
+    shown.collect()
+}
+
+/// A birth date (DD/MM/YYYY), masked: the year is shown.
+pub fn birth_date(date: &str) -> String {
+    let year = date.rsplit('/').next().filter(|year| year.len() == 4);
+    year.map_or_else(|| "*".repeat(date.chars().count()), |year| format!("**/**/{year}"))
+}
+
+/// An e-mail address, masked: its first letter and the domain are shown.
+pub fn email(address: &str) -> String {
+    match address.split_once('@') {
+        Some((name, domain)) => format!("{}***@{domain}", name.chars().next().unwrap_or('*')),
+        None => "*".repeat(address.chars().count()),
+    }
+}
+
 /// A CPF with punctuation, every digit shown: `123.456.789-09`. Anything but 11 ASCII characters is
 /// masked as [`document`] does.
 pub fn formatted_cpf(cpf: &str) -> String {
@@ -65,6 +90,13 @@ mod tests {
         for (given, shown) in cases {
             assert_eq!(account(given), shown, "{given}");
         }
+    }
+
+    #[test]
+    fn of_a_person_little_is_shown() {
+        assert_eq!([words("Rita de Sá"), words("")], ["R*** d* S*", ""]);
+        assert_eq!([birth_date("29/02/2000"), birth_date("x")], ["**/**/2000", "*"]);
+        assert_eq!([email("ana@example.com"), email("ana")], ["a***@example.com", "***"]);
     }
 
     #[test]

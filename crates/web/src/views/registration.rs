@@ -1,9 +1,10 @@
 //! Registration of a sub-recipient as JSON (interface 2.7), documents masked.
 
-use ledger::personal::{Address, Phone, RecipientProfile};
+use ledger::personal::{Address, BankAccount, Phone, RecipientProfile};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
+use wire::mask;
 
 use crate::problem::{Problem, failed};
 
@@ -217,6 +218,40 @@ impl Registration {
                 document_number: document(&bank.document),
             }),
         }
+    }
+}
+
+/// A registration for those who may not see it whole: names, city and state are shown, and of
+/// everything else a part. Documents stay as they are.
+pub fn covered(profile: RecipientProfile) -> RecipientProfile {
+    let address = |address: Address| Address {
+        street: mask::words(&address.street),
+        number: "*".repeat(address.number.chars().count()),
+        neighborhood: mask::words(&address.neighborhood),
+        zip_code: address
+            .zip_code
+            .chars()
+            .enumerate()
+            .map(|(place, digit)| if place < 5 { digit } else { '*' })
+            .collect(),
+        ..address
+    };
+    let phone = |phone: Phone| Phone { number: mask::account(&phone.number), ..phone };
+    let bank = |bank: BankAccount| BankAccount {
+        conta: mask::account(&bank.conta),
+        conta_dv: bank.conta_dv.map(|_| "*".to_owned()),
+        ..bank
+    };
+    RecipientProfile {
+        email: profile.email.as_deref().map(mask::email),
+        birthdate: profile.birthdate.as_deref().map(mask::birth_date),
+        mother_name: profile.mother_name.as_deref().map(mask::words),
+        address: profile.address.map(address),
+        phones: profile.phones.into_iter().map(phone).collect(),
+        income_cents: None,
+        partners: profile.partners.into_iter().map(covered).collect(),
+        bank: profile.bank.map(bank),
+        ..profile
     }
 }
 

@@ -7,6 +7,7 @@ use ledger::personal::{BankAccount, RecipientProfile, Sealed, SealedFor};
 use ledger::withdrawal::{RejectedBy, Withdrawal};
 use serde::Serialize;
 use utoipa::ToSchema;
+use wire::bank_names::bank_name;
 use wire::mask;
 use wire::timestamp::date;
 
@@ -86,6 +87,11 @@ impl DestinationView {
             agencia: account.agencia,
             legal_name: account.legal_name,
         }
+    }
+
+    /// The name of its bank, if it is known.
+    pub fn bank_name(&self) -> Option<&'static str> {
+        bank_name(self.bank_code.as_deref(), self.ispb.as_deref())
     }
 
     /// What is shown of the sealed account of a withdrawal; `None` if its data was erased.
