@@ -232,3 +232,40 @@ async fn the_page_of_all_charges_has_filters_in_its_address() {
         assert_eq!(browser.get(&format!("/console/charges?{wrong}")).await.status, 400, "{wrong}");
     }
 }
+
+/// An amount or a day finds what is not a charge too; a flag of the queue narrows a list.
+#[tokio::test]
+async fn refunds_withdrawals_and_cashouts_are_found_by_amount_and_day() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let txid = text(&merchant.paid_pix(&with_splits(pix("500.00"), &[(&ana, 1_952)])).await["txid"]);
+    world.advance(60).await;
+    let withdrawal = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+    let refund = json!({"payment_id": txid, "amount": 3_000});
+    let refund = text(&merchant.post("/api/refunds", &refund).await.expect(201)["id"]);
+    let cashout = json!({"amount": 4_321, "pix_key": "ana.prado@example.com", "pix_key_type": "email"});
+    merchant.post("/api/cashout", &cashout).await.expect(201);
+    assert_eq!(ids(&world, "withdrawals", "19,52").await, [&*withdrawal]);
+    assert_eq!(ids(&world, "refunds", "R$ 30,00").await, [&*refund]);
+    assert!(ids(&world, "refunds", "30,01").await.is_empty());
+    let today = wire::timestamp::day_of(world.engine().now().0).to_string();
+    for kind in ["refunds", "withdrawals", "cashouts"] {
+        assert_eq!(ids(&world, kind, &today).await.len(), 1, "{kind}");
+    }
+    assert_eq!(ids(&world, "cashouts", "43.21").await, ids(&world, "cashouts", &today).await);
+    let browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    let shown = browser.page(&format!("/console/find?q={today}")).await;
+    shown.has(&[&format!("/console/merchants/{}", merchant.id)]);
+
+    let bia = merchant.draft("Bia", 2).await;
+    let listed = async |query: &str| {
+        let list = world.ops_get(&format!("/ops/lists/{query}")).await.expect(200);
+        items(&list).iter().map(|item| text(&item["id"])).collect::<Vec<_>>()
+    };
+    assert_eq!(listed("recipients?flag=shared_account").await, [bia], "Ana waits no more");
+    assert!(listed("refunds?flag=disputed").await.is_empty());
+    for query in ["charges?flag=disputed", "refunds?flag=x"] {
+        world.ops_get(&format!("/ops/lists/{query}")).await.refused(400, "validation_failed");
+    }
+}

@@ -10,6 +10,7 @@ use maud::{Markup, html};
 
 use crate::list_table::{self, Columns};
 use crate::page::{Screen, Section, Visit};
+use crate::queue::merchant_link;
 use crate::scope::Scope;
 use crate::show;
 use crate::show::Head::Text;
@@ -93,9 +94,15 @@ fn screen(desk: &Desk, visit: &Visit, text: &str, found: &SearchResult) -> Scree
 
 fn section(desk: &Desk, visit: &Visit, group: &FoundGroup) -> Markup {
     let heading = visit.say(heading(group.kind));
-    let columns =
-        Columns { name: words::NAME, has_status: true, has_amount: true, more: &[Text(words::ID)], sorted: None };
-    let id_of = |item: &FoundItem| vec![html! { code { (item.id) } }];
+    let columns = Columns {
+        name: words::NAME,
+        has_status: true,
+        has_amount: true,
+        more: &[Text(words::MERCHANT), Text(words::ID)],
+        sorted: None,
+    };
+    let id_of =
+        |item: &FoundItem| vec![merchant_link(desk, visit, item.merchant_id.as_deref()), html! { code { (item.id) } }];
     let table = list_table::table(desk, visit, group.kind, &columns, &group.items, id_of);
     let id = group.kind.name();
     html! {

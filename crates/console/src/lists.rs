@@ -22,6 +22,7 @@ use crate::wire_words;
 use crate::words;
 use ops::desk::Desk;
 use ops::found_item::FoundItem;
+use ops::item_flags::FLAGS;
 use ops::list_file::requested_format;
 use ops::lists::{self, LISTS, List, ListFilter, ListPart};
 use ops::search::ItemKind;
@@ -129,6 +130,7 @@ pub(crate) fn fields(list: List, takes: impl Fn(&str) -> bool) -> Vec<Field<'sta
             let methods = METHODS.map(|method| (method.name(), wire_words::method(method)));
             Field::Choice("payment_method", words::METHOD, methods.into())
         }
+        "flag" => Field::Choice("flag", words::FLAGS, FLAGS.map(|flag| (flag, wire_words::flag(flag))).into()),
         "named" => Field::Text("named", words::NAME),
         "amount_from" => Field::Amount("amount_from", words::LEAST),
         "amount_to" => Field::Amount("amount_to", words::MOST),

@@ -44,6 +44,7 @@ pub(crate) async fn confirm(request: PageRequest) -> Result<Screen, Problem> {
     let wants_notes = verdict == Verdict::Reject && items.iter().any(|item| kind_name(item) != "dispute");
     let heading = visit.say(verdict_word("", verdict));
     let mut room = POSTINGS_MAX;
+    let sum: i128 = shown.iter().filter_map(|(item, _)| item.amount).map(i128::from).sum();
     let body = html! {
         @for (item, steps) in &shown {
             section.card aria-labelledby=(item.id) {
@@ -62,6 +63,7 @@ pub(crate) async fn confirm(request: PageRequest) -> Result<Screen, Problem> {
             }
         }
         form.card method="post" action="/console/queue/many" {
+            p { (visit.say(words::CHOSEN)) ": " (items.len()) ", " (visit.say(words::SUM_OF_THESE)) " " (visit.money(sum)) }
             (visit.form_fields())
             input type="hidden" name="decision" value=(verdict.name());
             @for (shown, _) in &shown { input type="hidden" name="item" value={(shown.kind) "/" (shown.id) "/" (shown.version)}; }

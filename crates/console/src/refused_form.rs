@@ -138,7 +138,8 @@ impl RefusedForm {
         for wrong in &self.wrong {
             if let Some((name, label)) = labelled(form, &wrong.field) {
                 let by_name = show::wrong_field(self.language, wrong, None).0;
-                alert = alert.replacen(&by_name, &show::wrong_field(self.language, wrong, Some((name, &label))).0, 1);
+                let wrong = relabelled(form, wrong);
+                alert = alert.replacen(&by_name, &show::wrong_field(self.language, &wrong, Some((name, &label))).0, 1);
                 marked.push(name);
             }
         }
@@ -188,6 +189,16 @@ fn labelled<'a>(form: &'a str, field: &str) -> Option<(&'a str, String)> {
     let (tag, name) = found.filter(|(tag, _)| attribute(tag, "type") != Some("hidden"))?;
     let label = form.split_once(&format!("<label for=\"{}\">", attribute(tag, "id")?))?.1.split("</label>").next()?;
     Some((name, unescaped(label)))
+}
+
+/// What is wrong with a field, with the labels of a form in place of the names of its other fields.
+fn relabelled(form: &str, wrong: &FieldError) -> FieldError {
+    let label = |word: &str| labelled(form, word).filter(|(name, _)| *name == word && word != wrong.field);
+    let words = wrong.message.split(' ').map(|word| match label(word) {
+        Some((_, label)) => format!("«{label}»"),
+        None => word.to_owned(),
+    });
+    FieldError { message: words.collect::<Vec<_>>().join(" ").into(), ..wrong.clone() }
 }
 
 /// A form of a page with what was sent in its fields. Those that are `wrong` are marked.
@@ -331,6 +342,7 @@ mod tests {
             form method="post" action="/console/x" {
                 label for="rate" { "MDR à vista (%)" } input id="rate" name="mdr_1x" maxlength="8" value="3.99";
                 label for="why" { "Motivo" } textarea id="why" name="reason" {}
+                label for="from" { "De" } input id="from" name="from"; label for="to" { "Até" } input id="to" name="to";
                 input type="hidden" name="key" value="k";
             }
         };
@@ -342,6 +354,7 @@ mod tests {
         let wrong = vec![
             error("fees.mdr_1x", "fees.mdr_1x deve ser um percentual"),
             error("reason", "falta"),
+            error("to", "to não pode ser anterior a from"),
             error("key", "inválida"),
             error("elsewhere", "elsewhere deve existir"),
         ];
@@ -352,14 +365,15 @@ mod tests {
         let page = shown(&form, page).unwrap();
         for text in [
             "<p id=\"wrong-mdr_1x\"><strong>MDR à vista (%)</strong>: deve ser um percentual</p>",
-            "<p id=\"wrong-reason\"><strong>Motivo</strong>: falta</p><p><code>key</code>: inválida</p>",
+            "<p id=\"wrong-reason\"><strong>Motivo</strong>: falta</p>",
+            "<strong>Até</strong>: não pode ser anterior a «De»</p><p><code>key</code>: inválida</p>",
             "<p><code>elsewhere</code>: elsewhere deve existir</p>",
             "maxlength=\"8\" aria-invalid=\"true\" aria-describedby=\"wrong-mdr_1x\" value=\"x\">",
             "name=\"reason\" aria-invalid=\"true\" aria-describedby=\"wrong-reason\">a</textarea>",
         ] {
             assert!(page.contains(text), "{text} in {page}");
         }
-        assert_eq!(page.matches("aria-invalid").count(), 2, "{page}");
+        assert_eq!(page.matches("aria-invalid").count(), 3, "{page}");
     }
 
     #[test]

@@ -254,6 +254,7 @@ words! {
     // Queue and decisions.
     ALL_KINDS = "Todos", "All";
     DECIDED = "Decidido.", "Decided.";
+    CHOSEN = "Escolhidos", "Chosen";
     CHOOSE = "Escolher", "Choose";
     CHOOSE_SOME = "Escolha de 1 a 20 itens da fila.", "Choose 1 to 20 items of the queue.";
     APPROVE_CHOSEN = "Aprovar os escolhidos", "Approve the chosen ones";

@@ -13,7 +13,9 @@ use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
 use books::list_file::{ListCell, ListColumn, ListFormat, ListKind};
+use ledger::event::Event;
 use ledger::id::ObjectId;
+use ledger::money::Centavos;
 use ledger::personal::{Payer, SealedFor};
 use ledger::record::Record;
 use serde::Serialize;
@@ -26,8 +28,10 @@ use wire::timestamp::PeriodLimit;
 use crate::charges::charge_query;
 use crate::desk::Desk;
 use crate::found_item::{FoundItem, anticipation_item, charge_item, item_of_kind};
+use crate::item_flags::{FLAGS, flags};
 use crate::list_file::{list_file, requested_format, too_many};
 use crate::operator::Operator;
+use crate::queue::waiting;
 use crate::search::ItemKind;
 use web::caller::PathId;
 use web::cut::{NextBefore, next_before, requested_before};
@@ -67,7 +71,8 @@ const fn list(
 }
 
 const MONEY: &[&str] = &["status", "amount_from", "amount_to"];
-const OF_RECIPIENTS: &[&str] = &["status", "amount_from", "amount_to", "recipient_id"];
+const DECIDED_ON: &[&str] = &["status", "amount_from", "amount_to", "flag"];
+const OF_RECIPIENTS: &[&str] = &["status", "amount_from", "amount_to", "recipient_id", "flag"];
 
 /// All lists.
 pub const LISTS: [List; 10] = [
@@ -77,8 +82,8 @@ pub const LISTS: [List; 10] = [
         statuses: &["pending", "CONCLUIDA", "RECUSADA", "cancelled"],
         filters: &["status", "payment_method", "amount_from", "amount_to", "recipient_id"],
     },
-    list(ItemKind::Refunds, ObjectList::Refunds, &["pending", "approved", "rejected", "failed"], MONEY),
-    list(ItemKind::Disputes, ObjectList::Disputes, &["open", "accepted", "released", "reversed"], MONEY),
+    list(ItemKind::Refunds, ObjectList::Refunds, &["pending", "approved", "rejected", "failed"], DECIDED_ON),
+    list(ItemKind::Disputes, ObjectList::Disputes, &["open", "accepted", "released", "reversed"], DECIDED_ON),
     list(ItemKind::Withdrawals, ObjectList::Withdrawals, &["pending", "approved", "rejected"], OF_RECIPIENTS),
     list(ItemKind::Anticipations, ObjectList::Anticipations, &[], &["amount_from", "amount_to", "recipient_id"]),
     list(ItemKind::Cashouts, ObjectList::Cashouts, &["in_processing", "processed", "failed"], MONEY),
@@ -93,7 +98,7 @@ pub const LISTS: [List; 10] = [
         ItemKind::Recipients,
         ObjectList::Recipients,
         &["draft", "pending", "active", "rejected"],
-        &["status", "named"],
+        &["status", "named", "flag"],
     ),
     list(
         ItemKind::Merchants,
@@ -119,6 +124,8 @@ pub struct ListFilter {
     query: ChargeQuery,
     recipient: Option<String>,
     status: Option<&'static str>,
+    /// A flag of what waits in the queue.
+    flag: Option<&'static str>,
     /// A part of the name, as it is compared.
     name: Option<String>,
 }
@@ -156,9 +163,16 @@ impl ListFilter {
             order,
             recipient: recipient.map(|id| id.uuid().to_string()),
             status: one_of(pairs, "status", list.statuses)?,
+            flag: one_of(pairs, "flag", &FLAGS)?,
             name: single(pairs, "named")?.map(search_key),
             query,
         })
+    }
+
+    /// What of a list meets a query, newest first.
+    pub(crate) fn of(list: List, query: ChargeQuery) -> Self {
+        let [order, ..] = ORDERS;
+        Self { list, order, query, recipient: None, status: None, flag: None, name: None }
     }
 
     /// The part of the list that a query asks for; `count` things when it does not say how many.
@@ -178,7 +192,7 @@ impl ListFilter {
 
     /// The newest things through a cut: so many, or fewer after 2,000 Records; and the Records that
     /// the list goes on with.
-    fn newest(&self, desk: &Desk, through: &Cut, most: usize) -> Result<(Vec<FoundItem>, Cut), Problem> {
+    pub(crate) fn newest(&self, desk: &Desk, through: &Cut, most: usize) -> Result<(Vec<FoundItem>, Cut), Problem> {
         let Some(list) = self.list.list else {
             let NewestCharges { found, rest } = desk.engine.newest_charges(through, &self.query, most)?;
             let item = |(at, id)| Ok(made_at(at, charge_item(desk, &desk.engine.known_object(id)?)?));
@@ -191,6 +205,10 @@ impl ListFilter {
     fn item(&self, desk: &Desk, list: ObjectList, at: Position, record: &Record) -> Result<Option<FoundItem>, Problem> {
         let made = record.events.iter().filter_map(ObjectList::made_by).find(|(made, _)| *made == list);
         let Some((_, id)) = made else { return Ok(None) };
+        let amount = record.events.iter().find_map(made_amount);
+        if amount.is_some_and(|amount| !self.has_amount(amount)) {
+            return Ok(None);
+        }
         let created = id.created_at();
         if self.query.from.is_some_and(|from| created < from) || self.query.to.is_some_and(|to| created >= to) {
             return Ok(None);
@@ -202,15 +220,26 @@ impl ListFilter {
             }
             _ => item_of_kind(desk, self.list.kind, id)?,
         };
-        Ok(item.filter(|item| self.wants(item)).map(|item| made_at(at, item)))
+        let item = item.filter(|item| self.wants(item));
+        Ok(if self.is_flagged(desk, id)? { item.map(|item| made_at(at, item)) } else { None })
+    }
+
+    fn has_amount(&self, amount: Centavos) -> bool {
+        let ChargeQuery { amount_from, amount_to, .. } = self.query;
+        amount_from.is_none_or(|least| amount >= least) && amount_to.is_none_or(|most| amount <= most)
+    }
+
+    /// Whether a thing waits in the queue with the flag that is asked for.
+    fn is_flagged(&self, desk: &Desk, id: ObjectId) -> Result<bool, Problem> {
+        let Some(flag) = self.flag else { return Ok(true) };
+        let item = waiting(desk, id).map(|item| flags(desk, &item)).transpose()?;
+        Ok(item.is_some_and(|(flags, _)| flags.contains(&flag)))
     }
 
     fn wants(&self, item: &FoundItem) -> bool {
-        let amount = item.amount.unwrap_or_default();
         self.status.is_none_or(|status| item.status == Some(status))
             && self.recipient.as_ref().is_none_or(|id| item.recipient_id.as_ref() == Some(id))
-            && self.query.amount_from.is_none_or(|least| amount >= least.0)
-            && self.query.amount_to.is_none_or(|most| amount <= most.0)
+            && self.has_amount(Centavos(item.amount.unwrap_or_default()))
             && self.name.as_ref().is_none_or(|part| search_key(item.name.as_deref().unwrap_or_default()).contains(part))
     }
 
@@ -279,6 +308,17 @@ fn made_at(at: Position, item: FoundItem) -> FoundItem {
     FoundItem { record: Some(record_name(at)), ..item }
 }
 
+/// The amount that an event makes a thing with; `None` of other events.
+fn made_amount(event: &Event) -> Option<Centavos> {
+    match event {
+        Event::RefundRequested { amount, .. }
+        | Event::DisputeOpened { amount, .. }
+        | Event::WithdrawalRequested { amount, .. }
+        | Event::CashoutCreated { amount, .. } => Some(*amount),
+        _ => None,
+    }
+}
+
 /// The customer whose card a Record stored; empty when that was erased.
 fn stored_for(desk: &Desk, id: ObjectId, record: &Record) -> Payer {
     let open = |sealed| desk.engine.keyring().open_value(SealedFor::customer(id), sealed);
@@ -312,6 +352,7 @@ pub struct ObjectPage {
         ("payment_method" = Option<String>, Query, pattern = "^(pix|credit_card|debit_card)$", description = "Only charges paid so."),
         ("merchant_id" = Option<String>, Query, format = "uuid", description = "Only of this merchant."),
         ("recipient_id" = Option<String>, Query, format = "uuid", description = "Only of this recipient: withdrawals, anticipations, charges with a split of it."),
+        ("flag" = Option<String>, Query, description = "Only what waits in the queue with this flag (`GET /ops/queue`): refunds, disputes, withdrawals, recipients."),
         ("named" = Option<String>, Query, description = "Only merchants or recipients with this in their names, in any case, without accents."),
         ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
         ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),

@@ -31,6 +31,7 @@ use wire::timestamp::PeriodLimit;
 use crate::books;
 use crate::desk::Desk;
 use crate::found_item::{FoundItem, charge_item, item_of};
+use crate::lists::{LISTS, ListFilter};
 use crate::operator::Operator;
 use web::json::Checker;
 use web::problem::Problem;
@@ -135,8 +136,9 @@ pub(crate) fn kind_name<S: serde::Serializer>(kind: &ItemKind, serializer: S) ->
 
 /// Finds by what people have in hand: a txid or its first 8 characters, any other id, an end-to-end
 /// id or another id of an institution (NSU), a merchant's `reference`, CPF or CNPJ, beginnings of
-/// words of a name, an e-mail, an amount, a day, the last four digits of a card. The newest 20 of
-/// each kind are shown.
+/// words of a name, an e-mail, an amount, a day, the last four digits of a card. An amount or a day
+/// finds refunds, disputes, withdrawals and cashouts among the newest 2,000 of each. The newest 20
+/// of each kind are shown.
 #[utoipa::path(get, path = "/ops/search", operation_id = "search",
     params(("q" = String, Query, min_length = 1, max_length = 200, description = "What is looked for.", example = "82,53")),
     responses((status = 200, body = SearchResult)))]
@@ -175,6 +177,12 @@ pub async fn search(desk: &Desk, text: &str) -> Result<SearchResult, Problem> {
             found.total -= read - found.newest.len();
             groups.take(desk, kind, found)?;
         }
+    }
+    if let Some(amount) = amount(text) {
+        groups.take_objects(
+            desk,
+            &ChargeQuery { amount_from: Some(amount), amount_to: Some(amount), ..ChargeQuery::default() },
+        )?;
     }
     for value in meanings(&desk.engine, text) {
         for (kind, found) in desk.engine.search(&value, read_of)? {
@@ -351,6 +359,24 @@ impl Groups {
         }
         if !rest.is_empty() {
             self.group(ItemKind::Charges).more = true;
+        }
+        self.take_objects(desk, &of_day)
+    }
+
+    /// Adds refunds, disputes, withdrawals and cashouts of an amount or a day, among the newest
+    /// 2,000 of each.
+    fn take_objects(&mut self, desk: &Desk, wanted: &ChargeQuery) -> Result<(), Problem> {
+        let kinds = [ItemKind::Refunds, ItemKind::Disputes, ItemKind::Withdrawals, ItemKind::Cashouts];
+        for list in LISTS.into_iter().filter(|list| kinds.contains(&list.kind)) {
+            let (items, rest) =
+                ListFilter::of(list, wanted.clone()).newest(desk, &desk.engine.published(), SHOWN_MAX)?;
+            items.into_iter().for_each(|item| {
+                self.add(
+                    list.kind,
+                    FoundItem { record: item.record.filter(|_| list.kind == ItemKind::Cashouts), ..item },
+                )
+            });
+            self.group(list.kind).more |= !rest.is_empty();
         }
         Ok(())
     }
