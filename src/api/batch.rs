@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::body::to_bytes;
-use axum::extract::State;
+use axum::extract::{FromRequest, Request, State};
 use axum::response::{IntoResponse, Response};
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
@@ -19,6 +19,7 @@ use zeroize::Zeroizing;
 use crate::api::app::App;
 use crate::api::card::{self, CardRequest};
 use crate::api::pix::{self, PixRequest};
+use web::body::declared_as_lines;
 use web::caller::Caller;
 use web::guards::rate_limit::Policy;
 use web::idempotency::{KeyScope, SentKey};
@@ -85,10 +86,26 @@ pub struct BatchItem {
     body: Box<RawValue>,
 }
 
+/// A batch as it was sent: one JSON array, or JSON lines.
+pub struct SentBatch {
+    sent: keyed::KeyedCharge,
+    is_lines: bool,
+}
+
+impl<S: Sync> FromRequest<S> for SentBatch {
+    type Rejection = Problem;
+
+    async fn from_request(mut request: Request, state: &S) -> Result<Self, Problem> {
+        let is_lines = declared_as_lines(request.headers_mut());
+        Ok(Self { sent: keyed::KeyedCharge::from_request(request, state).await?, is_lines })
+    }
+}
+
 /// Carries out up to 1,000 charges of card or PIX, each with its own `idempotency_key`, and answers
 /// 200 with what came of each, in their order. A charge with `valor` is a PIX. They succeed or fail
 /// alone, and each counts towards the rate limit of its route. Sending the batch again makes
-/// nothing twice; an `Idempotency-Key` of the batch is not stored.
+/// nothing twice; an `Idempotency-Key` of the batch is not stored. As `application/x-ndjson` the
+/// body has one charge a line; the answer is the same.
 #[utoipa::path(post, path = "/api/charges/batch", operation_id = "charge_batch",
     request_body(content = Vec<BatchCharge>, example = json!([
         {"idempotency_key": "pedido-1042", "valor": "80.00", "nome": "Maria das Dores", "cpf": "12345678909"},
@@ -100,10 +117,11 @@ pub struct BatchItem {
 pub async fn charge(
     State(app): State<Arc<App>>,
     caller: Caller,
-    sent: keyed::KeyedCharge,
+    SentBatch { sent, is_lines }: SentBatch,
 ) -> Result<Response, Problem> {
     let _each_has_its_own = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
-    let charges: Vec<_> = objects(sent.bytes(), 1..=CHARGES_MAX)?.into_iter().map(ChargeOfBatch::read).collect();
+    let charges: Vec<_> =
+        objects(sent.bytes(), is_lines, 1..=CHARGES_MAX)?.into_iter().map(ChargeOfBatch::read).collect();
     let app = &*app;
     let carried_out = charges.into_iter().map(|charge| async move {
         let answer = match charge {

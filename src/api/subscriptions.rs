@@ -226,7 +226,8 @@ pub struct CardChangeRequest<'a> {
 
 /// Charges a subscription to another stored card: the same dates, the same cycles. A cycle whose
 /// card was refused is tried at once, also the last one that was given up; a charge that waits for
-/// its outcome goes on. A subscription that has ended, or is paid by PIX, is 409.
+/// its outcome goes on. A subscription that has ended, or is paid by PIX, is 409; a card of another
+/// customer is 400.
 #[utoipa::path(patch, path = "/api/recurrency/subscriptions/{id}", operation_id = "change_subscription",
     params(("id" = String, Path)), request_body = CardChangeRequest,
     responses((status = 200, body = SubscriptionView), (status = 409)))]
@@ -243,6 +244,7 @@ pub async fn change_card(
     let row = named(&app, caller, &id)?;
     let Some(token) = token else { return Ok(ok(SubscriptionView::of(&app.engine, &row))) };
     let card = stored_card(&app, caller, &token)?;
+    require_same_customer(&app, &row, &card)?;
     let limited = app.rate_limits.as_ref().map(|limits| (limits, stored_fingerprint(&app, card.id)));
     if let Some((limits, fingerprint)) = limited {
         limits.admit_card(fingerprint, caller.key, |id| first_charge_was_paid(&app, caller, id))?;
@@ -257,6 +259,18 @@ pub async fn change_card(
     decided(outcome)?;
     let changed = SubscriptionView::of(&app.engine, &named(&app, caller, &id)?);
     Ok(naming(permit.requested_record(), ok(changed)))
+}
+
+/// Refuses a stored card of another customer than the subscription's. Where the data of one of them
+/// was erased, nothing is compared.
+fn require_same_customer(app: &App, row: &SubscriptionRow, card: &CardRow) -> Result<(), Problem> {
+    let open = |id, sealed| app.engine.keyring().open_value::<Payer>(SealedFor::customer(id), sealed);
+    let both = open(row.id, &row.customer).zip(open(card.id, &card.customer));
+    let mut check = Checker::new();
+    if both.is_some_and(|(subscriber, owner)| subscriber.document != owner.document) {
+        check.refuse::<()>("card_token", "other_customer", "card_token é de outro cliente");
+    }
+    check.finish()
 }
 
 /// A change that is already made is answered as it is; a subscription that has ended can't be

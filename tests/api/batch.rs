@@ -68,6 +68,37 @@ async fn the_charges_of_a_batch_succeed_or_fail_alone() {
 }
 
 #[tokio::test]
+async fn a_batch_may_have_a_charge_a_line() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let charges = [keyed("a", &card(10_000, APPROVED)), keyed("b", &pix("80.00")), keyed("c", &card(1_000, REFUSED))];
+    let answer = merchant.post(BATCH, &json!(charges)).await.expect(200);
+    let lines = async |body: String| {
+        let headers = [("token", merchant.key.as_str()), ("content-type", "application/x-ndjson; charset=utf-8")];
+        world.send(reqwest::Method::POST, BATCH, &headers, body).await
+    };
+    let body = format!("{}\r\n\n{}\n  {}  ", charges[0], charges[1], charges[2]);
+    let again = lines(body).await.expect(200);
+    let txids = |of: &Value| items(of).iter().map(|item| item["body"]["txid"].clone()).collect::<Vec<_>>();
+    assert_eq!((statuses(&again), txids(&again)), (statuses(&answer), txids(&answer)), "the same charges");
+    for (body, code) in [
+        (json!(charges).to_string(), "invalid_json"),
+        (format!("{}\n{{", charges[0]), "invalid_json"),
+        (format!("{}{}", charges[0], charges[1]), "invalid_json"),
+        ("7".to_owned(), "invalid_json"),
+        ("{\"a\": 1, \"a\": 2}".to_owned(), "duplicate_key"),
+        ("\n \n".to_owned(), "validation_failed"),
+        (vec![charges[1].to_string(); 1_001].join("\n"), "validation_failed"),
+    ] {
+        lines(body).await.refused(400, code);
+    }
+    let headers = [("token", merchant.key.as_str()), ("content-type", "application/x-ndjson")];
+    let alone = world.send(reqwest::Method::POST, "/api/pix", &headers, pix("80.00").to_string()).await;
+    alone.refused(415, "unsupported_media_type");
+    assert_eq!(merchant.get("/api/charges").await.expect(200)["total"], 3);
+}
+
+#[tokio::test]
 async fn a_batch_is_answered_in_its_order_and_bounded() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;

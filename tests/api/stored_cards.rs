@@ -137,6 +137,22 @@ async fn stored_cards_are_listed_and_deleted() {
 }
 
 #[tokio::test]
+async fn a_subscription_takes_no_card_of_another_customer() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let plan = merchant.post(PLANS, &plan("ouro", 4_990, 12)).await.expect(201);
+    let begin = json!({"plan_id": plan["id"], "customer": card(1, APPROVED)["customer"],
+        "payment_method": "credit_card", "card_token": merchant.store(APPROVED).await});
+    let subscription = text(&merchant.post(SUBSCRIPTIONS, &begin).await.expect(201)["id"]);
+    let strange = without(&with(&card(1, APPROVED), "/customer/document", json!("52998224725")), "/amount");
+    let strange = text(&merchant.post(CARDS, &strange).await.expect(201)["card_token"]);
+    let refused = merchant.change_card(&subscription, &strange).await.refused(400, "validation_failed");
+    assert_eq!([&refused["errors"][0]["field"], &refused["errors"][0]["code"]], ["card_token", "other_customer"]);
+    let own = merchant.store(APPROVED).await;
+    assert_eq!(merchant.change_card(&subscription, &own).await.expect(200)["card_token"], json!(own));
+}
+
+#[tokio::test]
 async fn a_cycle_that_was_not_paid_is_tried_with_the_new_card_at_once() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;

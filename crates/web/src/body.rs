@@ -611,6 +611,18 @@ fn media_type(headers: &HeaderMap) -> Option<&str> {
     content_type.split(';').next().map(str::trim)
 }
 
+/// The media type of JSON lines.
+pub const NDJSON: &str = "application/x-ndjson";
+
+/// Whether a body is declared as JSON lines; the declaration becomes `application/json` then.
+pub fn declared_as_lines(headers: &mut HeaderMap) -> bool {
+    let is_lines = media_type(headers).is_some_and(|found| found.eq_ignore_ascii_case(NDJSON));
+    if is_lines {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+    is_lines
+}
+
 /// Whether the content type is `application/json` or `application/…+json`, parameters aside.
 fn declares_json(headers: &HeaderMap) -> bool {
     let Some((kind, subtype)) = media_type(headers).and_then(|found| found.split_once('/')) else {

@@ -107,15 +107,19 @@ pub fn parse_exact<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem>
     aside(body.len(), || read(body, Checker::exact()))
 }
 
-/// The objects of a body that is one JSON array, their count within a range, as they were sent.
-/// Each is checked where it is parsed.
-pub fn objects(body: &[u8], count: RangeInclusive<usize>) -> Result<Vec<&RawValue>, Problem> {
+/// The objects of a body that is one JSON array, or has one on each line that is not blank; their
+/// count within a range, as they were sent. Each is checked where it is parsed.
+pub fn objects(body: &[u8], is_lines: bool, count: RangeInclusive<usize>) -> Result<Vec<&RawValue>, Problem> {
     let text = utf8(body)?;
-    if !text.trim_ascii_start().starts_with('[') {
+    if !is_lines && !text.trim_ascii_start().starts_with('[') {
         return Err(Problem::new(Code::InvalidJson).detail("The body must be one JSON array."));
     }
-    let read = || inspect(text).and_then(|()| serde_json::from_str::<Vec<&RawValue>>(text).map_err(invalid));
-    let objects = aside(body.len(), read)?;
+    let whole = || inspect(text).and_then(|()| serde_json::from_str::<Vec<&RawValue>>(text).map_err(invalid));
+    let by_line = || {
+        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim_ascii().is_empty());
+        lines.map(|(place, line)| read_line(place + 1, line)).collect()
+    };
+    let objects = aside(body.len(), || if is_lines { by_line() } else { whole() })?;
     if let Some(place) = objects.iter().position(|element| !element.get().starts_with('{')) {
         return Err(Problem::new(Code::InvalidJson).detail(format!("Element {place} of the body is no object.")));
     }
@@ -124,6 +128,13 @@ pub fn objects(body: &[u8], count: RangeInclusive<usize>) -> Result<Vec<&RawValu
         check.refuse::<()>(ITSELF, "wrong_count", format!("o corpo deve ter {}", counted(&count, "itens")));
     }
     check.finish().map(|()| objects)
+}
+
+/// One line of a body of JSON lines.
+fn read_line(number: usize, line: &str) -> Result<&RawValue, Problem> {
+    let read = inspect(line).and_then(|()| serde_json::from_str(line).map_err(invalid));
+    let detail = || format!("Line {number} of the body is no JSON object, or has a key twice.");
+    read.map_err(|problem| problem.detail(detail()))
 }
 
 /// Reads a merchant's body of a request that has no fields: none, an object, `[]` or `null`.
