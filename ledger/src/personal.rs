@@ -262,6 +262,9 @@ pub struct RecipientProfile {
     /// Bank account for withdrawals.
     #[n(9)]
     pub bank: Option<BankAccount>,
+    /// The caller's labels; `None` if there are none.
+    #[n(10)]
+    pub labels: Option<Labels>,
 }
 
 impl RecipientProfile {
@@ -405,6 +408,9 @@ pub struct PixDestination {
     /// The caller's description of the transfer.
     #[n(2)]
     pub info: Option<String>,
+    /// The caller's labels; `None` if the request has none.
+    #[n(3)]
+    pub labels: Option<Labels>,
 }
 
 /// What a PIX key is, which says how it is written.
@@ -440,9 +446,18 @@ impl PixKeyKind {
 /// Free text: the reason of a refund or of a dispute. Free text is treated as personal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct FreeText {
-    /// The text.
+    /// The text; empty where labels stand alone.
     #[n(0)]
     pub text: String,
+    /// The caller's labels of a refund; `None` if the request has none.
+    #[n(1)]
+    pub labels: Option<Labels>,
+}
+
+impl From<String> for FreeText {
+    fn from(text: String) -> Self {
+        Self { text, labels: None }
+    }
 }
 
 #[cfg(test)]
@@ -512,6 +527,18 @@ mod tests {
             let labelled = Payer { labels: Some(Labels { reference: Some("1042".to_owned()), metadata }), ..payer };
             assert_eq!(minicbor::decode::<Payer>(&minicbor::to_vec(&labelled).unwrap()).unwrap(), labelled);
         }
+    }
+
+    #[test]
+    fn what_has_no_labels_has_the_bytes_of_before() {
+        let text = FreeText::from("Produto devolvido".to_owned());
+        assert_eq!(minicbor::to_vec(&text).unwrap(), minicbor::to_vec(("Produto devolvido",)).unwrap());
+        let destination = PixDestination { key: "52998224725".to_owned(), ..PixDestination::default() };
+        assert_eq!(minicbor::to_vec(&destination).unwrap(), minicbor::to_vec((0_u8, "52998224725")).unwrap());
+        let profile = RecipientProfile { bank: Some(BankAccount::default()), ..RecipientProfile::default() };
+        let encoded = minicbor::to_vec(&profile).unwrap();
+        assert_eq!(encoded[0], 0x8a, "an array of 10 fields, as before");
+        assert_eq!(minicbor::decode::<RecipientProfile>(&encoded).unwrap(), profile);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use ledger::cashout::CashoutStage;
 use ledger::fees::Settings;
 use ledger::id::ObjectId;
 use ledger::money::{AMOUNT_MAX, Centavos};
-use ledger::personal::{PixDestination, PixKeyKind};
+use ledger::personal::{Labels, PixDestination, PixKeyKind};
 use ledger::record::Record;
 use ledger::rejection::Rejection;
 use ledger::tax_id::{is_cnpj, is_cpf};
@@ -20,6 +20,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::api::app::App;
+use crate::api::labels;
 use crate::api::payer::is_email;
 use crate::api::places::{is_area_code, is_mobile};
 use web::caller::{Caller, PathId};
@@ -28,7 +29,7 @@ use web::json::{Checker, Raw, parse};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::{Cursors, Filter, List, Page, created, ok, query};
-use web::views::cashout::{CashoutItem, CashoutView, cashout_status};
+use web::views::cashout::{CashoutItem, CashoutView, cashout_status, destination};
 
 /// A cashout, as sent.
 #[derive(Deserialize, ToSchema)]
@@ -54,6 +55,12 @@ pub struct CashoutRequest<'a> {
     /// A UUID that the account has not used before; made when absent.
     #[schema(value_type = Option<String>, format = "uuid")]
     merchant_transaction_id: Raw<'a>,
+    /// Your reference, 1 to 64 characters.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 64)]
+    reference: Raw<'a>,
+    /// Values of yours by key: at most 20, of 500 characters.
+    #[schema(value_type = Option<HashMap<String, String>>)]
+    metadata: Raw<'a>,
 }
 
 /// How many cashouts are listed when nobody asks for a number (interface 8).
@@ -98,18 +105,19 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
     let look_up = || Ok(app.engine.look_up_transaction(caller.group, given.map(Uuid::into_bytes))?);
     let replay = |record: Arc<Record>| app.engine.cashout_ordered(&record)?.ok_or_else(in_progress);
     let ordered = key.run_after(caller.ledger(), look_up, replay, execute).await?;
-    ordered.answer(|ordered| Ok(answer(&ordered).unwrap_or_else(IntoResponse::into_response)))
+    let labels = checked.as_ref().ok().and_then(|checked| checked.destination.labels.clone());
+    ordered.answer(|ordered| Ok(answer(&ordered, labels).unwrap_or_else(IntoResponse::into_response)))
 }
 
 /// The answer to the request for a cashout: 201, or 502 as a problem.
-fn answer(ordered: &CashoutOrdered) -> Result<Response, Problem> {
+fn answer(ordered: &CashoutOrdered, labels: Option<Labels>) -> Result<Response, Problem> {
     if !ordered.is_taken {
         let problem = Problem::new(Code::RailUnavailable);
         let problem = problem.detail("The institution did not take the transfer; the whole amount is available again.");
         return Err(problem.member("id", ordered.id.uuid().to_string()));
     }
     let CashoutOrdered { id, transaction, net, .. } = *ordered;
-    Ok(created(CashoutItem::of(id, transaction, net, &CashoutStage::InProcessing)))
+    Ok(created(CashoutItem::of(id, transaction, net, &CashoutStage::InProcessing, labels.into())))
 }
 
 /// One cashout of the account.
@@ -125,12 +133,14 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
 /// Values of [`cashout_status`].
 const STATUSES: [&str; 3] = ["in_processing", "processed", "failed"];
 
-/// The account's cashouts, newest first; the last 50 when nothing else is asked for. With a status,
-/// the period may hold 2,000 cashouts.
+/// The account's cashouts, newest first; the last 50 when nothing else is asked for. With a status
+/// or a label, the period may hold 2,000 cashouts.
 #[utoipa::path(get, path = "/api/cashout", operation_id = "list_cashouts",
     params(("status" = Option<String>, Query, pattern = "^(in_processing|processed|failed)$", description = "`in_processing`, `processed` or `failed`"),
         ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
         ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),
+        ("reference" = Option<String>, Query, description = "Created with this `reference`, exactly"),
+        ("metadata" = Option<HashMap<String, String>>, Query, style = DeepObject, explode, description = "`metadata[key]=value`: with this value of the key, exactly; of all keys that are given", example = json!({"loja": "azul"})),
         ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query, minimum = 1, maximum = 100, description = "50 when absent."),
         ("limit" = Option<u64>, Query), ("before" = Option<String>, Query), ("after" = Option<String>, Query)),
     responses((status = 200, body = List<CashoutItem>), (status = 403)))]
@@ -148,8 +158,11 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> 
     let mut items = Vec::with_capacity(page.count());
     for cashout in found {
         let cashout = cashout?;
-        if filter.word.is_none_or(|word| word == cashout_status(&cashout.stage)) {
-            items.push(CashoutItem::of(cashout.id, cashout.transaction, cashout.net(), &cashout.stage));
+        let labels = destination(&app.engine, &cashout).labels;
+        let is_in_status = filter.word.is_none_or(|word| word == cashout_status(&cashout.stage));
+        if is_in_status && filter.labels.admits_some(labels.as_ref()) {
+            let (id, net) = (cashout.id, cashout.net());
+            items.push(CashoutItem::of(id, cashout.transaction, net, &cashout.stage, labels.into()));
         }
     }
     let list = List::filtered(&filter, items, total, page);
@@ -180,10 +193,12 @@ fn check(wire: &CashoutRequest<'_>) -> Result<CheckedCashout, Problem> {
     let info = check.optional_prose("info", wire.info, 0..=140);
     let transaction =
         check.optional(wire.merchant_transaction_id, |check, raw| check.uuid("merchant_transaction_id", raw));
+    let labels = labels::read(&mut check, wire.reference, None, wire.metadata);
     let checked = (|| {
+        let info = info.map(std::borrow::Cow::into_owned);
         Some(CheckedCashout {
             amount: Centavos(amount?),
-            destination: PixDestination { kind: kind?, key: key?, info: info.map(std::borrow::Cow::into_owned) },
+            destination: PixDestination { kind: kind?, key: key?, info, labels },
             transaction,
         })
     })();

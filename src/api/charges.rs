@@ -21,9 +21,9 @@ use web::idempotency::{CommandPermit, KeyScope, decided, naming};
 use web::json::{Checker, Raw, parse, parse_unread};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
-use web::reply::{FILTERED_MAX, List, PageQuery, list_on, ok, query, require_few};
+use web::reply::{FILTERED_MAX, LabelFilter, List, PageQuery, list_on, ok, query, require_few};
 use web::views::charge::{ChargeView, charge_filter, not_pending, payer};
-use web::views::labels::{LabelFilter, labels as labels_of};
+use web::views::labels::labels as labels_of;
 
 /// One charge of the account.
 #[utoipa::path(get, path = "/api/charges/{txid}", operation_id = "get_charge", params(("txid" = String, Path)),

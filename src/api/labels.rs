@@ -41,6 +41,23 @@ pub fn read(check: &mut Checker, reference: Raw<'_>, unique: Raw<'_>, metadata: 
     Some(labels).filter(|labels| *labels != Labels::default())
 }
 
+/// Labels with the changes of a request in them: a null reference takes the reference away, and an
+/// absent one leaves it; `None` where no label is left.
+pub fn changed(
+    check: &mut Checker,
+    standing: Option<Labels>,
+    reference: Option<Raw<'_>>,
+    metadata: Raw<'_>,
+) -> Option<Labels> {
+    let Labels { reference: before, metadata: values } = standing.unwrap_or_default();
+    let changes = check.optional(metadata, |check, raw| read_changes(check, raw)).unwrap_or_default();
+    let mut text = |raw| check.optional_text("reference", raw, 1..=REFERENCE_CHARS_MAX).map(Cow::into_owned);
+    let reference = reference.map_or(before, |raw| text(raw));
+    let labels = Labels { reference, metadata: merged(values, changes) };
+    check_size(check, &labels.metadata);
+    Some(labels).filter(|labels| *labels != Labels::default())
+}
+
 /// The reference of a request that no other charge may have; `None` without one, and for what
 /// [`read`] refuses.
 pub fn unique_reference<'a>(reference: Raw<'a>, unique: Raw<'_>) -> Option<Cow<'a, str>> {

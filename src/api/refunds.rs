@@ -17,7 +17,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::api::app::App;
-use crate::api::splits;
+use crate::api::{labels, splits};
 use web::caller::{Caller, PathId};
 use web::idempotency::KeyScope;
 use web::json::{Checker, Raw, parse};
@@ -25,7 +25,7 @@ use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::{All, FILTERED_MAX, Filter, all_of, created, ok, query};
 use web::views::charge::paid_charge;
-use web::views::refund::{RefundView, refund_status};
+use web::views::refund::{RefundView, free_text, refund_status};
 
 /// A refund, as asked for.
 #[derive(Deserialize, ToSchema)]
@@ -46,6 +46,12 @@ pub struct RefundRequest<'a> {
     /// What to take back of recipients' splits; absent, they keep all of them.
     #[schema(value_type = Option<Vec<splits::TakeBackItem>>)]
     splits: Raw<'a>,
+    /// Your reference, 1 to 64 characters.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 64)]
+    reference: Raw<'a>,
+    /// Values of yours by key: at most 20, of 500 characters.
+    #[schema(value_type = Option<HashMap<String, String>>)]
+    metadata: Raw<'a>,
 }
 
 /// Asks for a refund of a paid charge. The operations team decides; money moves when it approves.
@@ -71,19 +77,21 @@ fn check(app: &App, caller: Caller, wire: &RefundRequest<'_>) -> Result<RequestR
     let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
     let reason = check.optional_prose("reason", wire.reason, 0..=500);
     let take_back = splits::read_take_back(&mut check, wire.splits);
+    let labels = labels::read(&mut check, wire.reference, None, wire.metadata);
     let checked = (|| Some((payment_id?, amount?, take_back?)))();
     let (payment_id, amount, take_back) = check.finish_with(checked)?;
     let charge = ObjectId::parse(payment_id.trim()).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
     let now = app.engine.now();
     let id = app.engine.new_id(caller.group)?;
-    let seal =
-        |text: &str| app.engine.keyring().seal_value(SealedFor::reason(id), now, &FreeText { text: text.to_owned() });
+    let has_text = reason.is_some() || labels.is_some();
+    let text = FreeText { text: reason.unwrap_or_default().into_owned(), labels };
+    let seal = || app.engine.keyring().seal_value(SealedFor::reason(id), now, &text);
     Ok(RequestRefund {
         facts: paid_charge(&app.engine, app.disputes, caller.group, charge)?,
         id,
         amount: Some(Centavos(amount)),
         take_back,
-        reason: reason.as_deref().map(seal).transpose()?,
+        reason: has_text.then(seal).transpose()?,
     })
 }
 
@@ -98,11 +106,14 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
 /// Values of `status`.
 const STATUSES: [&str; 4] = ["pending", "approved", "rejected", "failed"];
 
-/// All refunds of the account, newest first. With a status, the period may hold 2,000 refunds.
+/// All refunds of the account, newest first. With a status or a label, the period may hold 2,000
+/// refunds.
 #[utoipa::path(get, path = "/api/refunds", operation_id = "list_refunds",
     params(("status" = Option<String>, Query, pattern = "^(pending|approved|rejected|failed)$", description = "`pending`, `approved`, `rejected` or `failed`"),
         ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
-        ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest")),
+        ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),
+        ("reference" = Option<String>, Query, description = "Created with this `reference`, exactly"),
+        ("metadata" = Option<HashMap<String, String>>, Query, style = DeepObject, explode, description = "`metadata[key]=value`: with this value of the key, exactly; of all keys that are given", example = json!({"loja": "azul"}))),
     responses((status = 200, body = All<RefundView>)))]
 pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> Result<Response, Problem> {
     let (merchant, filter) = (caller.ledger(), Filter::read(&query(&parts)?, "status", &STATUSES)?);
@@ -110,18 +121,20 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> 
     let end = app.engine.published_of(caller.group).0 + 1;
     let range = filter.range(&app.engine, Listing::Refunds(merchant))?;
     let range = range.start..range.end.min(end);
-    let count = if filter.word.is_some() { FILTERED_MAX } else { 0 };
+    let count = if filter.looks_through() { FILTERED_MAX } else { 0 };
     let Listed { total, items } = app.engine.refunds(merchant, range.clone(), count)?;
     filter.check("status", total)?;
-    let Some(status) = filter.word else {
+    if !filter.looks_through() {
         let all = app.engine.all_refunds(merchant, range);
         return all_of(total, all.map(move |refund| Ok(RefundView::of(&app.engine, &refund?))));
-    };
+    }
     // Their ids, and not a page of views: a refund can take back ten thousand splits.
     let mut found = Vec::new();
     for refund in items {
         let refund = refund?;
-        if refund_status(&refund.decision) == status {
+        let is_in_status = filter.word.is_none_or(|status| refund_status(&refund.decision) == status);
+        let labels = free_text(&app.engine, refund.id, refund.reason.as_ref()).and_then(|text| text.labels);
+        if is_in_status && filter.labels.admits_some(labels.as_ref()) {
             found.push(refund.id);
         }
     }

@@ -12,9 +12,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::api::labels;
 use crate::api::payer::{email, read_document};
 use crate::api::places::{is_area_code, is_state};
-use web::json::{Checker, ITSELF, Raw, parse};
+use web::json::{Checker, ITSELF, Raw, parse, present};
 use web::problem::{Problem, failed};
 use web::views::registration::Registration;
 
@@ -40,6 +41,12 @@ pub struct RegistrationRequest<'a> {
     /// Where withdrawals go.
     #[schema(value_type = BankAccountRequest)]
     bank_account: Raw<'a>,
+    /// Your reference, 1 to 64 characters.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 64)]
+    reference: Raw<'a>,
+    /// Values of yours by key: at most 20, of 500 characters.
+    #[schema(value_type = Option<HashMap<String, String>>)]
+    metadata: Raw<'a>,
 }
 
 /// Who is registered.
@@ -203,6 +210,14 @@ pub struct ChangeRequest<'a> {
     /// Any fields of `BankAccountRequest`.
     #[schema(value_type = Option<Object>)]
     bank_account: Raw<'a>,
+    /// Your reference; null or an empty text takes it away.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<String>, max_length = 64)]
+    reference: Option<Raw<'a>>,
+    /// Values by key: a text replaces the value of its key, null or an empty text takes the key
+    /// away, and other keys stay.
+    #[schema(value_type = Option<HashMap<String, Option<String>>>)]
+    metadata: Raw<'a>,
 }
 
 /// The profile after a change, checked as a whole: as if it were
@@ -223,6 +238,7 @@ pub fn merged(
             Some(())
         })
     });
+    let labels = labels::changed(&mut checker, standing.labels.clone(), change.reference, change.metadata);
     checker.finish()?;
     let mut whole = serde_json::to_value(Registration::of(standing, str::to_owned)).map_err(failed)?;
     for (name, raw) in [("register_information", change.register_information), ("bank_account", change.bank_account)] {
@@ -231,7 +247,7 @@ pub fn merged(
         }
     }
     let whole = serde_json::to_vec(&whole).map_err(failed)?;
-    check(&parse(&whole)?, now)
+    Ok(RecipientProfile { labels, ..check(&parse(&whole)?, now)? })
 }
 
 /// A merge patch (RFC 7396), in which an empty text is as good as null.
@@ -267,7 +283,8 @@ pub fn check(wire: &RegistrationRequest<'_>, now: Timestamp) -> Result<Recipient
     let bank = check.object("bank_account", wire.bank_account, |check, bank: BankAccountRequest<'_>| {
         read_bank(check, &bank, profile.as_ref().map(|profile| profile.document.as_str()).unwrap_or_default())
     });
-    let checked = profile.zip(bank).map(|(profile, bank)| RecipientProfile { bank: Some(bank), ..profile });
+    let labels = labels::read(&mut check, wire.reference, None, wire.metadata);
+    let checked = profile.zip(bank).map(|(profile, bank)| RecipientProfile { bank: Some(bank), labels, ..profile });
     check.finish_with(checked)
 }
 

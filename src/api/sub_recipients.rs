@@ -31,7 +31,8 @@ use web::idempotency::{KeyScope, decided, naming, recorded};
 use web::json::parse;
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem, broken};
-use web::reply::{List, Page, PageQuery, ok, query, time};
+use web::reply::{FILTERED_MAX, LabelFilter, List, Page, PageQuery, ok, query, require_few, time};
+use web::views::labels::LabelsView;
 use web::views::recipient::{
     RecipientBalance, RecipientView, document_type, find_recipient, known_recipient, open, status_name, view,
 };
@@ -65,6 +66,8 @@ pub struct RegistrationResponse {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false, example = json!(["bank_account"]))]
     ignored: Vec<String>,
+    #[serde(flatten)]
+    labels: LabelsView,
 }
 
 /// A recipient's full record.
@@ -155,28 +158,41 @@ impl RegistrationDone {
 }
 
 /// The account's recipients, newest first; `search` looks in names, without regard to case and
-/// accents.
+/// accents. With a label, the account may have 2,000 recipients of this name.
 #[utoipa::path(get, path = "/api/dashboard/sub-recipients", operation_id = "list_recipients",
-    params(("search" = Option<String>, Query, description = "Part of a name; case and accents do not matter"), ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query),
+    params(("search" = Option<String>, Query, description = "Part of a name; case and accents do not matter"),
+        ("reference" = Option<String>, Query, description = "With this `reference`, exactly"),
+        ("metadata" = Option<HashMap<String, String>>, Query, style = DeepObject, explode, description = "`metadata[key]=value`: with this value of the key, exactly; of all keys that are given", example = json!({"loja": "azul"})),
+        ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query),
         ("limit" = Option<u64>, Query), ("before" = Option<String>, Query), ("after" = Option<String>, Query)),
     responses((status = 200, body = List<RecipientView>)))]
 pub async fn list(
     State(app): State<Arc<App>>,
     caller: Caller,
     PageQuery { page, search, cursors }: PageQuery,
+    parts: Parts,
 ) -> Result<Response, Problem> {
+    let labels = LabelFilter::read(&query(&parts)?)?;
     let wanted = search_key(&search);
+    let (skip, count) = if labels.is_empty() { (page.skip(), page.count()) } else { (0, FILTERED_MAX) };
     let find = |merchant: &MerchantRow| {
         let numbered = merchant.recipients.iter().enumerate().rev();
         let found: Vec<_> = numbered.filter(|(_, row)| app.engine.search_key(row).contains(&wanted)).collect();
         let found = cursors.between(found, |(_, row)| row.id)?;
-        let rows = found.iter().skip(usize::try_from(page.skip()).unwrap_or(usize::MAX)).take(page.count());
+        let rows = found.iter().skip(usize::try_from(skip).unwrap_or(usize::MAX)).take(count);
         Ok::<_, Problem>((
             found.len() as u64,
             rows.map(|(number, row)| (RecipientNumber(*number as u32 + 1), (*row).clone())).collect::<Vec<_>>(),
         ))
     };
-    let (total, rows) = app.engine.merchant(caller.group, find).transpose()?.unwrap_or_default();
+    let (mut total, mut rows) = app.engine.merchant(caller.group, find).transpose()?.unwrap_or_default();
+    if !labels.is_empty() {
+        require_few(labels.parameter(), total)?;
+        rows.retain(|(_, row)| labels.admits_some(open(&app.engine, row, row.profiles.current()).labels.as_ref()));
+        total = rows.len() as u64;
+        rows = rows.split_off(usize::try_from(page.skip()).unwrap_or(usize::MAX).min(rows.len()));
+        rows.truncate(page.count());
+    }
     let last = rows.last().map(|(_, row)| row.id.uuid().to_string());
     let items = rows.iter().map(|(number, row)| view(&app.engine, LedgerId::Recipient(caller.group, *number), row));
     Ok(List::new(items.collect(), total, page).on(&cursors, last))
@@ -299,6 +315,7 @@ impl RegistrationResponse {
             created_at: time(row.created_at),
             already_exists,
             ignored,
+            labels: profile.labels.into(),
         }
     }
 }

@@ -108,6 +108,7 @@ async fn a_card_charge_is_read_in_every_field() {
             "net",
             "settles_at",
             "fiscal",
+            "acquirer_reference",
         ],
     );
     assert!(time(&read["created_at"]) <= time(&read["paid_at"]));
@@ -131,6 +132,7 @@ async fn a_card_charge_is_read_in_every_field() {
         ],
         "net": 8_000 - 349 - 198 - 80,
         "settles_at": read["settles_at"],
+        "acquirer_reference": read["acquirer_reference"],
         "fiscal": {"means": "03", "brand": "02", "authorization": null, "acquirer_document": null},
     });
     let month = time(&read["settles_at"]) - time(&read["paid_at"]);

@@ -41,6 +41,7 @@ mod house;
 mod idempotency;
 mod keys;
 mod labels;
+mod labels_elsewhere;
 mod lifecycle;
 mod lists;
 mod makers;

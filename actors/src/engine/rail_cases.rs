@@ -211,7 +211,7 @@ impl Engine {
             facts: facts.clone(),
             kind: if is_card { DisputeKind::Chargeback } else { DisputeKind::Med },
             amount: case.amount,
-            reason: self.keyring.seal_value(SealedFor::reason(id), now, &FreeText { text: case.reason.clone() })?,
+            reason: self.keyring.seal_value(SealedFor::reason(id), now, &FreeText::from(case.reason.clone()))?,
             case: Some(DisputeCase { id: case.id.clone(), due_at: case.due_at, key }),
         };
         let permit = self.admission.take(INSIDE_BYTES).await;

@@ -188,6 +188,7 @@ impl PersonalIndex {
                 values.extend(profile.bank.as_ref().map(PersonalValue::account));
                 values.extend(PersonalValue::phone(&profile));
                 values.extend(profile.address.as_ref().and_then(PersonalValue::address));
+                values.extend(PersonalValue::references(profile.labels, record.owner.group()));
                 values
             }
             FoundKind::Merchant => {
@@ -197,11 +198,12 @@ impl PersonalIndex {
             FoundKind::Act => Vec::new(),
             FoundKind::Cashout => {
                 let to: PixDestination = key.open_value(sealed_for, sealed)?;
-                match to.kind {
-                    PixKeyKind::Cpf | PixKeyKind::Cnpj => vec![PersonalValue::Document(to.key)],
-                    PixKeyKind::Email => vec![PersonalValue::Email(to.key)],
-                    PixKeyKind::Phone | PixKeyKind::Evp => Vec::new(),
-                }
+                let key = match to.kind {
+                    PixKeyKind::Cpf | PixKeyKind::Cnpj => Some(PersonalValue::Document(to.key)),
+                    PixKeyKind::Email => Some(PersonalValue::Email(to.key)),
+                    PixKeyKind::Phone | PixKeyKind::Evp => None,
+                };
+                key.into_iter().chain(PersonalValue::references(to.labels, record.owner.group())).collect()
             }
         })
     }

@@ -140,7 +140,7 @@ fn check(wire: &DisputeRequest<'_>) -> Result<(DisputeKind, Centavos, FreeText),
         kind_named(&kind).or_else(|| check.refuse("kind", "unknown", "kind deve ser chargeback ou med"))
     });
     let reason = check.prose("reason", wire.reason, 1..=500);
-    let checked = (|| Some((kind?, Centavos(amount?), FreeText { text: reason?.into_owned() })))();
+    let checked = (|| Some((kind?, Centavos(amount?), FreeText::from(reason?.into_owned()))))();
     check.finish_with(checked)
 }
 

@@ -57,7 +57,7 @@ pub async fn start(call: DeciderCall) -> Result<Response, Problem> {
         let mut check = Checker::new();
         let amount = check.optional(wire.amount, |check, raw| check.centavos("amount", raw, 1..=AMOUNT_MAX.0));
         let reason = check.prose("reason", wire.reason, 1..=500);
-        let reason = FreeText { text: check.finish_with(reason)?.into_owned() };
+        let reason = FreeText::from(check.finish_with(reason)?.into_owned());
         let (id, amount) = (desk.engine.new_id(group)?, amount.map(Centavos));
         let reason = Some(desk.engine.keyring().seal_value(SealedFor::reason(id), desk.engine.now(), &reason)?);
         let wanted = RequestRefund { id, facts: facts?, amount, take_back: Vec::new(), reason };

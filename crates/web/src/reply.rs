@@ -18,6 +18,7 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use form_urlencoded::Serializer;
 use ledger::id::{GroupNumber, ObjectId};
+use ledger::personal::Labels;
 use ledger::time::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Serialize, Serializer as SerdeSerializer};
@@ -231,6 +232,52 @@ pub struct Filter {
     to: Option<Timestamp>,
     /// The word that the items are to have; every item has one of those that the list knows.
     pub word: Option<&'static str>,
+    /// The labels that the items are to have, of lists whose items may have some.
+    pub labels: LabelFilter,
+}
+
+/// Which labels the items of a list are to have: all that are given.
+#[derive(Debug, Default)]
+pub struct LabelFilter {
+    /// The reference, exactly.
+    pub reference: Option<String>,
+    metadata: Vec<(String, String)>,
+}
+
+impl LabelFilter {
+    /// Reads `reference`, and `metadata[key]` for each key.
+    pub fn read(pairs: &[(String, String)]) -> Result<Self, Problem> {
+        let mut metadata: Vec<(String, String)> = Vec::new();
+        for (name, value) in pairs {
+            let Some(key) = name.strip_prefix("metadata[").and_then(|name| name.strip_suffix(']')) else { continue };
+            if metadata.iter().any(|(known, _)| known == key) {
+                return Err(wrong("metadata", "ambiguous", "cada chave de metadata só pode vir uma vez".to_owned()));
+            }
+            metadata.push((key.to_owned(), value.clone()));
+        }
+        Ok(Self { reference: single(pairs, "reference")?.map(str::to_owned), metadata })
+    }
+
+    /// Whether no label is given.
+    pub fn is_empty(&self) -> bool {
+        self.reference.is_none() && self.metadata.is_empty()
+    }
+
+    /// The parameter by which a list of too many items is refused.
+    pub fn parameter(&self) -> &'static str {
+        if self.reference.is_some() { "reference" } else { "metadata" }
+    }
+
+    /// Whether the labels of something meet it, which may have none.
+    pub fn admits_some(&self, labels: Option<&Labels>) -> bool {
+        labels.map_or_else(|| self.is_empty(), |labels| self.admits(labels))
+    }
+
+    /// Whether labels meet it.
+    pub fn admits(&self, labels: &Labels) -> bool {
+        let is_right = |(key, value): &(String, String)| labels.metadata.get(key) == Some(value);
+        (self.reference.is_none() || self.reference == labels.reference) && self.metadata.iter().all(is_right)
+    }
 }
 
 /// The most items that are looked through for those of a word, which the index does not know.
@@ -246,7 +293,13 @@ impl Filter {
         });
         let (from, to) = between(&mut check, pairs)?;
         check.finish()?;
-        Ok(Self { from, to, word })
+        Ok(Self { from, to, word, labels: LabelFilter::read(pairs)? })
+    }
+
+    /// Whether the items of the period are looked through: the index knows neither words nor
+    /// labels.
+    pub fn looks_through(&self) -> bool {
+        self.word.is_some() || !self.labels.is_empty()
     }
 
     /// The part of a list that was created in the time that is asked for.
@@ -257,12 +310,14 @@ impl Filter {
     /// Which of the items in the range to read: those of the page, or all, if they are to be looked
     /// through.
     pub fn to_read(&self, page: Page) -> (u64, usize) {
-        if self.word.is_some() { (0, FILTERED_MAX) } else { (page.skip(), page.count()) }
+        if self.looks_through() { (0, FILTERED_MAX) } else { (page.skip(), page.count()) }
     }
 
-    /// Refuses a filter over more items than are looked through.
+    /// Refuses a filter over more items than are looked through. `name` is the parameter of its
+    /// word.
     pub fn check(&self, name: &'static str, total: u64) -> Result<(), Problem> {
-        if self.word.is_none() { Ok(()) } else { require_few(name, total) }
+        let name = if self.labels.is_empty() { name } else { self.labels.parameter() };
+        if self.looks_through() { require_few(name, total) } else { Ok(()) }
     }
 }
 
@@ -466,7 +521,7 @@ impl<T> List<T> {
     /// A page of those items of a list that were found: all of them, or only those of the page and
     /// how many there are in all.
     pub fn filtered(filter: &Filter, items: Vec<T>, total: u64, page: Page) -> Self {
-        if filter.word.is_none() {
+        if !filter.looks_through() {
             return Self::new(items, total, page);
         }
         Self::of_all(items, page)

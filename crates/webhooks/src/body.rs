@@ -10,6 +10,7 @@ use ledger::charge::Charge;
 use ledger::event::{AdjustmentTarget, Event};
 use ledger::id::{LedgerId, ObjectId, RecipientNumber};
 use ledger::object::Object;
+use ledger::refund::Refund;
 use ledger::webhook_events::{AvailableSplits, DecidedRefund, RecipientDebt, WebhookEventKind, WebhookObject};
 use rust_decimal::Decimal;
 use serde::Serialize;
@@ -22,8 +23,9 @@ use web::reply::{decimal, time};
 use web::views::cashout::CashoutView;
 use web::views::charge::ChargeView;
 use web::views::dispute::DisputeView;
+use web::views::labels::LabelsView;
 use web::views::recipient::{document_type, open, recipient_id};
-use web::views::refund::refund_status;
+use web::views::refund::{free_text, refund_status};
 use web::views::subscription::SubscriptionView;
 use web::views::withdrawal::{DestinationView, WithdrawalView};
 
@@ -119,7 +121,7 @@ impl OutboxEvent {
             WebhookObject::Recipient(number) => raw("recipient", self.recipient(engine, *number)?),
             WebhookObject::Debt(debt) => raw("recipient", self.recipient(engine, debt.recipient)?),
             WebhookObject::Splits(number, splits) => raw("split", self.splits(engine, *number, *splits)?),
-            WebhookObject::Refund(refund) => raw("refund", RefundTold::of(refund)),
+            WebhookObject::Refund(refund) => raw("refund", self.refund(engine, refund)?),
             WebhookObject::Withdrawal(id) => raw("withdrawal", self.withdrawal(engine, *id)?),
             WebhookObject::Cashout(id) => raw("cashout", CashoutView::of(engine, &self.as_of(engine, *id)?)),
             WebhookObject::Dispute(id) => raw("dispute", DisputeView::of(engine, &self.as_of(engine, *id)?)),
@@ -163,7 +165,14 @@ impl OutboxEvent {
             document_type: document_type(&profile.document),
             bank_account: profile.receiving_account().filter(|_| !is_registration).map(DestinationView::of),
             name: profile.name,
+            labels: profile.labels.into(),
         })
+    }
+
+    fn refund(&self, engine: &Engine, decided: &DecidedRefund) -> Result<impl Serialize + use<>, Problem> {
+        let refund: Refund = self.as_of(engine, decided.id)?;
+        let text = free_text(engine, refund.id, refund.reason.as_ref());
+        Ok(RefundTold::of(decided, text.and_then(|text| text.labels).into()))
     }
 
     fn withdrawal(&self, engine: &Engine, id: ObjectId) -> Result<impl Serialize + use<>, Problem> {
@@ -253,6 +262,8 @@ struct RecipientTold {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     bank_account: Option<DestinationView>,
+    #[serde(flatten)]
+    labels: LabelsView,
 }
 
 /// Money that the house credited to the available balance of the account, or of a recipient.
@@ -310,16 +321,19 @@ struct RefundTold {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     notes: Option<String>,
+    #[serde(flatten)]
+    labels: LabelsView,
 }
 
 impl RefundTold {
-    fn of(refund: &DecidedRefund) -> Self {
+    fn of(refund: &DecidedRefund, labels: LabelsView) -> Self {
         Self {
             id: refund.id.uuid().to_string(),
             charge_id: refund.charge.txid(),
             amount: refund.amount.0,
             status: refund_status(&refund.decision),
             notes: refund.decision.notes().map(str::to_owned),
+            labels,
         }
     }
 }

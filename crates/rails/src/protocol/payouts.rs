@@ -43,7 +43,7 @@ enum Receiver<'a> {
 impl<'a> Receiver<'a> {
     fn of(to: &'a Destination) -> Self {
         match to {
-            Destination::PixKey(PixDestination { kind, key, info }) => {
+            Destination::PixKey(PixDestination { kind, key, info, .. }) => {
                 Self::PixKey { r#type: kind.name(), key, description: info.as_deref() }
             }
             Destination::Account(account) => Self::account(account),

@@ -56,7 +56,7 @@ fn rail(settings: Value) -> Efi {
 
 /// A transfer of 10.50 to a key.
 fn transfer(number: u64) -> SendPayout {
-    let key = PixDestination { kind: PixKeyKind::Email, key: "maria@example.com".to_owned(), info: None };
+    let key = PixDestination { kind: PixKeyKind::Email, key: "maria@example.com".to_owned(), info: None, labels: None };
     SendPayout { id: id(number), amount: Centavos(1_050), to: Destination::PixKey(key), ordered_at: now() }
 }
 
@@ -86,7 +86,7 @@ fn is_taken(answer: &Result<PayoutAnswer, RailError>) -> bool {
 async fn a_transfer_goes_to_a_key_or_to_an_account() {
     let world = World::new().await;
     let info = Some(format!("a\n{}", "é".repeat(200)));
-    let key = PixDestination { kind: PixKeyKind::Phone, key: "+5531999998888".to_owned(), info };
+    let key = PixDestination { kind: PixKeyKind::Phone, key: "+5531999998888".to_owned(), info, labels: None };
     let answer = world.rail.send(to(1, Destination::PixKey(key))).await;
     assert!(is_taken(&answer), "{answer:?}");
     world.rail.send(to(2, Destination::Account(account()))).await.unwrap();
@@ -198,7 +198,7 @@ async fn it_is_an_institution_as_the_engine_wants_one() {
         }
     }
     let world = World::new().await;
-    let unknown = PixDestination { kind: PixKeyKind::Email, key: UNKNOWN_KEY.to_owned(), info: None };
+    let unknown = PixDestination { kind: PixKeyKind::Email, key: UNKNOWN_KEY.to_owned(), info: None, labels: None };
     let refused = testkit_of_actors::payout(&world.rail, &to(1, Destination::PixKey(unknown)), now()).await;
     assert_eq!(refused, PayoutAnswer::Failed { reason: "no such key".to_owned() });
 }

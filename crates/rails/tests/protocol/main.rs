@@ -148,7 +148,7 @@ fn open_pix(charge: ObjectId) -> OpenPix {
 
 /// A transfer of 10.50 to a key.
 fn payout(number: u64, key: &str) -> SendPayout {
-    let to = PixDestination { kind: PixKeyKind::Email, key: key.to_owned(), info: None };
+    let to = PixDestination { kind: PixKeyKind::Email, key: key.to_owned(), info: None, labels: None };
     SendPayout { id: id(number), amount: Centavos(1_050), to: Destination::PixKey(to), ordered_at: now() }
 }
 

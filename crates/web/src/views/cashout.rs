@@ -9,6 +9,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::views::labels::LabelsView;
 use wire::timestamp::with_microseconds;
 
 /// A cashout, as created and as listed.
@@ -34,6 +35,8 @@ pub struct CashoutItem {
     /// When it was created, with microseconds.
     #[schema(format = "date-time", example = "2026-07-01T12:00:00.250000+00:00")]
     date_created: String,
+    #[serde(flatten)]
+    labels: LabelsView,
 }
 
 /// A cashout, as read.
@@ -68,6 +71,12 @@ pub fn cashout_status(stage: &CashoutStage) -> &'static str {
     }
 }
 
+/// The receiver of a cashout; empty when the personal data was erased.
+pub fn destination(engine: &Engine, cashout: &Cashout) -> PixDestination {
+    let open = |sealed| engine.keyring().open_value(SealedFor::pix_destination(cashout.id), sealed);
+    cashout.destination.as_ref().and_then(open).unwrap_or_default()
+}
+
 impl CashoutView {
     /// The cashout as `GET /api/cashout/{id}` shows it.
     pub fn of(engine: &Engine, cashout: &Cashout) -> Self {
@@ -78,12 +87,15 @@ impl CashoutView {
             }
             _ => (None, None),
         };
-        let sealed_for = SealedFor::pix_destination(cashout.id);
-        let destination = cashout.destination.as_ref();
-        let destination = destination.and_then(|sealed| engine.keyring().open_value(sealed_for, sealed));
-        let destination: PixDestination = destination.unwrap_or_default();
+        let destination = destination(engine, cashout);
         Self {
-            item: CashoutItem::of(cashout.id, cashout.transaction, cashout.net(), &cashout.stage),
+            item: CashoutItem::of(
+                cashout.id,
+                cashout.transaction,
+                cashout.net(),
+                &cashout.stage,
+                destination.labels.into(),
+            ),
             picpay_transfer_id,
             pix_key: destination.key,
             pix_key_type: destination.kind.name(),
@@ -95,7 +107,7 @@ impl CashoutView {
 
 impl CashoutItem {
     /// The cashout as its creation is answered, and as lists show it.
-    pub fn of(id: ObjectId, transaction: [u8; 16], net: Centavos, stage: &CashoutStage) -> Self {
+    pub fn of(id: ObjectId, transaction: [u8; 16], net: Centavos, stage: &CashoutStage, labels: LabelsView) -> Self {
         Self {
             object: "cashout",
             id: id.uuid().to_string(),
@@ -103,6 +115,7 @@ impl CashoutItem {
             amount: net.0,
             status: cashout_status(stage),
             date_created: with_microseconds(id.created_at().0),
+            labels,
         }
     }
 }

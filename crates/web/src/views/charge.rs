@@ -107,6 +107,7 @@ impl ChargeView {
             end_to_end_id,
             authorization: charge.capture.as_ref().and_then(|capture| capture.authorization.clone()),
             nsu: charge.capture.as_ref().and_then(|capture| capture.nsu.clone()),
+            acquirer_reference: charge.capture.as_ref().map(|capture| capture.id.clone()),
             created_at: time(id.created_at()),
             refunded_amount: charge.refunded.0,
             payer: PayerView { name: payer.name, document: mask::document(&payer.document) },
@@ -223,6 +224,10 @@ pub struct ChargeView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "000000000017")]
     pub nsu: Option<String>,
+    /// The acquirer's own id of the capture, `capture` in exports; captured cards only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "000000000017")]
+    pub acquirer_reference: Option<String>,
     /// When it was created.
     pub created_at: String,
     /// Refunded so far, centavos.

@@ -1,11 +1,10 @@
-//! Labels of a charge, and filters of lists by them.
+//! Labels as JSON, and those of a charge with its changes.
 
 use actors::engine::Engine;
 use ledger::charge::Charge;
 use ledger::personal::{Labels, Metadata, Payer, SealedFor};
-
-use crate::problem::Problem;
-use crate::reply::{single, wrong};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 /// The labels of a charge, with the last change of its metadata; empty when the personal data was
 /// erased.
@@ -18,36 +17,23 @@ pub fn labels(engine: &Engine, charge: &Charge, payer: &Payer) -> Labels {
     }
 }
 
-/// Which labels the items of a list are to have: all that are given.
-#[derive(Debug)]
-pub struct LabelFilter {
-    /// The reference, exactly.
-    pub reference: Option<String>,
-    metadata: Vec<(String, String)>,
+/// The caller's labels in a view, where there are some.
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[schema(as = Labels)]
+pub struct LabelsView {
+    /// The caller's reference, where the request had one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, min_length = 1, max_length = 64, example = "pedido-1042")]
+    reference: Option<String>,
+    /// The caller's values by key, where there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<HashMap<String, String>>, example = json!({"loja": "azul"}))]
+    metadata: Option<Metadata>,
 }
 
-impl LabelFilter {
-    /// Reads `reference`, and `metadata[key]` for each key.
-    pub fn read(pairs: &[(String, String)]) -> Result<Self, Problem> {
-        let mut metadata: Vec<(String, String)> = Vec::new();
-        for (name, value) in pairs {
-            let Some(key) = name.strip_prefix("metadata[").and_then(|name| name.strip_suffix(']')) else { continue };
-            if metadata.iter().any(|(known, _)| known == key) {
-                return Err(wrong("metadata", "ambiguous", "cada chave de metadata só pode vir uma vez".to_owned()));
-            }
-            metadata.push((key.to_owned(), value.clone()));
-        }
-        Ok(Self { reference: single(pairs, "reference")?.map(str::to_owned), metadata })
-    }
-
-    /// Whether no label is given.
-    pub fn is_empty(&self) -> bool {
-        self.reference.is_none() && self.metadata.is_empty()
-    }
-
-    /// Whether labels meet it.
-    pub fn admits(&self, labels: &Labels) -> bool {
-        let is_right = |(key, value): &(String, String)| labels.metadata.get(key) == Some(value);
-        (self.reference.is_none() || self.reference == labels.reference) && self.metadata.iter().all(is_right)
+impl From<Option<Labels>> for LabelsView {
+    fn from(labels: Option<Labels>) -> Self {
+        let Labels { reference, metadata } = labels.unwrap_or_default();
+        Self { reference, metadata: Some(metadata).filter(|metadata| !metadata.is_empty()) }
     }
 }

@@ -14,6 +14,7 @@ use wire::mask;
 
 use crate::problem::{Problem, broken};
 use crate::reply::time;
+use crate::views::labels::LabelsView;
 use crate::views::registration;
 
 /// A recipient, in the list and after a decision.
@@ -50,6 +51,8 @@ pub struct RecipientView {
     frozen: bool,
     /// Its money.
     balance: RecipientBalance,
+    #[serde(flatten)]
+    labels: LabelsView,
 }
 
 /// A recipient's money, centavos.
@@ -151,6 +154,7 @@ impl RecipientView {
             bank_account_review: row.bank_review.map(|(review, _)| review_name(review)),
             frozen: row.frozen,
             balance,
+            labels: profile.labels.into(),
         }
     }
 }

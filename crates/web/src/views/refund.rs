@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 
 use crate::reply::time;
 use crate::views::charge::{FeeView, SplitView};
+use crate::views::labels::LabelsView;
 
 /// A refund, as read.
 #[derive(Debug, Serialize, ToSchema)]
@@ -41,6 +42,8 @@ pub struct RefundView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "Sem comprovante")]
     notes: Option<String>,
+    #[serde(flatten)]
+    labels: LabelsView,
 }
 
 /// What a decision makes of a refund, as the wire says it.
@@ -55,8 +58,15 @@ pub fn refund_status(decision: &RefundDecision) -> &'static str {
 
 /// The reason of a refund or dispute; `None` if none was given, or its data was erased.
 pub fn reason_text(engine: &Engine, id: ObjectId, sealed: Option<&Sealed>) -> Option<String> {
-    let open = |sealed| engine.keyring().open_value(SealedFor::reason(id), sealed);
-    sealed.and_then(open).map(|FreeText { text }| text)
+    free_text(engine, id, sealed)
+        .filter(|given| !given.text.is_empty() || given.labels.is_none())
+        .map(|given| given.text)
+}
+
+/// The reason of a refund or dispute with the labels of a refund; `None` if there are none, or they
+/// were erased.
+pub fn free_text(engine: &Engine, id: ObjectId, sealed: Option<&Sealed>) -> Option<FreeText> {
+    sealed.and_then(|sealed| engine.keyring().open_value(SealedFor::reason(id), sealed))
 }
 
 impl RefundView {
@@ -73,6 +83,7 @@ impl RefundView {
             splits: refund.take_back.iter().map(|part| SplitView::of(engine, group, part)).collect(),
             fees: FeeView::of(&refund.commission),
             notes: refund.decision.notes().map(str::to_owned),
+            labels: free_text(engine, refund.id, refund.reason.as_ref()).and_then(|text| text.labels).into(),
         }
     }
 }

@@ -258,6 +258,9 @@ pub fn covered(profile: RecipientProfile) -> RecipientProfile {
 /// The fields of a registration that were sent and are not what stands: `bank_account`, and those
 /// of `register_information` with their full names.
 pub fn differing(sent: RecipientProfile, standing: RecipientProfile) -> Result<Vec<String>, Problem> {
+    let (sent_labels, labels) = (sent.labels.clone().unwrap_or_default(), standing.labels.clone().unwrap_or_default());
+    let other_reference = sent_labels.reference.is_some() && sent_labels.reference != labels.reference;
+    let other_metadata = !sent_labels.metadata.is_empty() && sent_labels.metadata != labels.metadata;
     let whole = |profile| serde_json::to_value(Registration::of(profile, str::to_owned)).map_err(failed);
     let (sent, standing) = (whole(sent)?, whole(standing)?);
     let is_other = |sent: &Value, standing: &Value| !sent.is_null() && sent != standing;
@@ -265,7 +268,9 @@ pub fn differing(sent: RecipientProfile, standing: RecipientProfile) -> Result<V
     let of_person = of_person.filter(|(name, value)| is_other(value, &standing["register_information"][name.as_str()]));
     let names = of_person.map(|(name, _)| format!("register_information.{name}"));
     let bank = is_other(&sent["bank_account"], &standing["bank_account"]).then(|| "bank_account".to_owned());
-    Ok(bank.into_iter().chain(names).collect())
+    let labels = [("reference", other_reference), ("metadata", other_metadata)];
+    let labels = labels.into_iter().filter(|(_, is_other)| *is_other).map(|(name, _)| name.to_owned());
+    Ok(bank.into_iter().chain(names).chain(labels).collect())
 }
 
 impl AddressView {
