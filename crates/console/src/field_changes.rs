@@ -49,6 +49,7 @@ fn label(field: &str) -> Word {
         "options.mdr_base" => words::MDR_BASE,
         "options.refund_commission" => word("Devolver a comissão com reembolsos", "Return the commission with refunds"),
         "options.card_settlement_days" => words::SETTLEMENT_DAYS,
+        "options.own_keys" => words::OWN_KEYS,
         "rate_limits.card" => words::LIMIT_CARD,
         "rate_limits.other" => words::LIMIT_OTHER,
         "webhook_url" => words::WEBHOOK_ADDRESS,
