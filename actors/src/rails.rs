@@ -202,10 +202,10 @@ pub trait CardRail: Send + Sync + 'static {
     /// Has the acquirer keep a card; gives its token. Nothing is charged.
     fn tokenize(&self, card: CardSecrets) -> Call<'_, CardToken>;
 
-    /// Has the acquirer delete a card that it stores. [`RailError::NotSent`] where its interface
-    /// has no such call.
-    fn delete_token(&self, _token: CardToken) -> Call<'_, ()> {
-        Box::pin(ready(Err(RailError::NotSent)))
+    /// Has the acquirer delete a card that it stores; false where it does not, or its interface has
+    /// no such call.
+    fn delete_token(&self, _token: CardToken) -> Call<'_, bool> {
+        Box::pin(ready(Ok(false)))
     }
 
     /// Ends a charge that was not answered: gives what became of it or, when the acquirer never had

@@ -154,14 +154,14 @@ pub async fn charge_once(app: &App, caller: Caller, sent: &SentKey, body: &[u8])
             return Err(Problem::new(Code::RailNotConfigured));
         }
         if let Some(limits) = &app.rate_limits {
-            limits.admit_card(fingerprint, caller.key, |id| first_charge_was_paid(app, caller, id))?;
+            limits.admit_card(fingerprint, caller.group, |id| first_charge_was_paid(app, caller, id))?;
         }
         let wanted = NewCardCharge { amount, method, installments, splits, face, payer, card, reference };
         let charged = recorded(app.engine.charge_card(caller.group, wanted, caller.context(admitted)).await?)?;
         if let (Some(limits), Some(FirstAnswer::Refused(_))) =
             (&app.rate_limits, charged.as_ref().map(|charged| charged.answer))
         {
-            limits.count_refused_card(fingerprint, caller.key);
+            limits.count_refused_card(fingerprint, caller.group);
         }
         Ok(charged)
     };

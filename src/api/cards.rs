@@ -77,7 +77,7 @@ pub async fn store(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody)
         let (customer, card) = check.finish_with(customer.zip(card))?;
         if let Some(limits) = &app.rate_limits {
             let number = app.engine.keyring().fingerprint("card-number", &[card.number.as_bytes()]);
-            limits.admit_card(number, caller.key, |id| first_charge_was_paid(app, caller, id))?;
+            limits.admit_card(number, caller.group, |id| first_charge_was_paid(app, caller, id))?;
         }
         let face = face(&card.number);
         let id = app.engine.new_id(caller.group)?;

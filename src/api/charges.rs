@@ -75,7 +75,7 @@ pub async fn list(
     PageQuery { page, cursors, .. }: PageQuery,
 ) -> Result<Response, Problem> {
     if !labels.is_empty() {
-        let found = cursors.between(labelled(&app, caller, &filter, &labels)?, |id| *id)?;
+        let found = cursors.of_filtered(&app.engine, caller.group, labelled(&app, caller, &filter, &labels)?)?;
         let total = found.len() as u64;
         let shown = found.into_iter().skip(usize::try_from(page.skip()).unwrap_or(usize::MAX)).take(page.count());
         let shown: Vec<_> = shown.collect();

@@ -187,9 +187,8 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
 }
 
 /// Sends an event once more, at once, to every API key of the account that has an address and
-/// receives events of its kind. Its id
-/// and body are the same. An address where 1,000 events wait already takes no more; 429 when that
-/// holds for all of them.
+/// receives events of its kind. Its id and body are the same. An address where 1,000 events wait
+/// already takes no more; 429 when that holds for all of them.
 #[utoipa::path(post, path = "/api/events/{id}/redeliver", operation_id = "redeliver_event", params(("id" = String, Path)),
     responses((status = 200, body = EventView)))]
 pub async fn redeliver(

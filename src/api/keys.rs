@@ -28,11 +28,11 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Respons
     Ok(ok(ApiKeyList::of(listed_with(&app.engine, &app.last_uses, caller.group))))
 }
 
-/// Makes an API key with these scopes; when absent, with those of the key that asks. Its text and
+/// Makes an API key with these scopes; when absent, with those of the calling key. Its text and
 /// its webhook secret are shown only now: a replay names the key that was made, and one that was
-/// lost on the way is revoked. 403 `scopes_exceed_key` for scopes that the key that asks has not,
+/// lost on the way is revoked. 403 `scopes_exceed_key` for scopes that the calling key has not,
 /// 403 `own_keys_not_allowed` where operators manage the keys, 409 `too_many_api_keys` with 20 live
-/// keys. A key with an address receives all events: only a key with `read` gives one.
+/// keys. A key that receives events needs `read` of the calling key.
 #[utoipa::path(post, path = "/api/keys", operation_id = "create_key",
     request_body(content = Option<ApiKeyRequest>, example = json!({"scopes": ["charges", "read"]})),
     responses((status = 201, body = ApiKeyResponse)))]
@@ -64,7 +64,7 @@ pub async fn change(
 }
 
 /// Revokes an API key, at once; a key may revoke itself. 403 `scopes_exceed_key` for one that may
-/// do more than the key that asks.
+/// do more than the calling key.
 #[utoipa::path(delete, path = "/api/keys/{id}", operation_id = "revoke_key", params(("id" = String, Path)),
     responses((status = 200, body = RevokedResponse)))]
 pub async fn revoke(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {

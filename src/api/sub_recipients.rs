@@ -176,9 +176,9 @@ pub async fn list(
     let wanted = search_key(&search);
     let (skip, count) = if labels.is_empty() { (page.skip(), page.count()) } else { (0, FILTERED_MAX) };
     let find = |merchant: &MerchantRow| {
-        let numbered = merchant.recipients.iter().enumerate().rev();
-        let found: Vec<_> = numbered.filter(|(_, row)| app.engine.search_key(row).contains(&wanted)).collect();
-        let found = cursors.between(found, |(_, row)| row.id)?;
+        let numbered = cursors.between(merchant.recipients.iter().enumerate().rev().collect(), |(_, row)| row.id)?;
+        let found = numbered.into_iter().filter(|(_, row)| app.engine.search_key(row).contains(&wanted));
+        let found: Vec<_> = found.collect();
         let rows = found.iter().skip(usize::try_from(skip).unwrap_or(usize::MAX)).take(count);
         Ok::<_, Problem>((
             found.len() as u64,

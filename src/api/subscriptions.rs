@@ -94,7 +94,7 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
         }
         let limited = app.rate_limits.as_ref().zip(card.as_ref().map(|card| stored_fingerprint(app, card.id)));
         if let Some((limits, card)) = limited {
-            limits.admit_card(card, caller.key, |id| first_charge_was_paid(app, caller, id))?;
+            limits.admit_card(card, caller.group, |id| first_charge_was_paid(app, caller, id))?;
         }
         let id = app.engine.new_id(caller.group)?;
         let customer = app.engine.keyring().seal_value(SealedFor::customer(id), app.engine.now(), &customer)?;
@@ -113,7 +113,7 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
 fn count_try(limits: &RateLimits, caller: Caller, id: ObjectId, card: Fingerprint, record: &Record) {
     let standing = SubscriptionStanding::in_record(record, id);
     if standing.and_then(|one| one.next_charge_at()).is_some_and(|at| at <= record.effective_at) {
-        limits.count_first_charge(id, card, caller.key);
+        limits.count_first_charge(id, card, caller.group);
     }
 }
 
@@ -247,7 +247,7 @@ pub async fn change_card(
     require_same_customer(&app, &row, &card)?;
     let limited = app.rate_limits.as_ref().map(|limits| (limits, stored_fingerprint(&app, card.id)));
     if let Some((limits, fingerprint)) = limited {
-        limits.admit_card(fingerprint, caller.key, |id| first_charge_was_paid(&app, caller, id))?;
+        limits.admit_card(fingerprint, caller.group, |id| first_charge_was_paid(&app, caller, id))?;
     }
     let card = StoredCard { id: card.id, face: card.face };
     let permit = app.engine.permit_in_turn(Some(caller.group), body.len()).await?;

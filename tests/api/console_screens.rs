@@ -360,7 +360,7 @@ impl Full {
                 ("/console/queue/many", 400, vec![("decision", "approve")]),
                 ("/console/merchants", 400, vec![("name", ""), ("document", "1")]),
                 ("/console/house", 400, vec![("amount", "x")]),
-                ("/console/house", 404, vec![("amount", "1"), ("debtor", "M-x")]),
+                ("/console/house", 400, vec![("amount", "1"), ("debtor", "M-x")]),
                 ("/console/periods/2026-13", 404, vec![]),
                 ("/console/sandbox/pix", 404, vec![("txid", "x")]),
             ] {

@@ -113,4 +113,9 @@ async fn a_cursor_names_an_item_of_the_account() {
     assert_eq!(ids(&first), made[..2]);
     let rest = merchant.get(&text(&first["next"])).await.expect(200);
     assert_eq!((ids(&rest), rest.get("next")), (made[2..].to_vec(), None));
+    // Also where what was read has another label by then.
+    let change = format!("/api/charges/{}", made[1]);
+    merchant.patch(&change, &json!({"metadata": {"loja": "verde"}})).await.expect(200);
+    assert_eq!(ids(&merchant.get(&text(&first["next"])).await.expect(200)), made[2..]);
+    merchant.get("/api/charges?limit=2&per_page=3").await.refused(400, "validation_failed");
 }

@@ -190,7 +190,7 @@ async fn the_console_asks_for_a_write_off_and_another_operator_approves() {
     let ana = with_clawback(&world, &merchant).await;
     let browser = Browser::signed_in(&world, ANA).await;
     let key = browser.page("/console/house").await.hidden("key");
-    for (debtor, status) in [("R-nobody", 404), ("P-house", 404), (&format!("R-{ana}"), 303)] {
+    for (debtor, status) in [("R-nobody", 400), ("P-house", 404), (&format!("R-{ana}"), 303)] {
         let (reason, reference) = ("Encerrou as atividades", "PARECER-18");
         let fields =
             [("key", &*key), ("debtor", debtor), ("amount", "6.00"), ("reason", reason), ("reference", reference)];

@@ -302,7 +302,7 @@ impl Engine {
     /// Has the acquirer delete its token of a stored card; false where it did not say that it has.
     pub async fn delete_token(&self, card: &CardRow) -> bool {
         let (Some(token), Ok(line)) = (self.token_of(card), self.card_rail(card.rail.as_ref())) else { return false };
-        line.call(RAIL_ANSWER_MAX, |rail| rail.delete_token(token)).await.is_ok()
+        line.call(RAIL_ANSWER_MAX, |rail| rail.delete_token(token)).await == Ok(true)
     }
 
     /// Has the acquirer say what became of a charge, or close it; one that it has authorized is

@@ -89,18 +89,31 @@ impl Engine {
         })
     }
 
-    /// Recipients of all merchants with a personal value in their registration, now or earlier:
-    /// newest registrations first, `most` of them.
-    pub fn recipients_sharing(&self, value: &PersonalValue, most: usize) -> Result<Vec<ObjectId>, LoadError> {
-        // A recipient whose registration changed often has several Records.
-        const RECORDS_EACH: usize = 5;
-        let mut found = self.search(&SoughtValue::Personal(vec![value.clone()]), |_| most * RECORDS_EACH)?;
-        let mut ids = Vec::new();
-        for (_, record) in found.remove(&FoundKind::Recipient).unwrap_or_default().newest {
-            ids.extend(self.recipient_of(&record).filter(|id| !ids.contains(id)));
+    /// Recipients of all merchants, but `than`, with a personal value in their registration, now or
+    /// earlier: newest registrations first, `most` of them. The newest 2,000 Records with the value
+    /// are looked at.
+    pub fn recipients_sharing(
+        &self,
+        value: &PersonalValue,
+        than: ObjectId,
+        most: usize,
+    ) -> Result<Vec<ObjectId>, LoadError> {
+        // A recipient whose registration changed often has many Records.
+        const READ_MAX: usize = 2_000;
+        let mut read = most * 5;
+        loop {
+            let mut found = self.search(&SoughtValue::Personal(vec![value.clone()]), |_| read)?;
+            let found = found.remove(&FoundKind::Recipient).unwrap_or_default();
+            let mut ids = Vec::new();
+            for (_, record) in &found.newest {
+                ids.extend(self.recipient_of(record).filter(|id| *id != than && !ids.contains(id)));
+            }
+            if ids.len() >= most || found.total <= read || read >= READ_MAX {
+                ids.truncate(most);
+                return Ok(ids);
+            }
+            read = (read * 8).min(READ_MAX);
         }
-        ids.truncate(most);
-        Ok(ids)
     }
 
     /// The id of the recipient whose registration a Record has.

@@ -53,6 +53,8 @@ fn label(field: &str) -> Word {
         "rate_limits.card" => words::LIMIT_CARD,
         "rate_limits.other" => words::LIMIT_OTHER,
         "webhook_url" => words::WEBHOOK_ADDRESS,
+        "scopes" => words::SCOPES,
+        "events" => words::EVENTS_SENT,
         "bank_account" => words::DESTINATION,
         "status" => words::STATUS,
         "bank_account_review" => word("Análise da conta bancária", "Review of the bank account"),

@@ -24,7 +24,7 @@ use books::reconcile::acquirer::COLUMNS;
 use ops::batches::{self, BookedFile};
 use ops::desk::Desk;
 use ops::entries;
-use ops::named_ledger::named_ledger;
+use ops::named_ledger::exactly_named_ledger;
 use ops::operator::Decider;
 use ops::queue::QueueFilter;
 use ops::queue_item;
@@ -321,7 +321,7 @@ fn wanted(desk: &Desk, visit: &Visit, form: &FormBody) -> Result<Value, Problem>
     let amount = amount(visit.language, "amount", form.value("amount"))?;
     let accounts = |field, owner, of: fn(&Engine, LedgerId) -> Option<(String, String)>| {
         let nobody = || Problem::new(Code::NotFound).says(visit.say(words::NO_DEBTOR));
-        of(&desk.engine, named_ledger(desk, field, owner)?).ok_or_else(nobody)
+        of(&desk.engine, exactly_named_ledger(desk, field, owner)?).ok_or_else(nobody)
     };
     let (debit, credit) = match (given("debtor"), given("credited")) {
         (Some(debtor), _) => accounts("debtor", debtor, debt_accounts)?,

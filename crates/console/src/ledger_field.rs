@@ -16,7 +16,7 @@ use web::reply::Page;
 use web::views::ledger::{ledger_name, owner_name};
 
 /// Merchants, and recipients, that a field offers at most; it takes the others too.
-const OFFERED_MAX: u64 = 200;
+const OFFERED_MAX: u64 = 50;
 
 /// Whose ledgers a field offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ fn options(desk: &Desk, visit: &Visit, offered: Offered) -> Vec<OfferedLedger> {
         let merchant = of.map(|group| show::owner_name(engine, visit.language, LedgerId::Merchant(group)));
         let kind = if of.is_some() { words::RECIPIENT } else { words::MERCHANT };
         let about = [Some(visit.say(kind).to_owned()), merchant].into_iter().flatten().collect::<Vec<_>>().join(" · ");
-        // A name that several have says nobody.
+        // A name that several have is replaced by the id.
         match holders.get(&search_key(&name)) {
             Some(1) => (id, name, about),
             _ => (id.clone(), id, format!("{name} · {about}")),

@@ -371,7 +371,7 @@ fn sharing(desk: &Desk, id: ObjectId, profile: &RecipientProfile) -> Result<Vec<
     ];
     let mut all = Vec::new();
     for (name, value) in values.into_iter().filter_map(|(name, value)| Some((name, value?))) {
-        for other in engine.recipients_sharing(&value, SHARING_MAX)?.into_iter().filter(|other| *other != id) {
+        for other in engine.recipients_sharing(&value, id, SHARING_MAX)? {
             let (ledger, row) = recipient::known_recipient(engine, other)?;
             let merchant = ledger.group().and_then(|group| owner_name(engine, LedgerId::Merchant(group)));
             all.push(Sharing {

@@ -88,8 +88,7 @@ fn of_others(desk: &Desk, id: ObjectId, profile: &RecipientProfile) -> Result<Ve
     let mut flags = Vec::new();
     for (name, value) in [("shared_document", document), ("shared_account", account)] {
         let Some(value) = value else { continue };
-        let others = desk.engine.recipients_sharing(&value, SHARING_MAX)?;
-        let others: Vec<_> = others.into_iter().filter(|other| *other != id).collect();
+        let others = desk.engine.recipients_sharing(&value, id, SHARING_MAX)?;
         let is_rejected = |other: &ObjectId| {
             find_recipient(&desk.engine, *other).is_some_and(|(_, row)| row.status == RecipientStatus::Rejected)
         };

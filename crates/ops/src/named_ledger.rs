@@ -22,7 +22,8 @@ const NAMED_MAX: usize = 5;
 
 /// The ledger of `M-…`, `R-…`, `P-…` or `P-house`, of the id of a merchant or recipient, or of the
 /// one merchant or recipient with this name: the whole name, else beginnings of its words. `field`
-/// has the text. Errors: 404 for an id that nobody has; `unknown` or `ambiguous` for a name.
+/// has the text. Errors: 404 for an id that nobody has; `unknown` or `ambiguous` for a name, the
+/// latter also where there are too many to look at all.
 pub fn named_ledger(desk: &Desk, field: &'static str, text: &str) -> Result<LedgerId, Problem> {
     let text = text.trim();
     if let Ok(ledger) = find(desk, text) {
@@ -35,9 +36,9 @@ pub fn named_ledger(desk: &Desk, field: &'static str, text: &str) -> Result<Ledg
         return Err(Problem::new(Code::NotFound));
     }
     let mut check = Checker::new();
-    let found = of_name(desk, text)?;
+    let (found, are_all) = of_name(desk, text)?;
     let ledger = match &found[..] {
-        [one] => Some(*one),
+        [one] if are_all => Some(*one),
         [] => check.refuse(field, "unknown", format!("{field} não é o nome nem o id de um lojista ou recebedor")),
         [first, ..] => {
             let names = found.iter().take(NAMED_MAX).map(|ledger| ledger_name(&desk.engine, *ledger));
@@ -54,16 +55,33 @@ fn of_id(desk: &Desk, id: ObjectId) -> Option<LedgerId> {
     merchant.or_else(|| find_recipient(&desk.engine, id).map(|(ledger, _)| ledger))
 }
 
-/// The merchants and recipients with a name; those with just this name where there are any.
-fn of_name(desk: &Desk, text: &str) -> Result<Vec<LedgerId>, Problem> {
+/// As [`named_ledger`], for what moves money: a name counts where it is the whole name.
+pub fn exactly_named_ledger(desk: &Desk, field: &'static str, text: &str) -> Result<LedgerId, Problem> {
+    let ledger = named_ledger(desk, field, text)?;
+    let wanted = search_key(text.trim());
+    let name = owner_name(&desk.engine, ledger).unwrap_or_default();
+    let is_id = find(desk, text.trim()).is_ok() || ObjectId::parse(text.trim()).is_some();
+    let mut check = Checker::new();
+    let ledger = if is_id || search_key(&name) == wanted {
+        Some(ledger)
+    } else {
+        check.refuse(field, "unknown", format!("{field} deve ser o nome inteiro, como {name}"))
+    };
+    check.finish_with(ledger)
+}
+
+/// The merchants and recipients with a name; those with just this name where there are any. The
+/// flag is false where not all that have it were looked at.
+fn of_name(desk: &Desk, text: &str) -> Result<(Vec<LedgerId>, bool), Problem> {
     let words = if text.contains(char::is_alphabetic) { desk.engine.name_beginnings(text) } else { Vec::new() };
-    let mut found = Vec::new();
+    let (mut found, mut are_all) = (Vec::new(), true);
     if words.is_empty() {
-        return Ok(found);
+        return Ok((found, are_all));
     }
     let registered = desk.engine.search(&SoughtValue::Personal(words), |_| READ_MAX)?;
     for (kind, records) in registered {
         if matches!(kind, FoundKind::Merchant | FoundKind::Recipient) {
+            are_all &= !records.is_more && records.total <= records.newest.len();
             let records = records.newest.iter();
             let ids = records.flat_map(|(_, record)| ids_of(&desk.engine, kind, record));
             found.extend(ids.filter_map(|id| of_id(desk, id)));
@@ -75,7 +93,7 @@ fn of_name(desk: &Desk, text: &str) -> Result<Vec<LedgerId>, Problem> {
     let has_just_it =
         |ledger: &LedgerId| owner_name(&desk.engine, *ledger).is_some_and(|name| search_key(&name) == wanted);
     let just: Vec<_> = found.iter().copied().filter(has_just_it).collect();
-    Ok(if just.is_empty() { found } else { just })
+    Ok((if just.is_empty() { found } else { just }, are_all))
 }
 
 /// The outside name of the ledger that a person names: also `P-all` and the words `Plataforma` for

@@ -382,7 +382,7 @@ impl Groups {
     }
 
     fn into_result(self) -> SearchResult {
-        let mut groups: Vec<_> = self.0.into_values().filter(|group| group.total > 0).collect();
+        let mut groups: Vec<_> = self.0.into_values().filter(|group| group.total > 0 || group.more).collect();
         for group in &mut groups {
             // Times are of one form, so their texts are in their order.
             group.items.sort_by(|one, other| other.created_at.cmp(&one.created_at));

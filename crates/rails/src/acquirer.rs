@@ -130,8 +130,8 @@ impl CardRail for SandboxAcquirer {
     }
 
     /// Nothing is stored: a token has all that is known of its card.
-    fn delete_token(&self, _token: CardToken) -> Call<'_, ()> {
-        Box::pin(std::future::ready(Ok(())))
+    fn delete_token(&self, _token: CardToken) -> Call<'_, bool> {
+        Box::pin(std::future::ready(Ok(true)))
     }
 
     /// Answers as if it had received the charge: a charge that arrives after this has the same

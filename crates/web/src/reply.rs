@@ -200,8 +200,8 @@ impl Cursors {
         Ok([place("after", self.after)?, place("before", self.before)?])
     }
 
-    /// The items of a list in memory, newest first, that are between the cursors. Error: 400 for an
-    /// item that is not among them.
+    /// The items of a whole list in memory, newest first, that are between the cursors. Error: 400
+    /// for an item that is not among them.
     pub fn between<T>(&self, items: Vec<T>, id: impl Fn(&T) -> ObjectId) -> Result<Vec<T>, Problem> {
         let find = |name, wanted: Option<ObjectId>| {
             let place = wanted.map(|wanted| items.iter().position(|item| id(item) == wanted));
@@ -211,6 +211,26 @@ impl Cursors {
         let skipped = before.map_or(0, |place| place + 1);
         let end = after.unwrap_or(items.len());
         Ok(items.into_iter().take(end).skip(skipped).collect())
+    }
+
+    /// The objects of a filtered list that are between the cursors, also where an item of the
+    /// cursors no longer meets the filter. Error: as of [`Cursors::range`].
+    pub fn of_filtered(
+        &self,
+        engine: &Engine,
+        group: GroupNumber,
+        ids: Vec<ObjectId>,
+    ) -> Result<Vec<ObjectId>, Problem> {
+        let Range { start, end } = self.range(engine, group)?;
+        if (start, end) == (0, u64::MAX) {
+            return Ok(ids);
+        }
+        let mut between = Vec::new();
+        for id in ids {
+            let place = engine.place_of(group, id)?;
+            between.extend(place.is_some_and(|(sequence, _)| (start..end).contains(&sequence.0)).then_some(id));
+        }
+        Ok(between)
     }
 
     /// The address of the items after this page, whose last item is `last`; `None` where the query
@@ -476,9 +496,11 @@ impl Page {
     /// Reads `page` and `per_page`; the argument is the default of `per_page`, at most 100.
     pub fn read(pairs: &[(String, String)], per_page: u64) -> Result<Self, Problem> {
         let page = number(pairs, "page", 1..=u64::MAX)?.unwrap_or(1);
-        let limit = number(pairs, "limit", 1..=100)?;
-        let limit = limit.map_or_else(|| number(pairs, "per_page", 1..=100), |limit| Ok(Some(limit)))?;
-        Ok(Self { page, per_page: limit.unwrap_or(per_page) })
+        let (limit, given) = (number(pairs, "limit", 1..=100)?, number(pairs, "per_page", 1..=100)?);
+        if limit.is_some() && given.is_some() {
+            return Err(wrong("limit", "ambiguous", "limit e per_page juntos não: é o mesmo".to_owned()));
+        }
+        Ok(Self { page, per_page: limit.or(given).unwrap_or(per_page) })
     }
 
     /// How many items come before this page.

@@ -5,6 +5,7 @@
 use super::MerchantState;
 use super::adjustments::Open;
 use crate::account::Account;
+use crate::entry::Entry;
 use crate::event::Event;
 use crate::fees::Settings;
 use crate::id::{LedgerId, ObjectId};
@@ -78,11 +79,13 @@ impl MerchantState {
         open_balances(self.ledger.balances().into_iter().map(|(account, balance)| (account, balance.net())))
     }
 
-    /// Makes a closed merchant a closing one where a decision brings money or a debt to its
-    /// `ledger`.
+    /// Makes a closed merchant a closing one where a decision brings money or a debt to its ledger
+    /// or to a recipient's. A Record of the recipient itself, such as a returned withdrawal, is not
+    /// its decision.
     pub(super) fn withdraw_end(&self, decision: &mut Decision, ledger: LedgerId) {
         let posted = postings::entries(ledger, &decision.events);
-        let mut postings = posted.iter().filter(|entry| entry.ledger() == ledger).flat_map(|entry| entry.postings());
+        let is_own = |entry: &&Entry| !matches!(entry.ledger(), LedgerId::Platform(_));
+        let mut postings = posted.iter().filter(is_own).flat_map(|entry| entry.postings());
         // The personal part of a change of settings is a profile.
         if postings.any(|posting| is_open(posting.account)) && decision.personal.is_none() {
             let (settings, before) = (Settings { closed: false, ..self.settings }, Some(self.settings));

@@ -158,7 +158,7 @@ impl MerchantState {
             }
             Command::ManageKeys { by, command } => {
                 self.may_manage_keys(by, &command)?;
-                self.decide(*command, group, now, ids)
+                self.decide_command(*command, group, now, ids)
             }
             Command::RevokeApiKey { id } => self.revoke_api_key(id),
             Command::ChangeApiKey { id, webhook_url, events } => self.change_api_key(id, webhook_url, events),

@@ -274,12 +274,12 @@ impl ReadModel {
         self.index().since(IndexKey::object(id), id.created_at())
     }
 
-    /// The place in its group's lists of the Record that made an object: its sequence and its
-    /// ordinal; `None` if the group has no such object.
+    /// The place in its merchant's lists of the Record that made an object: its sequence and its
+    /// ordinal; `None` if the merchant's own Records have no such object.
     pub fn place_of(&self, group: GroupNumber, id: ObjectId) -> Result<Option<(Sequence, u64)>, LoadError> {
         let Some(sequence) = self.about(id)?.first().copied() else { return Ok(None) };
         let record = self.record(sequence)?;
-        Ok((record.owner.group() == Some(group)).then_some((sequence, record.ordinal)))
+        Ok((record.owner == LedgerId::Merchant(group)).then_some((sequence, record.ordinal)))
     }
 
     /// The Records about the registration and bank account of a recipient, oldest first.

@@ -101,7 +101,7 @@ impl CardRail for Adyen {
         Box::pin(async move { payments::tokenize(&self.calls, &card).await })
     }
 
-    fn delete_token(&self, token: CardToken) -> Call<'_, ()> {
+    fn delete_token(&self, token: CardToken) -> Call<'_, bool> {
         Box::pin(async move { payments::delete_token(&self.calls, &token).await })
     }
 

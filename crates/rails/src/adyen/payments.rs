@@ -97,14 +97,15 @@ pub(super) async fn tokenize(calls: &AdyenCalls, card: &CardSecrets) -> Result<C
     calls.order(request, || true, read).await
 }
 
-/// Has Adyen delete a stored card.
-pub(super) async fn delete_token(calls: &AdyenCalls, CardToken(token): &CardToken) -> Result<(), RailError> {
-    let (shopper, id) = token.split_once(TOKEN_SEPARATOR).ok_or(RailError::NotSent)?;
+/// Has Adyen delete a stored card; false where it refuses to, such as of one that it does not have.
+pub(super) async fn delete_token(calls: &AdyenCalls, CardToken(token): &CardToken) -> Result<bool, RailError> {
+    let Some((shopper, id)) = token.split_once(TOKEN_SEPARATOR) else { return Ok(false) };
     let query = [("merchantAccount", calls.merchant_account.as_str()), ("shopperReference", shopper)];
     let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
     let answer = calls.delete(&format!("{STORED_PATH}/{id}?{query}")).await?;
     match answer.status.as_u16() {
-        200 | 204 => Ok(()),
+        200 | 204 => Ok(true),
+        400 | 404 | 422 => Ok(false),
         status => {
             calls.complain(STORED_PATH, &format!("its answer {status} deletes no token"));
             Err(RailError::NoAnswer)

@@ -214,15 +214,17 @@ pub(super) async fn tokenize(calls: &BridgeCalls, card: &CardSecrets) -> Result<
     }
 }
 
-/// Has the bridge delete a card that it stores. Nothing is sent to one that cannot.
-pub(super) async fn delete_token(calls: &BridgeCalls, CardToken(token): CardToken) -> Result<(), RailError> {
+/// Has the bridge delete a card that it stores; false where it refuses to. Nothing is sent to one
+/// that cannot.
+pub(super) async fn delete_token(calls: &BridgeCalls, CardToken(token): CardToken) -> Result<bool, RailError> {
     if !calls.serving(RailKind::Card).await?.deletes_tokens {
-        return Err(RailError::NotSent);
+        return Ok(false);
     }
     let path = "/tokens/delete";
     let answer = calls.call(Method::POST, path, Some(body(&Token { token })), ANSWER_MAX).await?;
     match answer.status.as_u16() {
-        200 | 204 => Ok(()),
+        200 | 204 => Ok(true),
+        400 | 404 | 422 => Ok(false),
         status => Err(calls.unknown(path, &format!("its answer {status} deletes no token"))),
     }
 }

@@ -100,7 +100,7 @@ impl CardRail for Protocol {
         Box::pin(async move { cards::tokenize(&self.calls, &card).await })
     }
 
-    fn delete_token(&self, token: CardToken) -> Call<'_, ()> {
+    fn delete_token(&self, token: CardToken) -> Call<'_, bool> {
         Box::pin(cards::delete_token(&self.calls, token))
     }
 

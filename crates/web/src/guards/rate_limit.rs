@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use ledger::fees::Settings;
-use ledger::id::{Fingerprint, ObjectId};
+use ledger::id::{Fingerprint, GroupNumber, ObjectId};
 use parking_lot::Mutex;
 
 use crate::problem::{Code, Problem};
@@ -28,7 +28,7 @@ const WINDOW: Duration = Duration::from_secs(60);
 /// Refused tries of one card in a window.
 const REFUSED_CARDS_MAX: usize = 10;
 /// Refused tries of one API key in a window, of whatever cards.
-const REFUSED_OF_KEY_MAX: usize = 60;
+const REFUSED_OF_ACCOUNT_MAX: usize = 60;
 /// Keys that are held at least before those without a request in the window are dropped.
 const KEYS_MIN: usize = 1_024;
 
@@ -101,10 +101,10 @@ pub struct RateLimits {
 #[derive(Default)]
 struct RefusedCards {
     of_cards: Windows<Fingerprint>,
-    of_keys: Windows<ObjectId>,
-    /// First charges of subscriptions, by API key. The schedule makes them, so that their outcome
+    of_accounts: Windows<GroupNumber>,
+    /// First charges of subscriptions, by account. The schedule makes them, so that their outcome
     /// is not known when they are asked for: each is counted as refused until it was paid.
-    under_way: HashMap<ObjectId, Vec<FirstCharge>>,
+    under_way: HashMap<GroupNumber, Vec<FirstCharge>>,
 }
 
 struct FirstCharge {
@@ -119,41 +119,39 @@ impl RateLimits {
         Self { origin: Instant::now(), settings, requests: Mutex::default(), refused: Mutex::default() }
     }
 
-    /// Refuses a card that was refused too often, and an API key that had too many cards refused;
-    /// asked before the acquirer is called. `was_paid` says how the first charge of a subscription
-    /// ended; none while that is not known.
+    /// Refuses a card that was refused too often, and an account that had too many cards refused,
+    /// whichever of its keys asked; asked before the acquirer is called. `was_paid` says how the
+    /// first charge of a subscription ended; none while that is not known.
     pub fn admit_card(
         &self,
         card: Fingerprint,
-        key: Option<ObjectId>,
+        account: GroupNumber,
         was_paid: impl Fn(ObjectId) -> Option<bool>,
     ) -> Result<(), Problem> {
         let now_ms = self.now_ms();
-        let under_way = self.refused.lock().under_way(key, now_ms);
+        let under_way = self.refused.lock().under_way(account, now_ms);
         // Outside of the lock: to see how they ended takes a look into the journal.
         let ended = under_way.into_iter().filter_map(|id| was_paid(id).map(|was_paid| (id, was_paid)));
         let ended: HashMap<ObjectId, bool> = ended.collect();
         let mut refused = self.refused.lock();
-        refused.settle(key, &ended);
+        refused.settle(account, &ended);
         let of_card = refused.of_cards.standing(card, REFUSED_CARDS_MAX, now_ms);
-        let of_key = key.map(|key| refused.of_keys.standing(key, REFUSED_OF_KEY_MAX, now_ms));
-        let exhausted = [Some(of_card), of_key].into_iter().flatten().find(|standing| standing.remaining == 0);
+        let of_account = refused.of_accounts.standing(account, REFUSED_OF_ACCOUNT_MAX, now_ms);
+        let exhausted = [of_card, of_account].into_iter().find(|standing| standing.remaining == 0);
         exhausted.map_or(Ok(()), |standing| Err(standing.refusal()))
     }
 
     /// Counts a card that the acquirer refused.
-    pub fn count_refused_card(&self, card: Fingerprint, key: Option<ObjectId>) {
-        self.refused.lock().count(card, key, self.now_ms());
+    pub fn count_refused_card(&self, card: Fingerprint, account: GroupNumber) {
+        self.refused.lock().count(card, account, self.now_ms());
     }
 
     /// Counts the first charge of a subscription, which the schedule is about to make.
-    pub fn count_first_charge(&self, subscription: ObjectId, card: Fingerprint, key: Option<ObjectId>) {
+    pub fn count_first_charge(&self, subscription: ObjectId, card: Fingerprint, account: GroupNumber) {
         let mut refused = self.refused.lock();
         let at_ms = self.now_ms();
-        refused.count(card, key, at_ms);
-        if let Some(key) = key {
-            refused.under_way.entry(key).or_default().push(FirstCharge { subscription, card, at_ms });
-        }
+        refused.count(card, account, at_ms);
+        refused.under_way.entry(account).or_default().push(FirstCharge { subscription, card, at_ms });
     }
 
     /// The numbers of all accounts that have no own.
@@ -174,30 +172,30 @@ impl RateLimits {
 }
 
 impl RefusedCards {
-    fn count(&mut self, card: Fingerprint, key: Option<ObjectId>, now_ms: u64) {
+    fn count(&mut self, card: Fingerprint, account: GroupNumber, now_ms: u64) {
         self.of_cards.count(card, now_ms);
-        key.into_iter().for_each(|key| self.of_keys.count(key, now_ms));
+        self.of_accounts.count(account, now_ms);
     }
 
-    /// First charges of a key without a known outcome. Those of more than a minute ago are
-    /// forgotten, of every key: few keys have any.
-    fn under_way(&mut self, key: Option<ObjectId>, now_ms: u64) -> Vec<ObjectId> {
+    /// First charges of an account without a known outcome. Those of more than a minute ago are
+    /// forgotten, of every account: few have any.
+    fn under_way(&mut self, account: GroupNumber, now_ms: u64) -> Vec<ObjectId> {
         self.under_way.retain(|_, charges| {
             charges.retain(|charge| !is_past(charge.at_ms, now_ms));
             !charges.is_empty()
         });
-        let charges = key.and_then(|key| self.under_way.get(&key)).into_iter().flatten();
+        let charges = self.under_way.get(&account).into_iter().flatten();
         charges.map(|charge| charge.subscription).collect()
     }
 
     /// Takes paid first charges out of the count, and forgets those that have ended.
-    fn settle(&mut self, key: Option<ObjectId>, ended: &HashMap<ObjectId, bool>) {
-        let Some((key, charges)) = key.and_then(|key| Some((key, self.under_way.get_mut(&key)?))) else { return };
+    fn settle(&mut self, account: GroupNumber, ended: &HashMap<ObjectId, bool>) {
+        let Some(charges) = self.under_way.get_mut(&account) else { return };
         charges.retain(|charge| {
             let was_paid = ended.get(&charge.subscription);
             if was_paid == Some(&true) {
                 self.of_cards.take_back(charge.card, charge.at_ms);
-                self.of_keys.take_back(key, charge.at_ms);
+                self.of_accounts.take_back(account, charge.at_ms);
             }
             was_paid.is_none()
         });
@@ -347,23 +345,26 @@ mod tests {
     #[test]
     fn a_first_charge_counts_as_refused_until_it_was_paid() {
         let limits = RateLimits::new(RateLimitSettings::default());
-        let (card, key) = (Fingerprint([7; 16]), Some(ObjectId(1)));
+        let (card, account) = (Fingerprint([7; 16]), GroupNumber(1));
         for subscription in (0..10).map(ObjectId) {
-            limits.admit_card(card, key, |_| None).unwrap();
-            limits.count_first_charge(subscription, card, key);
+            limits.admit_card(card, account, |_| None).unwrap();
+            limits.count_first_charge(subscription, card, account);
         }
-        assert!(limits.admit_card(card, key, |_| None).is_err(), "none of them has an outcome");
-        assert!(limits.admit_card(card, key, |one| (one == ObjectId(3)).then_some(true)).is_ok(), "one was paid");
-        limits.count_refused_card(card, key);
-        assert!(limits.admit_card(card, key, |_| Some(false)).is_err(), "nine were refused, and one beside them");
-        assert!(limits.admit_card(card, key, |_| Some(true)).is_err(), "what was refused is not asked about again");
+        assert!(limits.admit_card(card, account, |_| None).is_err(), "none of them has an outcome");
+        assert!(limits.admit_card(card, account, |one| (one == ObjectId(3)).then_some(true)).is_ok(), "one was paid");
+        limits.count_refused_card(card, account);
+        assert!(limits.admit_card(card, account, |_| Some(false)).is_err(), "nine were refused, and one beside them");
+        assert!(limits.admit_card(card, account, |_| Some(true)).is_err(), "what was refused is not asked about again");
         let other = Fingerprint([8; 16]);
-        assert!(limits.admit_card(other, key, |_| None).is_ok() && limits.admit_card(card, None, |_| None).is_err());
+        assert!(
+            limits.admit_card(other, account, |_| None).is_ok()
+                && limits.admit_card(card, GroupNumber(2), |_| None).is_err()
+        );
         for number in 0..50 {
-            limits.count_refused_card(Fingerprint([100 + number; 16]), key);
+            limits.count_refused_card(Fingerprint([100 + number; 16]), account);
         }
-        assert!(limits.admit_card(other, key, |_| None).is_err(), "sixty of this key, whatever the card");
-        assert!(limits.admit_card(other, Some(ObjectId(2)), |_| None).is_ok(), "keys are counted apart");
+        assert!(limits.admit_card(other, account, |_| None).is_err(), "sixty of this account, whatever the card");
+        assert!(limits.admit_card(other, GroupNumber(2), |_| None).is_ok(), "accounts are counted apart");
     }
 
     #[test]
