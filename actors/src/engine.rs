@@ -99,7 +99,7 @@ pub use derived::index::{FoundKind, IndexOptions, ObjectList, PlainValue, Search
 pub use derived::personal_index::PersonalValue;
 pub use derived::read_model::{
     ApiKeyRow, CardRow, ChargeFilter, ChargeStatus, DAYS_MAX, DayFigures, ListedSplit, ListedWebhookEvent, Listing,
-    MerchantRow, RecipientRow, SubscriptionRow, Volume, WaitingItem, WaitingKind, WaitingPage, WebhookRow,
+    MerchantRow, PastChoices, RecipientRow, SubscriptionRow, Volume, WaitingItem, WaitingKind, WaitingPage, WebhookRow,
 };
 pub use doubt::SecondOperatorNeeded;
 pub use labels::{NewChargeChange, ReferenceLookup};

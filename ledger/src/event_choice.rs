@@ -35,6 +35,12 @@ impl EventChoice {
         self.0 & bit(kind) != 0
     }
 
+    /// The kinds of both choices.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// True if the choice is [`EventChoice::ALL`]: it is not written then.
     pub fn are_all(&self) -> bool {
         *self == Self::ALL

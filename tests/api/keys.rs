@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::webhooks::{Receiver, until_delivery};
+use crate::webhooks::{Receiver, until, until_delivery};
 use crate::world::*;
 
 const KEYS: &str = "/api/keys";
@@ -209,6 +209,23 @@ async fn an_endpoint_receives_the_events_that_it_chose() {
     merchant.post("/api/card", &card(4_000, APPROVED)).await.expect(201);
     let heard = receiver.heard(2).await;
     assert_eq!((heard.len(), heard[1].event()), (2, "charge.paid"), "the refused one before it was passed over");
+    let sent = || async {
+        let events = merchant.get("/api/events").await.expect(200);
+        let is_of_it = |delivery: &&Value| delivery["api_key_id"] == chosen["id"];
+        let of_it = |event: &Value| event["deliveries"].as_array().unwrap().iter().find(is_of_it).cloned();
+        items(&events)
+            .iter()
+            .map(|event| of_it(event).map_or(json!(null), |delivery| delivery["status"].clone()))
+            .collect()
+    };
+    let as_chosen_then = json!(["delivered", null, "delivered", null]);
+    until(sent, |sent| *sent == as_chosen_then).await;
+    merchant.patch(&path, &json!({"events": null})).await.expect(200);
+    assert_eq!(sent().await, as_chosen_then, "newest first, whatever is chosen later");
+    merchant.post(&format!("/api/events/{paid}/redeliver"), &json!({})).await.expect(200);
+    all.heard(6).await;
+    assert_eq!(sent().await, as_chosen_then, "not chosen when it came: not sent again");
+    merchant.patch(&path, &json!({"events": ["charge.paid"]})).await.expect(200);
     for wrong in [json!([]), json!(["charge.payed"]), json!("charge.paid"), json!([1])] {
         merchant.patch(&path, &json!({"events": wrong})).await.refused(400, "validation_failed");
     }

@@ -177,7 +177,7 @@ async fn patch(world: &World, key: &str, body: &Value) -> Answer {
 }
 
 /// Asks until what it answers is so.
-async fn until<F: Future<Output = Value>>(ask: impl Fn() -> F, is_so: impl Fn(&Value) -> bool) -> Value {
+pub(crate) async fn until<F: Future<Output = Value>>(ask: impl Fn() -> F, is_so: impl Fn(&Value) -> bool) -> Value {
     let polling = async {
         loop {
             let answer = ask().await;
@@ -993,7 +993,7 @@ async fn contacts_are_masked_in_the_payload_that_operators_read() {
 async fn what_is_asked_for_again_waits_within_the_bound() {
     let (world, receiver) = (World::sandbox().await, Receiver::listen().await);
     let merchant = world.merchant().await;
-    key_with(&merchant, &receiver.url).await;
+    let (key, _) = key_with(&merchant, &receiver.url).await;
     merchant.post("/api/card", &card(1_000, APPROVED)).await.expect(201);
     let id = receiver.heard(1).await[0].header("webhook-id").to_owned();
     until_delivery(&merchant, &id, |delivery| delivery["status"] == "delivered").await;
@@ -1024,4 +1024,10 @@ async fn what_is_asked_for_again_waits_within_the_bound() {
     key_with(&merchant, &live.url).await;
     until(|| async { merchant.post_raw(&path, &[], "").await.body }, |answer| answer["status"] != 429).await;
     assert_eq!(live.heard(1).await[0].header("webhook-id"), id, "this one has room");
+    // The newest stays in the journal while a thousand wait: a later choice does not take it away.
+    let newest = items(&merchant.get("/api/events?per_page=1").await.expect(200))[0].clone();
+    assert_eq!(newest["deliveries"][0]["status"], "pending", "{newest}");
+    patch(&world, &key, &json!({"events": ["charge.refused"]})).await.expect(200);
+    receiver.answers(204);
+    until_delivery(&merchant, &text(&newest["id"]), |delivery| delivery["status"] == "delivered").await;
 }

@@ -50,6 +50,7 @@ pub async fn run(engine: Arc<Engine>, webhooks: Arc<Webhooks>, mut ending: watch
             () = webhooks.woken.notified() => {}
             Some(ended) = deliverer.tries.join_next_with_id() => deliverer.settle(ended),
             _ = tick.tick() => deliverer.keep(),
+            () = tokio::task::yield_now(), if deliverer.reads_on => {}
             _ = ending.changed() => break,
         }
     }
@@ -75,6 +76,8 @@ struct Deliverer {
     addresses: HashMap<EndpointId, Arc<Addresses>>,
     /// Endpoints that may have an event whose turn it is.
     ready: BTreeSet<EndpointId>,
+    /// Whether one of them stopped reading where it passed over many events.
+    reads_on: bool,
     /// When each other endpoint has an event to try again.
     later: BTreeSet<(Timestamp, EndpointId)>,
 }
@@ -91,6 +94,7 @@ impl Deliverer {
             holds: HashMap::new(),
             addresses: HashMap::new(),
             ready: BTreeSet::new(),
+            reads_on: false,
             later: BTreeSet::new(),
         }
     }
@@ -126,7 +130,7 @@ impl Deliverer {
         for (key, row) in wanted {
             let id = (group, key);
             let known = self.webhooks.endpoints().get_mut(&id).map(|endpoint| {
-                endpoint.choose(row.events);
+                endpoint.choose(&row);
                 endpoint.has_events();
             });
             if known.is_none() {
@@ -173,12 +177,13 @@ impl Deliverer {
         let stored = stored.filter(|progress| progress.since == row.since);
         let begins = || Progress { since: row.since, through: before, ..Progress::default() };
         let mut endpoint = Endpoint::new(stored.unwrap_or_else(begins), before + 1, count);
-        endpoint.choose(row.events);
+        endpoint.choose(row);
         Ok(endpoint)
     }
 
     /// Starts the tries whose turn it is, while there are free slots.
     fn start_tries(&mut self) {
+        self.reads_on = false;
         // Another process may deliver them by now, in their order.
         if !self.engine.is_current() {
             return;
@@ -191,7 +196,12 @@ impl Deliverer {
         }
         for id in std::mem::take(&mut self.ready) {
             match self.take_from_journal(id, now) {
-                Ok(()) => self.ask(id, now),
+                Ok(()) => {
+                    if self.webhooks.endpoints().get_mut(&id).is_some_and(Endpoint::end_round) {
+                        self.reads_on = self.ready.insert(id);
+                    }
+                    self.ask(id, now);
+                }
                 Err(_logged) => drop(self.later.insert((now.plus_ms(1_000), id))),
             }
         }
@@ -232,13 +242,21 @@ impl Deliverer {
         loop {
             let wanted = self.webhooks.endpoints().get_mut(&id).and_then(Endpoint::wanted);
             let Some((next, most)) = wanted else { return Ok(()) };
-            let listed = self.engine.webhook_events(id.0, next..next + most as u64)?;
+            // An event is listed before it is published: a choice before it may not be known yet.
+            let published = self.engine.published_of(id.0);
+            let Some(key) = self.engine.api_key(id.1) else { return Ok(()) };
+            let mut listed = self.engine.webhook_events(id.0, next..next + most as u64)?;
+            listed.retain(|listed| listed.sequence <= published);
             let has_all = listed.len() < most;
+            match self.webhooks.endpoints().get_mut(&id) {
+                Some(endpoint) if endpoint.since() == key.webhook.since => endpoint.choose(&key.webhook),
+                _ => return Ok(()),
+            }
             for listed in listed {
                 let event = OutboxEvent::read(&self.engine, id.0, listed)?;
                 let mut endpoints = self.webhooks.endpoints();
                 let Some(endpoint) = endpoints.get_mut(&id) else { return Ok(()) };
-                match endpoint.wants(event.content.kind) {
+                match endpoint.wants(event.content.kind, listed.sequence) {
                     true => endpoint.add(listed.number, subject_digest(event.content.subject()), event.at(), now),
                     false => endpoint.pass(listed.number),
                 }

@@ -3,11 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use actors::engine::{PastChoices, WebhookRow};
 use derived::outbox::{Answer, LastAnswer, Progress, WaitingDelivery};
 use ledger::event_choice::EventChoice;
 use ledger::time::Timestamp;
 use ledger::webhook_events::WebhookEventKind;
 use minicbor::{Decode, Encode};
+use store::Sequence;
 
 use super::slots::{AT_ONCE_MAX, Pool};
 
@@ -18,6 +20,9 @@ pub(super) const RETRY_AFTER_SECONDS: [i64; 9] = [5, 300, 1_800, 7_200, 18_000, 
 pub(super) const WAITING_MAX: usize = 1_000;
 /// Most events of one endpoint that are read from the journal in one go.
 const TAKEN_AT_ONCE: usize = 64;
+/// Events that were not chosen and are passed over in one round, about: they take no room, and the
+/// other endpoints have their turn too.
+const PASSED_MAX: usize = 2_000;
 /// Tries at once at an endpoint that was not called yet.
 const AT_ONCE_AT_FIRST: usize = 4;
 /// An endpoint whose last answer took longer is slow, milliseconds.
@@ -73,8 +78,9 @@ pub struct EndpointBacklog {
 #[derive(Clone, Debug)]
 pub(super) struct Endpoint {
     since: u64,
-    /// The kinds of events that it receives.
+    /// The kinds of events that it receives, and received before.
     choice: EventChoice,
+    past_choices: PastChoices,
     /// Events through this number were read from the journal.
     through: u64,
     /// Number of the first event that is for this endpoint.
@@ -96,6 +102,8 @@ pub(super) struct Endpoint {
     is_behind: bool,
     /// Room from which on more events are read from the journal.
     refill_room: usize,
+    /// Events that were passed over in this round.
+    passed: usize,
     is_changed: bool,
 }
 
@@ -108,6 +116,7 @@ impl Endpoint {
         let mut endpoint = Self {
             since: progress.since,
             choice: EventChoice::ALL,
+            past_choices: PastChoices::default(),
             through: progress.through.clamp(first.saturating_sub(1), count.max(first.saturating_sub(1))),
             first,
             waiting: BTreeMap::new(),
@@ -121,6 +130,7 @@ impl Endpoint {
             pool: if is_failing { Pool::Troubled } else { Pool::Answering },
             is_behind: true,
             refill_room: 1,
+            passed: 0,
             is_changed: true,
         };
         progress
@@ -134,14 +144,14 @@ impl Endpoint {
         endpoint
     }
 
-    /// Chooses the kinds of events that are added from now on. Those that wait are still sent.
-    pub(super) fn choose(&mut self, choice: EventChoice) {
-        self.choice = choice;
+    /// Takes the choices of its events. Those that wait are still sent.
+    pub(super) fn choose(&mut self, row: &WebhookRow) {
+        (self.choice, self.past_choices) = (row.events, row.past_choices.clone());
     }
 
-    /// Whether the endpoint receives events of a kind.
-    pub(super) fn wants(&self, kind: WebhookEventKind) -> bool {
-        self.choice.has(kind)
+    /// Whether the endpoint chose events of a kind when this Record came.
+    pub(super) fn wants(&self, kind: WebhookEventKind, at: Sequence) -> bool {
+        self.past_choices.at(at).unwrap_or(self.choice).has(kind)
     }
 
     /// Sequence of the Record that set the address: later events are for this endpoint.
@@ -192,9 +202,12 @@ impl Endpoint {
     }
 
     /// Number of the next event to be read from the journal, and how many to read in one go; none
-    /// while there are no new ones or no room. A full endpoint is filled again when it has some
-    /// room.
+    /// while there are no new ones or no room, and when many were passed over in this round. A full
+    /// endpoint is filled again when it has some room.
     pub(super) fn wanted(&mut self) -> Option<(u64, usize)> {
+        if self.passed >= PASSED_MAX {
+            return None;
+        }
         let room = WAITING_MAX.saturating_sub(self.waiting.len());
         let is_wanted = self.is_behind && room >= self.refill_room;
         self.refill_room = if is_wanted { 1 } else { TAKEN_AT_ONCE };
@@ -210,6 +223,12 @@ impl Endpoint {
     /// Passes over the next event of the journal, of a kind that was not chosen.
     pub(super) fn pass(&mut self, number: u64) {
         (self.through, self.is_changed) = (number, true);
+        self.passed += 1;
+    }
+
+    /// Ends a round of reading. True if it stopped where many were passed over: there may be more.
+    pub(super) fn end_round(&mut self) -> bool {
+        std::mem::take(&mut self.passed) >= PASSED_MAX
     }
 
     /// Adds an event that the merchant asked for again. It is tried at once, and waits for no
@@ -598,6 +617,26 @@ mod tests {
         assert_eq!(endpoint.wanted(), Some((3, TAKEN_AT_ONCE)));
         assert_eq!(endpoint.progress().waiting.iter().map(|waiting| waiting.number).collect::<Vec<_>>(), [1, 2]);
         assert_eq!(endpoint.status(3), DeliveryStatus::Pending { tries: 0, next_at: None, last_answer: None });
+    }
+
+    #[test]
+    fn those_that_are_passed_over_end_the_round_and_the_next_goes_on() {
+        let mut endpoint = with(&[7]);
+        let (mut rounds, mut passed) = (0, 1);
+        while rounds < 3 {
+            while let Some((next, most)) = endpoint.wanted() {
+                assert!(passed <= PASSED_MAX as u64 * 4, "a round has an end");
+                (next..next + most as u64).for_each(|number| endpoint.pass(number));
+                passed = next + most as u64 - 1;
+            }
+            assert!(endpoint.end_round());
+            rounds += 1;
+        }
+        assert_eq!(endpoint.wanted(), Some((passed + 1, TAKEN_AT_ONCE)), "with as much room as before");
+        assert_eq!(passed, 1 + 3 * PASSED_MAX.next_multiple_of(TAKEN_AT_ONCE) as u64);
+        endpoint.pass(passed + 1);
+        endpoint.has_all();
+        assert_eq!((endpoint.wanted(), endpoint.end_round()), (None, false));
     }
 
     #[test]

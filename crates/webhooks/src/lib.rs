@@ -120,14 +120,13 @@ impl Webhooks {
         self.guard.check(url).await
     }
 
-    /// Delivery of an event to each endpoint of its group. An event that was delivered before its
-    /// endpoint chose other kinds shows as not sent.
+    /// Delivery of an event to each endpoint of its group.
     pub fn delivery_statuses(&self, group: GroupNumber, event: &OutboxEvent) -> Vec<(ObjectId, DeliveryStatus)> {
         let endpoints = self.endpoints();
         let of_group = endpoints.range((group, ObjectId(0))..=(group, ObjectId(u128::MAX)));
-        let status = |endpoint: &Endpoint| match endpoint.status(event.number()) {
-            DeliveryStatus::Delivered if !endpoint.wants(event.content.kind) => DeliveryStatus::NotSent,
-            status => status,
+        let status = |endpoint: &Endpoint| match endpoint.wants(event.content.kind, event.listed.sequence) {
+            true => endpoint.status(event.number()),
+            false => DeliveryStatus::NotSent,
         };
         of_group.map(|((_, key), endpoint)| (*key, status(endpoint))).collect()
     }
@@ -150,13 +149,14 @@ impl Webhooks {
         (total, backlogs)
     }
 
-    /// Delivers an event again, at once, to every endpoint of its group that receives its kind and
-    /// has room. False when there are such endpoints and none of them has room.
+    /// Delivers an event again, at once, to every endpoint of its group that had chosen its kind
+    /// and has room. False when there are such endpoints and none of them has room.
     pub fn deliver_again(&self, group: GroupNumber, event: &OutboxEvent, now: Timestamp) -> bool {
         let mut endpoints = self.endpoints();
         let of_group = endpoints.range_mut((group, ObjectId(0))..=(group, ObjectId(u128::MAX)));
         let (mut asked, mut is_refused) = (Vec::new(), false);
-        for (id, endpoint) in of_group.filter(|(_, endpoint)| endpoint.wants(event.content.kind)) {
+        let is_wanted = |endpoint: &Endpoint| endpoint.wants(event.content.kind, event.listed.sequence);
+        for (id, endpoint) in of_group.filter(|(_, endpoint)| is_wanted(endpoint)) {
             match endpoint.add_again(event.number(), subject_digest(event.content.subject()), event.at(), now) {
                 true => asked.push(*id),
                 false => is_refused = true,

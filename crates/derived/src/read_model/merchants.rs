@@ -168,7 +168,7 @@ mod tests {
     use ledger::time::Timestamp;
 
     use super::*;
-    use crate::read_model::{ApiKeyRow, RecipientRow, Versions, WebhookRow};
+    use crate::read_model::{ApiKeyRow, PastChoices, RecipientRow, Versions, WebhookRow};
 
     #[test]
     fn who_rests_is_packed_and_comes_back_as_it_was() {
@@ -236,7 +236,8 @@ mod tests {
         let (at, previous) = (Timestamp(i64::from(mark)), vec![mark as u8; 3]);
         let previous = vec![PreviousSecret { sealed: previous, until: at }];
         let (url, events) = (Some("https://loja.example".into()), EventChoice::ALL);
-        let webhook = WebhookRow { url, since: 7, secret: vec![1; 60], previous, events };
+        let past_choices = PastChoices::default();
+        let webhook = WebhookRow { url, since: 7, secret: vec![1; 60], previous, events, past_choices };
         let (group, digest, scopes) = (GroupNumber(mark), [mark as u8; 32], Scopes::ALL);
         let key = ApiKeyRow { group, digest, revoked: false, webhook, scopes };
         let mut row = MerchantRow {

@@ -13,7 +13,7 @@ use minicbor::{Decode, Encode};
 use super::merchants::Merchants;
 use super::operator_queue::WaitingSet;
 use super::page_id;
-use super::rows::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
+use super::rows::{ApiKeyRow, MerchantRow, PastChoices, RecipientRow, Versions, WebhookRow};
 use crate::extents::Places;
 use store::Sequence;
 
@@ -95,8 +95,8 @@ impl Registry {
             }
             Event::ApiKeyCreated { id, digest, webhook_url, webhook_secret, scopes, events } => {
                 let (url, secret) = (webhook_url.clone(), webhook_secret.clone());
-                let (previous, events) = (Vec::new(), *events);
-                let webhook = WebhookRow { url, since: sequence.0, secret, previous, events };
+                let (previous, events, past_choices) = (Vec::new(), *events, PastChoices::default());
+                let webhook = WebhookRow { url, since: sequence.0, secret, previous, events, past_choices };
                 if let Some(merchant) = self.merchants.get_mut(group) {
                     let (digest, scopes) = (*digest, *scopes);
                     merchant.keys.push((*id, ApiKeyRow { group, digest, revoked: false, webhook, scopes }));
@@ -104,11 +104,7 @@ impl Registry {
             }
             Event::ApiKeyChanged { id, webhook_url, events } => {
                 if let Some(key) = self.key_mut(group, *id) {
-                    if key.webhook.url.is_none() {
-                        key.webhook.since = sequence.0;
-                    }
-                    key.webhook.url.clone_from(webhook_url);
-                    key.webhook.events = *events;
+                    key.webhook.change(webhook_url.as_deref(), *events, sequence);
                 }
             }
             Event::WebhookSecretRotated { id, webhook_secret, previous_until } => {

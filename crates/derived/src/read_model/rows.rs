@@ -12,6 +12,7 @@ use ledger::record::Record;
 use ledger::scope::Scopes;
 use ledger::time::Timestamp;
 use minicbor::{Decode, Encode};
+use store::Sequence;
 
 /// A merchant, as published.
 #[derive(Clone, Debug, Encode, Decode)]
@@ -196,4 +197,120 @@ pub struct WebhookRow {
     /// The events that the address receives.
     #[cbor(n(4), default, skip_if = "EventChoice::are_all")]
     pub events: EventChoice,
+    /// The choices before that, since the key has had an address.
+    #[cbor(n(5), default, skip_if = "PastChoices::is_empty")]
+    pub past_choices: PastChoices,
+}
+
+impl WebhookRow {
+    /// Takes the address and the choice that a Record brought.
+    pub(super) fn change(&mut self, url: Option<&str>, events: EventChoice, sequence: Sequence) {
+        if self.url.is_none() {
+            (self.since, self.past_choices) = (sequence.0, PastChoices::default());
+        } else if self.events != events {
+            self.past_choices.push(PastChoice { until: sequence.0, events: self.events });
+        }
+        (self.url, self.events) = (url.map(str::to_owned), events);
+    }
+}
+
+/// Changes of a choice that are remembered.
+const PAST_CHOICES_MAX: usize = 16;
+
+/// Choices of events that an address had, oldest first. Of many the oldest become one with the
+/// kinds of all of them: an event may be sent that was not chosen when it came, and none is lost.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(transparent)]
+pub struct PastChoices(#[n(0)] Vec<PastChoice>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+struct PastChoice {
+    /// The Record that brought the next choice.
+    #[n(0)]
+    until: u64,
+    #[n(1)]
+    events: EventChoice,
+}
+
+impl PastChoices {
+    fn push(&mut self, past: PastChoice) {
+        self.0.push(past);
+        if self.0.len() > PAST_CHOICES_MAX {
+            let oldest = self.0.remove(0);
+            self.0[0].events = self.0[0].events.and(oldest.events);
+        }
+    }
+
+    /// True if there was no other choice.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The choice at a Record; `None` if it was the present one.
+    pub fn at(&self, sequence: Sequence) -> Option<EventChoice> {
+        self.0.iter().find(|past| sequence.0 < past.until).map(|past| past.events)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ledger::webhook_events::WebhookEventKind::{self, ChargeCancelled, ChargePaid, ChargeRefused};
+
+    use super::*;
+
+    fn row(url: Option<&str>) -> WebhookRow {
+        let (url, events) = (url.map(str::to_owned), EventChoice::ALL);
+        WebhookRow {
+            url,
+            since: 1,
+            secret: Vec::new(),
+            previous: Vec::new(),
+            events,
+            past_choices: PastChoices::default(),
+        }
+    }
+
+    fn chosen(row: &WebhookRow, sequence: u64) -> EventChoice {
+        row.past_choices.at(Sequence(sequence)).unwrap_or(row.events)
+    }
+
+    #[test]
+    fn a_choice_holds_from_its_record_on_until_the_next() {
+        let url = Some("https://loja.example");
+        let [paid, refused] = [[ChargePaid], [ChargeRefused]].map(EventChoice::from_iter);
+        let mut row = row(url);
+        for (sequence, events) in [(10, paid), (15, paid), (20, refused), (30, EventChoice::ALL)] {
+            row.change(url, events, Sequence(sequence));
+        }
+        let row: WebhookRow = minicbor::decode(&minicbor::to_vec(&row).unwrap()).unwrap();
+        let expected = [(9, EventChoice::ALL), (11, paid), (19, paid), (21, refused), (29, refused)];
+        for (sequence, events) in expected.into_iter().chain([(31, EventChoice::ALL)]) {
+            assert_eq!(chosen(&row, sequence), events, "{sequence}");
+        }
+        assert_eq!(row.since, 1);
+    }
+
+    #[test]
+    fn a_new_address_has_no_choices_before_its_own() {
+        let mut row = row(Some("https://loja.example"));
+        row.change(None, [ChargePaid].into_iter().collect(), Sequence(10));
+        assert!(!row.past_choices.is_empty());
+        row.change(Some("https://loja.example"), EventChoice::ALL, Sequence(20));
+        assert_eq!((row.since, row.past_choices), (20, PastChoices::default()));
+    }
+
+    #[test]
+    fn of_many_choices_the_oldest_become_one_that_loses_no_event() {
+        let url = Some("https://loja.example");
+        let mut row = row(url);
+        row.events = [ChargeCancelled].into_iter().collect();
+        let at = |change: u64| [[ChargePaid], [ChargeRefused]][change as usize % 2].into_iter().collect();
+        (1..=40).for_each(|change| row.change(url, at(change), Sequence(change * 10)));
+        assert_eq!(row.past_choices.0.len(), PAST_CHOICES_MAX);
+        for change in 25..=40 {
+            assert_eq!(chosen(&row, change * 10 + 5), at(change), "{change}");
+        }
+        let all: Vec<WebhookEventKind> = vec![ChargeCancelled, ChargePaid, ChargeRefused];
+        assert_eq!([5, 15, 235].map(|sequence| chosen(&row, sequence)), [all.into_iter().collect(); 3]);
+    }
 }
