@@ -16,7 +16,7 @@ use web::reply::Page;
 use web::views::ledger::{ledger_name, owner_name};
 
 /// Merchants, and recipients, that a field offers at most; it takes the others too.
-const OFFERED_MAX: u64 = 50;
+const OFFERED_MAX: u64 = 20;
 
 /// Whose ledgers a field offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
