@@ -5,6 +5,7 @@ before it is charged, and is the `reference` of its charge: so a webhook finds i
 was lost. What a form shows comes from the database; the balances of the sellers come from Centavo.
 """
 
+import base64
 import hashlib
 import html
 import os
@@ -32,7 +33,7 @@ PAYER = {"name": "Maria Souza", "email": "maria@example.com", "document": "12345
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, method TEXT, total INTEGER, txid TEXT, status TEXT,
-    code TEXT, refunded INTEGER DEFAULT 0, refund TEXT, note TEXT);
+    code TEXT, image TEXT, refunded INTEGER DEFAULT 0, refund TEXT, note TEXT);
 CREATE TABLE IF NOT EXISTS parts (order_id INTEGER, seller INTEGER, amount INTEGER);
 CREATE TABLE IF NOT EXISTS webhooks (id TEXT PRIMARY KEY);
 """
@@ -102,8 +103,10 @@ class Shop:
         answer = create_or_look_up_pix.sync(client=self.client, body=PixRequest.from_dict(body),
                                             idempotency_key=labels["reference"])
         pix = expect(PixResponse, answer)
-        self.write("UPDATE orders SET txid = ?, code = ?, status = iif(status = 'new', 'pending', status) WHERE id = ?",
-                   pix.txid, pix.pix_copia_e_cola, order)
+        # Read while nobody can have paid: a code that is paid has no image.
+        image = get_charge_qr_code.sync(pix.txid, client=self.client)
+        self.write("UPDATE orders SET txid = ?, code = ?, image = ?, status = iif(status = 'new', 'pending', status) "
+                   "WHERE id = ?", pix.txid, pix.pix_copia_e_cola, image, order)
 
     def pay_by_card(self, order: int, total: int, labels: dict, card: dict) -> None:
         body = {"amount": total, "customer": PAYER, "credit_card": card, **labels}
@@ -189,7 +192,8 @@ def show_order(shop: Shop, order: sqlite3.Row) -> str:
     state = {"CONCLUIDA": "paid", "RECUSADA": "card refused"}.get(order["status"], order["status"])
     shown = html.escape(f"{state} {order['note'] or ''}")
     if order["status"] == "pending" and order["code"]:
-        shown += f"<img src=\"/orders/{order['id']}/qr.svg\" alt=\"PIX code of order {order['id']}\">"
+        image = base64.b64encode(order["image"].encode()).decode()
+        shown += f"<img src=\"data:image/svg+xml;base64,{image}\" alt=\"PIX code of order {order['id']}\">"
         shown += f"<code>{html.escape(order['code'])}</code>"
         shown += button(f"/orders/{order['id']}/pay", "Pay it, as the sandbox's payer") if shop.account.is_sandbox else ""
     if order["refunded"]:
@@ -218,9 +222,6 @@ class Handler(BaseHTTPRequestHandler):
                 self.answer(200, "text/html; charset=utf-8", show(self.shop))
             case ["state"]:
                 self.answer(200, "text/plain; charset=utf-8", self.shop.state())
-            case ["orders", order, "qr.svg"]:
-                row = self.shop.read("SELECT txid FROM orders WHERE id = ?", order)
-                self.answer(200, "image/svg+xml", get_charge_qr_code.sync(row[0]["txid"], client=self.shop.client))
             case _:
                 self.answer(404, "text/plain", "There is no such page.")
 
