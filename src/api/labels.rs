@@ -51,8 +51,8 @@ pub fn changed(
 ) -> Option<Labels> {
     let Labels { reference: before, metadata: values } = standing.unwrap_or_default();
     let changes = check.optional(metadata, |check, raw| read_changes(check, raw)).unwrap_or_default();
-    let mut text = |raw| check.optional_text("reference", raw, 1..=REFERENCE_CHARS_MAX).map(Cow::into_owned);
-    let reference = reference.map_or(before, |raw| text(raw));
+    let text = |raw| check.optional_text("reference", raw, 1..=REFERENCE_CHARS_MAX).map(Cow::into_owned);
+    let reference = reference.map_or(before, text);
     let labels = Labels { reference, metadata: merged(values, changes) };
     check_size(check, &labels.metadata);
     Some(labels).filter(|labels| *labels != Labels::default())
