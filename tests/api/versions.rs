@@ -169,7 +169,7 @@ async fn a_change_that_breaks_callers_is_named_among_the_changes() {
         .collect();
     let mut unnamed = now.breaks_since(&released);
     unnamed.retain(|line| !changes.contains(&format!("`{line}`")));
-    assert_eq!(unnamed, [String::new(); 0], "name each of these in a file of docs/changes, in backquotes");
+    assert_eq!(unnamed, [""; 0], "name each of these in a file of docs/changes, in backquotes");
 }
 
 /// Each kind of break is found, and what is only added is none.

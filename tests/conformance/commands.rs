@@ -357,7 +357,7 @@ impl Census {
     fn count(&mut self, page: &str, text: &str) {
         let (indented, fenced) = blocks_in(text);
         for language in fenced {
-            if ["bash", "sh", "python", "ts"].contains(&&*language) && has_fenced_that_run(page) {
+            if ["bash", "sh", "python", "ts", "php"].contains(&&*language) && has_fenced_that_run(page) {
                 self.fenced += 1;
             } else {
                 self.unnamed.push(format!("{page}: a fenced block of {language:?}"));

@@ -24,10 +24,11 @@ const FIRST: &str = "guide/first-charge.md";
 /// The files that its commands run.
 const FIRST_FILES: &str = "docs/guide/first-charge";
 
-/// Pages of `docs/guide` whose fenced blocks run here, each.
+/// Pages of the guide whose fenced blocks run here, each; in Portuguese they have the same blocks.
 pub(crate) fn is_run(page: &str) -> bool {
-    let others = PAGES.iter().map(|(name, ..)| *name).chain(["clients", "local-webhooks", "first-charge"]);
-    others.into_iter().any(|name| page == format!("docs/guide/{name}.md"))
+    let mut others = PAGES.iter().map(|(name, ..)| *name).chain(["clients", "local-webhooks", "first-charge"]);
+    others.any(|name| page == format!("docs/guide/{name}.md"))
+        || IN_PORTUGUESE.iter().any(|(_, name)| page == format!("docs/pt-br/guia/{name}.md"))
 }
 
 /// The pages that follow the first one, and what their samples say: in the shell, and in each of
