@@ -27,7 +27,7 @@ use web::views::labels::labels as labels_of;
 
 /// One charge of the account.
 #[utoipa::path(get, path = "/api/charges/{txid}", operation_id = "get_charge", params(("txid" = String, Path)),
-    responses((status = 200, body = ChargeView)))]
+    responses((status = 200, body = ChargeView), (status = 405, description = "`batch` and `quote` are other addresses.")))]
 pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(txid): PathId) -> Result<Response, Problem> {
     Ok(ok(ChargeView::of(&app.engine, &named(&app, caller, &txid)?)?))
 }
@@ -130,7 +130,7 @@ pub struct ChargeChangeRequest<'a> {
 /// 409 `state_conflict`). Nothing else of a charge changes, and no webhook is sent.
 #[utoipa::path(patch, path = "/api/charges/{txid}", operation_id = "change_charge", params(("txid" = String, Path)),
     request_body = ChargeChangeRequest,
-    responses((status = 200, body = ChargeView), (status = 409)))]
+    responses((status = 200, body = ChargeView), (status = 405, description = "`batch` and `quote` are other addresses."), (status = 409)))]
 pub async fn change(
     State(app): State<Arc<App>>,
     caller: Caller,
