@@ -503,7 +503,7 @@ mod tests {
         let refused = asked().unwrap();
         assert_eq!(refused.status(), 503);
         let headers = ["retry-after", "x-request-id", "api-version", "x-sandbox", "content-type"];
-        let expected = ["1", "r-1", "1", "true", "application/problem+json"];
+        let expected = ["1", "r-1", API_VERSION, "true", "application/problem+json"];
         assert_eq!(headers.map(|name| refused.headers()[name].to_str().unwrap()), expected);
         let body = to_bytes(refused.into_body(), usize::MAX).await.unwrap();
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
