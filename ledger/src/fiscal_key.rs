@@ -18,8 +18,8 @@ use thiserror::Error;
 
 use crate::tax_id::{check_digit, is_cnpj, is_cpf};
 
-/// An access key, in capital letters and without blanks and prefix. Its issuer is a valid CNPJ or
-/// CPF.
+/// An access key in capital letters, without blanks or prefix, whose issuer is a valid CNPJ or
+/// a valid CPF.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FiscalKey(String);
 

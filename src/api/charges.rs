@@ -141,7 +141,7 @@ pub async fn change(
     let mut check = Checker::new();
     let changes = check.optional(wire.metadata, labels::read_changes).unwrap_or_default();
     check.finish()?;
-    changed(&app, caller, &txid, ok, |charge| {
+    changed(&app, caller, &txid, |charge| {
         let payer = payer(&app.engine, charge.id, charge.payer.as_ref());
         let before = labels_of(&app.engine, charge, &payer).metadata;
         let metadata = labels::merged(before.clone(), changes.clone());
@@ -154,12 +154,11 @@ pub async fn change(
 }
 
 /// Changes the account's charge of this txid, as `plan` decides of the charge as it stands; `None`
-/// changes nothing. `answer` answers with the changed charge.
+/// changes nothing. The answer has the charge as it is then.
 pub(crate) async fn changed(
     app: &App,
     caller: Caller,
     txid: &str,
-    answer: impl Fn(ChargeView) -> Response,
     plan: impl Fn(&Charge) -> Result<Option<NewChargeChange>, Problem>,
 ) -> Result<Response, Problem> {
     for _ in 0..MERGES_MAX {
@@ -168,7 +167,7 @@ pub(crate) async fn changed(
         let permit = app.engine.permit_in_turn(Some(caller.group), CHANGE_BYTES).await?;
         if let Some(changed) = change_once(app, caller, &charge, change, Arc::clone(&permit).into()).await? {
             let view = ChargeView::of(&app.engine, &changed)?;
-            return Ok(naming(permit.requested_record(), answer(view)));
+            return Ok(naming(permit.requested_record(), ok(view)));
         }
     }
     Err(Problem::new(Code::StateConflict).detail("The charge is being changed by others.").retry_after(1))

@@ -108,7 +108,7 @@ pub async fn unlink(
 ) -> Result<Response, Problem> {
     let key = FiscalKey::parse(&key).map_err(|_| Problem::new(Code::NotFound))?;
     let document = app.engine.fiscal_document(caller.group, &key);
-    changed(&app, caller, &txid, ok, |charge| {
+    changed(&app, caller, &txid, |charge| {
         let is_linked = charge.fiscal_documents.iter().any(|linked| linked.document == document);
         let unlink = is_linked.then_some(NewChargeChange::UnlinkDocument(document));
         unlink.map(Some).ok_or_else(|| Problem::new(Code::NotFound))

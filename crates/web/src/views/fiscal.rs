@@ -105,8 +105,8 @@ pub struct FiscalDocumentView {
     /// The recipient whose document it is; null for the merchant's.
     #[schema(required, format = "uuid")]
     pub of: Option<String>,
-    /// Whether the issuer was the merchant or a recipient of the charge, by the first 8 of the
-    /// CNPJ.
+    /// Whether the issuer was the merchant or a recipient of the charge, by the first 8 characters
+    /// of the CNPJ.
     pub issuer_known: bool,
     /// When it was linked.
     pub linked_at: String,
