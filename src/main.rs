@@ -4,22 +4,17 @@
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
-use centavo::commands::rail_check::{RailCheckArgs, RailCommand};
+use centavo::commands::rail_check::RailCommand;
 use centavo::commands::{
-    backup, check, demo, erase, export, follow, grow, listen, migrate, rail_check, report, restore, shell_help,
+    Failure, backup, check, demo, erase, export, grow, listen, migrate, rail_check, report, restore, shell_help,
     terminal, trigger, verify,
 };
 use centavo::server::ServingFailure;
 use centavo::server::{self, logging, runtime, watchdog};
-use centavo::settings::args::{
-    self, Arguments, BackupArgs, Command, DemoArgs, ExportArgs, GrowArgs, MigrateArgs, ReportArgs, RestoreArgs,
-    ServeArgs, VerifyArgs,
-};
+use centavo::settings::args::{self, Arguments, Command, DemoArgs, ServeArgs, VerifyArgs};
 use centavo::settings::checked::Settings;
-use centavo::settings::file::SettingsFile;
 use centavo::settings::privacy;
 use centavo::settings::secrets::{self, SecretSource};
-use clap::ArgMatches;
 use clap_complete::Shell;
 use nodes::node::NodeFailure;
 use sd_notify::NotifyState;
@@ -45,48 +40,45 @@ fn main() -> ExitCode {
 async fn run() -> ExitCode {
     // The data and its copies are for their owner alone; databases make their files themselves.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
-    let Arguments { args, matches, file } = match args::read_arguments() {
-        Ok(arguments) => arguments,
-        Err(error) => {
-            logging::complain(&format!("centavo: {error}"));
-            return ExitCode::FAILURE;
-        }
+    let done = match args::read_arguments() {
+        Ok(arguments) => run_command(arguments).await,
+        Err(error) => Err(error.into()),
     };
-    let done = match args.command {
-        Command::Serve { check: true, args } => run_check(args, &matches, file.as_ref()),
-        Command::Serve { check: false, args } => run_server(args).await,
-        Command::Demo(args) => run_demo(args).await,
-        Command::Listen(args) => listen::run(args).await.map(|()| ExitCode::SUCCESS).map_err(Into::into),
-        Command::Trigger(args) => trigger::run(args).await.map(|()| ExitCode::SUCCESS).map_err(Into::into),
-        Command::Erase(args) => erase::run(args).await.map(|()| ExitCode::SUCCESS).map_err(Into::into),
-        Command::Rail { command: RailCommand::Check(args) } => run_rail_check(args).await,
-        Command::Export(args) => run_export(args).await,
-        Command::Report(args) => run_report(args).await,
-        Command::Backup(args) => run_backup(args).await,
-        Command::Restore(args) => run_restore(args),
-        Command::Migrate(args) => run_migrate(args),
-        Command::Grow(args) => run_grow(args),
-        Command::Verify(args) => run_verify(args),
-        Command::Completions { shell } => print_completions(shell),
-        Command::Man { out } => {
-            shell_help::write_manual(args::program(), &out).map(|()| ExitCode::SUCCESS).map_err(Into::into)
-        }
-    };
-    match done {
-        Ok(code) => code,
-        Err(error) => {
-            logging::complain(&format!("centavo: {error}"));
-            ExitCode::FAILURE
-        }
-    }
+    done.unwrap_or_else(|error| {
+        logging::complain(&format!("centavo: {error}"));
+        ExitCode::FAILURE
+    })
 }
 
-type CommandResult = Result<ExitCode, Box<dyn std::error::Error>>;
+type CommandResult = Result<ExitCode, Failure>;
 
-/// Prints the settings; fails when no server starts with them.
-fn run_check(args: ServeArgs, matches: &ArgMatches, file: Option<&SettingsFile>) -> CommandResult {
-    let matches = matches.subcommand_matches("serve").unwrap_or(matches);
-    Ok(if check::run(args, matches, file)? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+/// The code of a check, which fails where something is wrong.
+fn code_of(is_passed: bool) -> ExitCode {
+    if is_passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+async fn run_command(Arguments { args, matches, file }: Arguments) -> CommandResult {
+    match args.command {
+        Command::Serve { check: true, args } => return Ok(code_of(check::run(args, &matches, file.as_ref())?)),
+        Command::Serve { check: false, args } => return run_server(args).await,
+        Command::Demo(args) => return run_demo(args).await,
+        Command::Rail { command: RailCommand::Check(args) } => return Ok(code_of(rail_check::run(args).await?)),
+        Command::Listen(args) => listen::run(args).await?,
+        Command::Trigger(args) => trigger::run(args).await?,
+        Command::Erase(args) => erase::run(args).await?,
+        Command::Export(args) => export::run(args.settings()?).await?,
+        Command::Report(args) => report::run(args.settings()?).await?,
+        Command::Backup(args) => backup::run(args).await?,
+        Command::Restore(args) => restore::run(args)?,
+        Command::Migrate(args) => migrate::run(args)?,
+        Command::Grow(args) => grow::run(args)?,
+        Command::Verify(VerifyArgs { data, store, master_key, against }) => {
+            verify::run(&data, &store.store()?, &master_key.source()?, against.as_deref())?;
+        }
+        Command::Completions { shell } => print_completions(shell)?,
+        Command::Man { out } => shell_help::write_manual(args::program(), &out)?,
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn run_server(args: ServeArgs) -> CommandResult {
@@ -140,56 +132,11 @@ async fn run_demo(args: DemoArgs) -> CommandResult {
     Ok(shown.map(|()| code)?)
 }
 
-async fn run_backup(args: BackupArgs) -> CommandResult {
-    let settings = args.settings()?;
-    match settings.follow.clone() {
-        Some(url) => follow::run(&url, settings).await?,
-        None => backup::run(settings).await?,
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Prints a line a rule; fails when one is broken.
-async fn run_rail_check(args: RailCheckArgs) -> CommandResult {
-    Ok(if rail_check::run(args).await? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-async fn run_export(args: ExportArgs) -> CommandResult {
-    export::run(args.settings()?).await?;
-    Ok(ExitCode::SUCCESS)
-}
-
-async fn run_report(args: ReportArgs) -> CommandResult {
-    report::run(args.settings()?).await?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn run_restore(args: RestoreArgs) -> CommandResult {
-    restore::run(args)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn run_migrate(args: MigrateArgs) -> CommandResult {
-    migrate::run(args)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn run_grow(args: GrowArgs) -> CommandResult {
-    grow::run(args)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn run_verify(args: VerifyArgs) -> CommandResult {
-    let VerifyArgs { data, store, master_key, against } = args;
-    verify::run(&data, &store.store()?, &master_key.source()?, against.as_deref())?;
-    Ok(ExitCode::SUCCESS)
-}
-
 /// Prints to the standard output, which a reader may close early.
-fn print_completions(shell: Shell) -> CommandResult {
+fn print_completions(shell: Shell) -> std::io::Result<()> {
     match std::io::stdout().write_all(&shell_help::completions(args::program(), shell)) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(ExitCode::SUCCESS),
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
     }
 }
 

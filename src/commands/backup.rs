@@ -6,40 +6,28 @@ use std::time::Instant;
 
 use actors::backup::{BackupError, BackupResult, BackupRun, Frame};
 
-use crate::commands::journal_source::{JournalSource, JournalSourceFailure};
+use crate::commands::journal_source::JournalSource;
 use crate::commands::terminal::{self, advance};
 use crate::commands::verify::quietly;
-use crate::settings::checked::BackupSettings;
+use crate::commands::{Failure, follow};
+use crate::settings::args::BackupArgs;
+use crate::settings::checked::JournalSettings;
 use ops::last_backup::LastBackup;
 
-/// Why no backup was made.
-#[derive(Debug, thiserror::Error)]
-pub enum BackupFailure {
-    /// The journal can't be read.
-    #[error(transparent)]
-    Journal(#[from] JournalSourceFailure),
-    /// The backup failed, or is damaged.
-    #[error(transparent)]
-    Backup(#[from] BackupError),
-    /// Reading the data made the program panic: the data is damaged.
-    #[error("the backup could not go on: {0}")]
-    Panicked(String),
-}
-
 /// Makes or continues a backup, and prints a summary.
-pub async fn run(settings: BackupSettings) -> Result<(), BackupFailure> {
-    let begun = Instant::now();
-    let out = settings.out.clone();
-    let made = tokio::task::spawn_blocking(move || quietly(|| make(&settings)).unwrap_or_else(panicked)).await;
-    let made = made.unwrap_or_else(|error| Err(BackupFailure::Panicked(error.to_string())))?;
+pub async fn run(args: BackupArgs) -> Result<(), Failure> {
+    let BackupArgs { journal, out, follow, trust } = args;
+    let (begun, journal) = (Instant::now(), journal.settings()?);
+    if let Some(url) = follow {
+        return follow::run(&url, &journal, out, trust.as_ref()).await;
+    }
+    let folder = out.clone();
+    let work = move || quietly("the backup could not go on", || make(&journal, &folder));
+    let made = tokio::task::spawn_blocking(work).await??;
     for line in summary(&out, &made, begun.elapsed().as_secs_f64()) {
         terminal::say(&line);
     }
     Ok(())
-}
-
-fn panicked<T>(message: String) -> Result<T, BackupFailure> {
-    Err(BackupFailure::Panicked(message))
 }
 
 /// A backup that was made.
@@ -49,17 +37,17 @@ struct NewBackup {
     source: String,
 }
 
-fn make(settings: &BackupSettings) -> Result<NewBackup, BackupFailure> {
-    let journal = JournalSource::open(&settings.journal)?;
-    let mut run = begin(&settings.out)?;
+fn make(settings: &JournalSettings, out: &Path) -> Result<NewBackup, Failure> {
+    let journal = JournalSource::open(settings)?;
+    let mut run = begin(out)?;
     let frames = journal.frames(&run.heads().next())?;
     let taken = take(&mut run, frames)?;
     // A server notes the time of a backup by itself, unless it is read past it, in its database.
     let through = taken.heads.records();
     match &journal {
         JournalSource::Stopped { data, .. } => LastBackup::of(data).note(through),
-        JournalSource::Database { .. } if settings.journal.data.is_dir() => {
-            LastBackup::of(&settings.journal.data).note(through);
+        JournalSource::Database { .. } if settings.data.is_dir() => {
+            LastBackup::of(&settings.data).note(through);
         }
         JournalSource::Database { .. } | JournalSource::Served { .. } => {}
     }

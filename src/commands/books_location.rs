@@ -12,6 +12,7 @@ use derived::extents::{ExtentError, Extents};
 use store::place_stamps::{admit_reading, filling, moved, stamp_filling, stamp_moved, stamp_whole};
 use store::{Epoch, Head, Part, Partition, PostgresOptions, PostgresStore, SledOptions, SledStore, Store, StoreError};
 
+use crate::commands::Failure;
 use crate::commands::new_folder::{give_name, is_free, unfinished};
 use crate::settings::store_choice::{self, DatabaseArgs, StoreSettingsError, is_address};
 use nodes::takeover::{Idle, take_idle};
@@ -32,57 +33,6 @@ pub(crate) enum Location {
     Folder(PathBuf),
     /// A database.
     Database(Box<PostgresOptions>),
-}
-
-/// Why a place is refused, or fails.
-#[derive(Debug, thiserror::Error)]
-pub enum PlaceFailure {
-    /// The store or the machine failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// A server has the place.
-    #[error("{place}: {owner} has it open; stop it, and all that wait to take over, then begin again")]
-    Served {
-        /// The place.
-        place: String,
-        /// The process, as far as it is known.
-        owner: String,
-    },
-    /// The target is not empty.
-    #[error("{place}: it holds something already; the books move to a new folder or an empty database")]
-    NotEmpty {
-        /// The place.
-        place: String,
-    },
-    /// The target has no room for so many partitions.
-    #[error("{place}: the books have {found} partitions, and a store on one machine has {most} at most")]
-    TooManyPartitions {
-        /// The place.
-        place: String,
-        /// Partitions of the source.
-        found: usize,
-        /// Those that the target may have.
-        most: usize,
-    },
-    /// The extents contradict each other.
-    #[error(transparent)]
-    Extents(#[from] ExtentError),
-    /// Another command has begun to fill the target.
-    #[error("{place}: `{command}` has begun to fill it; drop this database, and begin with an empty one")]
-    OtherCommand {
-        /// The place.
-        place: String,
-        /// The command.
-        command: String,
-    },
-    /// The books were moved away before.
-    #[error("{place}: the books were moved from here to {to}. Move them on from there")]
-    Moved {
-        /// The place.
-        place: String,
-        /// Where they are.
-        to: String,
-    },
 }
 
 impl Location {
@@ -111,11 +61,11 @@ impl Location {
     }
 
     /// Opens the books, all their partitions. Meanwhile no server can open them.
-    pub(crate) fn open(&self) -> Result<Vec<Part>, PlaceFailure> {
+    pub(crate) fn open(&self) -> Result<Vec<Part>, Failure> {
         let parts = match self {
             Location::Folder(folder) => {
                 let options = SledOptions { lock_wait: LOCK_WAIT, ..SledOptions::default() };
-                store_choice::folder(folder, &options).map_err(|error| self.served(error))?
+                store_choice::folder(folder, &options).map_err(in_use)?
             }
             Location::Database(options) => {
                 // A wrong address is an error, and makes no tables.
@@ -131,33 +81,34 @@ impl Location {
 
     /// Opens the source of a move to `to`. One that was moved away is refused, unless it was to
     /// that place, and the move was cut off at its end.
-    pub(crate) fn open_source(&self, to: &Location) -> Result<Vec<Part>, PlaceFailure> {
+    pub(crate) fn open_source(&self, to: &Location) -> Result<Vec<Part>, Failure> {
         let parts = self.open()?;
         let stamp = moved(&**parts[0].store()).inspect_err(|_| release(&parts))?;
         match stamp.filter(|stamp| *stamp != to.name()) {
             None => Ok(parts),
             Some(to) => {
                 release(&parts);
-                Err(PlaceFailure::Moved { place: self.name(), to })
+                Err(format!("{}: the books were moved from here to {to}. Move them on from there", self.name()).into())
             }
         }
     }
 
     /// Opens a place that is empty, or that an earlier run has begun to fill, with as many
     /// partitions as the source has.
-    pub(crate) fn open_target(self, from: &Location, extents: Extents) -> Result<MoveTarget, PlaceFailure> {
+    pub(crate) fn open_target(self, from: &Location, extents: Extents) -> Result<MoveTarget, Failure> {
         let command = format!("{COMMAND}{}", from.name());
         match &self {
             Location::Folder(folder) => {
                 if !is_free(folder).map_err(|source| StoreError::machine(folder, source))? {
-                    return Err(PlaceFailure::NotEmpty { place: self.name() });
+                    return Err(self.not_empty());
                 }
                 // Nothing is made where there is no room.
                 let (found, most) = (extents.partitions() as usize, SledStore::PARTITIONS_MAX);
                 if found > most {
-                    return Err(PlaceFailure::TooManyPartitions { place: self.name(), found, most });
+                    let text = "partitions, and a store on one machine has";
+                    return Err(format!("{}: the books have {found} {text} {most} at most", self.name()).into());
                 }
-                let parts = open_unfinished(folder, &extents).map_err(|error| self.served(error.into()))?;
+                let parts = open_unfinished(folder, &extents).map_err(|error| in_use(error.into()))?;
                 stamp_filling(&**parts[0].store(), &command)?;
                 Ok(MoveTarget { place: self, extents, parts })
             }
@@ -166,9 +117,10 @@ impl Location {
                 let begun = filling(&*store)?;
                 match &begun {
                     Some(other) if !other.starts_with(COMMAND) => {
-                        return Err(PlaceFailure::OtherCommand { place: self.name(), command: other.clone() });
+                        let text = "has begun to fill it; drop this database, and begin with an empty one";
+                        return Err(format!("{}: `{other}` {text}", self.name()).into());
                     }
-                    None if !is_empty(&*store)? => return Err(PlaceFailure::NotEmpty { place: self.name() }),
+                    None if !is_empty(&*store)? => return Err(self.not_empty()),
                     _ => {}
                 }
                 stamp_filling(&*store, &command)?;
@@ -184,22 +136,27 @@ impl Location {
         }
     }
 
-    fn take(&self, store: Arc<PostgresStore>, extents: &Extents) -> Result<Vec<Part>, PlaceFailure> {
+    fn take(&self, store: Arc<PostgresStore>, extents: &Extents) -> Result<Vec<Part>, Failure> {
         match take_idle(&store, extents)? {
             Idle::Taken(parts) => Ok(parts),
-            Idle::Served(owner) => {
-                Err(PlaceFailure::Served { place: self.name(), owner: format!("the process {owner}") })
-            }
+            Idle::Served(owner) => Err(served(&self.name(), &format!("the process {owner}"))),
         }
     }
 
-    fn served(&self, error: ExtentError) -> PlaceFailure {
-        match error {
-            ExtentError::Store(StoreError::InUse { folder }) => {
-                PlaceFailure::Served { place: folder.display().to_string(), owner: "another process".to_owned() }
-            }
-            error => error.into(),
-        }
+    fn not_empty(&self) -> Failure {
+        let text = "it holds something already; the books move to a new folder or an empty database";
+        format!("{}: {text}", self.name()).into()
+    }
+}
+
+fn served(place: &str, owner: &str) -> Failure {
+    format!("{place}: {owner} has it open; stop it, and all that wait to take over, then begin again").into()
+}
+
+fn in_use(error: ExtentError) -> Failure {
+    match error {
+        ExtentError::Store(StoreError::InUse { folder }) => served(&folder.display().to_string(), "another process"),
+        error => error.into(),
     }
 }
 
@@ -241,7 +198,7 @@ impl MoveTarget {
     }
 
     /// Makes all durable that was put lazily.
-    pub(crate) fn settle(&mut self) -> Result<(), PlaceFailure> {
+    pub(crate) fn settle(&mut self) -> Result<(), Failure> {
         match &self.place {
             Location::Database(_) => self.parts.iter().try_for_each(Part::release)?,
             Location::Folder(folder) => {
@@ -254,7 +211,7 @@ impl MoveTarget {
     }
 
     /// The books are whole: they can be served.
-    pub(crate) fn finish(mut self) -> Result<(), PlaceFailure> {
+    pub(crate) fn finish(mut self) -> Result<(), Failure> {
         stamp_whole(&**self.parts[0].store())?;
         self.parts.clear();
         let Location::Folder(folder) = &self.place else { return Ok(()) };

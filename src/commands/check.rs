@@ -12,7 +12,7 @@ use clap::parser::ValueSource;
 use rustix::fs::{Access, access};
 use store::PostgresDemands;
 
-use crate::commands::terminal;
+use crate::commands::{Failure, terminal};
 use crate::server::checkpoints::{self, Place};
 use crate::server::named_rails::NamedRails;
 use crate::server::named_rails::settings::BellSettings;
@@ -21,7 +21,7 @@ use crate::server::{
     unencrypted, unserved, why_not,
 };
 use crate::settings::args::{LogFormat, ServeArgs};
-use crate::settings::checked::{ConfigError, Settings};
+use crate::settings::checked::Settings;
 use crate::settings::file::SettingsFile;
 use crate::settings::privacy;
 use crate::settings::secrets::{
@@ -40,7 +40,8 @@ enum Defect {
 }
 
 /// Prints the settings and their defects. Gives whether a server would start with them.
-pub fn run(args: ServeArgs, matches: &ArgMatches, in_file: Option<&SettingsFile>) -> Result<bool, ConfigError> {
+pub fn run(args: ServeArgs, matches: &ArgMatches, in_file: Option<&SettingsFile>) -> Result<bool, Failure> {
+    let matches = matches.subcommand_matches("serve").unwrap_or(matches);
     let file = args.config.clone();
     let settings = args.settings()?;
     let source = |name: &str| {

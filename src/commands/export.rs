@@ -2,11 +2,11 @@
 //! that has it open. The server sends its journal as for a backup.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use actors::backup::{BackupError, Frame, Frames};
-use books::export::{ExportError, ExportTotals, Exporter, Folder, ManifestDraft, ManifestError, are_over};
+use books::export::{ExportError, ExportTotals, Exporter, Folder, ManifestDraft, are_over};
 use chrono::Utc;
 use derived::heads::Heads;
 use store::cut::{Cut, PassedBlocks};
@@ -14,46 +14,11 @@ use wire::cut_text::cut_name;
 use wire::reais::reais;
 use wire::timestamp::{begin_of, day_of};
 
-use crate::commands::journal_source::{JournalSource, JournalSourceFailure, admitted_cut};
+use crate::commands::Failure;
+use crate::commands::journal_source::{JournalSource, admitted_cut};
 use crate::commands::terminal::{self, advance};
 use crate::commands::verify::quietly;
 use crate::settings::checked::ExportSettings;
-
-/// Why nothing was exported.
-#[derive(Debug, thiserror::Error)]
-pub enum ExportFailure {
-    /// The journal can't be opened.
-    #[error(transparent)]
-    Journal(#[from] JournalSourceFailure),
-    /// The journal can't be read, or is damaged.
-    #[error(transparent)]
-    Read(#[from] BackupError),
-    /// There is no such ledger, or a Record can't be read.
-    #[error(transparent)]
-    Export(ExportError),
-    /// The export does not follow the one before it in the folder.
-    #[error("nothing was exported: {0}")]
-    Manifest(#[from] ManifestError),
-    /// The files can't be written.
-    #[error("{}: {source}", out.display())]
-    Write {
-        /// The directory of the files.
-        out: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// The cut is beyond the end of the journal.
-    #[error("there is no Record {} to cut at: the journal ends at {}", cut_name(at), cut_name(last))]
-    BeyondEnd {
-        /// The requested cut.
-        at: Cut,
-        /// The last Record, of each partition where there are several.
-        last: Cut,
-    },
-    /// Reading the data made the program panic: the data is damaged.
-    #[error("the export could not go on: {0}")]
-    Panicked(String),
-}
 
 /// Result of an export.
 struct ExportSummary {
@@ -64,26 +29,21 @@ struct ExportSummary {
 }
 
 /// Exports, and prints a summary.
-pub async fn run(settings: ExportSettings) -> Result<(), ExportFailure> {
-    let begun = Instant::now();
-    let out = settings.out.clone();
-    let made = tokio::task::spawn_blocking(move || quietly(|| make(&settings)).unwrap_or_else(panicked)).await;
-    let made = made.unwrap_or_else(|error| panicked(error.to_string()))?;
+pub async fn run(settings: ExportSettings) -> Result<(), Failure> {
+    let (begun, out) = (Instant::now(), settings.out.clone());
+    let work = move || quietly("the export could not go on", || make(&settings));
+    let made = tokio::task::spawn_blocking(work).await??;
     for line in summary(&out, &made, begun.elapsed().as_secs_f64()) {
         terminal::say(&line);
     }
     Ok(())
 }
 
-fn panicked<T>(message: String) -> Result<T, ExportFailure> {
-    Err(ExportFailure::Panicked(message))
-}
-
-fn make(settings: &ExportSettings) -> Result<ExportSummary, ExportFailure> {
-    let write = |source| ExportFailure::Write { out: settings.out.clone(), source };
+fn make(settings: &ExportSettings) -> Result<ExportSummary, Failure> {
+    let write = |source: io::Error| Failure::from(format!("{}: {source}", settings.out.display()));
     let failed = |error| match error {
         ExportError::Write(source) => write(source),
-        error => ExportFailure::Export(error),
+        error => error.into(),
     };
     let journal = JournalSource::open(&settings.journal)?;
     let mut exporter = Exporter::new(settings.request.clone()).keeping_balances();
@@ -96,8 +56,7 @@ fn make(settings: &ExportSettings) -> Result<ExportSummary, ExportFailure> {
     }
     let mut frames = journal.frames(&first)?;
     let last = heads_of(&mut frames)?.cut();
-    let through = admitted_cut(settings.at.as_ref(), &last);
-    let through = through.map_err(|at| ExportFailure::BeyondEnd { at, last: last.clone() })?;
+    let through = admitted_cut(settings.at.as_ref(), &last)?;
     let mut folder = Folder::open(&settings.out, &settings.request).map_err(write)?;
     if settings.compress {
         folder = folder.compressed();
@@ -140,13 +99,14 @@ fn make(settings: &ExportSettings) -> Result<ExportSummary, ExportFailure> {
         is_of_owner: &|_| true,
         exported: &exported,
     };
-    let (manifest, cut) = (draft.manifest(&settings.out)?, draft.cut.clone());
+    let (manifest, cut) =
+        (draft.manifest(&settings.out).map_err(|error| format!("nothing was exported: {error}"))?, draft.cut.clone());
     let files = folder.finish_with(Some(draft.name()), |files, out| manifest.write(files, out)).map_err(write)?;
     Ok(ExportSummary { exported, files, cut, source: journal.to_string() })
 }
 
 /// Reads the frames through the heads, and skips the stored values before them.
-fn heads_of(frames: &mut Frames<'_>) -> Result<Heads, ExportFailure> {
+fn heads_of(frames: &mut Frames<'_>) -> Result<Heads, Failure> {
     for frame in frames {
         if let Frame::End(heads) = frame? {
             return Ok(heads);

@@ -1,7 +1,7 @@
 //! Source of the journal for a command: a stopped data directory, or the server that has it open.
 
 use std::fmt;
-use std::io::{self, Read};
+use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -9,99 +9,30 @@ use std::time::Duration;
 
 use actors::backup::{BackupError, Frame, FrameReader, Frames, frames};
 use actors::engine::{BalanceFiles, BooksAsOf};
-use axum::body::Bytes;
 use axum::http::header::AUTHORIZATION;
 use axum::http::{Request, StatusCode};
 use books::opening_books::OpeningBooks;
 use derived::extents::ExtentError;
 use derived::records::LoadError;
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use http_body_util::Full;
 use ledger::time::Timestamp;
 use store::cut::Cut;
 use store::{Part, Sequence, SledOptions, StoreError};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Handle;
+use wire::cut_text::cut_name;
 
+use crate::commands::Failure;
+use crate::commands::remote::AnswerBody;
 use crate::settings::checked::JournalSettings;
-use crate::settings::secrets::{self, SecretError};
+use crate::settings::secrets;
 use crate::settings::store_choice::{Store, folder, snapshot};
 use web::client;
 use web::credential::Secret;
 use web::network::{reachable, root_cause};
-use web::tls::{self, TlsError};
+use web::tls;
 
 /// How long to wait for a server that is stopping and can't be asked.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
-
-/// Why the journal can't be read.
-#[derive(Debug, thiserror::Error)]
-pub enum JournalSourceFailure {
-    /// The store or the copy failed, or is damaged.
-    #[error(transparent)]
-    Read(#[from] BackupError),
-    /// The server's tokens cannot be read.
-    #[error(transparent)]
-    Secret(#[from] SecretError),
-    /// The certificate of the server's listener cannot be read.
-    #[error("CENTAVO_OPS_TLS_CERT: {0}")]
-    Tls(#[from] TlsError),
-    /// A server has the data open, and no token was given to ask it.
-    #[error(
-        "{}: a server has it open; to go through it, set CENTAVO_OPS_TOKEN (or --ops-token) to one of its tokens, \
-         and CENTAVO_OPS_LISTEN (or --ops-listen) to its address", data.display()
-    )]
-    NoToken {
-        /// The data directory.
-        data: PathBuf,
-    },
-    /// No server answers at the address.
-    #[error(
-        "{}: in use by another process, and no server answers at {address}: {what}; is CENTAVO_OPS_LISTEN (or --ops-listen) its \
-         address for operators?", data.display()
-    )]
-    Unreachable {
-        /// The data directory.
-        data: PathBuf,
-        /// Address of its operators' listener.
-        address: SocketAddr,
-        /// The error.
-        what: String,
-    },
-    /// The server does not know the token.
-    #[error(
-        "the server at {address} does not accept the token: set CENTAVO_OPS_TOKEN (or --ops-token) to one of its \
-         tokens; without it, the file operator.token of the data folder is tried"
-    )]
-    WrongToken {
-        /// Address of its operators' listener.
-        address: SocketAddr,
-    },
-    /// The server answered with another error.
-    #[error("the server at {address} answered {status}: {body}")]
-    Refused {
-        /// Address of its operators' listener.
-        address: SocketAddr,
-        /// Status of its answer.
-        status: StatusCode,
-        /// The body of its answer.
-        body: String,
-    },
-}
-
-impl From<StoreError> for JournalSourceFailure {
-    fn from(error: StoreError) -> Self {
-        JournalSourceFailure::Read(error.into())
-    }
-}
-
-impl From<ExtentError> for JournalSourceFailure {
-    fn from(error: ExtentError) -> Self {
-        match error {
-            ExtentError::Store(error) => error.into(),
-            error => JournalSourceFailure::Read(error.into()),
-        }
-    }
-}
 
 /// A journal that can be read, and where it is.
 pub enum JournalSource {
@@ -134,7 +65,7 @@ pub enum JournalSource {
 
 impl JournalSource {
     /// Opens the data directory. If a server has it open, nothing is sent to that server yet.
-    pub fn open(settings: &JournalSettings) -> Result<Self, JournalSourceFailure> {
+    pub fn open(settings: &JournalSettings) -> Result<Self, Failure> {
         if let Store::Postgres(options) = &settings.store {
             let (place, parts) = (settings.store.place().to_owned(), snapshot(options)?);
             return Ok(Self::Database { place, parts });
@@ -155,19 +86,19 @@ impl JournalSource {
         // The server can't be asked, but one that is stopping leaves the data soon.
         match opened(LOCK_WAIT)? {
             Some(parts) => Ok(Self::Stopped { data, parts }),
-            None => Err(JournalSourceFailure::NoToken { data }),
+            None => Err(format!(
+                "{}: a server has it open; to go through it, set CENTAVO_OPS_TOKEN (or --ops-token) to one of its \
+                 tokens, and CENTAVO_OPS_LISTEN (or --ops-listen) to its address",
+                data.display()
+            )
+            .into()),
         }
     }
 
     /// The books of the nearest balance files that were cut before an instant (milliseconds since
     /// 1970, UTC), and within a cut; `None` if there is none. With what is due then, if that is
     /// asked for. Blocks the thread.
-    pub fn before(
-        &self,
-        time: i64,
-        at: Option<&Cut>,
-        with_receivables: bool,
-    ) -> Result<Option<OpeningBooks>, JournalSourceFailure> {
+    pub fn before(&self, time: i64, at: Option<&Cut>, with_receivables: bool) -> Result<Option<OpeningBooks>, Failure> {
         let time = Timestamp(time);
         let within = |partition| at.map_or(Sequence(u64::MAX), |at| at.of(partition));
         let of_partitions = match self {
@@ -207,7 +138,7 @@ impl JournalSource {
     /// Its values and heads, its blocks from these Records on through those heads, and the end, as
     /// [`actors::backup::frames`] gives them.
     /// Blocks the thread: a task of the runtime must not call it.
-    pub fn frames(&self, from: &Cut) -> Result<Frames<'_>, JournalSourceFailure> {
+    pub fn frames(&self, from: &Cut) -> Result<Frames<'_>, Failure> {
         match self {
             Self::Stopped { parts, .. } | Self::Database { parts, .. } => Ok(frames(parts, from)?),
             Self::Served { data, address, token, certificates } => {
@@ -221,11 +152,14 @@ impl JournalSource {
 
 /// The cut that is asked for, among the Records that there are: all of them when none is. Error:
 /// the cut, if it has others, or leaves a partition out.
-pub fn admitted_cut(asked: Option<&Cut>, last: &Cut) -> Result<Cut, Cut> {
+pub fn admitted_cut(asked: Option<&Cut>, last: &Cut) -> Result<Cut, Failure> {
     match asked {
         None => Ok(last.clone()),
         Some(at) if at.partitions() == last.partitions() && at.is_within(last) => Ok(at.clone()),
-        Some(at) => Err(at.clone()),
+        Some(at) => {
+            let (at, last) = (cut_name(at), cut_name(last));
+            Err(format!("there is no Record {at} to cut at: the journal ends at {last}").into())
+        }
     }
 }
 
@@ -250,9 +184,15 @@ fn ask(
     token: &Secret,
     certificates: Option<&PathBuf>,
     from: &Cut,
-) -> Result<Answer, JournalSourceFailure> {
-    let unreachable = |what: String| JournalSourceFailure::Unreachable { data: data.to_path_buf(), address, what };
-    let trust = certificates.map(tls::trust).transpose()?;
+) -> Result<AnswerBody, Failure> {
+    let unreachable = |what: String| {
+        Failure::from(format!(
+            "{}: in use by another process, and no server answers at {address}: {what}; is CENTAVO_OPS_LISTEN (or \
+             --ops-listen) its address for operators?",
+            data.display()
+        ))
+    };
+    let trust = certificates.map(tls::trust).transpose().map_err(|error| format!("CENTAVO_OPS_TLS_CERT: {error}"))?;
     let path = match from.is_empty() {
         true => "/ops/backup".to_owned(),
         false => format!("/ops/backup?from={}", from.name()),
@@ -263,12 +203,10 @@ fn ask(
             .body(Full::default())
             .map_err(|_| unreachable("the token is not visible ASCII".to_owned()))
     };
-    let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| unreachable(error.to_string()))?;
     // There is no time limit: a journal may take hours.
     let send = || {
-        runtime
-            .block_on(client::send(address, trust.as_ref(), request()?))
-            .map_err(|error| unreachable(root_cause(&error)))
+        let sent = Handle::current().block_on(client::send(address, trust.as_ref(), request()?));
+        sent.map_err(|error| unreachable(root_cause(&error)))
     };
     let mut response = send()?;
     for _ in 0..TRIES_MAX {
@@ -279,39 +217,19 @@ fn ask(
             response = send()?;
         }
     }
-    let (head, body) = response.into_parts();
-    let answer = Answer { runtime, body, part: Bytes::new() };
-    match head.status {
+    let (status, answer) = (response.status(), AnswerBody::new(response, None));
+    match status {
         StatusCode::OK => Ok(answer),
-        StatusCode::UNAUTHORIZED => Err(JournalSourceFailure::WrongToken { address }),
+        StatusCode::UNAUTHORIZED => Err(format!(
+            "the server at {address} does not accept the token: set CENTAVO_OPS_TOKEN (or --ops-token) to one of its \
+             tokens; without it, the file operator.token of the data folder is tried"
+        )
+        .into()),
         status => {
             let mut said = Vec::new();
             let _what_came_is_shown = answer.take(PROBLEM_BYTES_MAX).read_to_end(&mut said);
-            Err(JournalSourceFailure::Refused { address, status, body: String::from_utf8_lossy(&said).into_owned() })
+            Err(format!("the server at {address} answered {status}: {}", String::from_utf8_lossy(&said)).into())
         }
-    }
-}
-
-/// The body of an answer, which is read by a thread that may wait.
-struct Answer {
-    runtime: Runtime,
-    body: Incoming,
-    /// Bytes that arrived and were not read yet.
-    part: Bytes,
-}
-
-impl Read for Answer {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        while self.part.is_empty() {
-            match self.runtime.block_on(self.body.frame()) {
-                Some(Ok(frame)) => self.part = frame.into_data().unwrap_or_default(),
-                Some(Err(error)) => return Err(io::Error::other(error)),
-                None => return Ok(0),
-            }
-        }
-        let count = into.len().min(self.part.len());
-        into[..count].copy_from_slice(&self.part.split_to(count));
-        Ok(count)
     }
 }
 

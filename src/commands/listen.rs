@@ -15,11 +15,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::sleep;
 
+use crate::commands::Failure;
 use crate::commands::remote::{Flags, Remote, RemoteError};
 use crate::commands::terminal::say;
-use crate::settings::secrets::{SecretError, SecretSource, TwoSources};
+use crate::settings::secrets::SecretSource;
 use web::credential::Secret;
-use webhooks::forward::{ForwardFailure, Forwarder};
+use webhooks::forward::Forwarder;
 use webhooks::new_secret;
 
 /// Flags of `listen`.
@@ -53,44 +54,20 @@ pub struct ListenArgs {
     pub after: Option<u64>,
 }
 
-/// Why listening ends.
-#[derive(Debug, thiserror::Error)]
-pub enum ListenFailure {
-    /// No API key was given.
-    #[error("which account? Set CENTAVO_API_KEY (or --key, or --key-file) to one of its API keys")]
-    NoKey,
-    /// A secret is given as a text and as a file.
-    #[error(transparent)]
-    TwoSources(#[from] TwoSources),
-    /// A file of a secret cannot be read.
-    #[error(transparent)]
-    Secret(#[from] SecretError),
-    /// The operating system gives no random bytes.
-    #[error(transparent)]
-    Random(#[from] derived::seal::SealError),
-    /// The server refuses the request, or cannot be one.
-    #[error(transparent)]
-    Remote(#[from] RemoteError),
-    /// The address to forward to cannot be one.
-    #[error(transparent)]
-    Forward(#[from] ForwardFailure),
-    /// The server answered with something else than a list of events.
-    #[error("the answer is no list of events: {0}")]
-    Malformed(#[from] serde_json::Error),
-}
-
 /// Seconds that a request waits for an event: the most that a server allows.
 const WAIT_SECONDS: u64 = 20;
 /// How long until a server without an answer is asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// What to correct where the server refuses the key or does not answer.
+const NO_KEY: &str = "which account? Set CENTAVO_API_KEY (or --key, or --key-file) to one of its API keys";
+
 const FLAGS: Flags = Flags { url: "--url", credential: "--key" };
 
 /// Prints and forwards events until the process is stopped, or the server refuses the key.
-pub async fn run(args: ListenArgs) -> Result<(), ListenFailure> {
+pub async fn run(args: ListenArgs) -> Result<(), Failure> {
     let ListenArgs { key, key_file, url, trust, forward_to, secret, secret_file, after } = args;
-    let key = given("CENTAVO_API_KEY", key, key_file)?.ok_or(ListenFailure::NoKey)?;
+    let key = given("CENTAVO_API_KEY", key, key_file)?.ok_or(NO_KEY)?;
     let server = Server { remote: Remote::new(&url, key, trust.as_ref(), FLAGS)?, is_silent: false };
     let secret = given("CENTAVO_WEBHOOK_SECRET", secret, secret_file)?;
     let forwarder = match forward_to {
@@ -111,7 +88,7 @@ pub async fn run(args: ListenArgs) -> Result<(), ListenFailure> {
     follow(server, forwarder, after).await
 }
 
-async fn follow(mut server: Server, forwarder: Option<Forwarder>, after: Option<u64>) -> Result<(), ListenFailure> {
+async fn follow(mut server: Server, forwarder: Option<Forwarder>, after: Option<u64>) -> Result<(), Failure> {
     let mut last = match after {
         Some(after) => after,
         None => server.events("page=1&per_page=1").await?.total,
@@ -125,7 +102,7 @@ async fn follow(mut server: Server, forwarder: Option<Forwarder>, after: Option<
             sleep(ASK_AGAIN).await;
         }
         for item in items {
-            let event = ReadEvent::of(item)?;
+            let event = ReadEvent::of(item).map_err(no_list)?;
             last = event.sequence;
             let answer = match &forwarder {
                 Some(forwarder) => outcome(forwarder, &event).await,
@@ -144,8 +121,12 @@ async fn outcome(forwarder: &Forwarder, event: &ReadEvent) -> String {
     }
 }
 
+fn no_list(error: serde_json::Error) -> Failure {
+    format!("the answer is no list of events: {error}").into()
+}
+
 /// A secret that a flag, a variable or a file gives.
-fn given(name: &'static str, text: Option<Secret>, file: Option<PathBuf>) -> Result<Option<Secret>, ListenFailure> {
+fn given(name: &'static str, text: Option<Secret>, file: Option<PathBuf>) -> Result<Option<Secret>, Failure> {
     match SecretSource::given(name, text, file)? {
         SecretSource::Data => Ok(None),
         source => Ok(source.read(Path::new(""), "")?),
@@ -168,7 +149,7 @@ struct EventsPage {
 
 impl Server {
     /// A list of events. It is asked for until the server answers.
-    async fn events(&mut self, query: &str) -> Result<EventsPage, ListenFailure> {
+    async fn events(&mut self, query: &str) -> Result<EventsPage, Failure> {
         loop {
             let wait = match self.remote.expect(Method::GET, &format!("/api/events?{query}"), None).await {
                 Ok(body) => {
@@ -176,7 +157,7 @@ impl Server {
                         say("The server answers again.");
                     }
                     self.is_silent = false;
-                    return Ok(serde_json::from_slice(&body)?);
+                    return serde_json::from_slice(&body).map_err(no_list);
                 }
                 Err(RemoteError::Refused { status, retry_after, .. })
                     if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() =>

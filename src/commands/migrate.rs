@@ -10,88 +10,33 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use actors::migration::{MigrationError, MigrationProgress, MigrationResult, MovedValues, compare, copy};
-use actors::verify::{VerifyError, VerifyProgress, verify};
+use actors::migration::{MigrationProgress, MigrationResult, MovedValues, compare, copy};
+use actors::verify::{VerifyProgress, verify};
 use derived::extents::Extents;
 use derived::heads::Heads;
-use derived::seal::{Keyring, SealError};
+use derived::seal::Keyring;
 use indicatif::ProgressBar;
 use store::{Part, StoreError};
 
-use crate::commands::books_location::{Location, MoveTarget, PlaceFailure, leave, release};
-use crate::commands::folder_files;
+use crate::commands::books_location::{Location, MoveTarget, leave, release};
 use crate::commands::terminal::{self, advance};
 use crate::commands::verify::quietly;
+use crate::commands::{Failure, folder_files};
 use crate::settings::args::MigrateArgs;
-use crate::settings::checked::ConfigError;
 use crate::settings::secrets::{MASTER_KEY_FILE, SecretError, SecretSource, existing_master_key};
-use crate::settings::store_choice::StoreSettingsError;
 use web::credential::Secret;
 
-/// Why the books were not moved. The source is as it was.
-#[derive(Debug, thiserror::Error)]
-pub enum MigrateFailure {
-    /// The settings are wrong.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The address of a database is wrong.
-    #[error(transparent)]
-    Address(#[from] StoreSettingsError),
-    /// The master key, or the file of an address, can't be read.
-    #[error(transparent)]
-    Secret(#[from] SecretError),
-    /// The source or the target is refused, or fails.
-    #[error(transparent)]
-    Place(#[from] PlaceFailure),
-    /// A store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The copy failed, or is not what was copied.
-    #[error("{0}. The target can't be served; the source is as it was")]
-    Migration(#[from] MigrationError),
-    /// The master key does not fit.
-    #[error(transparent)]
-    Seal(#[from] SealError),
-    /// The books of the target are not whole.
-    #[error("the copy does not verify: {0}. The target can't be served; the source is as it was")]
-    Verify(#[from] VerifyError),
-    /// Source and target are one.
-    #[error("the source and the target are the same place")]
-    SamePlace,
-    /// Nothing was ever booked in the source.
-    #[error("{0}: nothing is booked there, so there is nothing to move; serve the new place empty")]
-    Nothing(String),
-    /// No master key is given.
-    #[error(
-        "the master key of the books is needed, to see that it opens them in the new place: set CENTAVO_MASTER_KEY or \
-         CENTAVO_MASTER_KEY_FILE"
-    )]
-    NoMasterKey,
-    /// `--beside` where there is no folder on the other side.
-    #[error("--beside is for moves between a folder and a database; between two of a kind there is no third folder")]
-    UselessBeside,
-    /// A file of the folder beside the database is in the way.
-    #[error("{}: it is there already, with another content; give an empty folder for --beside", path.display())]
-    InTheWay {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Reading the data made the program panic: the data is damaged.
-    #[error("the migration could not go on: {0}. The target can't be served; the source is as it was")]
-    Panicked(String),
-}
-
 /// Moves the books, and prints a summary.
-pub fn run(args: MigrateArgs) -> Result<(), MigrateFailure> {
+pub fn run(args: MigrateArgs) -> Result<(), Failure> {
     let begun = Instant::now();
     let MigrateArgs { from, from_file, to, to_file, beside, database, master_key } = args;
-    let place = |text, file| Ok::<_, MigrateFailure>(Location::parse(&named(text, file)?, &database)?);
+    let place = |text, file| Ok::<_, Failure>(Location::parse(&named(text, file)?, &database)?);
     let from = place(from, from_file)?;
     let to = place(to, to_file)?;
     let (key, name) = (master_key.source()?, from.name());
     let from = &from;
-    let moved = quietly(|| make(from, to, beside.as_deref(), &key))
-        .unwrap_or_else(|message| Err(MigrateFailure::Panicked(message)))?;
+    let moved =
+        quietly(&format!("the migration could not go on. {AS_BEFORE}"), || make(from, to, beside.as_deref(), &key))?;
     for line in summary(&name, &moved, begun.elapsed().as_secs_f64()) {
         terminal::say(&line);
     }
@@ -102,6 +47,14 @@ pub fn run(args: MigrateArgs) -> Result<(), MigrateFailure> {
 fn named(text: Option<Secret>, file: Option<PathBuf>) -> Result<String, SecretError> {
     let source = text.map_or_else(|| SecretSource::File(file.unwrap_or_default()), SecretSource::Text);
     Ok(source.read("".as_ref(), "")?.map(|text| text.reveal().to_owned()).unwrap_or_default())
+}
+
+const NO_MASTER_KEY: &str = "the master key of the books is needed, to see that it opens them in the new place: set \
+     CENTAVO_MASTER_KEY or CENTAVO_MASTER_KEY_FILE";
+const AS_BEFORE: &str = "The target can't be served; the source is as it was";
+
+fn as_before(error: impl std::fmt::Display) -> Failure {
+    format!("{error}. {AS_BEFORE}").into()
 }
 
 /// Books that were moved.
@@ -128,29 +81,27 @@ enum Beside {
     Elsewhere,
 }
 
-fn make(
-    from: &Location,
-    to: Location,
-    beside: Option<&Path>,
-    key: &SecretSource,
-) -> Result<MovedBooks, MigrateFailure> {
+fn make(from: &Location, to: Location, beside: Option<&Path>, key: &SecretSource) -> Result<MovedBooks, Failure> {
     if from.name() == to.name() {
-        return Err(MigrateFailure::SamePlace);
+        return Err("the source and the target are the same place".into());
     }
     if beside.is_some() && from.folder().is_some() == to.folder().is_some() {
-        return Err(MigrateFailure::UselessBeside);
+        let text =
+            "--beside is for moves between a folder and a database; between two of a kind there is no third folder";
+        return Err(text.into());
     }
     if let (Some(from), Some(beside)) = (from.folder(), beside) {
         let found = folder_files::in_the_way(from, beside).map_err(|source| StoreError::machine(beside, source))?;
         if let Some(path) = found {
-            return Err(MigrateFailure::InTheWay { path });
+            let text = "it is there already, with another content; give an empty folder for --beside";
+            return Err(format!("{}: {text}", path.display()).into());
         }
     }
     let key = match (from.folder(), key) {
         (None, SecretSource::Data) => None,
         (folder, key) => existing_master_key(key, folder.unwrap_or(Path::new("")))?,
     };
-    let key = key.ok_or(MigrateFailure::NoMasterKey)?;
+    let key = key.ok_or(NO_MASTER_KEY)?;
     let source = from.open_source(&to)?;
     let moved = move_all(from, &source, to, beside, key);
     release(&source);
@@ -163,19 +114,20 @@ fn move_all(
     to: Location,
     beside: Option<&Path>,
     key: [u8; 32],
-) -> Result<MovedBooks, MigrateFailure> {
+) -> Result<MovedBooks, Failure> {
     let heads = Heads::of_parts(source)?;
     if heads.records() == 0 {
-        return Err(MigrateFailure::Nothing(from.name()));
+        let text = "nothing is booked there, so there is nothing to move; serve the new place empty";
+        return Err(format!("{}: {text}", from.name()).into());
     }
     let store = source[0].store();
     drop(Keyring::open_unchanged(key, Arc::clone(store))?);
-    let mut target = to.open_target(from, Extents::of(&**store).map_err(PlaceFailure::from)?)?;
+    let mut target = to.open_target(from, Extents::of(&**store)?)?;
     let values = copy_all(source, &target)?;
     let compared = compare_all(source, &target)?;
     let opened = verify_all(target.parts(), key)?;
     target.settle()?;
-    values.compare(target.parts())?;
+    values.compare(target.parts()).map_err(as_before)?;
     let beside = copy_beside(from, &target, beside)?;
     let (to, folder, there) = (target.name(), target.folder().is_some(), Heads::of_parts(target.parts())?);
     leave(source, &to)?;
@@ -185,22 +137,22 @@ fn move_all(
     Ok(MovedBooks { to, source: heads, target: there, compared, values, opened, beside, folder })
 }
 
-fn copy_all(source: &[Part], target: &MoveTarget) -> Result<MovedValues, MigrateFailure> {
+fn copy_all(source: &[Part], target: &MoveTarget) -> Result<MovedValues, Failure> {
     let (there, all) = (Heads::of_parts(target.parts())?.records(), Heads::of_parts(source)?.records());
     let (there, all) = (terminal::count(there), terminal::count(all));
     terminal::say(&format!("Copying {all} Records to {}, which has {there} of them", target.name()));
     let bar = terminal::bar("copying the journal", "Records");
     let copied = copy(source, target.parts(), &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
-    Ok(copied?)
+    copied.map_err(as_before)
 }
 
-fn compare_all(source: &[Part], target: &MoveTarget) -> Result<MigrationResult, MigrateFailure> {
+fn compare_all(source: &[Part], target: &MoveTarget) -> Result<MigrationResult, Failure> {
     terminal::say("Comparing the blocks of both, byte by byte");
     let bar = terminal::bar("comparing the blocks", "Records");
     let compared = compare(source, target.parts(), &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
-    Ok(compared?)
+    compared.map_err(as_before)
 }
 
 fn show(bar: &ProgressBar, progress: MigrationProgress) {
@@ -209,7 +161,7 @@ fn show(bar: &ProgressBar, progress: MigrationProgress) {
 }
 
 /// Verifies the books of the target, and opens its sealed parts. Gives how many the key opened.
-fn verify_all(target: &[Part], key: [u8; 32]) -> Result<u64, MigrateFailure> {
+fn verify_all(target: &[Part], key: [u8; 32]) -> Result<u64, Failure> {
     terminal::say("Verifying the books, every Record and every sealed part");
     let keyring = Keyring::open_unchanged(key, Arc::clone(target[0].store()))?;
     let bar = terminal::bar("verifying the books", "steps");
@@ -218,11 +170,12 @@ fn verify_all(target: &[Part], key: [u8; 32]) -> Result<u64, MigrateFailure> {
         advance(&bar, done, total);
     });
     bar.finish_and_clear();
-    Ok(verified?.sealed.opened.unwrap_or_default())
+    let verified = verified.map_err(|error| as_before(format!("the copy does not verify: {error}")))?;
+    Ok(verified.sealed.opened.unwrap_or_default())
 }
 
 /// Takes the files beside the journal along, where it is known from where and to where.
-fn copy_beside(from: &Location, target: &MoveTarget, beside: Option<&Path>) -> Result<Beside, MigrateFailure> {
+fn copy_beside(from: &Location, target: &MoveTarget, beside: Option<&Path>) -> Result<Beside, Failure> {
     let (here, there) = match (from.folder(), target.folder(), beside) {
         (Some(here), Some(there), _) => (here.to_owned(), there),
         (Some(here), None, Some(beside)) => (here.to_owned(), beside.to_owned()),

@@ -1,6 +1,12 @@
 //! Commands of the program: a file each, and what several of them use. `serve` is in
 //! [`crate::server`].
 
+use std::error::Error;
+
+/// Why a command ended: words for the person who runs it. The causes are printed and not told
+/// apart, so they have no type of their own.
+pub type Failure = Box<dyn Error + Send + Sync>;
+
 pub mod backup;
 pub mod books_location;
 pub mod check;

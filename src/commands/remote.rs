@@ -3,7 +3,7 @@
 //!
 //! Each request has a connection of its own. It follows no redirect and uses no proxy.
 
-use std::io;
+use std::io::{self, ErrorKind, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,11 +16,14 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use serde_json::Value;
 use tokio::net::TcpStream;
+use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
 
+use crate::commands::Failure;
+use crate::settings::secrets::{self, SecretSource};
 use web::client::exchange;
 use web::credential::Secret;
 use web::network::root_cause;
@@ -100,6 +103,22 @@ pub struct OperatorArgs {
     /// The data directory of the server, for its token.
     #[arg(long, env = "CENTAVO_DATA", value_name = "DIR", default_value = "./data")]
     pub data: PathBuf,
+}
+
+impl OperatorArgs {
+    /// The server, as the first of its operators calls it, and as the second does, if the second
+    /// one's token is there too.
+    pub(crate) fn remotes(self) -> Result<(Remote, Option<Remote>), Failure> {
+        const FLAGS: Flags = Flags { url: "--ops-url", credential: "--ops-token" };
+        let Self { ops_url, trust, ops_token, ops_token_file, data } = self;
+        let source = SecretSource::given("CENTAVO_OPS_TOKEN", ops_token, ops_token_file)?;
+        let mut tokens = secrets::ops_tokens_in_order(&source, &data)?.into_iter();
+        let mut next = || tokens.next().map(|token| Remote::new(&ops_url, token, trust.as_ref(), FLAGS)).transpose();
+        let first = next()?.ok_or(
+            "an operator's token is needed: set CENTAVO_OPS_TOKEN (or --ops-token), or --data to the server's data",
+        )?;
+        Ok((first, next()?))
+    }
 }
 
 /// Flags of a command line that name a listener and a credential for it: what to correct.
@@ -224,6 +243,44 @@ impl Remote {
         let status = answer.status();
         let body = answer.into_body().collect().await.map_err(io::Error::other)?.to_bytes();
         Ok(Answer { status, retry_after, body })
+    }
+}
+
+/// The body of an answer, which is read by a thread that may wait.
+pub(crate) struct AnswerBody {
+    runtime: Handle,
+    body: Incoming,
+    stall_max: Option<Duration>,
+    /// Bytes that arrived and were not read yet.
+    part: Bytes,
+}
+
+impl AnswerBody {
+    /// The body of this answer, to be read outside of the runtime that now runs. A read fails after
+    /// `stall_max` without a byte; none for a server that may take its time.
+    pub(crate) fn new(answer: Response<Incoming>, stall_max: Option<Duration>) -> Self {
+        Self { runtime: Handle::current(), body: answer.into_body(), stall_max, part: Bytes::new() }
+    }
+}
+
+impl Read for AnswerBody {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while self.part.is_empty() {
+            let frame = self.body.frame();
+            let frame = self.runtime.block_on(async {
+                match self.stall_max {
+                    Some(most) => timeout(most, frame).await.map_err(|_| io::Error::from(ErrorKind::TimedOut)),
+                    None => Ok(frame.await),
+                }
+            })?;
+            match frame {
+                Some(frame) => self.part = frame.map_err(io::Error::other)?.into_data().unwrap_or_default(),
+                None => return Ok(0),
+            }
+        }
+        let count = into.len().min(self.part.len());
+        into[..count].copy_from_slice(&self.part.split_to(count));
+        Ok(count)
     }
 }
 

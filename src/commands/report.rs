@@ -2,60 +2,24 @@
 //! it open. The server sends its journal as for a backup.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 use actors::backup::{BackupError, Frame};
 use books::reports::{ReportError, ReportMaker, ReportSummary};
 use store::cut::Cut;
 use wire::cut_text::cut_name;
 
-use crate::commands::journal_source::{JournalSource, JournalSourceFailure, admitted_cut};
+use crate::commands::Failure;
+use crate::commands::journal_source::{JournalSource, admitted_cut};
 use crate::commands::terminal::{self, advance};
 use crate::commands::verify::quietly;
 use crate::settings::checked::ReportSettings;
 
-/// Why no report was made.
-#[derive(Debug, thiserror::Error)]
-pub enum ReportFailure {
-    /// The journal can't be opened.
-    #[error(transparent)]
-    Journal(#[from] JournalSourceFailure),
-    /// The journal can't be read, or is damaged.
-    #[error(transparent)]
-    Read(#[from] BackupError),
-    /// There is no such ledger, a Record can't be read, or the format cannot hold the rows.
-    #[error(transparent)]
-    Report(#[from] ReportError),
-    /// The file can't be written.
-    #[error("{}: {source}", file.display())]
-    Write {
-        /// The file.
-        file: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// The cut is beyond the end of the journal.
-    #[error("there is no Record {} to cut at: the journal ends at {}", cut_name(at), cut_name(last))]
-    BeyondEnd {
-        /// The requested cut.
-        at: Cut,
-        /// The last Record, of each partition where there are several.
-        last: Cut,
-    },
-    /// Reading the data made the program panic: the data is damaged.
-    #[error("the report could not be made: {0}")]
-    Panicked(String),
-}
-
 /// Makes a report. A table is printed, unless a directory is given; the other formats are files.
-pub async fn run(settings: ReportSettings) -> Result<(), ReportFailure> {
-    let made = tokio::task::spawn_blocking(move || {
-        quietly(|| make(&settings)).unwrap_or_else(|message| Err(ReportFailure::Panicked(message)))
-    });
-    made.await.unwrap_or_else(|error| Err(ReportFailure::Panicked(error.to_string())))
+pub async fn run(settings: ReportSettings) -> Result<(), Failure> {
+    tokio::task::spawn_blocking(move || quietly("the report could not be made", || make(&settings))).await?
 }
 
-fn make(settings: &ReportSettings) -> Result<(), ReportFailure> {
+fn make(settings: &ReportSettings) -> Result<(), Failure> {
     let Some(folder) = &settings.out else {
         let mut text = Vec::new();
         write(settings, &mut text)?;
@@ -63,7 +27,7 @@ fn make(settings: &ReportSettings) -> Result<(), ReportFailure> {
         return Ok(());
     };
     let name = settings.request.file_name(settings.format);
-    let failed = |source| ReportFailure::Write { file: folder.join(&name), source };
+    let failed = |source: io::Error| format!("{}: {source}", folder.join(&name).display());
     std::fs::create_dir_all(folder).map_err(failed)?;
     // The file gets its name when it is whole and on the disk.
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
@@ -76,7 +40,7 @@ fn make(settings: &ReportSettings) -> Result<(), ReportFailure> {
     Ok(())
 }
 
-fn write(settings: &ReportSettings, out: &mut dyn Write) -> Result<ReportSummary, ReportFailure> {
+fn write(settings: &ReportSettings, out: &mut dyn Write) -> Result<ReportSummary, Failure> {
     let journal = JournalSource::open(&settings.journal)?;
     let mut cut = None;
     let mut maker = ReportMaker::new(settings.request.clone(), settings.format, out)?;
@@ -93,8 +57,7 @@ fn write(settings: &ReportSettings, out: &mut dyn Write) -> Result<ReportSummary
         match (frame?, &cut) {
             (Frame::End(heads), None) => {
                 let last = heads.cut();
-                let through = admitted_cut(settings.at.as_ref(), &last);
-                let through = through.map_err(|at| ReportFailure::BeyondEnd { at, last })?;
+                let through = admitted_cut(settings.at.as_ref(), &last)?;
                 maker.read_through(&through);
                 cut = Some(through);
             }

@@ -7,7 +7,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use actors::backup::{BackupError, BackupFolder, RestoreResult, Tail, TailTaken, restore};
@@ -17,67 +17,30 @@ use store::{Part, Remains, SledOptions, SledStore, Store as AnyStore, StoreError
 
 use crate::commands::new_folder::{give_name, is_free, unfinished};
 use crate::commands::terminal;
-use crate::commands::verify::{self, VerifyFailure, quietly};
+use crate::commands::verify::quietly;
+use crate::commands::{Failure, verify};
 use crate::settings::args::RestoreArgs;
-use crate::settings::checked::ConfigError;
 use crate::settings::store_choice::{Store, open_empty};
 
-/// Why nothing was restored.
-#[derive(Debug, thiserror::Error)]
-pub enum RestoreFailure {
-    /// The store or the backup failed, or is damaged.
-    #[error(transparent)]
-    Backup(#[from] BackupError),
-    /// The data directory exists and is not empty.
-    #[error("{}: not empty; restore to a new directory, and put master.key there afterwards", data.display())]
-    NotEmpty {
-        /// The data directory.
-        data: PathBuf,
-    },
-    /// The database has a journal already, or the beginning of one.
-    #[error("{place}: there is a journal in it, or the beginning of one; restore to an empty database")]
-    DatabaseNotEmpty {
-        /// Host, port and database.
-        place: String,
-    },
-    /// The second copy can't be opened. Nothing was restored.
-    #[error("the second copy does not open: {0}; without --tail the backup alone is restored")]
-    Tail(BackupError),
-    /// The master key is set twice.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The restored data does not verify.
-    #[error(transparent)]
-    Verify(#[from] VerifyFailure),
-    /// Reading the data made the program panic: the data is damaged.
-    #[error("the restore could not go on: {0}")]
-    Panicked(String),
-}
-
-impl From<StoreError> for RestoreFailure {
-    fn from(error: StoreError) -> Self {
-        RestoreFailure::Backup(error.into())
-    }
-}
-
 /// Restores, prints a summary, and verifies the result.
-pub fn run(mut args: RestoreArgs) -> Result<(), RestoreFailure> {
+pub fn run(mut args: RestoreArgs) -> Result<(), Failure> {
     let master_key = args.master_key.source()?;
-    let store = std::mem::take(&mut args.store).store().map_err(ConfigError::from)?;
+    let store = std::mem::take(&mut args.store).store()?;
     let args = &args;
-    let restored = quietly(|| make(args, &store)).unwrap_or_else(|message| Err(RestoreFailure::Panicked(message)))?;
+    let restored = quietly("the restore could not go on", || make(args, &store))?;
     for line in summary(args, &store, &restored) {
         terminal::say(&line);
     }
-    Ok(verify::run(&args.data, &store, &master_key, None)?)
+    verify::run(&args.data, &store, &master_key, None)
 }
 
-fn make(args: &RestoreArgs, store: &Store) -> Result<RestoreResult, RestoreFailure> {
+fn make(args: &RestoreArgs, store: &Store) -> Result<RestoreResult, Failure> {
     let backup = BackupFolder::open(&args.from)?;
+    let second = || args.tail.as_deref().map(|tail| Second::open(tail, &backup)).transpose().map_err(no_tail);
     if let Store::Postgres(options) = store {
-        let not_empty = || RestoreFailure::DatabaseNotEmpty { place: store.place().to_owned() };
-        let second =
-            args.tail.as_deref().map(|tail| Second::open(tail, &backup)).transpose().map_err(RestoreFailure::Tail)?;
+        let not_empty = "there is a journal in it, or the beginning of one; restore to an empty database";
+        let not_empty = || format!("{}: {not_empty}", store.place());
+        let second = second()?;
         let empty = open_empty(options, "restore into an empty database")?.ok_or_else(not_empty)?;
         let restored = fill(&backup, second.as_ref(), &empty)?;
         stamp_whole(&*empty)?;
@@ -85,12 +48,12 @@ fn make(args: &RestoreArgs, store: &Store) -> Result<RestoreResult, RestoreFailu
     }
     let data = std::path::absolute(&args.data).map_err(|source| StoreError::machine(&args.data, source))?;
     if !is_free(&data).map_err(|source| StoreError::machine(&data, source))? {
-        return Err(RestoreFailure::NotEmpty { data });
+        let text = "not empty; restore to a new directory, and put master.key there afterwards";
+        return Err(format!("{}: {text}", data.display()).into());
     }
     let unfinished = unfinished(&data, ".restoring");
     remove_cut_restore(&unfinished)?;
-    let second =
-        args.tail.as_deref().map(|tail| Second::open(tail, &backup)).transpose().map_err(RestoreFailure::Tail)?;
+    let second = second()?;
     let store: Arc<dyn AnyStore> = Arc::new(SledStore::open(&unfinished, &SledOptions::default())?);
     let restored = fill(&backup, second.as_ref(), &store);
     drop(store);
@@ -102,11 +65,11 @@ fn make(args: &RestoreArgs, store: &Store) -> Result<RestoreResult, RestoreFailu
     restored
 }
 
-fn fill(
-    backup: &BackupFolder,
-    second: Option<&Second>,
-    store: &Arc<dyn AnyStore>,
-) -> Result<RestoreResult, RestoreFailure> {
+fn no_tail(error: BackupError) -> String {
+    format!("the second copy does not open: {error}; without --tail the backup alone is restored")
+}
+
+fn fill(backup: &BackupFolder, second: Option<&Second>, store: &Arc<dyn AnyStore>) -> Result<RestoreResult, Failure> {
     let bar = terminal::bar("restoring the journal", "Records");
     let restored = restore(backup, second.map(Second::tail), store, &mut |done, total| {
         bar.set_length(total);

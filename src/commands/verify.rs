@@ -22,48 +22,18 @@ use indicatif::ProgressBar;
 use store::SledOptions;
 use wire::reais::reais;
 
-use crate::commands::terminal;
+use crate::commands::{Failure, terminal};
 use crate::server::checkpoints;
-use crate::settings::secrets::{SecretError, SecretSource, existing_master_key};
+use crate::settings::secrets::{SecretSource, existing_master_key};
 use crate::settings::store_choice::{Store, folder, snapshot};
 use web::views::checkpoint::CheckpointView;
-
-/// Why a data directory was not verified.
-#[derive(Debug, thiserror::Error)]
-pub enum VerifyFailure {
-    /// The store does not open, or the data is damaged.
-    #[error(transparent)]
-    Verify(#[from] VerifyError),
-    /// The master key cannot be read.
-    #[error(transparent)]
-    MasterKey(#[from] SecretError),
-    /// The file of checkpoints cannot be read.
-    #[error("the checkpoints in {}: {defect}", path.display())]
-    Checkpoints {
-        /// The file.
-        path: PathBuf,
-        /// The defect.
-        defect: String,
-    },
-    /// The journal differs from the checkpoints in its own folder.
-    #[error("{error}; the checkpoints are those in {}", folder.display())]
-    OwnCheckpoints {
-        /// The folder.
-        folder: PathBuf,
-        /// The difference.
-        error: VerifyError,
-    },
-    /// Reading the data made the program panic: the data is damaged.
-    #[error("the check could not go on: {0}")]
-    Panicked(String),
-}
 
 /// How long to wait for a server that is stopping.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 
 /// Verifies a data directory, also against a file of checkpoints, and prints a summary. Without
 /// such a file it is compared with the checkpoints that a server wrote into the directory.
-pub fn run(data: &Path, store: &Store, master_key: &SecretSource, against: Option<&Path>) -> Result<(), VerifyFailure> {
+pub fn run(data: &Path, store: &Store, master_key: &SecretSource, against: Option<&Path>) -> Result<(), Failure> {
     let begun = Instant::now();
     let own = data.join(checkpoints::FOLDER);
     let checkpoints = match against {
@@ -71,9 +41,9 @@ pub fn run(data: &Path, store: &Store, master_key: &SecretSource, against: Optio
         None if own.is_dir() => checkpoints_in(&own)?,
         None => Vec::new(),
     };
-    let CheckResult { verified, skipped, set_aside } = quietly(|| check(data, store, master_key, &checkpoints))
-        .unwrap_or_else(|message| Err(VerifyFailure::Panicked(message)))
-        .map_err(|failure| if against.is_none() { of_own(failure, own.clone()) } else { failure })?;
+    let checked = quietly("the check could not go on", || check(data, store, master_key, &checkpoints));
+    let CheckResult { verified, skipped, set_aside } =
+        checked.map_err(|failure| if against.is_none() { of_own(failure, &own) } else { failure })?;
     let place = if store.is_postgres() { store.place().to_owned() } else { data.display().to_string() };
     for line in summary(&place, &verified, skipped, begun.elapsed()) {
         terminal::say(&line);
@@ -104,12 +74,10 @@ fn say_compared(checkpoints: &[SignedCheckpoint], own: Option<&PathBuf>) {
 }
 
 /// Names the folder, where a difference is from its checkpoints.
-fn of_own(failure: VerifyFailure, folder: PathBuf) -> VerifyFailure {
-    match failure {
-        VerifyFailure::Verify(error) if error.promise() == Some(Promise::Checkpoint) => {
-            VerifyFailure::OwnCheckpoints { folder, error }
-        }
-        failure => failure,
+fn of_own(failure: Failure, folder: &Path) -> Failure {
+    match failure.downcast_ref::<VerifyError>().and_then(VerifyError::promise) {
+        Some(Promise::Checkpoint) => format!("{failure}; the checkpoints are those in {}", folder.display()).into(),
+        _ => failure,
     }
 }
 
@@ -125,18 +93,18 @@ fn text_of(path: &Path) -> std::io::Result<Vec<u8>> {
 }
 
 /// Checkpoints of the caller: at least one, and none missing between them.
-fn given(path: &Path) -> Result<Vec<SignedCheckpoint>, VerifyFailure> {
+fn given(path: &Path) -> Result<Vec<SignedCheckpoint>, Failure> {
     let checkpoints = checkpoints_in(path)?;
     if checkpoints.is_empty() {
-        return Err(VerifyFailure::Checkpoints { path: path.to_owned(), defect: "there is none in it".to_owned() });
+        return Err(format!("the checkpoints in {}: there is none in it", path.display()).into());
     }
     without_gaps(&checkpoints)?;
     Ok(checkpoints)
 }
 
 /// The checkpoints of a file or folder: JSON objects, one after the other.
-fn checkpoints_in(path: &Path) -> Result<Vec<SignedCheckpoint>, VerifyFailure> {
-    let failure = |defect: String| VerifyFailure::Checkpoints { path: path.to_owned(), defect };
+fn checkpoints_in(path: &Path) -> Result<Vec<SignedCheckpoint>, Failure> {
+    let failure = |defect: String| format!("the checkpoints in {}: {defect}", path.display());
     let text = text_of(path).map_err(|error| failure(error.to_string()))?;
     let mut checkpoints = Vec::new();
     for found in serde_json::Deserializer::from_slice(&text).into_iter::<CheckpointView>() {
@@ -163,7 +131,7 @@ fn check(
     store: &Store,
     master_key: &SecretSource,
     checkpoints: &[SignedCheckpoint],
-) -> Result<CheckResult, VerifyFailure> {
+) -> Result<CheckResult, Failure> {
     let parts = match store {
         Store::Sled => folder(data, &SledOptions { lock_wait: LOCK_WAIT, ..SledOptions::default() }),
         Store::Postgres(options) => snapshot(options),
@@ -207,7 +175,7 @@ thread_local! {
 /// Runs `work`, and gives the message of a panic as the error. Nothing is printed by the panic:
 /// damage makes the database panic, the store turns that into its own error, and the printed
 /// message would only hide it. Panics of other work are printed as ever.
-pub(crate) fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+pub(crate) fn quietly<T>(what_ended: &str, work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let before = panic::take_hook();
@@ -228,7 +196,7 @@ pub(crate) fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     PANIC.set(Some(String::new()));
     let done = panic::catch_unwind(panic::AssertUnwindSafe(work));
     let message = PANIC.take().unwrap_or_default();
-    done.map_err(|_| message)
+    done.unwrap_or_else(|_| Err(format!("{what_ended}: {message}").into()))
 }
 
 fn summary(place: &str, verified: &VerificationResult, skipped: bool, took: Duration) -> Vec<String> {
@@ -320,8 +288,9 @@ mod tests {
 
     #[test]
     fn a_panic_is_one_more_failure() {
-        let message = quietly(|| -> () { panic!("sums do not fit") }).unwrap_err();
-        let failure = VerifyFailure::Panicked(message).to_string();
-        assert!(failure.contains("sums do not fit") && !failure.contains('\n'), "{failure}");
+        let failure = quietly("it ended", || -> Result<(), Failure> { panic!("sums do not fit") }).unwrap_err();
+        let failure = failure.to_string();
+        assert!(failure.starts_with("it ended: ") && failure.contains("sums do not fit"), "{failure}");
+        assert!(!failure.contains('\n'), "{failure}");
     }
 }

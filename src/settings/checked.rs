@@ -1,6 +1,6 @@
 //! Checked settings of a server and of the commands.
 
-use super::args::{BackupArgs, DemoArgs, ExportArgs, JournalArgs, LogFormat, ReportArgs, ServeArgs};
+use super::args::{DemoArgs, ExportArgs, JournalArgs, LogFormat, ReportArgs, ServeArgs};
 use super::values::LastRecords;
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
@@ -329,19 +329,6 @@ pub struct JournalSettings {
     pub ops_token: SecretSource,
 }
 
-/// Checked settings of `backup`.
-#[derive(Debug)]
-pub struct BackupSettings {
-    /// The journal.
-    pub journal: JournalSettings,
-    /// The directory of the backup.
-    pub out: PathBuf,
-    /// URL of the operators' listener of a server to follow; none for one copy.
-    pub follow: Option<String>,
-    /// Certificates to trust at that URL.
-    pub trust: Option<PathBuf>,
-}
-
 /// Checked settings of `export`.
 #[derive(Debug)]
 pub struct ExportSettings {
@@ -384,14 +371,6 @@ impl JournalArgs {
             store: self.store.store()?,
             ops_token: SecretSource::given("CENTAVO_OPS_TOKEN", self.ops_token, self.ops_token_file)?,
         })
-    }
-}
-
-impl BackupArgs {
-    /// Checks all settings.
-    pub fn settings(self) -> Result<BackupSettings, ConfigError> {
-        let Self { journal, out, follow, trust } = self;
-        Ok(BackupSettings { journal: journal.settings()?, out, follow, trust })
     }
 }
 

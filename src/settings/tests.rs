@@ -469,8 +469,7 @@ fn a_backup_asks_the_server_as_it_is_set_up() {
     let typed = ["centavo", "backup", "--out", "/srv/backup", "--config", &config].map(str::to_owned);
     let Ok(Arguments { args, .. }) = parse(program(), &typed) else { panic!("the settings are right") };
     let Command::Backup(args) = args.command else { panic!("{args:?}") };
-    let settings = args.settings().unwrap();
-    let BackupSettings { journal, out, .. } = settings;
+    let (journal, out) = (args.journal.settings().unwrap(), args.out);
     assert_eq!((journal.data.as_path(), out.as_path()), (Path::new("/srv/books"), Path::new("/srv/backup")));
     assert_eq!(journal.ops_listen.to_string(), "0.0.0.0:9001");
     assert_eq!(journal.ops_token, SecretSource::Text("ana:token-of-ana,rui:two".to_owned().into()));

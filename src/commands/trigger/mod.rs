@@ -13,9 +13,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ledger::webhook_events::WebhookEventKind;
 use strum::VariantArray as _;
 
-use crate::commands::remote::{Flags, OperatorArgs, Remote, RemoteError};
+use crate::commands::Failure;
+use crate::commands::remote::{Flags, OperatorArgs, Remote};
 use crate::commands::terminal::say;
-use crate::settings::secrets::{self, SecretError, SecretSource, TwoSources};
 use scene::Scene;
 use web::credential::Secret;
 
@@ -37,55 +37,17 @@ pub struct TriggerArgs {
     pub operator: OperatorArgs,
 }
 
-/// Why an event did not happen.
-#[derive(Debug, thiserror::Error)]
-pub enum TriggerFailure {
-    /// The tokens are given as a text and as a file.
-    #[error(transparent)]
-    TwoSources(#[from] TwoSources),
-    /// The operators' tokens cannot be read.
-    #[error(transparent)]
-    Secret(#[from] SecretError),
-    /// No operator's token was found.
-    #[error("an operator's token is needed: set CENTAVO_OPS_TOKEN (or --ops-token), or --data to the server's data")]
-    NoToken,
-    /// The event takes two operators, and one token was found.
-    #[error("{0} takes two operators: CENTAVO_OPS_TOKEN (or --ops-token) must have the tokens of both")]
-    NoSecond(&'static str),
-    /// A request was refused, or had no answer.
-    #[error(transparent)]
-    Remote(#[from] RemoteError),
-    /// An answer has not the shape of this release's interface.
-    #[error("the answer to {what} has no `{member}`")]
-    Malformed {
-        /// Method and path.
-        what: String,
-        /// The member that was looked for.
-        member: &'static str,
-    },
-    /// The operating system gives no random bytes.
-    #[error("the operating system gives no random bytes: {0}")]
-    Random(#[from] getrandom::Error),
-    /// Everything was done, and the event did not come.
-    #[error("{0} did not happen within {MAX} seconds", MAX = PATIENCE.as_secs())]
-    NotHappened(&'static str),
-}
-
 /// How long an event may take once everything was done for it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What to correct where a listener refuses its credential or does not answer.
-const OPERATOR: Flags = Flags { url: "--ops-url", credential: "--ops-token" };
 const MERCHANT: Flags = Flags { url: "--url", credential: "--key" };
 
 /// Makes the event happen, and prints each request and the event.
-pub async fn run(args: TriggerArgs) -> Result<(), TriggerFailure> {
+pub async fn run(args: TriggerArgs) -> Result<(), Failure> {
     let TriggerArgs { event, key, url, operator } = args;
-    let OperatorArgs { ops_url, trust, ops_token, ops_token_file, data } = operator;
-    let source = SecretSource::given("CENTAVO_OPS_TOKEN", ops_token, ops_token_file)?;
-    let mut tokens = secrets::ops_tokens_in_order(&source, &data)?.into_iter();
-    let mut operator = || tokens.next().map(|token| Remote::new(&ops_url, token, trust.as_ref(), OPERATOR)).transpose();
-    let (operator, second) = (operator()?.ok_or(TriggerFailure::NoToken)?, operator()?);
+    let trust = operator.trust.clone();
+    let (operator, second) = operator.remotes()?;
     let merchant = |key| Remote::new(&url, key, trust.as_ref(), MERCHANT);
     let scene = match key {
         Some(key) => Scene::of(merchant(key)?, operator, second),
@@ -104,7 +66,8 @@ pub async fn run(args: TriggerArgs) -> Result<(), TriggerFailure> {
             return Ok(());
         }
         if Instant::now() >= deadline {
-            return Err(TriggerFailure::NotHappened(event.name()));
+            let (event, most) = (event.name(), PATIENCE.as_secs());
+            return Err(format!("{event} did not happen within {most} seconds").into());
         }
     }
 }

@@ -9,13 +9,13 @@ use ledger::webhook_events::WebhookEventKind;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::TriggerFailure;
+use crate::commands::Failure;
 use crate::commands::remote::{Remote, RemoteError};
 use crate::commands::terminal::say;
 use ops::invented_parties;
 use web::credential::Secret;
 
-type TriggerResult<T> = Result<T, TriggerFailure>;
+type TriggerResult<T> = Result<T, Failure>;
 
 /// Total of a charge, centavos.
 const AMOUNT: i64 = 8_000;
@@ -132,8 +132,8 @@ impl Scene {
     async fn charge_refused_card(&self) -> TriggerResult<()> {
         let mut body = invented_parties::card(0, AMOUNT, &[], expiry_year());
         body["credit_card"] = invented_parties::credit_card(invented_parties::REFUSED_CARD, expiry_year());
-        match self.ask("/api/card", &body, "txid").await {
-            Err(TriggerFailure::Remote(RemoteError::Refused { status: StatusCode::PAYMENT_REQUIRED, .. })) => Ok(()),
+        match said(&self.merchant, Method::POST, "/api/card", Some(&body)).await {
+            Err(error) if is_refused_with(StatusCode::PAYMENT_REQUIRED, &error) => Ok(()),
             other => other.map(drop),
         }
     }
@@ -244,7 +244,8 @@ impl Scene {
 
     /// The second operator, whom this event takes.
     fn second_for(&self, kind: WebhookEventKind) -> TriggerResult<&Remote> {
-        self.second.as_ref().ok_or(TriggerFailure::NoSecond(kind.name()))
+        let needed = "takes two operators: CENTAVO_OPS_TOKEN (or --ops-token) must have the tokens of both";
+        self.second.as_ref().ok_or_else(|| format!("{} {needed}", kind.name()).into())
     }
 
     /// One operator asks for an entry, another one approves it.
@@ -357,7 +358,11 @@ async fn said(remote: &Remote, method: Method, path: &str, body: Option<&Value>)
     Ok(serde_json::from_slice(&answer?).unwrap_or_default())
 }
 
+fn is_refused_with(expected: StatusCode, error: &Failure) -> bool {
+    matches!(error.downcast_ref(), Some(RemoteError::Refused { status, .. }) if *status == expected)
+}
+
 fn text(answer: &Value, path: &str, member: &'static str) -> TriggerResult<String> {
     let found = answer[member].as_str().map(str::to_owned);
-    found.ok_or_else(|| TriggerFailure::Malformed { what: path.to_owned(), member })
+    found.ok_or_else(|| format!("the answer to {path} has no `{member}`").into())
 }
