@@ -9,6 +9,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
+use crate::form::optional;
 use crate::keys::json_of;
 use crate::ledger_field::{LedgerField, Offered};
 use crate::page::{Screen, Section, Visit};
@@ -30,19 +31,31 @@ use web::problem::{Code, Problem};
 use web::reply::query;
 use web::session::FormOutcome;
 
-/// A map to the accounts and the layout of another program, to begin with.
-const SAMPLE_MAP: &str = include_str!("../../../examples/journal-entries/dominio.toml");
+/// Maps to the accounts and the layouts of other programs, to begin with.
+const SAMPLE_MAPS: [(&str, &str); 4] = [
+    ("Domínio", include_str!("../../../examples/journal-entries/dominio.toml")),
+    ("TOTVS", include_str!("../../../examples/journal-entries/totvs.toml")),
+    ("QuickBooks", include_str!("../../../examples/journal-entries/quickbooks.toml")),
+    ("NetSuite", include_str!("../../../examples/journal-entries/netsuite.toml")),
+];
+
+/// Formats that people open; the others are for programs.
+const FOR_PEOPLE: [&str; 2] = ["xlsx", "csv-ptbr"];
 
 /// Page of the exports: the forms, and the files that are made in the background.
 pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, mut parts: Parts) -> Response {
+    let given = query(&parts);
     parts.uri = Uri::from_static("/ops/exports");
     let made = async {
         visit.whole()?;
-        let chart = desk.engine.chart();
+        let given = given?;
+        let sample =
+            optional(&given, "sample")?.map(|name| sample_map(name).ok_or_else(|| Problem::new(Code::NotFound)));
+        let chart = sample.transpose()?.map(str::to_owned).or_else(|| desk.engine.chart());
         let jobs = json_of(exports::list(State(Arc::clone(&desk)), visit.operator.clone(), parts).await?).await?;
         let body = html! {
             (form(&desk, &visit))
-            @if visit.may(Role::Decide) { (mapped_form(&desk, &visit, chart.as_deref().unwrap_or(SAMPLE_MAP))) }
+            @if visit.may(Role::Decide) { (mapped_form(&desk, &visit, chart.as_deref().unwrap_or(SAMPLE_MAPS[0].1))) }
             (visit.card("jobs", words::EXPORT_JOBS, html! {
                 @match jobs["items"].as_array().filter(|items| !items.is_empty()) {
                     Some(items) => (show::scrolled(visit.say(words::EXPORT_JOBS), jobs_table(&visit, items))),
@@ -67,7 +80,12 @@ fn form(desk: &Desk, visit: &Visit) -> Markup {
         form.card action="/console/exports/file" {
             (whose("ledger", words::WHOSE, "").show(desk, visit))
             label for="format" { (visit.say(words::FORMAT)) }
-            select id="format" name="format" { @for format in format_names() { option value=(format) { (format) } } }
+            select id="format" name="format" {
+                optgroup label=(visit.say(words::FOR_PEOPLE)) { @for format in FOR_PEOPLE { option value=(format) { (format) } } }
+                optgroup label=(visit.say(words::FOR_PROGRAMS)) {
+                    @for format in format_names().filter(|format| !FOR_PEOPLE.contains(format)) { option value=(format) { (format) } }
+                }
+            }
             div.actions { (day("from", words::FROM)) (day("to", words::TO)) }
             p.actions { button.primary type="submit" { (visit.say(words::DOWNLOAD)) } }
         }
@@ -85,6 +103,10 @@ fn mapped_form(desk: &Desk, visit: &Visit, map: &str) -> Markup {
     html! {
         (visit.card("mapped", words::OWN_CHART, html! {
             p.dim { (visit.say(words::OWN_CHART_WHAT)) }
+            p {
+                (visit.say(words::SAMPLE_MAPS)) ":"
+                @for (name, _) in SAMPLE_MAPS { " " a href={"/console/exports?sample=" (name) "#map"} { (name) } }
+            }
             form method="post" action="/console/exports" enctype="multipart/form-data" {
                 (visit.form_fields())
                 label for="map-file" { (visit.say(words::MAP_FILE)) }
@@ -104,6 +126,10 @@ fn mapped_form(desk: &Desk, visit: &Visit, map: &str) -> Markup {
             }
         }))
     }
+}
+
+fn sample_map(name: &str) -> Option<&'static str> {
+    SAMPLE_MAPS.into_iter().find(|(known, _)| *known == name).map(|(_, map)| map)
 }
 
 /// The map of a form: that of its file, or of its field, in which a browser ends lines with CR LF.

@@ -62,7 +62,7 @@ const QUERIES: &[(&str, &[&str])] = &[
     ("/console/people", &[]),
     ("/console/reports", &["report", "ledger", "account", "by", "from", "to", "tax_ids", "page", "per_page"]),
     ("/console/reports/file", &["report", "ledger", "account", "by", "from", "to", "tax_ids", "format"]),
-    ("/console/exports", &[]),
+    ("/console/exports", &["sample"]),
     ("/console/exports/{id}/file", &[]),
     ("/console/exports/file", &["ledger", "format", "from", "to", "at"]),
     ("/console/audit", &["operator", "action", "kind", "id", "from", "to", "format", "page", "per_page"]),

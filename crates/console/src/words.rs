@@ -112,6 +112,9 @@ words! {
     BY_BOOKING = "Data do registro", "Booking";
     BY_EFFECT = "Data de competência", "Effect";
     WHOSE = "De quem (vazio: de todos)", "Whose (empty: of all)";
+    SAMPLE_MAPS = "Modelos", "Samples";
+    FOR_PEOPLE = "Planilhas", "Spreadsheets";
+    FOR_PROGRAMS = "Para programas", "For programs";
     WHOLE_TAX_IDS = "Documentos completos (CPF e CNPJ sem máscara); a leitura fica na auditoria", "Whole documents (CPF and CNPJ unmasked); the audit says who read them";
     WHOSE_ONE = "De quem", "Whose";
     NAME_OR_ID = "O nome, ou M-…, R-…, P-…", "The name, or M-…, R-…, P-…";

@@ -62,7 +62,8 @@ impl MappedEntries {
         let mut lines = Vec::new();
         for (row, [debits, credits]) in sums {
             let history = row.history.as_deref().unwrap_or("{event} {date}");
-            let history = history.replace("{event}", "day").replace("{sequence}", "");
+            let history =
+                history.replace("{event}", "day").replace("{event_ptbr}", "movimento do dia").replace("{sequence}", "");
             let history = history
                 .replace("{date}", &day.to_string())
                 .replace("{effective_date}", &day.to_string())
@@ -191,7 +192,7 @@ impl Writer for MappedEntries {
             }
             let reference = line.source.objects.first().map(|(_, id)| cleaned(id).into_owned()).unwrap_or_default();
             let history = row.history.as_deref().unwrap_or("{event} {sequence}");
-            let history = history.replace("{event}", line.source.event);
+            let history = history.replace("{event}", line.source.event).replace("{event_ptbr}", line.source.event_ptbr);
             let history = history.replace("{sequence}", &movement.name());
             let history = history
                 .replace("{date}", movement.date)
