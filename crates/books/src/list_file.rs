@@ -4,9 +4,9 @@
 use std::io::{self, Write};
 
 use wire::csv_cell::{write_cell, write_text};
-use wire::timestamp::{local, with_milliseconds};
+use wire::timestamp::{day_of, local, with_milliseconds};
 
-use crate::workbook::{SheetCell, SheetColumn, SheetKind, SheetTitle, TableBook};
+use crate::workbook::{SheetCell, SheetColumn, SheetKind, SheetTitle, TableBook, days_ptbr};
 
 /// Format of a list's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +89,8 @@ impl ListCell {
 pub struct ListFile<'a> {
     out: &'a mut dyn Write,
     rows: Rows,
+    /// Sums of the amounts of each column, centavos; `None` before the first one.
+    totals: Vec<Option<i128>>,
 }
 
 enum Rows {
@@ -97,10 +99,10 @@ enum Rows {
 }
 
 impl<'a> ListFile<'a> {
-    /// Begins a file with its head. `title` stands above the rows of a workbook.
+    /// Begins a file with its head. `title` and `subject` stand above the rows of a workbook.
     pub fn new(
         format: ListFormat,
-        title: &'static str,
+        (title, subject): (&'static str, String),
         columns: &[ListColumn],
         out: &'a mut dyn Write,
     ) -> io::Result<Self> {
@@ -125,15 +127,20 @@ impl<'a> ListFile<'a> {
                     };
                     SheetColumn { head, kind }
                 };
-                let title = SheetTitle { title, subject: String::new() };
+                let title = SheetTitle { title, subject };
                 Rows::Sheet(Box::new(TableBook::new(title, columns.iter().map(column).collect())?))
             }
         };
-        Ok(Self { out, rows })
+        Ok(Self { out, rows, totals: vec![None; columns.len()] })
     }
 
     /// Writes a row: a cell for each column.
     pub fn row(&mut self, cells: &[ListCell]) -> io::Result<()> {
+        for (total, cell) in self.totals.iter_mut().zip(cells) {
+            if let ListCell::Amount(centavos) = cell {
+                *total.get_or_insert_default() += i128::from(*centavos);
+            }
+        }
         match &mut self.rows {
             Rows::Csv { is_brazilian, line } => {
                 line.clear();
@@ -144,16 +151,23 @@ impl<'a> ListFile<'a> {
         }
     }
 
-    /// Writes what is left. `now_ms` is the time of the list, milliseconds since the Unix epoch.
+    /// Writes what is left: in a workbook the sums of amounts. `now_ms` is the time of the list,
+    /// milliseconds since the Unix epoch.
     pub fn finish(self, now_ms: i64) -> io::Result<()> {
         match self.rows {
             Rows::Csv { .. } => Ok(()),
             Rows::Sheet(book) => {
                 let about = [format!("Lista de {}", local(now_ms).format("%d/%m/%Y %H:%M:%S"))];
-                book.finish(&[], &about, now_ms, |part| self.out.write_all(part))
+                book.finish(&self.totals, &about, now_ms, |part| self.out.write_all(part))
             }
         }
     }
+}
+
+/// The days of a list in Portuguese: from an instant, and before another one, milliseconds since
+/// the Unix epoch.
+pub fn period_ptbr(from_ms: Option<i64>, until_ms: Option<i64>) -> String {
+    days_ptbr(from_ms.map(day_of), until_ms.map(|until| day_of(until - 1)))
 }
 
 fn csv_line(is_brazilian: bool, cells: &[ListCell], line: &mut Vec<u8>) {
@@ -208,7 +222,7 @@ mod tests {
 
     fn file(format: ListFormat) -> Vec<u8> {
         let mut out = Vec::new();
-        let mut file = ListFile::new(format, "Lista", &COLUMNS, &mut out).unwrap();
+        let mut file = ListFile::new(format, ("Lista", period_ptbr(None, Some(0))), &COLUMNS, &mut out).unwrap();
         let text = |text: &str| ListCell::Text(text.to_owned());
         file.row(&[text("000123"), text("=cmd(); \"x\""), ListCell::Amount(-123_456), ListCell::Instant(0)]).unwrap();
         file.row(&[text("2"), ListCell::Empty, ListCell::Amount(5), ListCell::Empty]).unwrap();
@@ -233,6 +247,8 @@ mod tests {
             [Data::String("000123".into()), Data::String("=cmd(); \"x\"".into()), Data::Float(-1234.56)]
         );
         assert!(matches!(rows[1][3], Data::DateTime(_)), "{:?}", rows[1][3]);
+        assert_eq!(sheet.get_value((1, 0)), Some(&Data::String("até 31/12/1969".into())));
+        assert_eq!(rows[3][..3], [Data::String("Total".into()), Data::Empty, Data::Float(-1234.51)]);
         assert_eq!((rows[2][1].clone(), rows[2][2].clone()), (Data::Empty, Data::Float(0.05)));
     }
 }

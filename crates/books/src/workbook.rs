@@ -262,7 +262,7 @@ fn format_of(kind: SheetKind) -> Format {
         SheetKind::Count => "0",
         SheetKind::Rate => "0.00##%",
         SheetKind::Day => "dd/mm/yyyy",
-        SheetKind::Instant => "dd/mm/yyyy hh:mm:ss.000",
+        SheetKind::Instant => "dd/mm/yyyy hh:mm:ss",
     })
 }
 

@@ -8,7 +8,7 @@ use actors::engine::{Listed, Unavailable};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
-use books::list_file::{ListCell, ListColumn, ListFormat, ListKind};
+use books::list_file::{ListCell, ListColumn, ListFormat, ListKind, period_ptbr};
 use ledger::audit::{AuditSubject, AuditedFact};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::object::Object;
@@ -301,7 +301,8 @@ pub async fn file(desk: &Arc<Desk>, filter: &AuditFilter, format: ListFormat) ->
             ListCell::Count(row.sequence),
         ])
     };
-    list_file(desk, (format, "audit", "Auditoria"), &COLUMNS, filter.rows(desk)?.map(cells)).await
+    let period = period_ptbr(filter.from.map(|from| from.0), filter.to.map(|to| to.0));
+    list_file(desk, (format, "audit", ("Auditoria", period)), &COLUMNS, filter.rows(desk)?.map(cells)).await
 }
 
 /// Parts of a bank account in the order in which people read them.

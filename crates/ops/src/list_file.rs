@@ -34,7 +34,7 @@ pub fn requested_format(pairs: &[(String, String)]) -> Result<Option<ListFormat>
 /// read are a problem, and no broken file. One at a time, exports and reports counted.
 pub async fn list_file<I>(
     desk: &std::sync::Arc<Desk>,
-    (format, name, title): (ListFormat, &str, &'static str),
+    (format, name, title): (ListFormat, &str, (&'static str, String)),
     columns: &[ListColumn],
     rows: I,
 ) -> Result<Response, Problem>

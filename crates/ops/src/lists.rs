@@ -12,7 +12,7 @@ use actors::engine::{ChargeQuery, NewestCharges, ObjectList};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
-use books::list_file::{ListCell, ListColumn, ListFormat, ListKind};
+use books::list_file::{ListCell, ListColumn, ListFormat, ListKind, period_ptbr};
 use ledger::event::Event;
 use ledger::id::ObjectId;
 use ledger::money::Centavos;
@@ -295,7 +295,9 @@ impl ListFilter {
 
     /// All things of the filter as a file.
     pub async fn file(&self, desk: &Arc<Desk>, format: ListFormat) -> Result<Response, Problem> {
-        let (name, title) = (self.list.kind.name(), title(self.list.kind));
+        let ChargeQuery { from, to, .. } = &self.query;
+        let period = period_ptbr(from.map(|from| from.0), to.map(|to| to.0));
+        let (name, title) = (self.list.kind.name(), (title(self.list.kind), period));
         if self.order == ORDERS[0] {
             return list_file(desk, (format, name, title), &COLUMNS, self.all(desk).map(|item| item.map(cells))).await;
         }
