@@ -29,10 +29,10 @@ use nodes::work_requests;
 use ops::desk::Desk;
 use ops::{
     api_keys, audit, backup, batches, blocks, books, cards as stored_cards, charges as all_charges, chart, checkpoint,
-    clock, closing, cluster, disputes as disputes_review, entries, erasures, export, exports, health, holds,
-    item_details, lists, made_up, merchants, notes, other_nodes, overview, people, periods, preview, queue, rail_items,
-    recipients as all_recipients, reconciliations, records, refunds as refunds_review, reports as made_reports,
-    sandbox, search, sub_recipients as review, webhooks, withdrawals as outflow,
+    clock, closing, cluster, disputes as disputes_review, entries, erasures, explanations, export, exports, health,
+    holds, item_details, lists, made_up, merchants, notes, other_nodes, overview, people, periods, preview, queue,
+    rail_items, recipients as all_recipients, reconciliations, records, refunds as refunds_review,
+    reports as made_reports, sandbox, search, sub_recipients as review, webhooks, withdrawals as outflow,
 };
 use web::guards::rate_limit::Policy;
 use web::openapi::{self, Listener};
@@ -153,6 +153,7 @@ fn books_of_operators() -> OperatorRoutes {
         .routes(routes!(reconciliations::reconcile, reconciliations::list))
         .routes(routes!(reconciliations::get))
         .routes(routes!(reconciliations::dismiss))
+        .routes(routes!(explanations::explain))
         .routes(routes!(records::list))
         .routes(routes!(records::record))
         .routes(routes!(blocks::get))

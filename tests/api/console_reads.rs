@@ -394,3 +394,30 @@ async fn a_decision_on_many_says_whose_they_are_and_what_follows() {
     let page = browser.page(&format!("/console/queue/many?decision=approve&id={withdrawal}")).await;
     page.has(&["Loja Azul", "Bank account", "Booked with the decision", "Booked when the institution has taken"]);
 }
+
+/// A statement of a thousand fees: its result has pages, each of them a short one.
+#[tokio::test]
+async fn a_result_with_many_differences_has_pages() {
+    let world = World::sandbox().await;
+    let fee =
+        |number: u32| format!("<STMTTRN><DTPOSTED>20200131<TRNAMT>-1.00<FITID>TAR-{number}<MEMO>TARIFA</STMTTRN>");
+    let fees: String = (0..1_000).map(fee).collect();
+    let statement = format!(
+        "<OFX><STMTTRNRS><STMTRS><BANKACCTFROM><ACCTID>777-7</BANKACCTFROM><BANKTRANLIST><DTSTART>20200131\
+         <DTEND>20200131{fees}</BANKTRANLIST></STMTRS></STMTTRNRS></OFX>"
+    );
+    let found = world.reconcile("application/x-ofx", "?account=own", statement).await.expect(200);
+    let path = format!("/console/reconciliations/{}", text(&found["sha256"]));
+    let browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    for (query, shown) in [("", "TAR-49<"), ("?differences=20", "TAR-999<"), ("?differences=2&finding=51", "TAR-51\"")]
+    {
+        let page = browser.page(&format!("{path}{query}")).await;
+        page.has(&[shown]);
+        assert_eq!(page.html.contains("TAR-1<"), query.is_empty(), "{query}");
+        assert!(page.html.len() < 100 << 10, "{query}: {}", page.html.len());
+    }
+    let explained = [("finding", "51"), ("reason", "Tarifa do ano passado")];
+    let answer = browser.post(&format!("{path}/explain"), &explained).await;
+    assert_eq!((answer.status, answer.header("location")), (303, path.as_str()));
+    browser.page(&format!("{path}?differences=2")).await.has(&["explained", "Tarifa do ano passado"]);
+}

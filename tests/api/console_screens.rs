@@ -320,7 +320,7 @@ impl Full {
             "/console/periods".to_owned(),
             "/console/periods/2020-01".to_owned(),
             format!("/console/periods/{}", crate::closed_periods::local(world.advance(0).await).format("%Y-%m")),
-            format!("/console/reconciliations/{compared}?line=1"),
+            format!("/console/reconciliations/{compared}?finding=0"),
             format!("/console/reports?report=statement&ledger=R-{}", active[0]),
             "/console/reports?report=general-ledger&ledger=P-all&page=2".to_owned(),
             format!("/console/queue?merchant_id={id}"),

@@ -121,6 +121,82 @@ async fn the_lists_of_the_pix_institution_agree_with_the_books() {
     world.check_books().await;
 }
 
+/// A difference is explained by a reason at once, and by an entry when the second operator approves
+/// it. The file is not sent again; when it is, what is found again stays explained.
+#[tokio::test]
+async fn differences_are_explained_by_reasons_and_by_entries() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.paid_pix(&pix("80.00")).await;
+    world.advance(DAY).await;
+    let [list] = files(&world, "pix", "json").try_into().unwrap();
+    let wrong = falsified(&falsified(&list, "amount"), "added");
+    let found = world.reconcile(PIX, "", wrong.clone()).await.expect(200);
+    assert_eq!((counts(&found), &found["explained"]), ([0, 0, 1, 0, 1, 0], &json!(0)), "{found}");
+    let path = format!("/ops/reconciliations/{}", text(&found["sha256"]));
+    let explain = async |finding: u64, entry: Option<&str>| {
+        let body = json!({"finding": finding, "reason": "Tarifa retida", "entry_id": entry});
+        world.ops_post(&format!("{path}/explain"), &body).await
+    };
+    let entry = json!({"debit": "Assets:Bank:Pix", "credit": "Liabilities:Suspense", "amount": 1,
+        "reason": "Tarifa retida", "reference": "differs-1"});
+    let asked = async || text(&world.ops_post("/ops/entries", &entry).await.expect(201)["id"]);
+    let decide = async |id: &str, verdict: &str| {
+        let body = if verdict == "reject" { json!({"notes": "Valor errado"}) } else { json!({}) };
+        world.second_ops_post(&format!("/ops/entries/{id}/{verdict}"), &[], &body).await.expect(200);
+    };
+    let month = text(&found["from"])[..7].to_owned();
+    let open = async || {
+        let period = world.ops_get(&format!("/ops/periods/{month}")).await.expect(200);
+        let items = period["open"].as_array().unwrap();
+        items.iter().find(|item| item["kind"] == "unreconciled").map_or(0, |item| item["count"].as_u64().unwrap())
+    };
+    assert_eq!(open().await, 2);
+
+    let first = asked().await;
+    let waits = explain(0, Some(&first)).await.expect(200);
+    let explanation = &waits["explanations"][0];
+    assert_eq!([&explanation["status"], &explanation["by"]], ["waiting", "operator"], "{waits}");
+    assert_eq!((open().await, &waits["explained"]), (2, &json!(0)), "until it is booked");
+    explain(0, None).await.refused(409, "already_decided");
+    decide(&first, "reject").await;
+    assert_eq!(world.ops_get(&path).await.expect(200)["explanations"][0]["status"], "rejected");
+    explain(0, Some(&first)).await.refused(400, "validation_failed");
+    let second = asked().await;
+    explain(0, Some(&second)).await.expect(200);
+    decide(&second, "approve").await;
+    let booked = world.ops_get(&path).await.expect(200);
+    assert_eq!((&booked["explanations"][0]["status"], &booked["explained"]), (&json!("explained"), &json!(1)));
+    assert_eq!(open().await, 1);
+    // A reason is enough, and gives way to an entry.
+    explain(1, None).await.expect(200);
+    let reasoned = explain(1, None).await.expect(200);
+    assert_eq!((&reasoned["explained"], open().await), (&json!(2), 0), "{reasoned}");
+    let listed = world.ops_get("/ops/reconciliations").await.expect(200);
+    assert_eq!((&items(&listed)[0]["explained"], items(&listed)[0].get("explanations")), (&json!(2), None));
+
+    for body in [
+        json!({"finding": 2, "reason": "x"}),
+        json!({"finding": -1, "reason": "x"}),
+        json!({"finding": 0}),
+        json!({"finding": 0, "reason": "x", "entry_id": "x"}),
+        json!({"finding": 1, "reason": "x", "entry_id": merchant.id}),
+    ] {
+        world.ops_post(&format!("{path}/explain"), &body).await.refused(400, "validation_failed");
+    }
+    world
+        .ops_post(&format!("/ops/reconciliations/{}/explain", "0".repeat(64)), &json!({"finding": 0, "reason": "x"}))
+        .await
+        .refused(404, "not_found");
+
+    let again = world.reconcile(PIX, "?again=true", wrong.clone()).await.expect(200);
+    assert_eq!((&again["explained"], &again["explanations"]), (&json!(2), &reasoned["explanations"]));
+    world.ops_post(&format!("{path}/dismiss"), &json!({"reason": "Arquivo errado"})).await.expect(200);
+    let anew = world.reconcile(PIX, "?again=true", wrong).await.expect(200);
+    assert_eq!((&anew["explained"], anew.get("explanations")), (&json!(0), None), "of a wrong file nothing stays");
+    world.check_books().await;
+}
+
 #[tokio::test]
 async fn the_statements_of_the_bank_agree_with_the_books() {
     let world = World::sandbox().await;

@@ -11,8 +11,17 @@ use crate::makers::make;
 use crate::world::*;
 
 /// Commands that write nothing.
-const READS: [&str; 8] =
-    ["/simulate", "/quote", "/redeliver", "/test", "/dismiss", "/clock/confirm", "/ops/exports", "/api/reports"];
+const READS: [&str; 9] = [
+    "/simulate",
+    "/quote",
+    "/redeliver",
+    "/test",
+    "/dismiss",
+    "/explain",
+    "/clock/confirm",
+    "/ops/exports",
+    "/api/reports",
+];
 
 /// The Record that an answer names.
 fn named(answer: &Answer) -> Option<Position> {

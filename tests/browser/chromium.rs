@@ -172,6 +172,27 @@ impl Browser {
         self.follow().await;
     }
 
+    /// Clicks what a selector names, which downloads a file: its name and its bytes.
+    pub(crate) async fn download(&self, selector: &str) -> (String, Vec<u8>) {
+        let folder = tempfile::tempdir().unwrap();
+        let to = json!({"behavior": "allow", "downloadPath": folder.path()});
+        self.devtools("Browser.setDownloadBehavior", to).await;
+        self.client.find(Locator::Css(selector)).await.unwrap().click().await.unwrap();
+        for _ in 0..1_200 {
+            let files = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name());
+            let names: Vec<_> = files.map(|name| name.into_string().unwrap()).collect();
+            // Chromium gives a file its name when it is whole.
+            if let [name] = &names[..]
+                && !name.ends_with(".crdownload")
+                && !name.starts_with(".")
+            {
+                return (name.clone(), std::fs::read(folder.path().join(name)).unwrap());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("{selector} downloads nothing in {}: {}", self.place().await, self.text().await);
+    }
+
     /// Runs a script in the page and gives its result.
     pub(crate) async fn run(&self, script: &str) -> Value {
         self.client.execute(script, Vec::new()).await.unwrap_or_else(|error| panic!("{script}: {error}"))

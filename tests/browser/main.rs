@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that finds nothing to unwrap has failed, and says where")]
 
 mod chromium;
+mod finance_days;
 mod marketplace;
 mod operator_days;
 mod pictures;
@@ -21,7 +22,7 @@ use crate::sample_server::SampleServer;
 
 /// Route templates that no address shows: forms' targets, redirects and files. The pages that forms
 /// answer with are judged where they are sent.
-const NO_PAGES: [&str; 31] = [
+const NO_PAGES: [&str; 32] = [
     "/console/exports/chart",
     "/console/charges/{txid}/refunds",
     "/console/house/batches",
@@ -50,6 +51,7 @@ const NO_PAGES: [&str; 31] = [
     "/console/exports/{id}/file",
     "/console/reports/file",
     "/console/reconciliations/{id}/dismiss",
+    "/console/reconciliations/{id}/explain",
     "/console/webhooks/{id}/redeliver",
     "/console/assets/{name}",
     "/console/{*unknown}",
@@ -525,107 +527,6 @@ async fn an_operator_disputes_and_decides_on_many() {
         browser.has("waits for another operator").await;
         assert_eq!(browser.said().await, [""; 0]);
     }
-    browser.close().await;
-    shop.stop();
-}
-
-/// A day of finance by clicks alone, once with JavaScript and once without: the files of the bank,
-/// the acquirer and the PIX institution, with a wrong line each, and the entry that explains one.
-#[tokio::test]
-async fn finance_explains_the_files_of_a_day() {
-    let Some(browser) = Browser::start().await else { return };
-    let shop = SampleServer::start().await;
-    shop.paid_pix().await;
-    // The acquirer pays the card after 30 days.
-    shop.advance(35).await;
-    shop.sign_in(&browser).await;
-    browser.open(&format!("{}/console?lang=pt", shop.operations())).await;
-    let fee = "<STMTTRN>\r\n<TRNTYPE>DEBIT\r\n<DTPOSTED>{day}120000[-3:BRT]\r\n<TRNAMT>-12.34\r\n<FITID>TAR-9\r\n\
-               <MEMO>TARIFA\r\n</STMTTRN>\r\n</BANKTRANLIST>";
-    for (turn, is_on) in [true, false].into_iter().enumerate() {
-        browser.javascript(is_on).await;
-        // Another end of the file makes it another file.
-        let end = "\r\n".repeat(turn + 1);
-        let bank = shop.file_of("bank-pix", |text| {
-            let day = &text[text.find("<DTSTART>").unwrap() + 9..][..8];
-            text.replace("</BANKTRANLIST>", &fee.replace("{day}", day)) + &end
-        });
-        let pix = shop.file_of("pix", |text| text.replacen("\"100.00\"", "\"100.01\"", 1) + &end);
-        let acquirer = shop.file_of("acquirer", |text| {
-            let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
-            lines[1] = lines[1].replacen("installment,1,", "installment,9,", 1);
-            lines.join("\r\n") + &end
-        });
-        for (file, expected) in [(&pix, "Diverge"), (&acquirer, "Só no arquivo"), (&bank, "Só no arquivo")] {
-            browser.click("nav a[href='/console/reconciliations']").await;
-            browser.type_into("#file", file.to_str().unwrap()).await;
-            // The account of a number that is new is named; from then on the number is enough.
-            if is_on && *file == bank {
-                browser.type_into("#account", "Banco conta PIX").await;
-            }
-            browser.click("section[aria-labelledby=compare] button").await;
-            browser.has("O arquivo foi conferido.").await;
-            browser.has(expected).await;
-        }
-        browser.has("Banco conta PIX").await;
-        browser.click("td a[href*='line=']").await;
-        assert_eq!(browser.run("return document.querySelector('#amount').value").await, "12,34");
-        for view in VIEWS.into_iter().filter(|_| is_on) {
-            browser.view(view).await;
-            assert_eq!(browser.defects().await, [""; 0], "{view:?}");
-        }
-        browser.view(VIEWS[0]).await;
-        browser.type_into("#reason", "Tarifa do extrato").await;
-        if !is_on {
-            browser.type_into("#reference", "-2").await;
-        }
-        browser.click("section[aria-labelledby=ask] button").await;
-        browser.has("Tarifa do extrato").await;
-        assert_eq!(browser.said().await, [""; 0]);
-    }
-    browser.close().await;
-    shop.stop();
-}
-
-/// The end of a month by clicks alone: closing by two operators, trial balance, general ledger, and
-/// the fees of one merchant as a file.
-#[tokio::test]
-async fn finance_closes_a_month() {
-    let Some(browser) = Browser::start().await else { return };
-    let shop = SampleServer::start().await;
-    let month = chrono::Utc::now().format("%Y-%m").to_string();
-    shop.advance(40).await;
-    shop.sign_in(&browser).await;
-    browser.open(&format!("{}/console?lang=pt", shop.operations())).await;
-    for (report, expected) in [("trial-balance", "Saldo final"), ("general-ledger", "Saldo anterior"), ("fees", "MDR")]
-    {
-        browser.click("nav a[href='/console/reports']").await;
-        browser.click(&format!("a[href='/console/reports?report={report}']")).await;
-        browser.has(expected).await;
-        for view in VIEWS {
-            browser.view(view).await;
-            assert_eq!(browser.defects().await, [""; 0], "{report} {view:?}");
-        }
-        browser.view(VIEWS[0]).await;
-        browser.click("a[href*='format=html']").await;
-        browser.has("Emitido em").await;
-        browser.open(&format!("{}/console/reports", shop.operations())).await;
-    }
-    browser.click("nav a[href='/console/exports']").await;
-    browser.click("section[aria-labelledby=mapped] button").await;
-    browser.has("O arquivo está em preparo.").await;
-    browser.javascript(false).await;
-    for (token, expected) in [(sample_server::ANA, "pedido"), (sample_server::RUI, "fechado")] {
-        browser.open(&format!("{}/console/periods/{month}?lang=pt", shop.operations())).await;
-        if token != sample_server::ANA {
-            browser.click("header form[method=post] button").await;
-            shop.sign_in_as(&browser, token).await;
-            browser.open(&format!("{}/console/periods/{month}?lang=pt", shop.operations())).await;
-        }
-        browser.click("section[aria-labelledby=close] button").await;
-        browser.has(expected).await;
-    }
-    assert_eq!(browser.said().await, [""; 0]);
     browser.close().await;
     shop.stop();
 }

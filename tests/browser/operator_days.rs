@@ -9,11 +9,11 @@ use crate::chromium::{Browser, ENTER, VIEWS, View};
 use crate::sample_server::SampleServer;
 
 /// A turn: with JavaScript on a screen, or without on a telephone.
-const TURNS: [(bool, View); 2] =
+pub(crate) const TURNS: [(bool, View); 2] =
     [(true, View { scheme: "light", width: 1280 }), (false, View { scheme: "dark", width: 390 })];
 
 /// Judges the page that is shown in every view, and goes back to that of the turn.
-async fn judge(browser: &Browser, (is_on, view): (bool, View), page: &str) {
+pub(crate) async fn judge(browser: &Browser, (is_on, view): (bool, View), page: &str) {
     // A judge is a script: it has none where scripts are off.
     for other in VIEWS.into_iter().filter(|_| is_on) {
         browser.view(other).await;

@@ -2,7 +2,7 @@
 //! `CENTAVO_SCREENSHOTS` names a folder, as `docs-NAME.png`; those in `docs/images` are from here.
 
 use crate::chromium::{Browser, VIEWS};
-use crate::sample_server::Empty;
+use crate::sample_server::{Empty, ofx};
 
 #[tokio::test]
 async fn pages_of_the_documentation_show_what_they_say() {
@@ -27,6 +27,16 @@ async fn pages_of_the_documentation_show_what_they_say() {
         browser.has(expected).await;
         browser.keep_picture(&format!("docs-{name}")).await;
     }
+    let fee = std::env::temp_dir().join(format!("centavo-fee-{}.ofx", std::process::id()));
+    std::fs::write(&fee, ofx(&chrono::Utc::now().format("%Y%m%d").to_string(), "-12.34", "TARIFA-1")).unwrap();
+    browser.click("nav a[href='/console/reconciliations']").await;
+    browser.type_into("#file", fee.to_str().unwrap()).await;
+    browser.type_into("#account", "Banco conta liquidação").await;
+    browser.click("section[aria-labelledby=compare] button").await;
+    browser.click("td a[href*='finding=']").await;
+    browser.has("Só no arquivo").await;
+    browser.keep_picture("docs-reconciliation").await;
+    std::fs::remove_file(fee).unwrap();
     assert_eq!(browser.said().await, [""; 0]);
     browser.close().await;
     server.stop();

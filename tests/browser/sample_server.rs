@@ -188,7 +188,7 @@ impl SampleServer {
             ("report", "/console/reports?report=general-ledger&ledger=P-all".to_owned()),
             ("report-of-a-recipient", format!("/console/reports?report=statement&ledger=R-{}", self.recipient)),
             ("reconciliations", "/console/reconciliations?month=2020-01".to_owned()),
-            ("reconciliation", format!("/console/reconciliations/{}?line=1", self.statement)),
+            ("reconciliation", format!("/console/reconciliations/{}?finding=0", self.statement)),
             ("audit", "/console/audit".to_owned()),
             ("sandbox", "/console/sandbox".to_owned()),
         ];

@@ -14,8 +14,11 @@ use serde_json::{Value, json};
 
 use crate::books::balance_table;
 use crate::form::amount;
+use crate::keys::json_of;
 use crate::ledger_field::{LedgerField, Offered};
 use crate::page::{PageRequest, Screen, Section, Visit};
+use crate::reconciliations;
+use crate::refused_form::PAGE;
 use crate::sent_form::PostedForm;
 use crate::show;
 use crate::show::Head::{Amount, Text};
@@ -113,6 +116,21 @@ pub(crate) struct EntryDraft {
     pub reference: String,
     /// Day of the effect, ISO 8601.
     pub effective_date: String,
+    /// The difference that the entry explains: SHA-256 of the file, and its number in the result.
+    pub explains: Option<(String, u64)>,
+}
+
+impl EntryDraft {
+    /// Hidden fields: what the entry explains, and the page on which its form stands.
+    pub(crate) fn hidden_fields(&self) -> Markup {
+        html! {
+            @if let Some((file, finding)) = &self.explains {
+                input type="hidden" name="reconciliation" value=(file);
+                input type="hidden" name="finding" value=(finding);
+                input type="hidden" name=(PAGE) value={"/console/reconciliations/" (file) "?finding=" (finding)};
+            }
+        }
+    }
 }
 
 /// The form that asks for an entry.
@@ -131,6 +149,7 @@ pub(crate) fn form(visit: &Visit, draft: &EntryDraft) -> Markup {
         (visit.card("ask", words::ASK_ENTRY, html! {
             form method="post" action="/console/house" {
                 (visit.form_fields())
+                (draft.hidden_fields())
                 (account("debit", words::DEBIT, &draft.debit))
                 (account("credit", words::CREDIT, &draft.credit))
                 (amount_and_reason(visit, "", draft))
@@ -166,6 +185,7 @@ pub(crate) fn return_form(visit: &Visit, draft: &EntryDraft) -> Markup {
             p.dim { (visit.say(words::RETURN)) }
             form method="post" action="/console/house" {
                 (visit.form_fields())
+                (draft.hidden_fields())
                 label for="withdrawal" { (visit.say(words::WITHDRAWAL)) }
                 input id="withdrawal" name="withdrawal" required maxlength="36" autocomplete="off" spellcheck="false";
                 label for="bank" { (visit.say(words::CAME_TO)) }
@@ -296,15 +316,22 @@ fn reason_and_reference(visit: &Visit, prefix: &str, draft: &EntryDraft) -> Mark
     }
 }
 
-/// Asks for an entry, as the route of `/ops` does.
+/// Asks for an entry, as the route of `/ops` does, and explains with it the difference that its
+/// form names.
 pub(crate) async fn ask(posted: PostedForm) -> Response {
     let PostedForm { desk, visit, form, .. } = &posted;
+    let file = Some(form.value("reconciliation")).filter(|file| !file.is_empty());
     let asked = async {
         posted.require(Role::Decide)?;
         let sent = posted.request("/ops/entries", &wanted(desk, visit, form)?);
-        entries::request(State(Arc::clone(desk)), Decider(visit.operator.clone()), sent).await
+        let entry = entries::request(State(Arc::clone(desk)), Decider(visit.operator.clone()), sent).await?;
+        if let Some(file) = file {
+            reconciliations::explain_with(&posted, file, Some(&json_of(entry).await?["id"])).await?;
+        }
+        Ok(())
     };
-    visit.done(asked.await, "/console/house", FormOutcome::EntryAsked)
+    let page = file.map_or("/console/house".to_owned(), |file| format!("/console/reconciliations/{file}"));
+    visit.done(asked.await, &page, FormOutcome::EntryAsked)
 }
 
 /// The body of the request that one of the forms stands for.

@@ -19,8 +19,9 @@ use web::credential::Role;
 use web::idempotency::SentKey;
 use web::problem::{Code, Problem, failed};
 
-/// Most bytes of an answer of these routes.
-const ANSWER_MAX: usize = 64 * 1024;
+/// Most bytes of an answer of a route of `/ops`: more than the 3,000 lines of a reconciliation
+/// have.
+const ANSWER_MAX: usize = 16 << 20;
 
 /// The form of a new merchant.
 pub(crate) async fn new_merchant(visit: Visit) -> Response {

@@ -58,7 +58,7 @@ const QUERIES: &[(&str, &[&str])] = &[
     ("/console/webhooks/{id}", &["deliveries"]),
     ("/console/health", &[]),
     ("/console/reconciliations", &["page", "per_page", "month"]),
-    ("/console/reconciliations/{id}", &["line"]),
+    ("/console/reconciliations/{id}", &["finding", "differences", "matched", "undecided"]),
     ("/console/people", &[]),
     ("/console/reports", &["report", "ledger", "account", "by", "from", "to", "tax_ids", "page", "per_page"]),
     ("/console/reports/file", &["report", "ledger", "account", "by", "from", "to", "tax_ids", "format"]),

@@ -16,25 +16,28 @@ use crate::form::optional;
 use crate::house::{self, EntryDraft};
 use crate::keys::json_of;
 use crate::page::{PageRequest, Screen, Section, Visit};
-use crate::paging::{pager, part};
+use crate::paging::{items, pager, pager_named, part, part_named, range};
 use crate::sent_form::{PostedFile, PostedForm};
 use crate::show;
 use crate::show::Head::{Amount, Text};
 use crate::wire_words;
 use crate::words::{self, Word};
 use ops::desk::Desk;
-use ops::operator::Decider;
+use ops::explanations;
+use ops::operator::{Decider, DeciderCall};
 use ops::periods;
 use ops::reconciliations::{self as results, KeptResult};
 use web::caller::PathId;
 use web::credential::Role;
 use web::idempotency::SentKey;
 use web::problem::{Code, Problem};
-use web::reply::{PageQuery, query};
+use web::reply::{PageQuery, number, query};
 use web::session::FormOutcome;
 
 /// Results on a page.
 const RESULTS_A_PAGE: u64 = 20;
+/// Differences, and other lines, on a page.
+const LINES_A_PAGE: u64 = 50;
 /// Files of a month: kind, and the account of a bank.
 const FILES: [(&str, Option<BankAccount>); 5] = [
     ("bank", Some(BankAccount::Settlement)),
@@ -222,23 +225,23 @@ pub(crate) async fn one(request: PageRequest) -> Result<Screen, Problem> {
     let result = results::get(State(Arc::clone(desk)), visit.operator.clone(), PathId(id.to_owned())).await?;
     let result = json_of(result).await?;
     let given = query(parts)?;
-    let line = optional(&given, "line")?.and_then(|line| line.parse::<u64>().ok());
-    let none = Vec::new();
-    let findings = result["findings"].as_array().unwrap_or(&none);
-    let explained = line.and_then(|line| findings.iter().find(|finding| finding["line"] == line));
+    let chosen = number(&given, "finding", 0..=u64::from(u32::MAX))?;
+    let explained = chosen.and_then(|chosen| Some((chosen, result["findings"].get(usize::try_from(chosen).ok()?)?)));
+    let may_change = visit.may(Role::Decide) && !result["dismissed"].is_object();
     let body = html! {
         section.card aria-label=(visit.say(words::RESULT)) { (show::facts(facts(visit, &result))) }
-        @if let (Some(finding), Some(account)) = (explained, account_of(&result)) {
-            (explanation(visit, finding, account))
+        @if let Some((number, finding)) = explained.filter(|_| may_change) {
+            (explanation(visit, &result, number, finding))
         }
         (visit.card("differences", words::DIFFERENCES, html! {
-            @if findings.is_empty() { p { (visit.say(words::ALL_MATCHED)) } } @else {
-                (show::scrolled(visit.say(words::DIFFERENCES), lines(visit, &result, findings)))
+            @if result["findings"][0].is_null() { p { (visit.say(words::ALL_MATCHED)) } } @else {
+                (lines(&request, &given, &result, (words::DIFFERENCES, "differences"))?)
             }
         }))
-        (others(visit, &result, words::UNDECIDED, "undecided"))
-        (others(visit, &result, words::MATCHED, "matched"))
-        @if visit.may(Role::Decide) && !result["dismissed"].is_object() { (dismissal(visit, id)) }
+        @for (heading, name) in [(words::UNDECIDED, "undecided"), (words::MATCHED, "matched")] {
+            (others(&request, &given, &result, (heading, name))?)
+        }
+        @if may_change { (dismissal(visit, id)) }
         p { a href="/console/reconciliations" { "← " (visit.say(words::RECONCILIATION)) } }
     };
     let title = format!(
@@ -270,6 +273,7 @@ fn facts(visit: &Visit, result: &Value) -> Vec<(&'static str, Markup)> {
         (words::REPEATED, "twice"),
         (words::IN_SUSPENSE, "in_suspense"),
         (words::UNDECIDED, "undecided"),
+        (words::EXPLAINED, "explained"),
     ] {
         let count = result[name].as_u64().unwrap_or_default();
         pairs.push((visit.say(word), html! { (show::count(visit.language, count)) }));
@@ -282,23 +286,39 @@ fn facts(visit: &Visit, result: &Value) -> Vec<(&'static str, Markup)> {
     pairs
 }
 
-/// The lines that are no differences, folded up; the page has the first of them.
-fn others(visit: &Visit, result: &Value, heading: Word, name: &str) -> Markup {
-    let heading = visit.say(heading);
-    let found = result[format!("{name}_lines")].as_array().filter(|found| !found.is_empty());
-    html! {
-        @if let Some(found) = found {
-            section.card aria-label=(heading) {
-                details {
-                    summary { (heading) " (" (show::count(visit.language, result[name].as_u64().unwrap_or_default())) ")" }
-                    (show::scrolled(heading, lines(visit, result, found)))
+/// The lines that are no differences, folded up.
+fn others(
+    request: &PageRequest,
+    given: &[(String, String)],
+    result: &Value,
+    (heading, name): (Word, &'static str),
+) -> Result<Markup, Problem> {
+    let visit = &request.visit;
+    let count = result[name].as_u64().unwrap_or_default();
+    Ok(html! {
+        @if count > 0 {
+            section.card aria-label=(visit.say(heading)) {
+                details open[given.iter().any(|(key, _)| key == name)] {
+                    summary { (visit.say(heading)) " (" (show::count(visit.language, count)) ")" }
+                    (lines(request, given, result, (heading, name))?)
                 }
             }
         }
-    }
+    })
 }
 
-fn lines(visit: &Visit, result: &Value, findings: &[Value]) -> Markup {
+/// A part of the differences, or of other lines; the address has its number under `name`.
+fn lines(
+    request: &PageRequest,
+    given: &[(String, String)],
+    result: &Value,
+    (heading, name): (Word, &'static str),
+) -> Result<Markup, Problem> {
+    let PageRequest { visit, parts, .. } = request;
+    let page = part_named(given, name, LINES_A_PAGE)?;
+    let is_difference = name == "differences";
+    let all = if is_difference { result["findings"].as_array() } else { result[format!("{name}_lines")].as_array() };
+    let all = all.map_or(&[][..], Vec::as_slice);
     let heads = [
         Text(words::WHAT),
         Text(words::LINE),
@@ -309,7 +329,7 @@ fn lines(visit: &Visit, result: &Value, findings: &[Value]) -> Markup {
         Amount(words::THEIRS),
         Text(words::EXPLAIN),
     ];
-    let (sha256, is_of_bank) = (text(&result["sha256"]), account_of(result).is_some());
+    let heads = &heads[..heads.len() - usize::from(!is_difference)];
     let side = |side: &Value| {
         html! {
             td { (show::day(visit.language, text(&side["paid_on"]))) }
@@ -320,22 +340,40 @@ fn lines(visit: &Visit, result: &Value, findings: &[Value]) -> Markup {
         }
     };
     let rows = html! {
-        @for finding in findings {
+        @for (finding, place) in items(all, page).iter().zip(range(all.len(), page)) {
             tr {
                 td { (visit.say(wire_words::finding(text(&finding["finding"])))) }
                 td { @if let Some(line) = finding["line"].as_u64() { (show::count(visit.language, line)) } }
                 td { (named(visit, finding)) }
                 (side(&finding["ours"]))
                 (side(&finding["theirs"]))
-                td {
-                    @if let Some(line) = finding["line"].as_u64().filter(|_| is_of_bank && finding["finding"] == "only_theirs" && visit.may(Role::Decide)) {
-                        a href={"/console/reconciliations/" (sha256) "?line=" (line) "#explain"} { (visit.say(words::EXPLAIN)) }
-                    }
-                }
+                @if is_difference { td { (explained(visit, result, place, finding)) } }
             }
         }
     };
-    show::table(visit.language, &heads, rows)
+    Ok(html! {
+        (show::scrolled(visit.say(heading), show::table(visit.language, heads, rows)))
+        (pager_named(visit, parts, name, page, all.len() as u64))
+    })
+}
+
+/// What explains a difference, and the link to explain it.
+fn explained(visit: &Visit, result: &Value, place: usize, finding: &Value) -> Markup {
+    let found = result["explanations"].as_array().into_iter().flatten().find(|found| found["finding"] == place);
+    let is_open = found.is_none_or(|found| found["entry_id"].is_null() || found["status"] == "rejected");
+    html! {
+        @if let Some(found) = found {
+            @let status = visit.say(wire_words::explanation_status(text(&found["status"])));
+            @match found["entry_id"].as_str() {
+                Some(entry) => a href={"/console/queue/" (entry)} { (status) },
+                None => (status),
+            }
+            br; span.dim { bdi { (text(&found["reason"])) } " · " bdi { (text(&found["by"])) } } " "
+        }
+        @if is_open && finding["finding"] != "in_suspense" && visit.may(Role::Decide) && !result["dismissed"].is_object() {
+            a href={"/console/reconciliations/" (text(&result["sha256"])) "?finding=" (place) "#explain"} { (visit.say(words::EXPLAIN)) }
+        }
+    }
 }
 
 /// What a difference is about, with a link to the charge where it is one.
@@ -348,27 +386,79 @@ fn named(visit: &Visit, finding: &Value) -> Markup {
     }
 }
 
-/// The forms that ask for what explains a line of a bank's statement: an entry, or the return of a
-/// withdrawal.
-fn explanation(visit: &Visit, finding: &Value, account: BankAccount) -> Markup {
-    let theirs = &finding["theirs"];
-    let net = theirs["net"].as_i64().unwrap_or_default();
-    let bank = account.house().account().kind_name();
-    let (debit, credit) =
-        if net < 0 { (Account::BankFees.kind_name(), bank) } else { (bank, Account::Suspense.kind_name()) };
+/// The forms that explain a difference: the entry that makes the books agree with the institution,
+/// the return of a withdrawal, or a reason.
+fn explanation(visit: &Visit, result: &Value, number: u64, finding: &Value) -> Markup {
+    let net = |side: &Value| side["net"].as_i64().unwrap_or_default();
+    // What stands in a file twice agrees with the books once.
+    let is_twice = finding["finding"] == "twice";
+    let more = net(&finding["theirs"]) - if is_twice { 0 } else { net(&finding["ours"]) };
+    let (is_ours, is_theirs) = (finding["theirs"].is_null(), finding["ours"].is_null());
+    let fees = if result["kind"] == "acquirer" { Account::AcquirerFees } else { Account::BankFees };
+    let missing = if is_ours { Account::Suspense } else { fees };
+    let bank = account_of(result).map_or_else(
+        || if result["kind"] == "pix" { Account::BankPix } else { Account::BankSettlement },
+        |account| account.house().account(),
+    );
+    let (debit, credit) = if more < 0 { (missing, bank) } else { (bank, Account::Suspense) };
+    let (file, id) = (text(&result["sha256"]), text(&finding["id"]));
+    // The reference of what only a statement has finds the entry when the file is compared again.
+    let reference = match (finding["batch"].as_str(), is_theirs && account_of(result).is_some()) {
+        (_, true) => id.to_owned(),
+        (Some(batch), _) => format!("{}-{batch}-{id}", text(&finding["finding"])),
+        (None, _) => format!("{}-{id}", text(&finding["finding"])),
+    };
     let draft = EntryDraft {
-        debit,
-        credit,
-        amount: show::column(visit.language, i128::from(net.unsigned_abs())),
-        reference: text(&finding["id"]).to_owned(),
-        effective_date: text(&theirs["paid_on"]).to_owned(),
+        debit: debit.kind_name(),
+        credit: credit.kind_name(),
+        amount: show::column(visit.language, i128::from(more.unsigned_abs())),
+        reference: reference.chars().take(100).collect(),
+        effective_date: text(&finding[if is_ours { "ours" } else { "theirs" }]["paid_on"]).to_owned(),
+        explains: Some((file.to_owned(), number)),
+    };
+    let by_reason = html! {
+        p.dim { (visit.say(words::BY_REASON_WHAT)) }
+        form method="post" action={"/console/reconciliations/" (file) "/explain"} {
+            (visit.form_fields())
+            (draft.hidden_fields())
+            (visit.reason_field("explain-reason"))
+            label for="entry_id" { (visit.say(words::EXPLAINED_BY)) }
+            input id="entry_id" name="entry_id" maxlength="36" autocomplete="off" spellcheck="false";
+            p.actions { button type="submit" { (visit.say(words::BY_REASON)) } }
+        }
     };
     html! {
         div id="explain" {
-            (house::form(visit, &draft))
-            @if net > 0 { (house::return_form(visit, &draft)) }
+            @if more != 0 {
+                p.card { (visit.say(if more < 0 { words::BANK_HAS_LESS } else { words::BANK_HAS_MORE })) }
+                (house::form(visit, &draft))
+            }
+            @if more > 0 && is_theirs && account_of(result).is_some() { (house::return_form(visit, &draft)) }
+            (visit.card("by-reason", words::BY_REASON, by_reason))
         }
     }
+}
+
+/// Explains the difference that a form names, as the route of `/ops` does.
+pub(crate) async fn explain_with(posted: &PostedForm, file: &str, entry: Option<&Value>) -> Result<(), Problem> {
+    let PostedForm { desk, visit, form, .. } = posted;
+    let body = json!({
+        "finding": form.value("finding").parse::<u64>().ok(), "reason": form.value("reason"),
+        "entry_id": entry.cloned().unwrap_or_else(|| json!(form.value("entry_id").trim())),
+    });
+    let request = posted.request("/ops/reconciliations/{id}/explain", &body);
+    let call = DeciderCall::of_form(desk, Decider(visit.operator.clone()), file, request);
+    explanations::explain(call).await.map(drop)
+}
+
+/// Explains a difference with a reason.
+pub(crate) async fn explain(posted: PostedForm) -> Response {
+    let PostedForm { visit, id, .. } = &posted;
+    let explained = async {
+        posted.require(Role::Decide)?;
+        explain_with(&posted, id, None).await
+    };
+    visit.done(explained.await, &format!("/console/reconciliations/{id}"), FormOutcome::DifferenceExplained)
 }
 
 fn dismissal(visit: &Visit, id: &str) -> Markup {

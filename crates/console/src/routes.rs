@@ -85,6 +85,7 @@ pub fn all(console: &Console) -> Router {
         .route("/console/reconciliations", screen(reconciliations::list).post(reconciliations::compare))
         .route("/console/reconciliations/{id}", screen(reconciliations::one))
         .route("/console/reconciliations/{id}/dismiss", post(reconciliations::dismiss))
+        .route("/console/reconciliations/{id}/explain", post(reconciliations::explain))
         .route("/console/reports", screen(reports::show))
         .route("/console/reports/file", get(reports::file))
         .route("/console/exports", get(exports::show).post(exports::ask))

@@ -233,6 +233,16 @@ pub(crate) fn finding(name: &str) -> Word {
     }
 }
 
+/// Status of what explains a difference, by its name in the interface.
+pub(crate) fn explanation_status(name: &str) -> Word {
+    match name {
+        "explained" => word("explicada", "explained"),
+        "waiting" => word("espera outro operador", "waits for another operator"),
+        "rejected" => word("lançamento recusado", "entry rejected"),
+        _ => OTHER,
+    }
+}
+
 /// What a line of a file is about, by its name in the interface.
 pub(crate) fn compared_object(name: &str) -> Word {
     match name {

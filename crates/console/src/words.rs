@@ -100,6 +100,13 @@ words! {
     THEIRS_DAY = "Dia no arquivo", "Their day";
     THEIRS = "No arquivo", "Theirs";
     EXPLAIN = "Explicar", "Explain";
+    EXPLAINED = "Explicadas", "Explained";
+    EXPLAINED_BY = "Lançamento que já explica (id)", "Entry that explains it already (id)";
+    BY_REASON = "Explicar sem lançar", "Explain without an entry";
+    BY_REASON_WHAT = "Para o que chega em outro arquivo, o que a instituição corrige, ou o que um lançamento já explica. Deixa de contar no fechamento.", "For what comes in another file, what the institution corrects, or what an entry explains already. It no longer counts in the closing.";
+    BANK_HAS_LESS = "A instituição tem menos que os livros: uma tarifa retida é despesa; o que ainda deve chegar fica em valores a identificar até chegar.", "The institution has less than the books: a fee that it withheld is an expense; what still has to come stays in suspense until it does.";
+    BANK_HAS_MORE = "A instituição tem mais que os livros: a diferença entra no banco contra valores a identificar, até que se saiba de quem é.", "The institution has more than the books: the difference is booked in the bank against suspense until its owner is known.";
+    DIFFERENCE_EXPLAINED = "A linha foi explicada.", "The line was explained.";
     DISMISS = "Descartar o resultado", "Dismiss the result";
     DISMISS_WHAT = "Era um arquivo errado: as diferenças e os dias deixam de contar no fechamento.", "It was a wrong file: its differences and its days no longer count in the closing.";
     DISMISSED = "Descartado", "Dismissed";
@@ -114,7 +121,7 @@ words! {
     WHOSE = "De quem (vazio: de todos)", "Whose (empty: of all)";
     SAMPLE_MAPS = "Modelos", "Samples";
     FOR_PEOPLE = "Planilhas", "Spreadsheets";
-    FOR_PROGRAMS = "Para programas", "For programs";
+    FOR_PROGRAMS = "Para programadores", "For programmers";
     WHOLE_TAX_IDS = "Documentos completos (CPF e CNPJ sem máscara); a leitura fica na auditoria", "Whole documents (CPF and CNPJ unmasked); the audit says who read them";
     WHOSE_ONE = "De quem", "Whose";
     NAME_OR_ID = "O nome, ou M-…, R-…, P-…", "The name, or M-…, R-…, P-…";
@@ -611,6 +618,7 @@ pub(crate) fn done(done: &FormOutcome) -> Word {
         FormOutcome::ExportAsked => EXPORT_ASKED,
         FormOutcome::ChartStored => CHART_STORED,
         FormOutcome::FileCompared => FILE_COMPARED,
+        FormOutcome::DifferenceExplained => DIFFERENCE_EXPLAINED,
         FormOutcome::ResultDismissed => RESULT_DISMISSED,
         FormOutcome::PixPaid(_) => PIX_PAID,
         FormOutcome::RefundStarted => REFUND_STARTED,

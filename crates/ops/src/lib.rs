@@ -23,6 +23,7 @@ pub mod desk;
 pub mod disputes;
 pub mod entries;
 pub mod erasures;
+pub mod explanations;
 pub mod export;
 pub mod exports;
 pub mod found_item;

@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actors::engine::Engine;
-use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use books::reconcile::booked_movements::{self, BankAccount};
 use books::reconcile::finding::{Comparison, FileError, Finding, FindingKind, SettledAmount};
 use books::reconcile::{acquirer, ofx, pix, statement};
@@ -18,24 +16,24 @@ use derived::checkpoint::hex;
 use ledger::time::Month;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 use wire::timestamp::{day, day_of};
 
 use crate::booked_records::EngineRecords;
 use crate::desk::Desk;
+use crate::explanations::{Explanation, carried_over};
 use crate::operator::{Decider, DeciderCall, Operator};
 use web::body::{FileFormat, InstitutionFile};
 use web::caller::PathId;
 use web::idempotency::{KeyScope, SentKey};
 use web::json::{Checker, Raw, parse_exact};
 use web::problem::{Code, FieldError, Problem, failed};
-use web::reply::{List, PageQuery, list_of, one_of, only, query, single, time};
+use web::reply::{List, PageQuery, list_of, ok, one_of, only, query, single, time};
 use web::streamed::{in_turn, turn};
 
 /// Findings of one answer; the counts count all.
-const FINDINGS_MAX: usize = 1_000;
+pub(crate) const FINDINGS_MAX: usize = 1_000;
 /// Largest number of stored results; the oldest go.
 const KEPT_MAX: usize = 1_000;
 
@@ -108,6 +106,10 @@ pub struct Reconciliation {
     /// Lines that are booked in suspense, since they name no captured charge.
     #[schema(example = 0)]
     in_suspense: usize,
+    /// How many of the differences are explained: by a reason, or by an entry that is booked.
+    #[serde(default)]
+    #[schema(example = 0)]
+    explained: usize,
     /// Who dismissed it, once an operator did: its differences and its days do not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -124,7 +126,10 @@ pub struct Reconciliation {
     /// The first 1,000 differences; absent in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    findings: Option<Vec<FindingView>>,
+    pub(crate) findings: Option<Vec<FindingView>>,
+    /// What explains differences; absent in lists and where nothing is explained.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) explanations: Vec<Explanation>,
     /// The first 1,000 lines on which file and books agree; absent in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -207,13 +212,13 @@ pub struct DismissalRequest<'a> {
 }
 
 /// A line of a file, or what the books have in its place.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[derive(Debug, PartialEq, Deserialize, Serialize, ToSchema)]
 #[schema(as = ReconciliationFinding)]
 pub struct FindingView {
     /// `differs`, `only_ours`, `only_theirs`, `twice` or `in_suspense`; of lines that are no
     /// differences `matched` or `undecided`.
     #[schema(pattern = "^(differs|only_ours|only_theirs|twice|in_suspense|matched|undecided)$")]
-    finding: String,
+    pub(crate) finding: String,
     /// Number of the line in the file; absent for what only the books have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = 7)]
@@ -231,10 +236,10 @@ pub struct FindingView {
     /// a line of the bank that is nothing of these. A `batch` of a file of the acquirer is left out
     /// there whole: `ours` has its net as `gross`.
     #[schema(example = "installment")]
-    kind: String,
+    pub(crate) kind: String,
     /// Number of the installment; end-to-end id, reference or id of the others.
     #[schema(example = "1")]
-    id: String,
+    pub(crate) id: String,
     /// What the books say; absent where only the file has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -246,7 +251,7 @@ pub struct FindingView {
 }
 
 /// Amounts and day of a line.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[derive(Debug, PartialEq, Deserialize, Serialize, ToSchema)]
 #[schema(as = SettledLine)]
 pub struct SettledView {
     /// The day of the payment.
@@ -319,23 +324,24 @@ pub async fn reconcile(
             _ => named,
         };
         let before = before.and_then(|bytes| serde_json::from_slice::<Reconciliation>(&bytes).ok());
-        if before.is_some_and(|before| {
-            let of_another = before.account.is_some_and(|of| account.is_none_or(|account| of != account.name()));
-            of_another && before.dismissed.is_none()
-        }) {
+        let before = before.filter(|before| before.dismissed.is_none());
+        if before.as_ref().and_then(|before| before.account()).is_some_and(|of| account != Some(of)) {
             return Err(refused("This file was compared as another account's: dismiss that result first."));
         }
         let sequence = desk.engine.records_published();
         let made_at = time(desk.engine.now());
         let compared = compare(&desk.engine, &file, (account, acctid.as_deref()))?;
         let number = compared.bank.as_ref().map(|bank| (bank.account, bank.number.clone()));
-        let stored = keep(&desk.engine, compared.result(sha256.clone(), (made_at, operator.name), sequence))?;
+        let mut result = compared.result(sha256.clone(), (made_at, operator.name), sequence);
+        let found = result.findings.as_deref().unwrap_or_default();
+        result.explanations = before.map(|before| carried_over(&before, found)).unwrap_or_default();
+        keep(&desk.engine, &mut result)?;
         if let Some((account, number)) = number {
             KeptNumber { acctid: number, sha256 }.keep(&desk.engine, account, acctid.is_some())?;
         }
-        Ok(stored)
+        Ok(ok(result.with_statuses(&desk.engine)))
     });
-    Ok(json(compared.await?))
+    compared.await
 }
 
 /// The results that are kept, newest first, without their findings.
@@ -352,8 +358,9 @@ pub async fn list(
     let (total, engine) = (names.len() as u64, Arc::clone(&desk.engine));
     let shown: Vec<_> = names.into_iter().rev().skip(skip).take(page.count()).collect();
     let items = shown.into_iter().map(move |name| {
-        let text = engine.side_value(&name)?.and_then(|bytes| String::from_utf8(bytes).ok());
-        text.and_then(|text| RawValue::from_string(text).ok()).ok_or_else(|| failed("a kept result cannot be read"))
+        let stored = engine.side_value(&name)?.ok_or_else(|| failed("a kept result cannot be read"))?;
+        let result: Reconciliation = serde_json::from_slice(&stored).map_err(failed)?;
+        Ok(Reconciliation { explanations: Vec::new(), ..result.with_statuses(&engine) })
     });
     list_of(total, page, items)
 }
@@ -374,6 +381,8 @@ pub struct KeptResult {
     only_ours: u64,
     only_theirs: u64,
     twice: u64,
+    #[serde(default)]
+    explanations: Vec<Explanation>,
     dismissed: Option<Dismissal>,
 }
 
@@ -398,7 +407,10 @@ impl KeptResult {
         for name in engine.side_value_names(SUMMARIES)? {
             let Some(bytes) = engine.side_value(&name)? else { continue };
             match serde_json::from_slice::<Self>(&bytes) {
-                Ok(result) => stored.extend(result.dismissed.is_none().then_some(result)),
+                Ok(mut result) => {
+                    result.explanations.iter_mut().for_each(|explanation| explanation.set_status(engine));
+                    stored.extend(result.dismissed.is_none().then_some(result));
+                }
                 Err(error) => {
                     tracing::warn!(name, %error, "a kept reconciliation does not count; compare its file again")
                 }
@@ -418,9 +430,10 @@ impl KeptResult {
         self.from.is_some_and(|of| of <= to) && self.to.is_some_and(|of| of >= from)
     }
 
-    /// How many differences it found.
+    /// How many differences it found that nothing explains.
     pub fn differences(&self) -> u64 {
-        self.differs + self.only_ours + self.only_theirs + self.twice
+        let found = self.differs + self.only_ours + self.only_theirs + self.twice;
+        found.saturating_sub(explained(&self.explanations) as u64)
     }
 }
 
@@ -429,8 +442,31 @@ impl KeptResult {
     params(("id" = String, Path, description = "SHA-256 of the file, hexadecimal.")),
     responses((status = 200, body = Reconciliation)))]
 pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
-    let found = if is_digest(&id) { desk.engine.side_value(&result_name(&id))? } else { None };
-    found.map(json).ok_or_else(|| Problem::new(Code::NotFound))
+    Ok(ok(stored(&desk.engine, &id)?.with_statuses(&desk.engine)))
+}
+
+/// The stored result of a file. Error: 404.
+fn stored(engine: &Engine, id: &str) -> Result<Reconciliation, Problem> {
+    let found = if is_digest(id) { engine.side_value(&result_name(id))? } else { None };
+    let found = found.ok_or_else(|| Problem::new(Code::NotFound))?;
+    serde_json::from_slice(&found).map_err(failed)
+}
+
+/// Changes the stored result of a file, and answers with it. Errors: 404, and those of the change.
+pub(crate) async fn change(
+    desk: &Arc<Desk>,
+    id: String,
+    how: impl FnOnce(&Engine, &mut Reconciliation) -> Result<(), Problem> + Send + 'static,
+) -> Result<Response, Problem> {
+    let one_at_a_time = turn(&desk.reconciling, "Another file is being compared.").await?;
+    let engine = Arc::clone(&desk.engine);
+    let changed = in_turn(one_at_a_time, move || {
+        let mut result = stored(&engine, &id)?;
+        how(&engine, &mut result)?;
+        keep_changed(&engine, &mut result)?;
+        Ok(ok(result.with_statuses(&engine)))
+    });
+    changed.await
 }
 
 /// Dismisses the result of a file that should not have been compared: the result stays, and its
@@ -448,25 +484,17 @@ pub async fn dismiss(call: DeciderCall) -> Result<Response, Problem> {
     let mut check = Checker::new();
     let reason = check.prose("reason", wire.reason, 1..=500);
     let reason = check.finish_with(reason)?.into_owned();
-    let one_at_a_time = turn(&desk.reconciling, "Another file is being compared.").await?;
-    let dismissed = in_turn(one_at_a_time, move || {
-        let found = if is_digest(&id) { desk.engine.side_value(&result_name(&id))? } else { None };
-        let found = found.ok_or_else(|| Problem::new(Code::NotFound))?;
-        let mut result: Reconciliation = serde_json::from_slice(&found).map_err(failed)?;
-        if let Some(Dismissal { by, .. }) = result.dismissed {
+    let by = operator.name;
+    change(&desk, id, move |engine, result| {
+        if let Some(Dismissal { by, .. }) = &result.dismissed {
             let detail = format!("The reconciliation was dismissed before, by {by}.");
             return Err(Problem::new(Code::AlreadyDecided).detail(detail));
         }
-        let (by, at) = (operator.name, time(desk.engine.now()));
-        tracing::info!(operator = by, file = id, "an operator dismisses a reconciliation");
-        result.dismissed = Some(Dismissal { by, at, reason });
-        let account = BankAccount::ALL.into_iter().find(|account| result.account.as_deref() == Some(account.name()));
-        if let Some(account) = account {
-            KeptNumber::forget_of(&desk.engine, account, &result.sha256)?;
-        }
-        keep_dismissed(&desk.engine, result)
-    });
-    Ok(json(dismissed.await?))
+        tracing::info!(operator = by, file = result.sha256, "an operator dismisses a reconciliation");
+        result.dismissed = Some(Dismissal { by, at: time(engine.now()), reason });
+        result.account().map_or(Ok(()), |account| KeptNumber::forget_of(engine, account, &result.sha256))
+    })
+    .await
 }
 
 /// Number of a bank account at the bank, and the file that it is from. It is stored when the first
@@ -519,13 +547,9 @@ fn is_digest(id: &str) -> bool {
     id.len() == 64 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-fn json(body: impl Into<Bytes>) -> Response {
-    ([(CONTENT_TYPE, "application/json")], body.into()).into_response()
-}
-
-/// Keeps a result, in place of the one of the same file; gives it as JSON. The summary comes last:
-/// what is listed is there.
-fn keep(engine: &Engine, result: Reconciliation) -> Result<Vec<u8>, Problem> {
+/// Keeps a result, in place of the one of the same file. The summary comes last: what is listed is
+/// there.
+fn keep(engine: &Engine, result: &mut Reconciliation) -> Result<(), Problem> {
     let sha256 = result.sha256.clone();
     let [whole, summary] = whole_and_summary(result)?;
     engine.keep(&result_name(&sha256), &whole)?;
@@ -539,30 +563,47 @@ fn keep(engine: &Engine, result: Reconciliation) -> Result<Vec<u8>, Problem> {
         engine.forget(name)?;
         engine.forget(&result_name(name.rsplit('-').next().unwrap_or_default()))?;
     }
-    engine.keep(&format!("{SUMMARIES}{:015}-{sha256}", engine.now().0.max(0)), &summary)?;
-    Ok(whole)
+    Ok(engine.keep(&format!("{SUMMARIES}{:015}-{sha256}", engine.now().0.max(0)), &summary)?)
 }
 
-/// Keeps a result that was dismissed, at its place in the list; gives it as JSON. The whole one
-/// comes last: until then it can be dismissed.
-fn keep_dismissed(engine: &Engine, result: Reconciliation) -> Result<Vec<u8>, Problem> {
-    let sha256 = result.sha256.clone();
+/// Keeps a result that was changed, at its place in the list. The whole one comes last: until then
+/// it can be changed again.
+fn keep_changed(engine: &Engine, result: &mut Reconciliation) -> Result<(), Problem> {
     let [whole, summary] = whole_and_summary(result)?;
     let names = engine.side_value_names(SUMMARIES)?;
-    for name in names.iter().filter(|name| name.ends_with(&sha256)) {
+    for name in names.iter().filter(|name| name.ends_with(&result.sha256)) {
         engine.keep(name, &summary)?;
     }
-    engine.keep(&result_name(&sha256), &whole)?;
-    Ok(whole)
+    Ok(engine.keep(&result_name(&result.sha256), &whole)?)
 }
 
 /// A result as JSON, with and without its findings.
-fn whole_and_summary(mut result: Reconciliation) -> Result<[Vec<u8>; 2], Problem> {
+fn whole_and_summary(result: &mut Reconciliation) -> Result<[Vec<u8>; 2], Problem> {
     let whole = serde_json::to_vec(&result).map_err(failed)?;
-    (result.findings, result.matched_lines, result.undecided_lines) = (None, None, None);
-    (result.balances, result.accounts) = (None, None);
-    let summary = serde_json::to_vec(&result).map_err(failed)?;
-    Ok([whole, summary])
+    let lines = [&mut result.findings, &mut result.matched_lines, &mut result.undecided_lines].map(Option::take);
+    let of_bank = (result.balances.take(), result.accounts.take());
+    let summary = serde_json::to_vec(&result).map_err(failed);
+    [result.findings, result.matched_lines, result.undecided_lines] = lines;
+    (result.balances, result.accounts) = of_bank;
+    Ok([whole, summary?])
+}
+
+/// How many of some explanations hold.
+fn explained(explanations: &[Explanation]) -> usize {
+    explanations.iter().filter(|explanation| explanation.status == "explained").count()
+}
+
+impl Reconciliation {
+    /// With its explanations as the books have them now.
+    fn with_statuses(mut self, engine: &Engine) -> Self {
+        self.explanations.iter_mut().for_each(|explanation| explanation.set_status(engine));
+        Self { explained: explained(&self.explanations), ..self }
+    }
+
+    /// The account of a bank statement; `None` of other files.
+    fn account(&self) -> Option<BankAccount> {
+        BankAccount::ALL.into_iter().find(|account| self.account.as_deref() == Some(account.name()))
+    }
 }
 
 /// A comparison, before it is stored.
@@ -789,7 +830,9 @@ impl FileComparison {
             only_theirs: count(FindingKind::OnlyTheirs),
             twice: count(FindingKind::Twice),
             in_suspense: count(FindingKind::InSuspense),
+            explained: 0,
             dismissed: None,
+            explanations: Vec::new(),
             balances,
             accounts: bank.map(|bank| bank.accounts),
             findings: Some(first(&findings)),

@@ -82,6 +82,8 @@ pub enum FormOutcome {
     ChartStored,
     /// A file of an institution was compared.
     FileCompared,
+    /// A difference of a file was explained.
+    DifferenceExplained,
     /// The result of a file was dismissed.
     ResultDismissed,
     /// The PIX charge of this txid was paid.
