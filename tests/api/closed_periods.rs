@@ -245,6 +245,24 @@ async fn a_month_is_closed_by_two_operators() {
     assert_eq!((&lines[1]["date"], &lines[1]["effective_date"]), (&last["date"], &json!(day)));
     let opened = of(&format!("general-ledger?by=effect&from={next}")).await;
     assert_eq!(opened.iter().map(|row| &row["balance"]).collect::<Vec<_>>(), [700, 700], "{opened:?}");
+    // The balances by effect are those of the report; those by booking have none of it.
+    for (query, expected) in [
+        (format!("trial-balance?by=account&date={day}"), None),
+        (format!("trial-balance?by=effect&date={day}"), Some(700)),
+        (format!("trial-balance?by=effect&date={day}&ledger=P-house"), Some(700)),
+        ("trial-balance?by=effect".to_owned(), Some(700)),
+        (format!("ledgers/P-house/accounts?date={day}"), None),
+        (format!("ledgers/P-house/accounts?by=effect&date={day}"), Some(700)),
+        ("ledgers/P-house/accounts?by=effect".to_owned(), Some(700)),
+    ] {
+        let balances = world.ops_get(&format!("/ops/{query}")).await.expect(200);
+        let rows = balances["accounts"].as_array().or(balances["items"].as_array()).unwrap();
+        let suspense = rows.iter().find(|row| row["account"] == "Liabilities:Suspense");
+        assert_eq!(suspense.map(|row| row["credits"].as_i64().unwrap()), expected, "{query}: {balances}");
+        assert_ne!(balances["balanced"], false, "{query}");
+    }
+    world.ops_get("/ops/trial-balance?by=day").await.refused(400, "validation_failed");
+    world.ops_get("/ops/ledgers/P-house/accounts?by=account").await.refused(400, "validation_failed");
     world.ops_get("/ops/reports/fees?by=effect").await.refused(400, "validation_failed");
     let changed = format!("/ops/reports/changed-days?from={}", text(&last["date"]));
     let changed = world.ops_get(&changed).await.expect(200);

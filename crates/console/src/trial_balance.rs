@@ -41,7 +41,8 @@ async fn screen(desk: &Arc<Desk>, visit: &Visit, parts: &Parts) -> Result<Screen
     let (cut, account) = (requested_cut(desk, &given)?, requested_account(&given)?);
     let by_account = account.is_none() && optional(&given, "by")? != Some("ledger");
     let page = part(&given, ACCOUNTS_A_PAGE)?;
-    let asked = TrialBalanceQuery { ledger: None, by_account, account, cut, level: usize::MAX, page };
+    let asked =
+        TrialBalanceQuery { ledger: None, by_account, account, cut, effect_before: None, level: usize::MAX, page };
     let balance = read_patiently(desk, asked).await?;
     let day_query = kept_day(&given);
     let by = |by: &str, heading, is_current: bool| {

@@ -11,12 +11,12 @@ use axum::response::{IntoResponse, Response};
 use derived::names::HOUSE;
 use derived::records::LoadError;
 use ledger::account::Account;
-use ledger::entry::{Balance, Posting, Side};
+use ledger::entry::{Balance, Balances, Posting, Side};
 use ledger::id::{LedgerId, ObjectId};
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use serde::Serialize;
-use store::cut::{Cut, Position};
+use store::cut::{Cut, Position, positions};
 use tokio::sync::OwnedSemaphorePermit;
 use utoipa::ToSchema;
 use wire::cut_text::{CutView, by_partition, cut_name, cut_of};
@@ -29,8 +29,8 @@ use crate::operator::Operator;
 use web::caller::PathId;
 use web::json::Checker;
 use web::problem::{Code, Problem};
-use web::reply::{List, Page, PageQuery, list_of, number, ok, only, query, single, time};
-use web::streamed::{in_turn, streamed, turn, turn_in_time};
+use web::reply::{List, Page, PageQuery, list_of, number, ok, one_of, only, query, single, time};
+use web::streamed::{ReadPace, in_turn, streamed, turn, turn_in_time};
 use web::views::ledger::ledger_name;
 use web::views::recipient::find_recipient;
 
@@ -113,11 +113,13 @@ const ACCOUNT_CODES_MAX: u16 = 999;
 /// each name over all ledgers.
 ///
 /// With `date` it has the books at the end of a day in America/Sao_Paulo, by the time of booking.
-/// `ledger` shows the accounts of one ledger, and `level` sums accounts by the first parts of their
+/// `by=effect` has the sums of `by=account`, or the accounts of `ledger`, by the day of effect:
+/// what was booked after `date` and took effect by then counts too. `ledger` shows the accounts of
+/// one ledger, and `level` sums accounts by the first parts of their
 /// names. `account` shows the ledgers that have an account of this name. `format=csv` streams all
 /// accounts.
 #[utoipa::path(get, path = "/ops/trial-balance", operation_id = "get_trial_balance",
-    params(("by" = Option<String>, Query, pattern = "^(ledger|account)$", description = "`ledger` when absent; `account` for the sums over all ledgers by the account's name without ids, which fit one page."),
+    params(("by" = Option<String>, Query, pattern = "^(ledger|account|effect)$", description = "`ledger` when absent; `account` for the sums over all ledgers by the account's name without ids, which fit one page; `effect` for these by the day of effect."),
         ("date" = Option<String>, Query, format = Date, example = "2026-11-30", description = "The last day that counts."),
         ("ledger" = Option<String>, Query, max_length = 200, description = "One ledger, by its name, by the id of its merchant or recipient, or by their name where it is unique; all of them when absent."),
         ("level" = Option<u64>, Query, minimum = 1, maximum = 9, description = "Parts of the names by which accounts are summed; with `ledger` or `by=account`."),
@@ -146,6 +148,8 @@ pub struct TrialBalanceQuery {
     pub account: Option<Account>,
     /// The last Records of the day that it is of; all that are published when absent.
     pub cut: Option<Cut>,
+    /// The end of that day, where what took effect before it counts, whenever it was booked.
+    pub effect_before: Option<Timestamp>,
     /// Parts of the names by which accounts are summed.
     pub level: usize,
     /// The page.
@@ -159,14 +163,13 @@ fn asked(desk: &Desk, pairs: &[(String, String)]) -> Result<(TrialBalanceQuery, 
     };
     let level = number(pairs, "level", 1..=9)?;
     let ledger = single(pairs, "ledger")?.map(|name| named_ledger(desk, "ledger", name)).transpose()?;
-    let cut = requested_cut(desk, pairs)?;
+    let end = requested_end(pairs)?;
+    let cut = end.map(|end| desk.engine.last_booked_before(end)).transpose()?;
     let account = requested_account(pairs)?;
+    let by = one_of(pairs, "by", &["ledger", "account", "effect"])?;
+    let (by_account, effect_before) =
+        (Some(matches!(by, Some("account" | "effect"))), end.filter(|_| by == Some("effect")));
     let mut check = Checker::new();
-    let by_account = match single(pairs, "by")? {
-        None | Some("ledger") => Some(false),
-        Some("account") => Some(true),
-        Some(_) => check.refuse("by", "unknown", "by deve ser ledger ou account"),
-    };
     let as_csv = match single(pairs, "format")? {
         None | Some("json") => Some(false),
         Some("csv") => Some(true),
@@ -184,7 +187,7 @@ fn asked(desk: &Desk, pairs: &[(String, String)]) -> Result<(TrialBalanceQuery, 
     }
     let (by_account, as_csv) = check.finish_with(by_account.zip(as_csv))?;
     let level = level.map_or(usize::MAX, |level| level as usize);
-    Ok((TrialBalanceQuery { ledger, by_account, account, cut, level, page }, as_csv))
+    Ok((TrialBalanceQuery { ledger, by_account, account, cut, effect_before, level, page }, as_csv))
 }
 
 /// The kind of account that a query names, if it does.
@@ -224,13 +227,21 @@ async fn read_in_turn(
 }
 
 fn read_now(desk: &Desk, asked: TrialBalanceQuery) -> Result<TrialBalance, Problem> {
-    let TrialBalanceQuery { ledger, by_account, account, cut, level, page } = asked;
+    let TrialBalanceQuery { ledger, by_account, account, cut, effect_before, level, page } = asked;
     if let Some(ledger) = ledger {
-        return of_ledger(desk, ledger, cut, (level, page));
+        return of_ledger(desk, ledger, (cut, effect_before), (level, page));
     }
     Ok(match (by_account, cut) {
         (true, None) => by_kind(desk.engine.totals(), (level, page)),
-        (true, Some(cut)) => by_kind(of_the_past(desk.engine.sums_as_of(&cut)?), (level, page)),
+        (true, Some(cut)) => {
+            let mut totals = of_the_past(desk.engine.sums_as_of(&cut)?);
+            if let Some(end) = effect_before {
+                let late = booked_later(desk, &cut, end, None)?;
+                (totals.through, totals.is_balanced) = (late.through, totals.is_balanced && is_balanced(&late.sums));
+                totals.kinds.extend(late.sums);
+            }
+            by_kind(totals, (level, page))
+        }
         (false, None) if account.is_none() => by_ledger(desk, page),
         (false, cut) => by_ledger_as_of(desk, &cut.unwrap_or_else(|| desk.engine.published()), account, page)?,
     })
@@ -251,28 +262,74 @@ fn of_the_past(sums: SumsAsOf) -> Totals {
 
 /// The last Records of the day whose books are asked for, if they are.
 pub fn requested_cut(desk: &Desk, pairs: &[(String, String)]) -> Result<Option<Cut>, Problem> {
+    Ok(requested_end(pairs)?.map(|end| desk.engine.last_booked_before(end)).transpose()?)
+}
+
+/// The end of the day whose books are asked for, if they are.
+fn requested_end(pairs: &[(String, String)]) -> Result<Option<Timestamp>, Problem> {
     let Some(date) = single(pairs, "date")? else { return Ok(None) };
     let mut check = Checker::new();
     let named = day(date).and_then(|_| PeriodLimit::parse(date));
     let named = named.or_else(|| check.refuse("date", "invalid_date", "date deve ser uma data (AAAA-MM-DD)"));
-    let end = check.finish_with(named)?.end;
-    Ok(Some(desk.engine.last_booked_before(Timestamp(end))?))
+    Ok(Some(Timestamp(check.finish_with(named)?.end)))
 }
 
-/// The accounts of one ledger, now or at a cut.
+/// What was booked after a cut and took effect before the end of its day.
+struct LateSums {
+    /// Sums by account; over all ledgers, by the kind of account.
+    sums: Balances,
+    /// The last Records that were looked at.
+    through: Cut,
+}
+
+/// The postings that were booked after a cut and took effect before `end`, of one ledger or of all:
+/// the journal is read from the cut on. Nothing takes effect after it is booked.
+fn booked_later(desk: &Desk, after: &Cut, end: Timestamp, ledger: Option<LedgerId>) -> Result<LateSums, Problem> {
+    let (mut sums, through) = (Balances::new(), desk.engine.published());
+    let mut pace = ReadPace::new(&desk.engine);
+    for block in desk.engine.blocks(after) {
+        let block = block.map_err(Problem::from)?;
+        let records = positions(&block).filter(|(at, _)| through.contains(*at) && !after.contains(*at));
+        for (at, bytes) in records {
+            let record = Record::decode(bytes).map_err(|error| LoadError::Decode { sequence: at.sequence.0, error })?;
+            if record.takes_effect_at() >= end {
+                continue;
+            }
+            for entry in record.entries.iter().filter(|entry| ledger.is_none_or(|ledger| entry.ledger() == ledger)) {
+                for posting in entry.postings() {
+                    let kind = Account::of_kind(posting.account.code().0).filter(|_| ledger.is_none());
+                    sums.entry(kind.unwrap_or(posting.account)).or_default().post(posting);
+                }
+            }
+        }
+        pace.step();
+    }
+    Ok(LateSums { sums, through })
+}
+
+fn is_balanced(sums: &Balances) -> bool {
+    sums.values().map(|balance| balance.net()).sum::<i128>() == 0
+}
+
+/// The accounts of one ledger, now or at a cut; with the end of the cut's day, by the day of
+/// effect.
 fn of_ledger(
     desk: &Desk,
     ledger: LedgerId,
-    cut: Option<Cut>,
+    (cut, effect_before): (Option<Cut>, Option<Timestamp>),
     (level, page): (usize, Page),
 ) -> Result<TrialBalance, Problem> {
-    let through = cut.unwrap_or_else(|| desk.engine.published());
-    let balances = desk.engine.ledger_as_of(ledger, &through)?;
-    let net: i128 = balances.values().map(|balance| balance.net()).sum();
+    let mut through = cut.unwrap_or_else(|| desk.engine.published());
+    let mut balances = desk.engine.ledger_as_of(ledger, &through)?;
+    if let Some(end) = effect_before {
+        let late = booked_later(desk, &through, end, Some(ledger))?;
+        late.sums.into_iter().for_each(|(account, sum)| balances.entry(account).or_default().add(sum));
+        through = late.through;
+    }
     let named = balances.iter().map(|(account, balance)| (account_name(desk, ledger, *account), *balance));
     let name = ledger_name(&desk.engine, ledger);
     let rows = summed(named, level).into_iter().map(|(account, sum)| AccountRow::new(Some(name.clone()), account, sum));
-    Ok(TrialBalance::paged(&through, net == 0, rows.collect(), page))
+    Ok(TrialBalance::paged(&through, is_balanced(&balances), rows.collect(), page))
 }
 
 /// Balances by the first `level` parts of the accounts' names.
@@ -366,14 +423,37 @@ impl AccountRow {
     }
 }
 
-/// A ledger's accounts.
-#[utoipa::path(get, path = "/ops/ledgers/{id}/accounts", operation_id = "list_accounts", params(("id" = String, Path, pattern = "^([MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}|P-house)$", example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")),
+/// A ledger's accounts, now or at the end of a day: by the time of booking, or by the day of
+/// effect, with what was booked later and took effect by then.
+#[utoipa::path(get, path = "/ops/ledgers/{id}/accounts", operation_id = "list_accounts", params(
+        ("date" = Option<String>, Query, format = Date, example = "2026-11-30", description = "The last day that counts."),
+        ("by" = Option<String>, Query, pattern = "^(booking|effect)$", description = "`booking` when absent."), ("id" = String, Path, pattern = "^([MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}|P-house)$", example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")),
     responses((status = 200, body = Items<AccountRow>)))]
-pub async fn accounts(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
-    let ledger = find(&desk, &id)?;
-    let balances = desk.engine.accounts(ledger).await?;
-    let items: Vec<_> =
-        balances.iter().map(|(account, balance)| account_row(&desk, ledger, *account, *balance)).collect();
+pub async fn accounts(
+    State(desk): State<Arc<Desk>>,
+    _: Operator,
+    PathId(id): PathId,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    let (ledger, pairs) = (find(&desk, &id)?, query(&parts)?);
+    only(&pairs, &["by", "date"])?;
+    let (by, end) = (one_of(&pairs, "by", &["booking", "effect"])?, requested_end(&pairs)?);
+    let items = match end {
+        Some(end) => {
+            let (cut, effect_before) =
+                (Some(desk.engine.last_booked_before(end)?), Some(end).filter(|_| by == Some("effect")));
+            let page = Page { page: 1, per_page: u64::from(u32::MAX) };
+            let (by_account, account, level) = (false, None, usize::MAX);
+            let asked =
+                TrialBalanceQuery { ledger: Some(ledger), by_account, account, cut, effect_before, level, page };
+            read(&desk, asked).await?.accounts
+        }
+        // Nothing takes effect after it is booked: now both are the same.
+        None => {
+            let balances = desk.engine.accounts(ledger).await?;
+            balances.iter().map(|(account, balance)| account_row(&desk, ledger, *account, *balance)).collect()
+        }
+    };
     let total = items.len();
     Ok(ok(Items { items, total }))
 }
