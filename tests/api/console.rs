@@ -606,8 +606,11 @@ async fn every_section_shows_what_the_books_have() {
         ("/console/journal".to_owned(), vec!["Hash of the block before it"]),
         ("/console/webhooks".to_owned(), vec!["0 addresses"]),
         ("/console/health".to_owned(), vec!["ready", "never"]),
-        ("/console/exports".to_owned(), vec!["beancount", "<optgroup label=\"For programs\"><option value=\"jsonl\">"]),
-        ("/console/exports?sample=NetSuite".to_owned(), vec!["netsuite"]),
+        (
+            "/console/exports".to_owned(),
+            vec!["beancount", "<optgroup label=\"For programmers\"><option value=\"jsonl\">"],
+        ),
+        ("/console/exports?sample=NetSuite".to_owned(), vec!["External ID"]),
         ("/console/audit".to_owned(), vec!["create merchant", "operator"]),
         ("/console/sandbox".to_owned(), vec!["4111 1111 1111 1111"]),
     ] {

@@ -200,7 +200,20 @@ async fn a_list_is_sorted_and_given_as_a_file() {
     assert!(lines.len() == 3 && lines[1].contains(&refunds[1]) && lines[2].contains(&refunds[0]), "{}", csv.text);
     assert!(lines[1].contains(",pending,,200,,Loja Azul,Produto devolvido,,"), "{}", lines[1]);
     let brazilian = world.ops_get("/ops/lists/charges?format=csv-ptbr&payment_method=credit_card").await;
-    assert!(brazilian.text.starts_with("\u{feff}Criado em;Nome;") && brazilian.text.contains(";82,53;"));
+    let heads = "Criado em;Nome;Documento;Situação;Meio de pagamento;Valor;Lojista;ID;ID do lojista";
+    assert_eq!(
+        brazilian.text.lines().next().unwrap(),
+        format!("\u{feff}{heads}"),
+        "what a charge cannot have is left out"
+    );
+    assert!(brazilian.text.contains(";paga;cartão de crédito;82,53;"), "{}", brazilian.text);
+    let brazilian = world.ops_get("/ops/lists/refunds?format=csv-ptbr&order=smallest").await;
+    assert!(
+        brazilian.text.lines().next().unwrap().contains(";Situação;Valor;Lojista;Motivo;ID;"),
+        "{}",
+        brazilian.text
+    );
+    assert!(brazilian.text.contains(";pendente;2,00;"), "{}", brazilian.text);
     for (list, made) in &shops.made {
         let csv = world.ops_get(&format!("/ops/lists/{list}?format=csv")).await;
         assert!(made.iter().all(|id| csv.text.contains(id)), "{list}: {}", csv.text);
@@ -232,6 +245,7 @@ async fn the_pages_of_lists_have_filters_orders_and_files() {
     for (list, made) in &shops.made {
         let page = browser.page(&format!("/console/lists/{list}")).await;
         page.has(&["class=\"list\"", &made[0], "format=xlsx", "order=oldest", "aria-sort=\"descending\""]);
+        assert_eq!(page.html.matches(">CSV</a>").count(), 1, "one file has the name");
         assert!(page.html.contains("/console/lists/withdrawals"), "a way to the other lists");
     }
     let page = browser.page("/console/lists/refunds?status=pending&amount_from=&amount_to=2.00&order=smallest").await;

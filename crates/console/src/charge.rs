@@ -15,6 +15,7 @@ use wire::mask;
 
 use crate::anticipations;
 use crate::dispute;
+use crate::find::status_word;
 use crate::flow::{self, ChargePart, Flow, PartOf};
 use crate::notes;
 use crate::page::{PageRequest, Screen, Section, Visit};
@@ -28,6 +29,7 @@ use crate::wire_words;
 use crate::words::{self, Word};
 use ops::charges;
 use ops::desk::Desk;
+use ops::search::ItemKind;
 use web::problem::Problem;
 use web::reply::query;
 use web::views::charge::{CardView, payer};
@@ -225,10 +227,15 @@ fn decisions(desk: &Desk, visit: &Visit, records: &[(Position, Record)]) -> Resu
     let rows = refunds
         .iter()
         .map(|refund| {
-            (words::REFUND, refund.id, refund.amount, wire_words::refund_status(refund_status(&refund.decision)))
+            (words::REFUND, refund.id, refund.amount, status_word(ItemKind::Refunds, refund_status(&refund.decision)))
         })
         .chain(disputes.iter().map(|dispute| {
-            (words::DISPUTE, dispute.id, dispute.amount, wire_words::dispute_status(dispute_status(&dispute.decision)))
+            (
+                words::DISPUTE,
+                dispute.id,
+                dispute.amount,
+                status_word(ItemKind::Disputes, dispute_status(&dispute.decision)),
+            )
         }));
     let rows: Vec<_> = rows.collect();
     let heading = format!("{} · {}", visit.say(words::REFUNDS), visit.say(words::DISPUTES));

@@ -158,7 +158,7 @@ fn jobs_table(visit: &Visit, jobs: &[Value]) -> Markup {
         @for job in jobs {
             tr {
                 td { code { (text(&job["ledger"])) " " (text(&job["report"])) " " (text(&job["format"])) } }
-                td { (text(&job["from"])) " – " (text(&job["to"])) }
+                td { (show::day(visit.language, &text(&job["from"]))) " – " (show::day(visit.language, &text(&job["to"]))) }
                 td {
                     (visit.say(wire_words::export_status(job["status"].as_str().unwrap_or_default())))
                     @if let Some(detail) = job["detail"].as_str() { br; bdi { (detail) } }

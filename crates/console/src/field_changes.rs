@@ -3,12 +3,14 @@
 use maud::{Markup, html};
 use serde_json::Value;
 
+use crate::find::status_word;
 use crate::page::Visit;
 use crate::show;
 use crate::wire_words::{self, OTHER};
 use crate::words::{self, Word, word};
 use ops::audit::shown;
 use ops::audited_changes::FieldChange;
+use ops::search::ItemKind;
 use web::language::Language;
 
 /// One line for each field.
@@ -73,7 +75,7 @@ fn value(visit: &Visit, field: &str, value: &Value) -> String {
         ("options.mdr_base", Value::String(name)) => {
             said(if name == "total" { words::MDR_TOTAL } else { words::MDR_SELLER })
         }
-        ("status", Value::String(name)) => said(wire_words::recipient_status(name)),
+        ("status", Value::String(name)) => said(status_word(ItemKind::Recipients, name)),
         ("bank_account_review", Value::String(name)) => said(wire_words::account_review(name)),
         (field, Value::String(rate)) if field.starts_with("fees.") => percent(visit.language, rate),
         (field, Value::Number(cents)) if field.ends_with("_cents") => visit.money(cents.as_i64().unwrap_or_default()),

@@ -14,10 +14,10 @@ use crate::queue::merchant_link;
 use crate::scope::Scope;
 use crate::show;
 use crate::show::Head::Text;
-use crate::wire_words;
 use crate::words::{self, Word, word};
 use ops::desk::Desk;
 use ops::found_item::FoundItem;
+use ops::lists;
 use ops::queue;
 use ops::search::{FoundGroup, ItemKind, SearchResult, requested_text, search};
 use web::problem::{Code, Problem};
@@ -116,51 +116,12 @@ fn section(desk: &Desk, visit: &Visit, group: &FoundGroup) -> Markup {
 
 /// The name of a kind of things.
 pub(crate) fn heading(kind: ItemKind) -> Word {
-    match kind {
-        ItemKind::Charges => words::CHARGES,
-        ItemKind::Merchants => words::MERCHANTS,
-        ItemKind::Recipients => words::RECIPIENTS,
-        ItemKind::Refunds => words::REFUNDS,
-        ItemKind::Disputes => words::DISPUTES,
-        ItemKind::Withdrawals => words::WITHDRAWALS,
-        ItemKind::Cashouts => words::CASHOUTS,
-        ItemKind::Subscriptions => word("Assinaturas", "Subscriptions"),
-        ItemKind::Cards => word("Cartões guardados", "Stored cards"),
-        ItemKind::Anticipations => words::ANTICIPATIONS,
-        ItemKind::Plans => word("Planos", "Plans"),
-        ItemKind::ApiKeys => words::KEYS,
-        ItemKind::Entries => word("Lançamentos", "Entries"),
-        ItemKind::WebhookEvents => word("Eventos", "Events"),
-        ItemKind::Records => words::RECORDS,
-        ItemKind::Ledgers => word("Razões", "Ledgers"),
-    }
+    let [pt, en] = lists::heading_in_words(kind);
+    word(pt, en)
 }
 
-/// The status of a thing in words. Each kind has names of its own for where it stands.
+/// The status of a thing in words.
 pub(crate) fn status_word(kind: ItemKind, status: &str) -> Word {
-    match (kind, status) {
-        (ItemKind::Refunds, _) => wire_words::refund_status(status),
-        (ItemKind::Disputes, _) => wire_words::dispute_status(status),
-        (ItemKind::Withdrawals, _) => wire_words::withdrawal_status(status),
-        (ItemKind::Recipients, _) => wire_words::recipient_status(status),
-        (ItemKind::Merchants, "suspended") => words::SUSPENDED,
-        (ItemKind::Merchants, "payouts_held") => words::PAYOUTS_HELD,
-        (ItemKind::Merchants, "closing") => words::CLOSING,
-        (ItemKind::Merchants, "closed") => words::CLOSED,
-        (ItemKind::Charges, "pending") => words::STATUS_PENDING,
-        (ItemKind::Charges, "CONCLUIDA") => words::STATUS_PAID,
-        (ItemKind::Charges, "RECUSADA") => words::STATUS_REFUSED,
-        (ItemKind::Charges, "cancelled") => words::STATUS_CANCELLED,
-        (_, "pending") => word("pendente", "pending"),
-        (_, "active") => word("ativo", "active"),
-        (_, "past_due") => word("em atraso", "past due"),
-        (_, "paused") => word("pausada", "paused"),
-        (_, "completed") => word("completa", "completed"),
-        (_, "cancelled") => word("cancelada", "cancelled"),
-        (_, "failed") => word("falhou", "failed"),
-        (_, "revoked") => words::REVOKED,
-        (_, "in_processing") => word("em processamento", "in processing"),
-        (_, "processed") => word("processado", "processed"),
-        _ => word("—", "—"),
-    }
+    let [pt, en] = lists::status_in_words(kind, status);
+    word(pt, en)
 }

@@ -6,6 +6,7 @@ use maud::{Markup, html};
 use store::cut::Position;
 use store::{Partition, Sequence};
 
+use crate::find::status_word;
 use crate::page::Visit;
 use crate::records::record_link;
 use crate::show;
@@ -14,6 +15,7 @@ use crate::wire_words;
 use crate::words;
 use ops::desk::Desk;
 use ops::item_details::{ItemDetails, Sharing, TakenDecision};
+use ops::search::ItemKind;
 use web::views::charge::ChargeView;
 use web::views::ledger::owner_name;
 use web::views::recipient::find_recipient;
@@ -80,11 +82,11 @@ fn of_charge(desk: &Desk, visit: &Visit, charge: &ChargeView) -> Markup {
 /// The refunds and disputes of the charge.
 fn adjustments(visit: &Visit, details: &ItemDetails) -> Markup {
     let refunds = details.refunds.iter().map(|refund| {
-        let status = wire_words::refund_status(refund.status);
+        let status = status_word(ItemKind::Refunds, refund.status);
         (words::REFUND, &refund.id, &refund.created_at, status, refund.amount, refund.reason.as_deref())
     });
     let disputes = details.disputes.iter().map(|dispute| {
-        let status = wire_words::dispute_status(dispute.status);
+        let status = status_word(ItemKind::Disputes, dispute.status);
         (words::DISPUTE, &dispute.id, &dispute.created_at, status, dispute.amount, dispute.reason.as_deref())
     });
     let rows: Vec<_> = refunds.chain(disputes).collect();
@@ -120,7 +122,7 @@ fn sharing(visit: &Visit, all: &[Sharing]) -> Markup {
                     td { (visit.say(wire_words::shared(other.value))) }
                     td { a href={"/console/recipients/" (other.recipient_id)} { bdi { (other.name) } } }
                     td { bdi { (other.merchant_name) } }
-                    td { (visit.say(wire_words::recipient_status(other.status))) }
+                    td { (visit.say(status_word(ItemKind::Recipients, other.status))) }
                 }
             }
         },
@@ -131,7 +133,7 @@ fn of_withdrawal(visit: &Visit, reviewed: &ReviewedWithdrawal, details: &ItemDet
     let withdrawal = &reviewed.withdrawal;
     let mut pairs = vec![
         (visit.say(words::AMOUNT), html! { (visit.money(withdrawal.amount_cents)) }),
-        (visit.say(words::STATUS), html! { (visit.say(wire_words::withdrawal_status(withdrawal.status))) }),
+        (visit.say(words::STATUS), html! { (visit.say(status_word(ItemKind::Withdrawals, withdrawal.status))) }),
     ];
     if let Some(account) = &withdrawal.destination {
         pairs.push((visit.say(words::DESTINATION), show::bank_account(account)));
@@ -171,7 +173,7 @@ fn others(visit: &Visit, withdrawals: &[WithdrawalView]) -> Markup {
                 @for withdrawal in withdrawals {
                     tr {
                         td { a href={"/console/queue/" (withdrawal.id)} { (show::text_moment(visit.language, &withdrawal.created_at)) } }
-                        td { (visit.say(wire_words::withdrawal_status(withdrawal.status))) }
+                        td { (visit.say(status_word(ItemKind::Withdrawals, withdrawal.status))) }
                         td { @if let Some(account) = &withdrawal.destination { (show::bank_account(account)) } }
                         td { bdi { (withdrawal.notes.as_deref().unwrap_or_default()) } }
                         td.amount { (visit.money(withdrawal.amount_cents)) }

@@ -91,7 +91,7 @@ pub(crate) fn file_links(visit: &Visit, parts: &Parts, page: &str) -> Markup {
     };
     let csv = if visit.language == Language::Portuguese { ListFormat::CsvPtbr } else { ListFormat::Csv };
     html! {
-        p.pager {
+        p.pager.files {
             (visit.say(words::WHOLE_LIST)) ": "
             a href=(link(csv)) download { "CSV" } " · " a href=(link(ListFormat::Xlsx)) download { "XLSX" }
         }

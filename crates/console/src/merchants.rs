@@ -16,6 +16,7 @@ use wire::mask;
 
 use crate::books::balance_table;
 use crate::field_changes::percent;
+use crate::find::status_word;
 use crate::holds;
 use crate::keys::{key_form, revoke_form};
 use crate::lists;
@@ -173,7 +174,7 @@ fn recipients(desk: &Desk, visit: &Visit, row: &MerchantRow, parts: &Parts) -> R
                         tr {
                             td.name { a href={"/console/recipients/" (row.id.uuid())} { bdi { (named(&profile.name)) } } }
                             td.when { (mask::document(&profile.document)) }
-                            td.status { (visit.say(wire_words::recipient_status(status_name(row.status)))) }
+                            td.status { (visit.say(status_word(ItemKind::Recipients, status_name(row.status)))) }
                         }
                     }
                 })))

@@ -7,6 +7,7 @@ use maud::{Markup, html};
 use wire::mask;
 
 use crate::anticipations;
+use crate::find::status_word;
 use crate::holds;
 use crate::notes;
 use crate::page::{PageRequest, Screen, Section, Visit};
@@ -17,6 +18,7 @@ use crate::show;
 use crate::wire_words;
 use crate::words;
 use ops::desk::Desk;
+use ops::search::ItemKind;
 use web::problem::{Code, Problem};
 use web::reply::query;
 use web::views::recipient::{RecipientBalance, find_recipient, open, review_name, status_name};
@@ -47,7 +49,7 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
     let mut pairs = vec![
         (visit.say(words::ID), html! { code { (id.uuid()) } }),
         (visit.say(words::MERCHANT), merchant_link(desk, visit, Some(&merchant))),
-        (visit.say(words::STATUS), html! { (visit.say(wire_words::recipient_status(status_name(row.status)))) }),
+        (visit.say(words::STATUS), html! { (visit.say(status_word(ItemKind::Recipients, status_name(row.status)))) }),
         (visit.say(words::DOCUMENT), html! { (mask::document(&profile.document)) }),
         (visit.say(words::OPENED), show::moment(visit.language, row.created_at)),
     ];
@@ -135,7 +137,7 @@ fn table(desk: &Desk, visit: &Visit, withdrawals: &[Withdrawal]) -> Markup {
             @let shown = WithdrawalView::of(&desk.engine, withdrawal);
             tr {
                 td.when { (show::text_moment(visit.language, &shown.created_at)) }
-                td.status { (visit.say(wire_words::withdrawal_status(shown.status))) }
+                td.status { (visit.say(status_word(ItemKind::Withdrawals, shown.status))) }
                 td.more { bdi { (shown.notes.as_deref().unwrap_or_default()) } }
                 td.amount { (visit.money(shown.amount_cents)) }
                 td.name { a href={"/console/queue/" (shown.id)} { code { (shown.id) } } }

@@ -12,8 +12,17 @@ pub(crate) const CSV: &str = "csv";
 
 const END: &str = "</table>";
 
-/// The markup with a link to its CSV file below each table. `here` is the address of the page.
+/// In the links to all rows of a list as a file.
+pub(crate) const WHOLE_LIST: &str = "class=\"pager files\"";
+
+/// The markup with a link to its CSV file below each table, unless the page has its whole list as
+/// a file. `here` is the address of the page.
 pub(crate) fn with_links(html: &str, here: &str) -> String {
+    // The whole list is a file of the page: that of the part that it shows would have the same
+    // name.
+    if html.contains(WHOLE_LIST) {
+        return html.to_owned();
+    }
     let joint = if here.contains('?') { "&amp;" } else { "?" };
     let here = here.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;");
     let mut linked = String::with_capacity(html.len() + 128);

@@ -11,6 +11,7 @@ use ledger::webhook_events::WebhookEventKind;
 use strum::VariantArray;
 
 use crate::words::{self, Word, word};
+use ops::lists::method_in_words;
 use web::credential::Role;
 use web::views::statement::SplitRecord;
 
@@ -80,17 +81,13 @@ pub(crate) fn refusal(refusal: CardRefusal) -> Word {
 
 /// A payment method.
 pub(crate) fn method(method: PaymentMethod) -> Word {
-    match method {
-        PaymentMethod::Pix => word("PIX", "PIX"),
-        PaymentMethod::CreditCard => word("cartão de crédito", "credit card"),
-        PaymentMethod::DebitCard => word("cartão de débito", "debit card"),
-    }
+    method_named(method.name())
 }
 
 /// A means of payment by its name in the interface.
 pub(crate) fn method_named(name: &str) -> Word {
-    let methods = [PaymentMethod::Pix, PaymentMethod::CreditCard, PaymentMethod::DebitCard];
-    methods.into_iter().find(|method| method.name() == name).map_or(OTHER, method)
+    let [pt, en] = method_in_words(name);
+    word(pt, en)
 }
 
 /// The scheme of a card, by its name in the interface.
@@ -108,33 +105,12 @@ pub(crate) fn brand(name: &str) -> Word {
     }
 }
 
-/// The status of a recipient, by its name in the interface.
-pub(crate) fn recipient_status(name: &str) -> Word {
-    match name {
-        "draft" => word("rascunho", "draft"),
-        "pending" => word("em análise", "under review"),
-        "active" => word("ativo", "active"),
-        "rejected" => word("recusado", "rejected"),
-        _ => OTHER,
-    }
-}
-
 /// The review of a changed bank account, by its name in the interface.
 pub(crate) fn account_review(name: &str) -> Word {
     match name {
         "pending" => word("em análise", "under review"),
         "approved" => word("aprovada", "approved"),
         "rejected" => word("recusada", "rejected"),
-        _ => OTHER,
-    }
-}
-
-/// The status of a withdrawal, by its name in the interface.
-pub(crate) fn withdrawal_status(name: &str) -> Word {
-    match name {
-        "pending" => word("pendente", "pending"),
-        "approved" => word("aprovado", "approved"),
-        "rejected" => word("recusado", "rejected"),
         _ => OTHER,
     }
 }
@@ -262,17 +238,6 @@ pub(crate) fn compared_object(name: &str) -> Word {
     }
 }
 
-/// What was decided about a refund.
-pub(crate) fn refund_status(name: &str) -> Word {
-    match name {
-        "pending" => word("pendente", "pending"),
-        "approved" => word("aprovada", "approved"),
-        "rejected" => word("recusada", "rejected"),
-        "failed" => word("não realizada", "failed"),
-        _ => OTHER,
-    }
-}
-
 /// Kind of something that is open of a merchant.
 pub(crate) fn open_kind(name: &str) -> Word {
     match name {
@@ -284,17 +249,6 @@ pub(crate) fn open_kind(name: &str) -> Word {
         "repayment" => word("devolução a quem pagou", "repayment to a payer"),
         "entry" => word("lançamento", "entry"),
         "balance" => word("saldo", "balance"),
-        _ => OTHER,
-    }
-}
-
-/// What was decided about a dispute.
-pub(crate) fn dispute_status(name: &str) -> Word {
-    match name {
-        "open" => word("aberta", "open"),
-        "accepted" => word("aceita", "accepted"),
-        "released" => word("liberada", "released"),
-        "reversed" => word("revertida", "reversed"),
         _ => OTHER,
     }
 }

@@ -297,12 +297,19 @@ impl ListFilter {
     pub async fn file(&self, desk: &Arc<Desk>, format: ListFormat) -> Result<Response, Problem> {
         let ChargeQuery { from, to, .. } = &self.query;
         let period = period_ptbr(from.map(|from| from.0), to.map(|to| to.0));
-        let (name, title) = (self.list.kind.name(), (title(self.list.kind), period));
+        let (list, for_people) = (self.list, format != ListFormat::Csv);
+        let (name, title) = (list.kind.name(), (heading_in_words(list.kind)[0], period));
+        let is_shown = |column: &ListColumn| !for_people || has_column(list, column.0);
+        let columns: Vec<_> = COLUMNS.into_iter().filter(is_shown).collect();
+        let row = |item: FoundItem| {
+            let cells = COLUMNS.iter().zip(cells(list.kind, item, for_people));
+            cells.filter(|(column, _)| is_shown(column)).map(|(_, cell)| cell).collect()
+        };
         if self.order == ORDERS[0] {
-            return list_file(desk, (format, name, title), &COLUMNS, self.all(desk).map(|item| item.map(cells))).await;
+            return list_file(desk, (format, name, title), &columns, self.all(desk).map(|item| item.map(row))).await;
         }
-        let rows = self.sorted(desk)?.into_iter().map(|item| Ok(cells(item)));
-        list_file(desk, (format, name, title), &COLUMNS, rows).await
+        let rows = self.sorted(desk)?.into_iter().map(|item| Ok(row(item)));
+        list_file(desk, (format, name, title), &columns, rows).await
     }
 }
 
@@ -380,23 +387,75 @@ pub async fn get(
     Ok(ok(ObjectPage { items, total: page.map(|(_, total)| total), next_before: next_before(&rest) }))
 }
 
-/// The title of a list in its workbook.
-fn title(kind: ItemKind) -> &'static str {
+/// The name of a kind of things, in Portuguese and in English.
+pub fn heading_in_words(kind: ItemKind) -> [&'static str; 2] {
     match kind {
-        ItemKind::Charges => "Cobranças",
-        ItemKind::Refunds => "Reembolsos",
-        ItemKind::Disputes => "Contestações",
-        ItemKind::Withdrawals => "Saques",
-        ItemKind::Anticipations => "Antecipações",
-        ItemKind::Cashouts => "Cashouts",
-        ItemKind::Subscriptions => "Assinaturas",
-        ItemKind::Cards => "Cartões guardados",
-        ItemKind::Recipients => "Recebedores",
-        _ => "Lojistas",
+        ItemKind::Charges => ["Cobranças", "Charges"],
+        ItemKind::Merchants => ["Lojistas", "Merchants"],
+        ItemKind::Recipients => ["Recebedores", "Recipients"],
+        ItemKind::Refunds => ["Reembolsos", "Refunds"],
+        ItemKind::Disputes => ["Contestações", "Disputes"],
+        ItemKind::Withdrawals => ["Saques", "Withdrawals"],
+        ItemKind::Cashouts => ["Cashouts", "Cashouts"],
+        ItemKind::Subscriptions => ["Assinaturas", "Subscriptions"],
+        ItemKind::Cards => ["Cartões guardados", "Stored cards"],
+        ItemKind::Anticipations => ["Antecipações", "Anticipations"],
+        ItemKind::Plans => ["Planos", "Plans"],
+        ItemKind::ApiKeys => ["Chaves de API", "API keys"],
+        ItemKind::Entries => ["Lançamentos", "Entries"],
+        ItemKind::WebhookEvents => ["Eventos", "Events"],
+        ItemKind::Records => ["Registros", "Records"],
+        ItemKind::Ledgers => ["Razões", "Ledgers"],
     }
 }
 
-/// Columns of a list as a file.
+/// The status of a thing in Portuguese and in English. Each kind has names of its own for where it
+/// stands.
+pub fn status_in_words(kind: ItemKind, status: &str) -> [&'static str; 2] {
+    use ItemKind::{Charges, Disputes, Merchants, Recipients, Refunds, Withdrawals};
+    match (kind, status) {
+        (Merchants, "suspended") => ["Conta suspensa", "Suspended"],
+        (Merchants, "payouts_held") => ["Saídas de dinheiro retidas", "Payouts held"],
+        (Merchants, "closing") => ["Em encerramento", "Closing"],
+        (Merchants, "closed") => ["Encerrada", "Closed"],
+        (Charges, "CONCLUIDA") => ["paga", "paid"],
+        (Charges, "RECUSADA") => ["recusada", "refused"],
+        (Recipients, "draft") => ["rascunho", "draft"],
+        (Recipients, "pending") => ["em análise", "under review"],
+        (Recipients | Withdrawals, "rejected") => ["recusado", "rejected"],
+        (Withdrawals, "approved") => ["aprovado", "approved"],
+        (Refunds, "approved") => ["aprovada", "approved"],
+        (Refunds, "rejected") => ["recusada", "rejected"],
+        (Refunds, "failed") => ["não realizada", "failed"],
+        (Disputes, "open") => ["aberta", "open"],
+        (Disputes, "accepted") => ["aceita", "accepted"],
+        (Disputes, "released") => ["liberada", "released"],
+        (Disputes, "reversed") => ["revertida", "reversed"],
+        (_, "pending") => ["pendente", "pending"],
+        (_, "active") => ["ativo", "active"],
+        (_, "past_due") => ["em atraso", "past due"],
+        (_, "paused") => ["pausada", "paused"],
+        (_, "completed") => ["completa", "completed"],
+        (_, "cancelled") => ["cancelada", "cancelled"],
+        (_, "failed") => ["falhou", "failed"],
+        (_, "revoked") => ["revogada", "revoked"],
+        (_, "in_processing") => ["em processamento", "in processing"],
+        (_, "processed") => ["processado", "processed"],
+        _ => ["—", "—"],
+    }
+}
+
+/// A way to pay, by its name in the interface, in Portuguese and in English.
+pub fn method_in_words(name: &str) -> [&'static str; 2] {
+    match name {
+        "pix" => ["PIX", "PIX"],
+        "credit_card" => ["cartão de crédito", "credit card"],
+        "debit_card" => ["cartão de débito", "debit card"],
+        _ => ["outro", "other"],
+    }
+}
+
+/// Columns of a list as a file. Programs get all of each list; people those that it can have.
 const COLUMNS: [ListColumn; 15] = [
     ("created_at", "Criado em", ListKind::Instant),
     ("name", "Nome", ListKind::Text),
@@ -415,8 +474,28 @@ const COLUMNS: [ListColumn; 15] = [
     ("record", "Registro", ListKind::Text),
 ];
 
-/// The row of a thing in a file.
-fn cells(item: FoundItem) -> Vec<ListCell> {
+/// Whether things of a list can have a column.
+fn has_column(list: List, name: &str) -> bool {
+    use ItemKind::{Anticipations, Cards, Cashouts, Charges, Disputes, Merchants, Refunds, Subscriptions, Withdrawals};
+    let kind = list.kind;
+    match name {
+        "name" | "document" => kind != Cashouts,
+        "status" => !list.statuses.is_empty(),
+        "payment_method" => kind == Charges,
+        "amount" => list.filters.contains(&"amount_from"),
+        "fee" => matches!(kind, Cashouts | Anticipations),
+        "merchant" | "merchant_id" => kind != Merchants,
+        "payment_id" | "reason" => matches!(kind, Refunds | Disputes),
+        "due_at" => kind == Disputes,
+        "recipient_id" => matches!(kind, Withdrawals | Anticipations),
+        "record" => matches!(kind, Cashouts | Anticipations | Subscriptions | Cards),
+        _ => true,
+    }
+}
+
+/// The row of a thing in a file: all columns, with the words of the interface or with those of
+/// people.
+fn cells(kind: ItemKind, item: FoundItem, for_people: bool) -> Vec<ListCell> {
     let instant = |at: Option<String>| {
         let parsed = at.as_deref().and_then(PeriodLimit::parse);
         parsed.map_or(ListCell::Empty, |at| ListCell::Instant(at.begin))
@@ -426,8 +505,8 @@ fn cells(item: FoundItem) -> Vec<ListCell> {
         instant(item.created_at),
         ListCell::text(item.name),
         ListCell::text(item.document),
-        ListCell::text(item.status),
-        ListCell::text(item.payment_method),
+        ListCell::text(item.status.map(|status| if for_people { status_in_words(kind, status)[0] } else { status })),
+        ListCell::text(item.payment_method.map(|name| if for_people { method_in_words(name)[0] } else { name })),
         amount(item.amount),
         amount(item.fee),
         ListCell::text(item.merchant_name),
