@@ -5,18 +5,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use actors::engine::Engine;
+use actors::engine::{CommandContext, Engine, Outcome};
 use centavo::server;
 use centavo::settings::args::{Args, Command};
 use centavo::settings::checked::Settings;
 use clap::Parser;
+use ledger::event::{CardBrand, CardFace};
+use ledger::fees::PaymentMethod;
 use ledger::id::ObjectId;
 use ledger::merchant::MerchantCommand;
 use ledger::money::Centavos;
 use ledger::personal::SealedFor;
+use ledger::record::{RailStamp, Requester};
 use reqwest::Client;
 use testkit::shop::{Shop, new_id, open_shops, record};
 use tokio::time::{MissedTickBehavior, interval};
+use wire::timestamp::day_of;
 
 use crate::{payer, scattered};
 
@@ -26,6 +30,8 @@ const CREATORS: u64 = 1_024;
 /// Charges of a second beside which requests are measured, in portions.
 const RATE: u64 = 1_000;
 const PORTIONS: u64 = 100;
+/// One of so many charges is by card, and captured: it has last digits and an NSU.
+const CARDS: u64 = 7;
 /// How long the process rests before it is measured: it still writes what was made.
 const SETTLES: Duration = Duration::from_secs(5);
 
@@ -73,6 +79,8 @@ fn asked(engine: &Arc<Engine>, shops: &Arc<Vec<Shop>>, charges: u64, last: Objec
         }
     };
     let (of_refused, of_amount) = (merchant.clone(), merchant);
+    let today = day_of(engine.now().0);
+    let carded = move |number: u64| (number % (charges / CARDS).max(1) + 1) * CARDS;
     let search = |text: String| format!("/ops/search?q={text}");
     vec![
         ("search: document", Box::new(move |number| search(known(number).document))),
@@ -80,6 +88,10 @@ fn asked(engine: &Arc<Engine>, shops: &Arc<Vec<Shop>>, charges: u64, last: Objec
         ("search: one word of a name", Box::new(move |number| search(word(number, 0)))),
         ("search: three letters of a word", Box::new(move |number| search(word(number, 2)[..3].to_owned()))),
         ("search: amount", Box::new(move |number| search(amount_of(number % charges + 1)))),
+        ("search: date", Box::new(move |_| search(today.format("%d/%m/%Y").to_string()))),
+        ("search: e-mail", Box::new(move |number| search(known(number).email.expect("an e-mail")))),
+        ("search: NSU", Box::new(move |number| search(nsu(carded(number))))),
+        ("search: last four digits", Box::new(move |number| search(format!("{:04}", last4(carded(number)))))),
         ("search: beginning of a txid", Box::new(move |_| search(last.txid()[..16].to_owned()))),
         ("list: the newest charges", Box::new(|_| "/ops/lists/charges".to_owned())),
         (
@@ -169,19 +181,36 @@ fn amount_of(number: u64) -> String {
     format!("{},{:02}", centavos / 100, centavos % 100)
 }
 
-/// A PIX charge with three splits, of a payer of its own.
+/// The NSU of a card charge.
+fn nsu(number: u64) -> String {
+    format!("NSU{number:09}")
+}
+
+/// The last four digits of the card of a charge.
+fn last4(number: u64) -> u16 {
+    (scattered(number) % 10_000) as u16
+}
+
+/// A charge with three splits, of a payer of its own: by PIX, or by card and captured.
 async fn charge(engine: &Engine, shops: &[Shop], number: u64) -> ObjectId {
     let shop = &shops[number as usize % shops.len()];
     let (now, charge) = (engine.now(), new_id(engine, shop.group));
-    let command = MerchantCommand::OpenPix {
-        rail: None,
-        charge,
-        amount: amount(number),
-        splits: shop.splits(),
-        expires_at: now.plus_days(1),
-        payer: engine.keyring().seal_value(SealedFor::payer(charge), now, &payer(number)).expect("sealing"),
-    };
-    record(engine, shop.group, command).await;
+    let (amount, splits, rail) = (amount(number), shop.splits(), None);
+    let payer = engine.keyring().seal_value(SealedFor::payer(charge), now, &payer(number)).expect("sealing");
+    if number % CARDS != 0 {
+        let expires_at = now.plus_days(1);
+        record(engine, shop.group, MerchantCommand::OpenPix { rail, charge, amount, splits, expires_at, payer }).await;
+        return charge;
+    }
+    let card = CardFace { bin: 411_111, last4: last4(number), brand: CardBrand::Visa };
+    let (method, installments) = (PaymentMethod::CreditCard, 1);
+    let open = MerchantCommand::OpenCard { charge, amount, method, installments, splits, card, payer, rail };
+    record(engine, shop.group, open).await;
+    let capture = MerchantCommand::CaptureCard { charge, acquirer_mdr: Centavos(200), captured_at: None, brand: None };
+    let requester = Some(Requester::Rail(RailStamp::new(nsu(number), now)));
+    let permit = Arc::new(engine.permit(1_024).expect("room"));
+    let captured = engine.command(shop.group, capture, CommandContext { key: None, requester, permit }).await;
+    assert!(matches!(captured, Ok(Outcome::Recorded(_))), "{captured:?}");
     charge
 }
 
