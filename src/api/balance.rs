@@ -20,7 +20,7 @@ use crate::api::app::App;
 use crate::api::charges;
 use web::caller::Caller;
 use web::problem::Problem;
-use web::reply::{Filter, List, Page, ok, query, single, time};
+use web::reply::{CursorParams, Cursors, Filter, List, Page, PageParams, PeriodParams, ok, query, single, time};
 
 /// A merchant's money, centavos.
 #[derive(Debug, Serialize, ToSchema)]
@@ -87,13 +87,12 @@ pub struct OperationRow {
 #[utoipa::path(get, path = "/api/balance/operations", operation_id = "list_operations",
     params(("type" = Option<String>, Query, pattern = "^(charge|fee|split|settlement|refund|take_back|cashout|cashout_fee|cashout_returned|deficit|dispute|adjustment)$", description = "Operations of this type only"),
         ("charge" = Option<String>, Query, description = "Operations of the charge with this txid only"),
-        ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
-        ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),
-        ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+        PeriodParams, PageParams, CursorParams),
     responses((status = 200, body = List<OperationRow>), (status = 404)))]
 pub async fn list_operations(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> Result<Response, Problem> {
     let pairs = query(&parts)?;
-    let (page, filter) = (Page::read(&pairs, 20)?, Filter::read(&pairs, "type", StatementLineKind::VARIANTS)?);
+    let (page, cursors) = (Page::read(&pairs, 20)?, Cursors::read(&parts)?);
+    let filter = Filter::read(&pairs, "type", StatementLineKind::VARIANTS)?;
     let charge = single(&pairs, "charge")?.map(|txid| charges::named(&app, caller, txid)).transpose()?;
     app.engine.read_merchant(caller.group, |_, _| ()).await?;
     let merchant = caller.ledger();
@@ -101,8 +100,16 @@ pub async fn list_operations(State(app): State<Arc<App>>, caller: Caller, parts:
     let (total, listed) = match &charge {
         Some(charge) => (0, app.engine.statement_of(merchant, charge.id, range)?),
         None => {
+            let lines_of = |number: u64| {
+                let (_, lines) = app.engine.statement(merchant, number..number + 1, 0, usize::MAX)?;
+                Ok(lines.iter().map(|line| line.index).collect())
+            };
+            let span = cursors.span(range, |id| place_of(&app, caller, id), lines_of)?;
             let (skip, count) = filter.to_read(page);
-            app.engine.statement(merchant, range, skip, count)?
+            let (in_range, mut listed) =
+                app.engine.statement(merchant, span.range.clone(), span.newer + skip, count)?;
+            span.cut(&mut listed, in_range, skip);
+            (span.total(in_range), listed)
         }
     };
     filter.check("type", total)?;
@@ -119,10 +126,34 @@ pub async fn list_operations(State(app): State<Arc<App>>, caller: Caller, parts:
             balance_after: line.balance_after.0,
         });
     })?;
+    if charge.is_some() {
+        items = cursors.between(items, |item| item.id.clone())?;
+    }
     items.retain(|item| filter.word.is_none_or(|word| word == item.kind));
     let is_whole = filter.word.is_some() || charge.is_some();
-    Ok(ok(if is_whole { List::of_all(items, page) } else { List::new(items, total, page) }))
+    let list = if is_whole { List::of_all(items, page) } else { List::new(items, total, page) };
+    let last = list.items.last().map(|item| item.id.clone());
+    Ok(list.on(&cursors, last))
 }
+
+/// The Record of the account's operation of an id, and the operation's place in it. Its id has the
+/// time, near which it is looked for.
+fn place_of(app: &App, caller: Caller, id: &str) -> Result<Option<(u64, u32)>, Problem> {
+    let Some(at) = ObjectId::parse(id).map(|id| id.created_at()) else { return Ok(None) };
+    let (from, to) = (at.plus_ms(-OUT_OF_ORDER_MS), at.plus_ms(OUT_OF_ORDER_MS + 1));
+    let near = app.engine.range(Listing::Statement(caller.ledger()), Some(from), Some(to))?;
+    let (_, listed) = app.engine.statement(caller.ledger(), near, 0, usize::MAX)?;
+    let mut found = None;
+    app.engine.each_listed_line(caller.group, &listed, |line, _, record| {
+        if operation_id(app, caller, record, line.index) == id {
+            found = Some((line.sequence.0, line.index));
+        }
+    })?;
+    Ok(found)
+}
+
+/// By how much an operation may be booked before an earlier one, milliseconds.
+const OUT_OF_ORDER_MS: i64 = 50;
 
 /// A charge is named by its txid, everything else by its UUID, as where it is read.
 fn name_of_source(record: &Record, id: ObjectId) -> String {

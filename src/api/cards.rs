@@ -24,7 +24,7 @@ use web::idempotency::{KeyScope, decided, naming};
 use web::json::{Checker, Raw, parse};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
-use web::reply::{List, PageQuery, created, list_on, ok, time};
+use web::reply::{CursorParams, List, PageParams, PageQuery, created, ok, time};
 use web::views::charge::CardView;
 use web::views::subscription::CustomerView;
 
@@ -122,18 +122,12 @@ impl CardDetails {
 
 /// The account's stored cards, newest first; deleted ones are among them.
 #[utoipa::path(get, path = "/api/cards", operation_id = "list_cards",
-    params(("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query),
-        ("limit" = Option<u64>, Query), ("before" = Option<String>, Query), ("after" = Option<String>, Query)),
-    responses((status = 200, body = List<CardDetails>)))]
-pub async fn list(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    PageQuery { page, cursors, .. }: PageQuery,
-) -> Result<Response, Problem> {
-    let range = cursors.range(&app.engine, caller.group)?;
-    let (total, rows) = app.engine.cards(caller.ledger(), range, page.skip(), page.count())?;
-    let next = cursors.next(total, page, rows.last().map(|row| row.id.uuid().to_string()));
-    list_on(total, page, next, rows.into_iter().map(move |row| Ok(CardDetails::of(&app.engine, &row))))
+    params(PageParams, CursorParams), responses((status = 200, body = List<CardDetails>)))]
+pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: PageQuery) -> Result<Response, Problem> {
+    let (range, skip, count) = query.part(&app.engine, caller.ledger())?;
+    let (total, rows) = app.engine.cards(caller.ledger(), range, skip, count)?;
+    let last = rows.last().map(|row| row.id.uuid().to_string());
+    query.answer(total, last, rows.into_iter().map(move |row| Ok(CardDetails::of(&app.engine, &row))))
 }
 
 /// One stored card of the account, deleted or not.

@@ -28,7 +28,7 @@ use web::idempotency::{KeyScope, in_progress, recorded};
 use web::json::{Checker, Raw, parse};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
-use web::reply::{Cursors, Filter, List, Page, created, ok, query};
+use web::reply::{CursorParams, Cursors, Filter, LabelParams, List, Page, PeriodParams, created, ok, query};
 use web::views::cashout::{CashoutItem, CashoutView, cashout_status, destination};
 
 /// A cashout, as sent.
@@ -137,12 +137,9 @@ const STATUSES: [&str; 3] = ["in_processing", "processed", "failed"];
 /// or a label, the period may hold 2,000 cashouts.
 #[utoipa::path(get, path = "/api/cashout", operation_id = "list_cashouts",
     params(("status" = Option<String>, Query, pattern = "^(in_processing|processed|failed)$", description = "`in_processing`, `processed` or `failed`"),
-        ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
-        ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),
-        ("reference" = Option<String>, Query, description = "Created with this `reference`, exactly"),
-        ("metadata" = Option<HashMap<String, String>>, Query, style = DeepObject, explode, description = "`metadata[key]=value`: with this value of the key, exactly; of all keys that are given", example = json!({"loja": "azul"})),
+        PeriodParams, LabelParams,
         ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query, minimum = 1, maximum = 100, description = "50 when absent."),
-        ("limit" = Option<u64>, Query), ("before" = Option<String>, Query), ("after" = Option<String>, Query)),
+        CursorParams),
     responses((status = 200, body = List<CashoutItem>), (status = 403)))]
 pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> Result<Response, Problem> {
     require_cashout(&app, caller)?;
@@ -150,7 +147,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> 
     let (page, filter) = (Page::read(&pairs, LISTED)?, Filter::read(&pairs, "status", &STATUSES)?);
     let cursors = Cursors::read(&parts)?;
     let range = filter.range(&app.engine, Listing::Cashouts(caller.ledger()))?;
-    let between = cursors.range(&app.engine, caller.group)?;
+    let between = cursors.range(&app.engine, caller.ledger())?;
     let range = range.start.max(between.start)..range.end.min(between.end);
     let (skip, count) = filter.to_read(page);
     let Listed { total, items: found } = app.engine.cashouts(caller.ledger(), range, skip, count)?;

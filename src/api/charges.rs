@@ -21,7 +21,10 @@ use web::idempotency::{CommandPermit, KeyScope, decided, naming};
 use web::json::{Checker, Raw, parse, parse_unread};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
-use web::reply::{FILTERED_MAX, LabelFilter, List, PageQuery, list_on, ok, query, require_few};
+use web::reply::{
+    CursorParams, FILTERED_MAX, LabelFilter, LabelParams, List, PageParams, PageQuery, PeriodParams, ok, query,
+    require_few,
+};
 use web::views::charge::{ChargeView, charge_filter, not_pending, payer};
 use web::views::labels::labels as labels_of;
 
@@ -61,33 +64,29 @@ impl<S: Sync> FromRequestParts<S> for ChargeQuery {
 #[utoipa::path(get, path = "/api/charges", operation_id = "list_charges",
     params(("status" = Option<String>, Query, pattern = "^(CONCLUIDA|pending|RECUSADA|cancelled)$", description = "`pending`, `CONCLUIDA`, `RECUSADA` or `cancelled`"),
         ("payment_method" = Option<String>, Query, pattern = "^(pix|credit_card|debit_card)$", description = "`pix`, `credit_card` or `debit_card`"),
-        ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
-        ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),
-        ("reference" = Option<String>, Query, description = "Created with this `reference`, exactly"),
-        ("metadata" = Option<HashMap<String, String>>, Query, style = DeepObject, explode, description = "`metadata[key]=value`: with this value of the key, exactly; of all keys that are given", example = json!({"loja": "azul"})),
-        ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query),
-        ("limit" = Option<u64>, Query), ("before" = Option<String>, Query), ("after" = Option<String>, Query)),
+        PeriodParams, LabelParams, PageParams, CursorParams),
     responses((status = 200, body = List<ChargeView>)))]
 pub async fn list(
     State(app): State<Arc<App>>,
     caller: Caller,
     ChargeQuery { filter, labels }: ChargeQuery,
-    PageQuery { page, cursors, .. }: PageQuery,
+    query: PageQuery,
 ) -> Result<Response, Problem> {
+    let (page, merchant) = (query.page, caller.ledger());
     if !labels.is_empty() {
-        let found = cursors.of_filtered(&app.engine, caller.group, labelled(&app, caller, &filter, &labels)?)?;
+        let found = query.cursors.of_filtered(&app.engine, merchant, labelled(&app, caller, &filter, &labels)?)?;
         let total = found.len() as u64;
         let shown = found.into_iter().skip(usize::try_from(page.skip()).unwrap_or(usize::MAX)).take(page.count());
         let shown: Vec<_> = shown.collect();
-        let next = cursors.next(total, page, shown.last().map(|id| id.txid()));
+        let last = shown.last().map(|id| id.txid());
         let view = move |id| ChargeView::of(&app.engine, &app.engine.known_object(id)?);
-        return list_on(total, page, next, shown.into_iter().map(view));
+        return query.answer(total, last, shown.into_iter().map(view));
     }
-    let [after, before] = cursors.ordinals(&app.engine, caller.group)?;
+    let [after, before] = query.cursors.ordinals(&app.engine, merchant)?;
     let filter = ChargeFilter { after, before, ..filter };
     let Listed { total, items } = app.engine.charges(caller.group, &filter, page.skip(), page.count())?;
-    let next = cursors.next(total, page, items.last_id()?.map(|id| id.txid()));
-    list_on(total, page, next, items.map(move |charge| ChargeView::of(&app.engine, &charge?)))
+    let last = items.last_id()?.map(|id| id.txid());
+    query.answer(total, last, items.map(move |charge| ChargeView::of(&app.engine, &charge?)))
 }
 
 /// The charges that meet a filter of labels too, newest first.

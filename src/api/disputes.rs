@@ -10,21 +10,15 @@ use axum::response::Response;
 use crate::api::app::App;
 use web::caller::Caller;
 use web::problem::Problem;
-use web::reply::{List, PageQuery, list_on};
+use web::reply::{CursorParams, List, PageParams, PageQuery};
 use web::views::dispute::DisputeView;
 
 /// The disputes of the account's charges, newest first.
 #[utoipa::path(get, path = "/api/disputes", operation_id = "list_disputes",
-    params(("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query),
-        ("limit" = Option<u64>, Query), ("before" = Option<String>, Query), ("after" = Option<String>, Query)),
-    responses((status = 200, body = List<DisputeView>)))]
-pub async fn list(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    PageQuery { page, cursors, .. }: PageQuery,
-) -> Result<Response, Problem> {
-    let range = cursors.range(&app.engine, caller.group)?;
-    let Listed { total, items } = app.engine.disputes(caller.ledger(), range, page.skip(), page.count())?;
-    let next = cursors.next(total, page, items.last_id()?.map(|id| id.uuid().to_string()));
-    list_on(total, page, next, items.map(move |dispute| Ok(DisputeView::of(&app.engine, &dispute?))))
+    params(PageParams, CursorParams), responses((status = 200, body = List<DisputeView>)))]
+pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: PageQuery) -> Result<Response, Problem> {
+    let (range, skip, count) = query.part(&app.engine, caller.ledger())?;
+    let Listed { total, items } = app.engine.disputes(caller.ledger(), range, skip, count)?;
+    let last = items.last_id()?.map(|id| id.uuid().to_string());
+    query.answer(total, last, items.map(move |dispute| Ok(DisputeView::of(&app.engine, &dispute?))))
 }

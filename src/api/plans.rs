@@ -19,7 +19,7 @@ use web::idempotency::{KeyScope, decided, naming};
 use web::json::{Checker, Raw, parse};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
-use web::reply::{created, ok, time};
+use web::reply::{CursorParams, PageQuery, created, linked, ok, time};
 
 /// A plan, as sent.
 #[derive(Deserialize, ToSchema)]
@@ -117,6 +117,10 @@ pub struct InitialFeeView {
 pub struct PlanList {
     /// All of them, newest first.
     plans: Vec<PlanView>,
+    /// Address of the plans that follow; where the request has `limit`, and there are more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    next: Option<String>,
 }
 
 /// A plan that takes no subscriptions any more.
@@ -177,13 +181,20 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
 
 /// The account's plans that take subscriptions, newest first.
 #[utoipa::path(get, path = "/api/recurrency/plans", operation_id = "list_plans",
-    responses((status = 200, body = PlanList)))]
-pub async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
-    let plans = app.engine.read_merchant(caller.group, |books, _| {
-        let enabled = books.plans().iter().rev().filter(|plan| plan.enabled);
-        enabled.map(PlanView::of).collect()
-    });
-    Ok(ok(PlanList { plans: plans.await? }))
+    params(CursorParams), responses((status = 200, body = PlanList)))]
+pub async fn list(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PageQuery { cursors, .. }: PageQuery,
+) -> Result<Response, Problem> {
+    let all = app.engine.read_merchant(caller.group, |books, _| books.plans().iter().rev().cloned().collect()).await?;
+    let id = |plan: &Plan| plan.id.uuid().to_string();
+    // A cursor may name a plan that takes no subscriptions any more.
+    let enabled = cursors.between(all, id)?.into_iter().filter(|plan: &Plan| plan.enabled);
+    let (plans, next) = cursors.first(enabled.map(Ok::<_, Problem>), id)?;
+    let plans = plans.map(|plan| Ok(PlanView::of(&plan?))).collect::<Result<_, Problem>>()?;
+    let list = PlanList { plans, next };
+    Ok(list.next.clone().iter().fold(ok(list), |answer, next| linked(answer, next)))
 }
 
 /// One plan of the account, also one that takes no subscriptions any more.

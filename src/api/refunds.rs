@@ -13,7 +13,7 @@ use ledger::money::{AMOUNT_MAX, Centavos};
 use ledger::object::Object;
 use ledger::personal::{FreeText, SealedFor};
 use ledger::refund::Refund;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::api::app::App;
@@ -23,7 +23,9 @@ use web::idempotency::KeyScope;
 use web::json::{Checker, Raw, parse};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
-use web::reply::{All, FILTERED_MAX, Filter, all_of, created, ok, query};
+use web::reply::{
+    CursorParams, Cursors, FILTERED_MAX, Filter, LabelParams, PeriodParams, created, first_of, ok, query,
+};
 use web::views::charge::paid_charge;
 use web::views::refund::{RefundView, free_text, refund_status};
 
@@ -103,6 +105,19 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
     Ok(ok(RefundView::of(&app.engine, &found.ok_or_else(|| Problem::new(Code::NotFound))?)))
 }
 
+/// Refunds of an account.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RefundList {
+    /// Newest first.
+    items: Vec<RefundView>,
+    /// Refunds between the cursors.
+    total: u64,
+    /// Address of the items that follow; where the request has `limit`, and there are more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    next: Option<String>,
+}
+
 /// Values of `status`.
 const STATUSES: [&str; 4] = ["pending", "approved", "rejected", "failed"];
 
@@ -110,23 +125,25 @@ const STATUSES: [&str; 4] = ["pending", "approved", "rejected", "failed"];
 /// refunds.
 #[utoipa::path(get, path = "/api/refunds", operation_id = "list_refunds",
     params(("status" = Option<String>, Query, pattern = "^(pending|approved|rejected|failed)$", description = "`pending`, `approved`, `rejected` or `failed`"),
-        ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
-        ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),
-        ("reference" = Option<String>, Query, description = "Created with this `reference`, exactly"),
-        ("metadata" = Option<HashMap<String, String>>, Query, style = DeepObject, explode, description = "`metadata[key]=value`: with this value of the key, exactly; of all keys that are given", example = json!({"loja": "azul"}))),
-    responses((status = 200, body = All<RefundView>)))]
+        PeriodParams, LabelParams, CursorParams),
+    responses((status = 200, body = RefundList)))]
 pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> Result<Response, Problem> {
     let (merchant, filter) = (caller.ledger(), Filter::read(&query(&parts)?, "status", &STATUSES)?);
     // Later refunds are not in this list.
     let end = app.engine.published_of(caller.group).0 + 1;
     let range = filter.range(&app.engine, Listing::Refunds(merchant))?;
-    let range = range.start..range.end.min(end);
+    let cursors = Cursors::read(&parts)?;
+    let between = cursors.range(&app.engine, merchant)?;
+    let range = range.start.max(between.start)..range.end.min(end).min(between.end);
     let count = if filter.looks_through() { FILTERED_MAX } else { 0 };
     let Listed { total, items } = app.engine.refunds(merchant, range.clone(), count)?;
     filter.check("status", total)?;
+    let id = |refund: &Refund| refund.id.uuid().to_string();
+    let engine = Arc::clone(&app.engine);
+    let view = move |refund: Result<Refund, Problem>| Ok(RefundView::of(&engine, &refund?));
     if !filter.looks_through() {
-        let all = app.engine.all_refunds(merchant, range);
-        return all_of(total, all.map(move |refund| Ok(RefundView::of(&app.engine, &refund?))));
+        let (items, next) = cursors.first(app.engine.all_refunds(merchant, range), id)?;
+        return first_of(Some(total), next, items.map(view));
     }
     // Their ids, and not a page of views: a refund can take back ten thousand splits.
     let mut found = Vec::new();
@@ -138,6 +155,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> 
             found.push(refund.id);
         }
     }
-    let read = move |id| Ok(RefundView::of(&app.engine, &app.engine.known_object(id)?));
-    all_of(found.len() as u64, found.into_iter().map(read))
+    let total = found.len() as u64;
+    let (items, next) = cursors.first(found.into_iter().map(move |id| app.engine.known_object(id)), id)?;
+    first_of(Some(total), next, items.map(view))
 }

@@ -31,7 +31,10 @@ use web::idempotency::{KeyScope, decided, naming, recorded};
 use web::json::parse;
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem, broken};
-use web::reply::{FILTERED_MAX, LabelFilter, List, Page, PageQuery, ok, query, require_few, time};
+use web::reply::{
+    CursorParams, Cursors, FILTERED_MAX, LabelFilter, LabelParams, List, Page, PageParams, PageQuery, PeriodParams,
+    linked, ok, query, require_few, time,
+};
 use web::views::labels::LabelsView;
 use web::views::recipient::{
     RecipientBalance, RecipientView, document_type, find_recipient, known_recipient, open, status_name, view,
@@ -161,10 +164,7 @@ impl RegistrationDone {
 /// accents. With a label, the account may have 2,000 recipients of this name.
 #[utoipa::path(get, path = "/api/dashboard/sub-recipients", operation_id = "list_recipients",
     params(("search" = Option<String>, Query, description = "Part of a name; case and accents do not matter"),
-        ("reference" = Option<String>, Query, description = "With this `reference`, exactly"),
-        ("metadata" = Option<HashMap<String, String>>, Query, style = DeepObject, explode, description = "`metadata[key]=value`: with this value of the key, exactly; of all keys that are given", example = json!({"loja": "azul"})),
-        ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query),
-        ("limit" = Option<u64>, Query), ("before" = Option<String>, Query), ("after" = Option<String>, Query)),
+        LabelParams, PageParams, CursorParams),
     responses((status = 200, body = List<RecipientView>)))]
 pub async fn list(
     State(app): State<Arc<App>>,
@@ -176,7 +176,8 @@ pub async fn list(
     let wanted = search_key(&search);
     let (skip, count) = if labels.is_empty() { (page.skip(), page.count()) } else { (0, FILTERED_MAX) };
     let find = |merchant: &MerchantRow| {
-        let numbered = cursors.between(merchant.recipients.iter().enumerate().rev().collect(), |(_, row)| row.id)?;
+        let numbered = cursors
+            .between(merchant.recipients.iter().enumerate().rev().collect(), |(_, row)| row.id.uuid().to_string())?;
         let found = numbered.into_iter().filter(|(_, row)| app.engine.search_key(row).contains(&wanted));
         let found: Vec<_> = found.collect();
         let rows = found.iter().skip(usize::try_from(skip).unwrap_or(usize::MAX)).take(count);
@@ -269,9 +270,9 @@ fn document_digest(app: &App, group: GroupNumber, document: &str) -> Fingerprint
 #[utoipa::path(get, path = "/api/dashboard/sub-recipients/{id}/splits", operation_id = "list_splits",
     params(("id" = String, Path),
         ("status" = Option<String>, Query, pattern = "^(pending|available|paid)$", description = "`pending`, `available` or `paid`"),
-        ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
-        ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),
-        ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+        PeriodParams, PageParams, ("limit" = Option<u64>, Query),
+        ("before" = Option<String>, Query, pattern = "^[0-9a-f]{32}-[0-9]{1,5}$", description = "Only what is older than the split with this id."),
+        ("after" = Option<String>, Query, pattern = "^[0-9a-f]{32}-[0-9]{1,5}$", description = "Only what is newer than the split with this id.")),
     responses((status = 200, body = Statement)))]
 pub async fn splits(
     State(app): State<Arc<App>>,
@@ -280,8 +281,9 @@ pub async fn splits(
     parts: Parts,
 ) -> Result<Response, Problem> {
     let (recipient, _) = find_own(&app, caller, &id)?;
-    let pairs = query(&parts)?;
-    Ok(ok(statement(&app.engine, recipient, &pairs, Page::read(&pairs, 20)?).await?))
+    let (pairs, cursors) = (query(&parts)?, Cursors::read(&parts)?);
+    let statement = statement(&app.engine, recipient, &pairs, Page::read(&pairs, 20)?, &cursors).await?;
+    Ok(statement.next.clone().iter().fold(ok(statement), |answer, next| linked(answer, next)))
 }
 
 /// A recipient of the caller's by its id.

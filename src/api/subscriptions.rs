@@ -28,7 +28,7 @@ use web::idempotency::{KeyScope, decided, naming};
 use web::json::{Checker, Raw, parse, parse_unread};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
-use web::reply::{List, PageQuery, created, list_on, ok};
+use web::reply::{CursorParams, List, PageParams, PageQuery, created, ok};
 use web::views::charge::ChargeView;
 use web::views::subscription::SubscriptionView;
 
@@ -134,18 +134,12 @@ pub fn first_charge_was_paid(app: &App, caller: Caller, id: ObjectId) -> Option<
 
 /// The account's subscriptions, newest first.
 #[utoipa::path(get, path = "/api/recurrency/subscriptions", operation_id = "list_subscriptions",
-    params(("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query),
-        ("limit" = Option<u64>, Query), ("before" = Option<String>, Query), ("after" = Option<String>, Query)),
-    responses((status = 200, body = List<SubscriptionView>)))]
-pub async fn list(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    PageQuery { page, cursors, .. }: PageQuery,
-) -> Result<Response, Problem> {
-    let range = cursors.range(&app.engine, caller.group)?;
-    let (total, rows) = app.engine.subscriptions(caller.ledger(), range, page.skip(), page.count())?;
-    let next = cursors.next(total, page, rows.last().map(|row| row.id.uuid().to_string()));
-    list_on(total, page, next, rows.into_iter().map(move |row| Ok(SubscriptionView::of(&app.engine, &row))))
+    params(PageParams, CursorParams), responses((status = 200, body = List<SubscriptionView>)))]
+pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: PageQuery) -> Result<Response, Problem> {
+    let (range, skip, count) = query.part(&app.engine, caller.ledger())?;
+    let (total, rows) = app.engine.subscriptions(caller.ledger(), range, skip, count)?;
+    let last = rows.last().map(|row| row.id.uuid().to_string());
+    query.answer(total, last, rows.into_iter().map(move |row| Ok(SubscriptionView::of(&app.engine, &row))))
 }
 
 /// One subscription of the account.
@@ -157,20 +151,18 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
 
 /// The charges of a subscription, newest first: one for each time that a cycle was charged.
 #[utoipa::path(get, path = "/api/recurrency/subscriptions/{id}/charges", operation_id = "list_subscription_charges",
-    params(("id" = String, Path), ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query),
-        ("limit" = Option<u64>, Query), ("before" = Option<String>, Query), ("after" = Option<String>, Query)),
-    responses((status = 200, body = List<ChargeView>)))]
+    params(("id" = String, Path), PageParams, CursorParams), responses((status = 200, body = List<ChargeView>)))]
 pub async fn charges(
     State(app): State<Arc<App>>,
     caller: Caller,
     PathId(id): PathId,
-    PageQuery { page, cursors, .. }: PageQuery,
+    query: PageQuery,
 ) -> Result<Response, Problem> {
     let id = named(&app, caller, &id)?.id;
-    let range = cursors.range(&app.engine, caller.group)?;
-    let Listed { total, items } = app.engine.subscription_charges(id, range, page.skip(), page.count())?;
-    let next = cursors.next(total, page, items.last_id()?.map(|id| id.txid()));
-    list_on(total, page, next, items.map(move |charge| ChargeView::of(&app.engine, &charge?)))
+    let (range, skip, count) = query.part(&app.engine, caller.ledger())?;
+    let Listed { total, items } = app.engine.subscription_charges(id, range, skip, count)?;
+    let last = items.last_id()?.map(|id| id.txid());
+    query.answer(total, last, items.map(move |charge| ChargeView::of(&app.engine, &charge?)))
 }
 
 /// Ends a subscription for good. An open PIX code is cancelled at the institution first; if it was

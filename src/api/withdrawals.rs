@@ -20,7 +20,7 @@ use web::idempotency::{KeyScope, decided};
 use web::json::parse_unread;
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
-use web::reply::{created, items_of, ok};
+use web::reply::{CursorParams, PageQuery, created, first_of, ok};
 use web::views::withdrawal::{WithdrawalView, destination};
 
 /// A withdrawal that was asked for.
@@ -45,6 +45,10 @@ pub struct WithdrawalRequested {
 pub struct Withdrawals {
     /// Newest first.
     items: Vec<WithdrawalView>,
+    /// Address of the items that follow; where the request has `limit`, and there are more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    next: Option<String>,
 }
 
 /// Asks for a withdrawal of all that is available.
@@ -107,9 +111,15 @@ pub async fn cancel(
 
 /// All withdrawals of a recipient, newest first.
 #[utoipa::path(get, path = "/api/dashboard/sub-recipients/{id}/withdraw", operation_id = "list_withdrawals",
-    params(("id" = String, Path)), responses((status = 200, body = Withdrawals)))]
-pub async fn list(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
+    params(("id" = String, Path), CursorParams), responses((status = 200, body = Withdrawals)))]
+pub async fn list(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(id): PathId,
+    PageQuery { cursors, .. }: PageQuery,
+) -> Result<Response, Problem> {
     let (recipient, _) = find_own(&app, caller, &id)?;
-    let all = app.engine.all_withdrawals(recipient);
-    items_of(all.map(move |found| Ok(WithdrawalView::of(&app.engine, &found?))), &serde_json::Map::new())
+    let all = app.engine.all_withdrawals(recipient, cursors.range(&app.engine, recipient)?);
+    let (items, next) = cursors.first(all, |withdrawal| withdrawal.id.uuid().to_string())?;
+    first_of(None, next, items.map(move |found| Ok(WithdrawalView::of(&app.engine, &found?))))
 }

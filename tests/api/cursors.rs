@@ -11,14 +11,23 @@ fn id_of(item: &Value) -> String {
 }
 
 fn ids(list: &Value) -> Vec<String> {
-    items(list).iter().map(id_of).collect()
+    let items = list.get("items").or(list.get("plans")).and_then(Value::as_array);
+    items.unwrap_or_else(|| panic!("a list: {list}")).iter().map(id_of).collect()
 }
 
 impl Merchant<'_> {
     /// One more of everything that is listed at these paths.
     async fn make_another(&self, number: u32, plan: &str, recipient: &str) {
-        self.post("/api/card", &with_splits(card(10_000, APPROVED), &[(recipient, 100)])).await.expect(201);
-        self.paid_pix(&pix("30.00")).await;
+        let twice = [(recipient, 100), (recipient, 200)];
+        self.post("/api/card", &with_splits(card(10_000, APPROVED), &twice)).await.expect(201);
+        let paid = self.paid_pix(&with_splits(pix("30.00"), &twice)).await;
+        let body = json!({"payment_id": paid["txid"], "amount": 10});
+        self.post("/api/refunds", &body).await.expect(201);
+        let withdrawal = text(&self.withdraw(recipient).await.expect(201)["withdrawal_id"]);
+        self.world.ops_post(&format!("/ops/withdrawals/{withdrawal}/approve"), &json!({})).await.expect(200);
+        let another =
+            json!({"tag": format!("plano {number}"), "amount": 1, "billingCycle": "ANNUAL", "totalBillingCycles": 1});
+        self.post(PLANS, &another).await.expect(201);
         let stored = without(&card(1, APPROVED), "/amount");
         self.post("/api/cards", &stored).await.expect(201);
         let body = json!({"amount": 500, "pix_key": "ana.prado@example.com", "pix_key_type": "email"});
@@ -33,15 +42,35 @@ impl Merchant<'_> {
     }
 }
 
-const LISTS: [&str; 7] = [
-    "/api/charges",
-    "/api/charges?status=CONCLUIDA",
-    "/api/cards",
-    "/api/cashout",
-    "/api/recurrency/subscriptions",
-    "/api/dashboard/sub-recipients",
-    "/api/disputes",
-];
+/// What has the items of one page.
+const PAGE: &[&str] = &["items", "total", "page", "pages", "per_page"];
+
+/// The lists, and what an answer has without cursors. Those that soon have more than a page of 100
+/// come first.
+fn lists(recipient: &str) -> Vec<(String, &'static [&'static str])> {
+    let statement: &[&str] = &["items", "total", "page", "pages", "per_page", "balance", "fiscal"];
+    let of_recipient = |list: &str| format!("/api/dashboard/sub-recipients/{recipient}/{list}");
+    let others = ["/api/charges", "/api/charges?status=CONCLUIDA", "/api/cards", "/api/cashout", "/api/disputes"];
+    let others = others.into_iter().chain(["/api/recurrency/subscriptions", "/api/dashboard/sub-recipients"]);
+    [
+        ("/api/balance/operations".to_owned(), PAGE),
+        ("/api/balance/operations?type=split".to_owned(), PAGE),
+        (of_recipient("splits"), statement),
+        (of_recipient("splits?status=pending"), statement),
+        (of_recipient("withdraw"), &["items"]),
+        (PLANS.to_owned(), &["plans"]),
+        ("/api/refunds".to_owned(), &["items", "total"]),
+        ("/api/refunds?status=pending".to_owned(), &["items", "total"]),
+    ]
+    .into_iter()
+    .chain(others.map(|list| (list.to_owned(), PAGE)))
+    .collect()
+}
+
+/// The address of a list with a query, where it may have one already.
+fn asking(list: &str, query: &str) -> String {
+    format!("{list}{}{query}", if list.contains('?') { '&' } else { '?' })
+}
 
 /// Follows `next` from an address on; before each further answer, one more of everything is made.
 #[tokio::test]
@@ -56,21 +85,22 @@ async fn what_is_made_between_two_answers_moves_nothing() {
         merchant.make_another(number, &plan, &recipient).await;
     }
     let mut number = 6;
-    for list in LISTS {
-        let whole = merchant.get(list).await;
+    for (list, members) in lists(&recipient) {
+        let whole = merchant.get(&list).await;
         assert_eq!(whole.header("link"), None, "{list}: a request without cursors is answered as before");
-        has_exactly(&whole.expect(200), &["items", "total", "page", "pages", "per_page"]);
-        let mark = if list.contains('?') { '&' } else { '?' };
-        let expected = ids(&merchant.get(&format!("{list}{mark}per_page=100")).await.expect(200));
+        has_exactly(&whole.expect(200), members);
+        let has_pages = members.contains(&"per_page");
+        let all = if has_pages { asking(&list, "per_page=100") } else { list.clone() };
+        let expected = ids(&merchant.get(&all).await.expect(200));
         assert!(expected.len() >= 4, "{list}: {expected:?}");
         let limit = expected.len() / 3 + 1;
-        let mut address = Some(format!("{list}{mark}limit={limit}"));
+        let mut address = Some(asking(&list, &format!("limit={limit}")));
         let mut seen = Vec::new();
         while let Some(path) = address {
             let answer = merchant.get(&path).await;
             let link = answer.header("link").map(str::to_owned);
             let page = answer.expect(200);
-            assert!(items(&page).len() <= limit && page["per_page"] == limit, "{page}");
+            assert!(ids(&page).len() <= limit && (!has_pages || page["per_page"] == limit), "{page}");
             seen.extend(ids(&page));
             address = page.get("next").map(text);
             assert_eq!(link, address.as_ref().map(|next| format!("<{next}>; rel=\"next\"")), "{path}");
@@ -78,14 +108,55 @@ async fn what_is_made_between_two_answers_moves_nothing() {
             number += 1;
         }
         assert_eq!(seen, expected, "{list}");
-        let newer = merchant.get(&format!("{list}{mark}after={}&limit=100", expected[0])).await.expect(200);
+        let newer = asking(&list, &format!("after={}&limit=100", expected[0]));
+        let newer = merchant.get(&newer).await.expect(200);
         assert!(newer.get("next").is_none() && !ids(&newer).is_empty(), "{newer}");
-        let all = merchant.get(&format!("{list}{mark}per_page=100")).await.expect(200);
+        let all = merchant.get(&all).await.expect(200);
         assert_eq!([ids(&newer), expected.clone()].concat(), ids(&all), "{list}: what came since, and what was there");
-        let between = format!("{list}{mark}after={}&before={}", expected[3], expected[0]);
+        let between = asking(&list, &format!("after={}&before={}", expected[3], expected[0]));
         assert_eq!(ids(&merchant.get(&between).await.expect(200)), expected[1..3], "{list}");
     }
     world.check_books().await;
+}
+
+/// Several items of one Record, one an answer: operations of a sale, and splits of one charge.
+#[tokio::test]
+async fn an_answer_may_end_between_the_items_of_one_record() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let recipient = merchant.recipient("Ana", 1).await;
+    let parts = [(&*recipient, 100), (&*recipient, 200), (&*recipient, 300)];
+    let paid = text(&merchant.paid_pix(&with_splits(pix("30.00"), &parts)).await["txid"]);
+    merchant.post("/api/card", &with_splits(card(10_000, APPROVED), &parts)).await.expect(201);
+    let pending = text(&merchant.post("/api/pix", &with_splits(pix("9.00"), &parts)).await.expect(201)["txid"]);
+    let splits = format!("/api/dashboard/sub-recipients/{recipient}/splits");
+    let operations = "/api/balance/operations".to_owned();
+    let lists = [operations.clone(), format!("{operations}?charge={paid}"), splits.clone()];
+    for list in lists {
+        let expected = ids(&merchant.get(&asking(&list, "per_page=100")).await.expect(200));
+        let (mut seen, mut address) = (Vec::new(), Some(asking(&list, "limit=1")));
+        while let Some(path) = address {
+            let page = merchant.get(&path).await.expect(200);
+            assert_eq!(page["total"], expected.len() - seen.len(), "{path}");
+            seen.extend(ids(&page));
+            address = page.get("next").map(text);
+        }
+        assert_eq!(seen, expected, "{list}");
+        for (newer, older) in (0..expected.len()).zip(2..expected.len()) {
+            let between = asking(&list, &format!("before={}&after={}", expected[newer], expected[older]));
+            assert_eq!(ids(&merchant.get(&between).await.expect(200)), expected[newer + 1..older], "{between}");
+        }
+    }
+    // The splits of a charge that is cancelled are gone, and a cursor among them still has its place.
+    let rest = ids(&merchant.get(&format!("{splits}?per_page=100")).await.expect(200)).split_off(3);
+    merchant.post(&format!("/api/charges/{pending}/cancel"), &json!({})).await.expect(200);
+    for index in 0..3 {
+        let path = format!("{splits}?before={pending}-{index}");
+        assert_eq!(ids(&merchant.get(&path).await.expect(200)), rest, "{path}");
+    }
+    let other = merchant.recipient("Bia", 2).await;
+    let path = format!("/api/dashboard/sub-recipients/{other}/splits?before={paid}-0");
+    merchant.get(&path).await.refused(400, "validation_failed");
 }
 
 #[tokio::test]
@@ -93,8 +164,13 @@ async fn a_cursor_names_an_item_of_the_account() {
     let world = World::sandbox().await;
     let (merchant, other) = (world.merchant().await, world.merchant().await);
     let foreign = text(&other.post("/api/pix", &pix("1.00")).await.expect(201)["txid"]);
-    for list in ["/api/charges", "/api/dashboard/sub-recipients", "/api/disputes"] {
-        for wrong in [foreign.as_str(), "x", "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e"] {
+    let ana = other.recipient("Ana", 1).await;
+    let own = merchant.recipient("Bia", 2).await;
+    let of_recipient = ["splits", "withdraw"].map(|list| format!("/api/dashboard/sub-recipients/{own}/{list}"));
+    let lists = ["/api/charges", "/api/dashboard/sub-recipients", "/api/disputes", "/api/refunds", PLANS];
+    let lists = lists.into_iter().chain(["/api/balance/operations"]).chain(of_recipient.iter().map(String::as_str));
+    for list in lists {
+        for wrong in [&*foreign, &*format!("{foreign}-0"), &*ana, "x", "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e"] {
             for name in ["before", "after"] {
                 let refused = merchant.get(&format!("{list}?{name}={wrong}")).await.refused(400, "validation_failed");
                 assert_eq!(refused["errors"][0]["field"], name, "{refused}");

@@ -620,10 +620,10 @@ impl Engine {
         self.shard_of(list.ledger()).read_model().range(list, from, to)
     }
 
-    /// The place in a group's lists of the Record that made an object: its sequence and its
-    /// ordinal; `None` if the group has no such object.
-    pub fn place_of(&self, group: GroupNumber, id: ObjectId) -> Result<Option<(Sequence, u64)>, LoadError> {
-        self.shard(group).read_model().place_of(group, id)
+    /// The place in a ledger's lists of the Record that made an object: its sequence and its
+    /// ordinal; `None` if no Record of the ledger's owner made it.
+    pub fn place_of(&self, owner: LedgerId, id: ObjectId) -> Result<Option<(Sequence, u64)>, LoadError> {
+        self.shard_of(owner).read_model().place_of(owner, id)
     }
 
     /// A merchant's charges that meet a filter.
@@ -739,12 +739,13 @@ impl Engine {
         self.withdrawals(recipient, newer, 1)?.items.next().ok_or_else(contradicting)?
     }
 
-    /// All withdrawals of a recipient; few of them are in memory.
+    /// All withdrawals of a recipient in a range; few of them are in memory.
     pub fn all_withdrawals(
         &self,
         recipient: LedgerId,
+        range: Range<u64>,
     ) -> impl Iterator<Item = Result<Withdrawal, Unavailable>> + use<> {
-        all(self.shard_of(recipient), IndexKey::withdrawals(recipient), 0..u64::MAX)
+        all(self.shard_of(recipient), IndexKey::withdrawals(recipient), range)
     }
 
     /// The Records with an entry of a ledger.
@@ -891,6 +892,12 @@ impl Engine {
         count: usize,
     ) -> Result<(u64, Vec<ListedSplit>), LoadError> {
         self.shard_of(recipient).read_model().splits_in(recipient, range, skip, count)
+    }
+
+    /// The ordinal of the merchant's Record that put the splits of a charge on statements; `None`
+    /// before it.
+    pub fn splits_listed_by(&self, charge: ObjectId) -> Result<Option<u64>, LoadError> {
+        self.shard_with(charge).read_model().splits_listed_by(charge)
     }
 
     /// About `count` splits of a recipient's statement that the merchant's Records of ordinals

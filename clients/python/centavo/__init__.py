@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
@@ -111,14 +112,13 @@ def expect(kind: type[T], answer: object) -> T:
 
 
 def pages(list_of: Callable[..., Any], client: AuthenticatedClient, **filters: Any) -> Iterator[Any]:
-    """All items of a list, page by page: `pages(list_charges.sync, client, status=…)`."""
-    page = 1
+    """All items of a list, page by page: `pages(list_charges.sync, client, status=…)`. New items move nothing."""
     while True:
-        answer = list_of(client=client, page=page, per_page=100, **filters)
+        answer = list_of(client=client, limit=100, **filters)
         yield from answer.items
-        if page >= answer.pages:
+        if not answer.next_:
             return
-        page += 1
+        filters["before"] = parse_qs(urlsplit(answer.next_).query)["before"][0]
 
 
 def verified(headers: Mapping[str, str], body: bytes, secret: str) -> dict[str, Any]:

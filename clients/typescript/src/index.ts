@@ -28,11 +28,11 @@ type Body<O> = O extends { requestBody: { content: { "application/json": infer B
 type Options<O> = Parameters<O> & Body<O> & { key?: string };
 /** They may be left out where none is required. */
 type Rest<O> = object extends Options<O> ? [options?: Options<O>] : [options: Options<O>];
+type Item<P extends PathOf<"get">> = Success<Operation<P, "get">> extends { items: (infer I)[] } ? I : never;
+type Filters<P extends PathOf<"get">> = Operation<P, "get"> extends { parameters: { query?: infer Q } } ? Q : never;
 type ListPath = {
-  [P in PathOf<"get">]: Success<Operation<P, "get">> extends { items: unknown[]; pages: number } ? P : never;
+  [P in PathOf<"get">]: [Item<P>] extends [never] ? never : "limit" extends keyof NonNullable<Filters<P>> ? P : never;
 }[PathOf<"get">];
-type Item<P extends ListPath> = Success<Operation<P, "get">> extends { items: (infer I)[] } ? I : never;
-type Filters<P extends ListPath> = Operation<P, "get"> extends { parameters: { query?: infer Q } } ? Q : never;
 
 /** An answer of 400 or above. */
 export class Refused extends Error {
@@ -90,14 +90,14 @@ export class Centavo {
     return await this.repeated(address, request, isRepeatable) as Success<Operation<P, M>>;
   }
 
-  /** All items of a list, page by page. */
+  /** All items of a list, page by page. What is made meanwhile moves nothing. */
   async *pages<P extends ListPath>(path: P, query?: Filters<P>): AsyncGenerator<Item<P>> {
-    for (let page = 1, last = 1; page <= last; page++) {
-      const address = this.address(path, {}, { ...(query as object), page, per_page: 100 });
-      const request = { method: "GET", headers: { Authorization: `Bearer ${this.apiKey}` } };
-      const answer = await this.repeated(address, request, true) as { items: Item<P>[]; pages: number };
+    const request = { method: "GET", headers: { Authorization: `Bearer ${this.apiKey}` } };
+    let address: string | undefined = this.address(path, {}, { ...(query as object), limit: 100 });
+    while (address) {
+      const answer = await this.repeated(address, request, true) as { items: Item<P>[]; next?: string };
       yield* answer.items;
-      last = answer.pages;
+      address = answer.next && new URL(answer.next, this.url).href;
     }
   }
 

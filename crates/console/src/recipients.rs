@@ -20,7 +20,7 @@ use crate::words;
 use ops::desk::Desk;
 use ops::search::ItemKind;
 use web::problem::{Code, Problem};
-use web::reply::query;
+use web::reply::{Cursors, query};
 use web::views::recipient::{RecipientBalance, find_recipient, open, review_name, status_name};
 use web::views::statement::{SplitRecord, statement};
 use web::views::withdrawal::{DestinationView, WithdrawalView};
@@ -38,7 +38,7 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
     visit.sees(ledger.group())?;
     let pairs = query(parts)?;
     let of_splits = part_named(&pairs, "splits", SPLITS_A_PAGE)?;
-    let statement = statement(&desk.engine, ledger, &[], of_splits).await?;
+    let statement = statement(&desk.engine, ledger, &[], of_splits, &Cursors::default()).await?;
     let page = part(&pairs, WITHDRAWALS_A_PAGE)?;
     // What is due is booked before the balance is read.
     let accounts = desk.engine.accounts(ledger).await?;

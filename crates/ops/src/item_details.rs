@@ -33,7 +33,7 @@ use crate::queue_item::{QueueItem, kind_name, view};
 use crate::search::ItemKind;
 use web::caller::PathId;
 use web::problem::{Code, Problem};
-use web::reply::{Page, ok, time};
+use web::reply::{Cursors, Page, ok, time};
 use web::views::charge::ChargeView;
 use web::views::dispute::DisputeView;
 use web::views::house_entry::{HouseEntryView, OperatorEntry};
@@ -249,7 +249,7 @@ pub fn item_kind(kind: &str) -> Option<ItemKind> {
 async fn splits(desk: &Desk, withdrawal: ObjectId) -> Result<Vec<WithdrawnSplit>, Problem> {
     let recipient = desk.engine.known_object::<Withdrawal>(withdrawal)?.recipient;
     let newest = Page { page: 1, per_page: 100 };
-    let listed = statement(&desk.engine, recipient, &[], newest).await?.items.into_iter();
+    let listed = statement(&desk.engine, recipient, &[], newest, &Cursors::default()).await?.items.into_iter();
     let own = withdrawal.uuid().to_string();
     let own = listed.filter(|split| split.withdrawal_id.as_ref() == Some(&own));
     Ok(own.map(|split| WithdrawnSplit { payment_id: split.payment_id, amount_cents: split.amount_cents }).collect())

@@ -17,7 +17,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use form_urlencoded::Serializer;
-use ledger::id::{GroupNumber, ObjectId};
+use ledger::id::{LedgerId, ObjectId};
 use ledger::personal::Labels;
 use ledger::time::Timestamp;
 use rust_decimal::Decimal;
@@ -51,7 +51,7 @@ pub fn list_of<T: Serialize>(
 }
 
 /// As [`list_of`], with the address of the items that follow, where the query asks for it.
-pub fn list_on<T: Serialize>(
+fn list_on<T: Serialize>(
     total: u64,
     page: Page,
     next: Option<String>,
@@ -72,6 +72,24 @@ pub fn linked(mut response: Response, next: &str) -> Response {
     response
 }
 
+/// 200 with items of a list that has no pages: `{items, total?, next?}`, with `Link` where there is
+/// `next`.
+pub fn first_of<T: Serialize>(
+    total: Option<u64>,
+    next: Option<String>,
+    items: impl Iterator<Item = Result<T, Problem>> + Send + Unpin + 'static,
+) -> Result<Response, Problem> {
+    #[derive(Serialize)]
+    struct Rest<'a> {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        total: Option<u64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        next: Option<&'a str>,
+    }
+    let answer = items_of(items, &Rest { total, next: next.as_deref() })?;
+    Ok(next.iter().fold(answer, |answer, next| linked(answer, next)))
+}
+
 /// 200 with all items of a list that has no pages, written as those of [`list_of`], and what else
 /// its wrapper has: an object.
 pub fn items_of<T: Serialize>(
@@ -81,14 +99,6 @@ pub fn items_of<T: Serialize>(
     let others = serde_json::to_string(others).unwrap_or_default();
     let others = others.trim_start_matches('{');
     in_parts(items, format!("]{}{others}", if others == "}" { "" } else { "," }))
-}
-
-/// 200 with all items of a list, however many: `{items, total}`; see [`in_parts`].
-pub fn all_of<T: Serialize>(
-    total: u64,
-    items: impl Iterator<Item = Result<T, Problem>> + Send + Unpin + 'static,
-) -> Result<Response, Problem> {
-    in_parts(items, format!(r#"],"total":{total}}}"#))
 }
 
 /// A list, and the fields after it. Items beyond [`AT_ONCE`] are read and written one at a time,
@@ -154,60 +164,170 @@ pub struct PageQuery {
     pub cursors: Cursors,
 }
 
+impl PageQuery {
+    /// The part of a list of a ledger's Records that is asked for: the sequences between the
+    /// cursors, the items before the page, and how many it has. Error: as of [`Cursors::range`].
+    pub fn part(&self, engine: &Engine, ledger: LedgerId) -> Result<(Range<u64>, u64, usize), Problem> {
+        Ok((self.cursors.range(engine, ledger)?, self.page.skip(), self.page.count()))
+    }
+
+    /// 200 with the page, whose last item is `last`, and the address of what follows where the
+    /// query asks for it; see [`in_parts`].
+    pub fn answer<T: Serialize>(
+        &self,
+        total: u64,
+        last: Option<String>,
+        items: impl Iterator<Item = Result<T, Problem>> + Send + Unpin + 'static,
+    ) -> Result<Response, Problem> {
+        list_on(total, self.page, self.cursors.next(total, self.page, last), items)
+    }
+}
+
+/// Parameters of a list in pages.
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "the description of the interface reads its names")]
+pub struct PageParams {
+    page: Option<u64>,
+    per_page: Option<u64>,
+}
+
+/// Parameters of a list that takes cursors.
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "the description of the interface reads its names")]
+pub struct CursorParams {
+    limit: Option<u64>,
+    before: Option<String>,
+    after: Option<String>,
+}
+
+/// Parameters of a list of a period.
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "the description of the interface reads its names")]
+pub struct PeriodParams {
+    /// Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later
+    from: Option<String>,
+    /// Created before this instant, or on this day at the latest
+    to: Option<String>,
+}
+
+/// Parameters of a list of things with labels.
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "the description of the interface reads its names")]
+pub struct LabelParams {
+    /// With this `reference`, exactly
+    reference: Option<String>,
+    /// `metadata[key]=value`: with this value of the key, exactly; of all keys that are given
+    #[param(style = DeepObject, explode, example = json!({"loja": "azul"}))]
+    metadata: Option<HashMap<String, String>>,
+}
+
 /// Cursors of a list's query: `before` and `after` name items, of which the older or the newer ones
 /// are listed, newest first. What is made meanwhile moves none of them.
 #[derive(Debug, Default)]
 pub struct Cursors {
-    after: Option<ObjectId>,
-    before: Option<ObjectId>,
+    after: Option<String>,
+    before: Option<String>,
+    /// The most items of an answer, where the query says it.
+    limit: Option<usize>,
     /// The address without cursor and page, where the query asks for cursors.
     address: Option<String>,
+}
+
+/// All items of a list, or the first of them.
+pub type Items<T> = Box<dyn Iterator<Item = Result<T, Problem>> + Send + Unpin>;
+
+/// Part of a list between cursors, where one Record may have several items: those of the numbers in
+/// `range`, less the `newer` first and the `older` last ones.
+#[derive(Clone, Debug)]
+pub struct ListSpan {
+    /// Numbers of the Records.
+    pub range: Range<u64>,
+    /// How many of the first items are not in the part.
+    pub newer: u64,
+    older: u64,
+}
+
+impl ListSpan {
+    /// How many items it has, of all that the range has.
+    pub fn total(&self, in_range: u64) -> u64 {
+        in_range.saturating_sub(self.newer + self.older)
+    }
+
+    /// Leaves out of a page those of its items that are not in the part; `skip` items of the part
+    /// stand before the page.
+    pub fn cut<T>(&self, page: &mut Vec<T>, in_range: u64, skip: u64) {
+        page.truncate(usize::try_from(self.total(in_range).saturating_sub(skip)).unwrap_or(usize::MAX));
+    }
 }
 
 impl Cursors {
     /// Reads `after`, `before` and `limit` of a request.
     pub fn read(parts: &Parts) -> Result<Self, Problem> {
         let pairs = query(parts)?;
-        let named = |name| {
-            let id = single(&pairs, name)?.map(|text| ObjectId::parse(text).ok_or_else(|| unknown_item(name)));
-            id.transpose()
-        };
-        let (after, before) = (named("after")?, named("before")?);
+        let named = |name| Ok::<_, Problem>(single(&pairs, name)?.map(str::to_owned));
+        let limit = number(&pairs, "limit", 1..=100)?.map(|limit| limit as usize);
         let is_asked = pairs.iter().any(|(name, _)| ["after", "before", "limit"].contains(&name.as_str()));
         let rest = pairs.iter().filter(|(name, _)| !["before", "page"].contains(&name.as_str()));
         let rest = Serializer::new(String::new()).extend_pairs(rest).finish();
         let rest = if rest.is_empty() { rest } else { format!("{rest}&") };
-        Ok(Self { after, before, address: is_asked.then(|| format!("{}?{rest}before=", parts.uri.path())) })
+        let address = is_asked.then(|| format!("{}?{rest}before=", parts.uri.path()));
+        Ok(Self { after: named("after")?, before: named("before")?, limit, address })
     }
 
-    /// The sequences of the Records between the cursors. Error: 400 for an item that the account
-    /// does not have.
-    pub fn range(&self, engine: &Engine, group: GroupNumber) -> Result<Range<u64>, Problem> {
-        let [after, before] = self.places(engine, group)?;
+    /// What `find` gives of the items of `after` and `before`. Error: 400 for one that it does not
+    /// know.
+    fn places<T>(&self, find: impl Fn(&str) -> Result<Option<T>, Problem>) -> Result<[Option<T>; 2], Problem> {
+        let place = |name, id: &Option<String>| {
+            let place = id.as_deref().map(|id| find(id)?.ok_or_else(|| unknown_item(name)));
+            place.transpose()
+        };
+        Ok([place("after", &self.after)?, place("before", &self.before)?])
+    }
+
+    /// The sequences of a ledger's Records between the cursors. Error: 400 for an item that the
+    /// ledger's owner does not have.
+    pub fn range(&self, engine: &Engine, ledger: LedgerId) -> Result<Range<u64>, Problem> {
+        let [after, before] = self.places(|id| place_of(engine, ledger, id))?;
         Ok(after.map_or(0, |(sequence, _)| sequence.0 + 1)..before.map_or(u64::MAX, |(sequence, _)| sequence.0))
     }
 
     /// The ordinals of the Records of `after` and `before`. Error: as of [`Cursors::range`].
-    pub fn ordinals(&self, engine: &Engine, group: GroupNumber) -> Result<[Option<u64>; 2], Problem> {
-        Ok(self.places(engine, group)?.map(|place| place.map(|(_, ordinal)| ordinal)))
+    pub fn ordinals(&self, engine: &Engine, ledger: LedgerId) -> Result<[Option<u64>; 2], Problem> {
+        let places = self.places(|id| place_of(engine, ledger, id))?;
+        Ok(places.map(|place| place.map(|(_, ordinal)| ordinal)))
     }
 
-    fn places(&self, engine: &Engine, group: GroupNumber) -> Result<[Option<(Sequence, u64)>; 2], Problem> {
-        let place = |name, id: Option<ObjectId>| {
-            let place = id.map(|id| engine.place_of(group, id)?.ok_or_else(|| unknown_item(name)));
-            place.transpose()
-        };
-        Ok([place("after", self.after)?, place("before", self.before)?])
+    /// The part of a list in `range` that is between the cursors. `find` gives the number of an
+    /// item's Record and the item's index in it; `listed` gives the indexes of a Record's items
+    /// that are listed now. Newest first is from the highest index down. Error: 400 for an item
+    /// that `find` does not know.
+    pub fn span(
+        &self,
+        range: Range<u64>,
+        find: impl Fn(&str) -> Result<Option<(u64, u32)>, Problem>,
+        listed: impl Fn(u64) -> Result<Vec<u32>, Problem>,
+    ) -> Result<ListSpan, Problem> {
+        let [after, before] = self.places(find)?;
+        let mut span = ListSpan { range, newer: 0, older: 0 };
+        if let Some((number, index)) = before.filter(|(number, _)| *number < span.range.end) {
+            span.range.end = number + 1;
+            span.newer = listed(number)?.into_iter().filter(|one| *one >= index).count() as u64;
+        }
+        if let Some((number, index)) = after.filter(|(number, _)| *number >= span.range.start) {
+            span.range.start = number;
+            span.older = listed(number)?.into_iter().filter(|one| *one <= index).count() as u64;
+        }
+        Ok(span)
     }
 
     /// The items of a whole list in memory, newest first, that are between the cursors. Error: 400
     /// for an item that is not among them.
-    pub fn between<T>(&self, items: Vec<T>, id: impl Fn(&T) -> ObjectId) -> Result<Vec<T>, Problem> {
-        let find = |name, wanted: Option<ObjectId>| {
-            let place = wanted.map(|wanted| items.iter().position(|item| id(item) == wanted));
-            place.map(|place| place.ok_or_else(|| unknown_item(name))).transpose()
-        };
-        let (after, before) = (find("after", self.after)?, find("before", self.before)?);
+    pub fn between<T>(&self, items: Vec<T>, id: impl Fn(&T) -> String) -> Result<Vec<T>, Problem> {
+        let [after, before] = self.places(|wanted| Ok(items.iter().position(|item| id(item) == wanted)))?;
         let skipped = before.map_or(0, |place| place + 1);
         let end = after.unwrap_or(items.len());
         Ok(items.into_iter().take(end).skip(skipped).collect())
@@ -215,30 +335,52 @@ impl Cursors {
 
     /// The objects of a filtered list that are between the cursors, also where an item of the
     /// cursors no longer meets the filter. Error: as of [`Cursors::range`].
-    pub fn of_filtered(
-        &self,
-        engine: &Engine,
-        group: GroupNumber,
-        ids: Vec<ObjectId>,
-    ) -> Result<Vec<ObjectId>, Problem> {
-        let Range { start, end } = self.range(engine, group)?;
-        if (start, end) == (0, u64::MAX) {
+    pub fn of_filtered(&self, engine: &Engine, ledger: LedgerId, ids: Vec<ObjectId>) -> Result<Vec<ObjectId>, Problem> {
+        let range = self.range(engine, ledger)?;
+        if range == (0..u64::MAX) {
             return Ok(ids);
         }
         let mut between = Vec::new();
         for id in ids {
-            let place = engine.place_of(group, id)?;
-            between.extend(place.is_some_and(|(sequence, _)| (start..end).contains(&sequence.0)).then_some(id));
+            let place = engine.place_of(ledger, id)?;
+            between.extend(place.is_some_and(|(sequence, _)| range.contains(&sequence.0)).then_some(id));
         }
         Ok(between)
+    }
+
+    /// The items of a list that has no pages: all of them, or the first `limit` with the address of
+    /// what follows, which names an item by `id`.
+    pub fn first<T: Send + Unpin + 'static, E>(
+        &self,
+        items: impl Iterator<Item = Result<T, E>> + Send + Unpin + 'static,
+        id: impl Fn(&T) -> String,
+    ) -> Result<(Items<T>, Option<String>), Problem>
+    where
+        Problem: From<E>,
+    {
+        let mut items = items.map(|item| item.map_err(Problem::from));
+        let Some(limit) = self.limit else { return Ok((Box::new(items), None)) };
+        let mut first = items.by_ref().take(limit + 1).collect::<Result<Vec<_>, _>>()?;
+        let has_more = first.len() > limit;
+        first.truncate(limit);
+        let last = first.last().filter(|_| has_more).map(id);
+        Ok((Box::new(first.into_iter().map(Ok)), last.and_then(|last| self.address_of(&last))))
     }
 
     /// The address of the items after this page, whose last item is `last`; `None` where the query
     /// does not ask for it and at the end of the list.
     pub fn next(&self, total: u64, page: Page, last: Option<String>) -> Option<String> {
         let has_more = total > page.skip().saturating_add(page.per_page);
-        has_more.then(|| Some(format!("{}{}", self.address.as_ref()?, last?))).flatten()
+        last.filter(|_| has_more).and_then(|last| self.address_of(&last))
     }
+
+    fn address_of(&self, last: &str) -> Option<String> {
+        Some(format!("{}{last}", self.address.as_ref()?))
+    }
+}
+
+fn place_of(engine: &Engine, ledger: LedgerId, id: &str) -> Result<Option<(Sequence, u64)>, Problem> {
+    ObjectId::parse(id).map_or(Ok(None), |id| Ok(engine.place_of(ledger, id)?))
 }
 
 fn unknown_item(name: &'static str) -> Problem {

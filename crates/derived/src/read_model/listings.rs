@@ -274,12 +274,12 @@ impl ReadModel {
         self.index().since(IndexKey::object(id), id.created_at())
     }
 
-    /// The place in its merchant's lists of the Record that made an object: its sequence and its
-    /// ordinal; `None` if the merchant's own Records have no such object.
-    pub fn place_of(&self, group: GroupNumber, id: ObjectId) -> Result<Option<(Sequence, u64)>, LoadError> {
+    /// The place in its owner's lists of the Record that made an object: its sequence and its
+    /// ordinal; `None` if the owner's own Records have no such object.
+    pub fn place_of(&self, owner: LedgerId, id: ObjectId) -> Result<Option<(Sequence, u64)>, LoadError> {
         let Some(sequence) = self.about(id)?.first().copied() else { return Ok(None) };
         let record = self.record(sequence)?;
-        Ok((record.owner == LedgerId::Merchant(group)).then_some((sequence, record.ordinal)))
+        Ok((record.owner == owner).then_some((sequence, record.ordinal)))
     }
 
     /// The Records about the registration and bank account of a recipient, oldest first.
@@ -351,6 +351,23 @@ impl ReadModel {
             page.push(ListedSplit { sequence: *sequence, index });
         }
         Ok((total, page))
+    }
+
+    /// The ordinal of the merchant's Record that put the splits of a charge on statements; `None`
+    /// before it.
+    pub fn splits_listed_by(&self, charge: ObjectId) -> Result<Option<u64>, LoadError> {
+        for sequence in self.about(charge)? {
+            let record = self.record(sequence)?;
+            let lists = |event: &Event| match event {
+                Event::ChargeOpened { charge: of, expires_at: Some(_), .. }
+                | Event::CardCaptured { charge: of, .. } => *of == charge,
+                _ => false,
+            };
+            if record.events.iter().any(lists) {
+                return Ok(Some(record.ordinal));
+            }
+        }
+        Ok(None)
     }
 
     /// The next splits of a recipient's statement, newest first, made by the merchant's Records of

@@ -13,6 +13,7 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use actors::engine::{Engine, ListedSplit, Listing};
+use ledger::charge::Charge;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::money::Centavos;
 use ledger::recipient::coverage::{Holder, Place, SplitStanding};
@@ -26,7 +27,7 @@ use utoipa::ToSchema;
 use wire::mask;
 
 use crate::problem::{Problem, broken};
-use crate::reply::{Filter, List, Page, time};
+use crate::reply::{Cursors, Filter, List, Page, time};
 use crate::views::charge::payer;
 use crate::views::fiscal::merchant_document;
 use crate::views::recipient::{RecipientBalance, recipient_id};
@@ -44,6 +45,11 @@ pub struct Statement {
     pages: u64,
     /// Items a page.
     per_page: u64,
+    /// Address of the splits that follow; where the request has `limit`, `before` or `after`, and
+    /// there are more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub next: Option<String>,
     /// The recipient's money.
     balance: RecipientBalance,
     /// What the recipient's fiscal documents say of the platform.
@@ -134,35 +140,61 @@ pub fn split_id(charge: ObjectId, index: u32) -> String {
     format!("{}-{index}", charge.txid())
 }
 
+/// The Record that listed a recipient's split of an id, by its place among the merchant's, and the
+/// index of the split in its charge.
+fn place_of(engine: &Engine, recipient: LedgerId, id: &str) -> Result<Option<(u64, u32)>, Problem> {
+    let parsed = id.split_once('-').and_then(|(txid, index)| Some((ObjectId::parse(txid)?, index.parse().ok()?)));
+    let Some((charge, index)) = parsed.filter(|(charge, index)| split_id(*charge, *index) == id) else {
+        return Ok(None);
+    };
+    let found = engine.object_of::<Charge>(recipient.group().unwrap_or_default(), charge)?;
+    let split = found.as_ref().and_then(|charge| charge.terms.splits.get(index as usize));
+    let is_own = |number| LedgerId::Recipient(recipient.group().unwrap_or_default(), number) == recipient;
+    if !split.is_some_and(|split| is_own(split.recipient)) {
+        return Ok(None);
+    }
+    Ok(engine.splits_listed_by(charge)?.map(|number| (number, index)))
+}
+
 /// A page of a recipient's statement, with the filter that a query has.
 pub async fn statement(
     engine: &Arc<Engine>,
     recipient: LedgerId,
     pairs: &[(String, String)],
     page: Page,
+    cursors: &Cursors,
 ) -> Result<Statement, Problem> {
     let filter = Filter::read(pairs, "status", &STATUSES)?;
     let look = |books: &RecipientState, now: Timestamp| (books.standing(), books.ledger().balances(), now);
     let (standing, accounts, now) = engine.read_recipient(recipient, look).await?;
     let mut reader = Reader::new(engine, recipient, standing, now)?;
     let range = filter.range(engine, Listing::Splits(recipient))?;
-    let (newer, _) = engine.splits(recipient, range.end..u64::MAX, 0, 0)?;
+    let listed = |number| {
+        let (_, splits) = engine.splits(recipient, number..number + 1, 0, usize::MAX)?;
+        Ok(splits.iter().map(|split| split.index).collect())
+    };
+    let span = cursors.span(range, |id| place_of(engine, recipient, id), listed)?;
+    let (newer, _) = engine.splits(recipient, span.range.end..u64::MAX, 0, 0)?;
     let (skip, count) = filter.to_read(page);
-    let (total, listed) = engine.splits(recipient, range, skip, count)?;
+    let (in_range, mut listed) = engine.splits(recipient, span.range.clone(), span.newer + skip, count)?;
+    span.cut(&mut listed, in_range, skip);
+    let total = span.total(in_range);
     filter.check("status", total)?;
     let mut found = Vec::with_capacity(listed.len());
     for split in listed {
         found.push(reader.find(split)?);
     }
-    let mut items = reader.records(&found, newer + skip)?;
+    let mut items = reader.records(&found, newer + span.newer + skip)?;
     items.retain(|item| filter.word.is_none_or(|word| word == item.status));
-    let List { items, total, page, pages, per_page, .. } = List::filtered(&filter, items, total, page);
+    let List { items, total, page: number, pages, per_page, .. } = List::filtered(&filter, items, total, page);
+    let next = cursors.next(total, page, items.last().map(|split| split.id.clone()));
     Ok(Statement {
         items,
         total,
-        page,
+        page: number,
         pages,
         per_page,
+        next,
         balance: RecipientBalance::of(&accounts),
         fiscal: StatementFiscal::of(engine, recipient),
     })
