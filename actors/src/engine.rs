@@ -102,7 +102,7 @@ pub use derived::read_model::{
     MerchantRow, PastChoices, RecipientRow, SubscriptionRow, Volume, WaitingItem, WaitingKind, WaitingPage, WebhookRow,
 };
 pub use doubt::SecondOperatorNeeded;
-pub use labels::{NewChargeChange, ReferenceLookup};
+pub use labels::{NewChargeChange, ReferenceLookup, ReferenceOf};
 pub use opening::{OpenError, check_store};
 pub use other_processes::{AskedElsewhere, Others};
 pub use outcome::CommandContext;
@@ -427,7 +427,7 @@ impl Engine {
         unique: Option<UniqueLookup>,
         CommandContext { key, requester, permit }: CommandContext,
     ) -> Result<Outcome, Unavailable> {
-        let envelope = Envelope { command, key, unique, requester, permit: Arc::clone(&permit) };
+        let envelope = Envelope { command, key, unique: [unique, None], requester, permit: Arc::clone(&permit) };
         let outcome = self.send(&self.serving_shard(group)?.merchants, LedgerId::Merchant(group), envelope).await?;
         if let Outcome::Recorded(record) = &outcome {
             self.collect_debts(group, record, &permit).await;
@@ -444,7 +444,7 @@ impl Engine {
         context: impl Into<CommandContext>,
     ) -> Result<Outcome, Unavailable> {
         let CommandContext { key, requester, permit } = context.into();
-        let envelope = Envelope { command, key, unique: None, requester, permit };
+        let envelope = Envelope { command, key, unique: [None; 2], requester, permit };
         self.send(&self.serving_shard_of(recipient)?.recipients, recipient, envelope).await
     }
 

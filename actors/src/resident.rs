@@ -173,8 +173,8 @@ pub struct Envelope<C> {
     pub command: C,
     /// The caller's idempotency key, if it sent one.
     pub key: Option<KeyLookup>,
-    /// The key that the command uses up for ever, if it has one.
-    pub unique: Option<UniqueLookup>,
+    /// The keys that the command uses up for ever, if it has some.
+    pub unique: [Option<UniqueLookup>; 2],
     /// The operator or API key that asks; `None` if the engine itself does.
     pub requester: Option<Requester>,
     /// Room in the journal for all that the command can cause.
@@ -269,7 +269,7 @@ impl OwnKeys {
 ///     let (settings, profile) = (Settings::default(), Sealed::default());
 ///     let command = MerchantCommand::Open { id, settings, profile };
 ///     let permit = admission.try_take(Sender::Door, 1_024).unwrap();
-///     let envelope = Envelope { command, key: None, unique: None, requester: None, permit };
+///     let envelope = Envelope { command, key: None, unique: [None; 2], requester: None, permit };
 ///     resident.command(envelope, now, &ids, &mut effects)
 /// };
 /// assert!(matches!(open(ObjectId(7)), Outcome::Recorded(_)));
@@ -399,8 +399,8 @@ impl<B: Books> Resident<B> {
         effects: &mut Effects,
     ) -> Outcome {
         let key = envelope.key.map(|lookup| (lookup.idempotency.key, lookup.looked_up_through));
-        let unique = envelope.unique.map(|lookup| (lookup.key, lookup.looked_up_through));
-        if [key, unique].into_iter().flatten().any(|(key, through)| self.keys.is_taken(key, through)) {
+        let unique = envelope.unique.into_iter().flatten().map(|lookup| (lookup.key, lookup.looked_up_through));
+        if key.into_iter().chain(unique).any(|(key, through)| self.keys.is_taken(key, through)) {
             return Outcome::KeyTaken;
         }
         self.mature(now, &envelope.permit, effects);
@@ -582,7 +582,7 @@ mod tests {
 
         fn command(&mut self, at: Timestamp, command: MerchantCommand) {
             let (mut effects, permit) = (Effects::default(), self.admission.try_take(Sender::Door, 1_024).unwrap());
-            let envelope = Envelope { command, key: None, unique: None, requester: None, permit };
+            let envelope = Envelope { command, key: None, unique: [None; 2], requester: None, permit };
             let outcome = self.resident.command(envelope, at, &IdKey::new([3; 16]), &mut effects);
             assert!(matches!(outcome, Outcome::Recorded(_)), "{outcome:?}");
             self.decided.extend(effects.submissions.into_iter().map(|submission| (*submission.record).clone()));

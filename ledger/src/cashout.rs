@@ -47,6 +47,10 @@ pub struct Cashout {
     pub fee: Centavos,
     /// Receiver: a sealed [`crate::personal::PixDestination`].
     pub destination: Option<Sealed>,
+    /// Last change of its metadata, sealed.
+    pub metadata: Option<Sealed>,
+    /// How often its metadata was changed.
+    pub changes: u32,
     /// How far it has come.
     pub stage: CashoutStage,
     /// When it came there; the time of its id while it is in processing.
@@ -70,6 +74,8 @@ impl Object for Cashout {
                 amount: *amount,
                 fee: *fee,
                 destination: record.personal.clone(),
+                metadata: None,
+                changes: 0,
                 stage: CashoutStage::InProcessing,
                 updated_at: id.created_at(),
             }),
@@ -95,6 +101,11 @@ impl Object for Cashout {
                     }
                     _ => continue,
                 },
+                Event::MetadataChanged { id, .. } if *id == self.id => {
+                    self.metadata.clone_from(&record.personal);
+                    self.changes += 1;
+                    continue;
+                }
                 _ => continue,
             };
             self.updated_at = record.effective_at;

@@ -145,7 +145,7 @@ impl Object for Charge {
                     self.card.iter_mut().zip(*brand).for_each(|(card, brand)| card.brand = brand);
                     self.capture.clone_from(&record.rail);
                 }
-                Event::MetadataChanged { charge, .. } if *charge == self.id => {
+                Event::MetadataChanged { id, .. } if *id == self.id => {
                     self.metadata.clone_from(&record.personal);
                     self.changes += 1;
                 }

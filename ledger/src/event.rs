@@ -1621,14 +1621,15 @@ pub enum Event {
         #[n(1)]
         notes: String,
     },
-    /// Merchant: a caller changed the metadata of a charge, which the Record has sealed, whole.
+    /// Merchant: a caller changed the metadata of a charge, cashout or refund, which the Record has
+    /// sealed, whole.
     #[n(150)]
     MetadataChanged {
-        /// The charge.
+        /// The charge, cashout or refund.
         #[n(0)]
-        charge: ObjectId,
-        /// Keyed digest of the charge and the number of this change, from 1: each number once,
-        /// among changes of metadata and links of fiscal documents.
+        id: ObjectId,
+        /// Keyed digest of the id and the number of this change, from 1: each number once, among
+        /// changes of metadata and links of fiscal documents.
         #[n(1)]
         key: Fingerprint,
     },
@@ -1664,13 +1665,13 @@ pub enum Event {
         #[n(2)]
         document: Fingerprint,
     },
-    /// Merchant: the charge that is opened in this Record has a reference that no other charge of
-    /// the account may have as a unique one.
+    /// Merchant: the charge, cashout, refund, recipient or subscription that is made in this Record
+    /// has a reference that no other of its kind may have in the account as a unique one.
     #[n(151)]
     ReferenceReserved {
-        /// The charge.
+        /// What has it.
         #[n(0)]
-        charge: ObjectId,
+        id: ObjectId,
         /// Keyed digest of account and reference, which counts once for ever.
         #[n(1)]
         key: Fingerprint,

@@ -89,7 +89,7 @@ impl SealedFor {
         Self::field("reason", id.0.to_be_bytes())
     }
 
-    /// The metadata of a charge, replaced as a whole.
+    /// The metadata of a charge, cashout or refund, replaced as a whole.
     pub fn metadata(charge: ObjectId) -> Self {
         Self::field("metadata", charge.0.to_be_bytes())
     }

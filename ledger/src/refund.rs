@@ -28,6 +28,10 @@ pub struct Refund {
     pub take_back: Vec<Split>,
     /// Why, if the merchant said so: a sealed [`crate::personal::FreeText`].
     pub reason: Option<Sealed>,
+    /// Last change of its metadata, sealed.
+    pub metadata: Option<Sealed>,
+    /// How often its metadata was changed.
+    pub changes: u32,
     /// Its status.
     pub decision: RefundDecision,
     /// The commission that came back with it.
@@ -44,6 +48,8 @@ impl Object for Refund {
                 amount: *amount,
                 take_back: take_back.clone(),
                 reason: record.personal.clone(),
+                metadata: None,
+                changes: 0,
                 decision: RefundDecision::Pending,
                 commission: Commission::default(),
             }),
@@ -68,6 +74,10 @@ impl Object for Refund {
                 Event::RefundFailed { id, notes, .. } if *id == self.id => {
                     self.decision = RefundDecision::Failed { notes: notes.clone() };
                     self.commission = Commission::default();
+                }
+                Event::MetadataChanged { id, .. } if *id == self.id => {
+                    self.metadata.clone_from(&record.personal);
+                    self.changes += 1;
                 }
                 _ => {}
             }

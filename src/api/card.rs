@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use actors::engine::{CardCharged, FirstAnswer, NewCardCharge, NewChargeCard, ReferenceLookup};
+use actors::engine::{CardCharged, FirstAnswer, NewCardCharge, NewChargeCard, ReferenceLookup, ReferenceOf};
 use actors::rails::{CardSecrets, SecurityCode};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -144,12 +144,12 @@ pub async fn charge_once(app: &App, caller: Caller, sent: &SentKey, body: &[u8])
     let key = sent.read_without(&app.engine, KeyScope::Merchant(caller.group), None, body, secret)?;
     let wire = &wire;
     let digest = || body_digest(&app.engine, body, secret);
-    let look_up = || labels::look_up(app, caller, unique.as_deref(), digest);
+    let look_up = || labels::look_up(app, caller, (ReferenceOf::Charge, unique.as_deref()), digest);
     let execute = |reference: Option<ReferenceLookup>, admitted| async move {
         splits::admit(app, caller, wire.splits)?;
         let checked = check(app, caller, wire)?;
         let CheckedCard { amount, method, installments, splits, payer, face, card, fingerprint } = checked;
-        labels::require_new(reference.as_ref())?;
+        labels::require_new(ReferenceOf::Charge, reference.as_ref())?;
         if app.engine.rails().card.current().is_none() {
             return Err(Problem::new(Code::RailNotConfigured));
         }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use actors::engine::{CashoutOrdered, Listed, Listing, NewCashout, TransactionLookup};
+use actors::engine::{CashoutOrdered, Listed, Listing, NewCashout, ReferenceLookup, ReferenceOf, TransactionLookup};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use ledger::cashout::CashoutStage;
+use ledger::cashout::{Cashout, CashoutStage};
 use ledger::fees::Settings;
 use ledger::id::ObjectId;
 use ledger::money::{AMOUNT_MAX, Centavos};
@@ -20,11 +20,12 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::api::app::App;
-use crate::api::labels;
+use crate::api::labels::{self, MetadataRequest, change_metadata};
 use crate::api::payer::is_email;
 use crate::api::places::{is_area_code, is_mobile};
+use web::body::JsonBody;
 use web::caller::{Caller, PathId};
-use web::idempotency::{KeyScope, in_progress, recorded};
+use web::idempotency::{KeyScope, body_digest, in_progress, recorded};
 use web::json::{Checker, Raw, parse};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
@@ -58,6 +59,10 @@ pub struct CashoutRequest<'a> {
     /// Your reference, 1 to 64 characters.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 64)]
     reference: Raw<'a>,
+    /// True to refuse it when another cashout of the account was made with this and the same `reference`,
+    /// ever.
+    #[schema(value_type = Option<bool>)]
+    reference_unique: Raw<'a>,
     /// Values of yours by key: at most 20, of 500 characters.
     #[schema(value_type = Option<HashMap<String, String>>)]
     metadata: Raw<'a>,
@@ -82,8 +87,9 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
     let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
     let checked = check(&wire);
     let given = checked.as_ref().ok().and_then(|checked| checked.transaction);
+    let unique = labels::unique_reference(wire.reference, wire.reference_unique);
     let (app, checked) = (&app, &checked);
-    let execute = |transaction: TransactionLookup, admitted| async move {
+    let execute = |(transaction, reference): (TransactionLookup, Option<ReferenceLookup>), admitted| async move {
         let settings = require_cashout(app, caller)?;
         let checked = checked.as_ref().map_err(Clone::clone)?;
         if app.engine.rails().payout.current().is_none() {
@@ -96,13 +102,18 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
         if transaction.is_used {
             return Err(Problem::new(Code::DuplicateTransaction));
         }
+        labels::require_new(ReferenceOf::Cashout, reference.as_ref())?;
         let (amount, destination) = (checked.amount, checked.destination.clone());
-        let wanted = NewCashout { amount, destination, transaction };
+        let wanted = NewCashout { amount, destination, transaction, reference };
         recorded(app.engine.cash_out(caller.group, wanted, caller.context(admitted)).await?)
     };
     // A request that sees a transaction used up by another one with the same key finds that key
     // too: a replay is no duplicate.
-    let look_up = || Ok(app.engine.look_up_transaction(caller.group, given.map(Uuid::into_bytes))?);
+    let digest = || body_digest(&app.engine, sent.bytes(), None);
+    let look_up = || {
+        let reference = labels::look_up(app, caller, (ReferenceOf::Cashout, unique.as_deref()), digest)?;
+        Ok((app.engine.look_up_transaction(caller.group, given.map(Uuid::into_bytes))?, reference))
+    };
     let replay = |record: Arc<Record>| app.engine.cashout_ordered(&record)?.ok_or_else(in_progress);
     let ordered = key.run_after(caller.ledger(), look_up, replay, execute).await?;
     let labels = checked.as_ref().ok().and_then(|checked| checked.destination.labels.clone());
@@ -125,9 +136,28 @@ fn answer(ordered: &CashoutOrdered, labels: Option<Labels>) -> Result<Response, 
     responses((status = 200, body = CashoutView), (status = 403)))]
 pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
     require_cashout(&app, caller)?;
-    let id = ObjectId::parse(&id).ok_or_else(|| Problem::new(Code::NotFound))?;
-    let cashout = app.engine.object_of(caller.group, id)?.ok_or_else(|| Problem::new(Code::NotFound))?;
-    Ok(ok(CashoutView::of(&app.engine, &cashout)))
+    Ok(ok(CashoutView::of(&app.engine, &named(&app, caller, &id)?)))
+}
+
+/// Changes the metadata of a cashout, 1,000 times at most (then 409 `state_conflict`). Nothing else
+/// of it changes, and no webhook is sent.
+#[utoipa::path(patch, path = "/api/cashout/{id}", operation_id = "change_cashout", params(("id" = String, Path)),
+    request_body = MetadataRequest, responses((status = 200, body = CashoutView), (status = 403), (status = 409)))]
+pub async fn change(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(id): PathId,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    require_cashout(&app, caller)?;
+    let view = |cashout: &Cashout| Ok(ok(CashoutView::of(&app.engine, cashout)));
+    change_metadata(&app, caller, &body, || named(&app, caller, &id), view).await
+}
+
+/// The account's cashout of this id.
+fn named(app: &App, caller: Caller, id: &str) -> Result<Cashout, Problem> {
+    let not_found = || Problem::new(Code::NotFound);
+    app.engine.object_of(caller.group, ObjectId::parse(id).ok_or_else(not_found)?)?.ok_or_else(not_found)
 }
 
 /// Values of [`cashout_status`].
@@ -190,7 +220,7 @@ fn check(wire: &CashoutRequest<'_>) -> Result<CheckedCashout, Problem> {
     let info = check.optional_prose("info", wire.info, 0..=140);
     let transaction =
         check.optional(wire.merchant_transaction_id, |check, raw| check.uuid("merchant_transaction_id", raw));
-    let labels = labels::read(&mut check, wire.reference, None, wire.metadata);
+    let labels = labels::read(&mut check, wire.reference, wire.reference_unique, wire.metadata);
     let checked = (|| {
         let info = info.map(std::borrow::Cow::into_owned);
         Some(CheckedCashout {

@@ -3,22 +3,19 @@
 
 use std::sync::Arc;
 
-use actors::engine::{ChargeFilter, Listed, NewChargeChange, Outcome, PixEnded};
+use actors::engine::{ChargeFilter, Listed, Outcome, PixEnded};
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::charge::{Charge, ChargeOutcome};
 use ledger::id::ObjectId;
 
-use serde::Deserialize;
-use utoipa::ToSchema;
-
 use crate::api::app::App;
-use crate::api::labels;
+use crate::api::labels::{MetadataRequest, change_metadata};
 use web::body::JsonBody;
 use web::caller::{Caller, PathId};
-use web::idempotency::{CommandPermit, KeyScope, decided, naming};
-use web::json::{Checker, Raw, parse, parse_unread};
+use web::idempotency::KeyScope;
+use web::json::parse_unread;
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::{
@@ -114,21 +111,10 @@ fn labelled(app: &App, caller: Caller, filter: &ChargeFilter, labels: &LabelFilt
     Ok(found)
 }
 
-/// A change of a charge, as sent.
-#[derive(Deserialize, ToSchema)]
-#[serde(bound(deserialize = "'de: 'a"))]
-#[schema(as = ChargeChange, example = json!({"metadata": {"loja": "azul", "vendedor": null}}))]
-pub struct ChargeChangeRequest<'a> {
-    /// Values by key: a text replaces the value of its key, null or an empty text takes the key
-    /// away, and other keys stay.
-    #[schema(value_type = Option<HashMap<String, Option<String>>>)]
-    metadata: Raw<'a>,
-}
-
 /// Changes the metadata of a charge. Metadata and fiscal documents change 1,000 times at most (then
 /// 409 `state_conflict`). Nothing else of a charge changes, and no webhook is sent.
 #[utoipa::path(patch, path = "/api/charges/{txid}", operation_id = "change_charge", params(("txid" = String, Path)),
-    request_body = ChargeChangeRequest,
+    request_body = MetadataRequest,
     responses((status = 200, body = ChargeView), (status = 405, description = "`batch` and `quote` are other addresses."), (status = 409)))]
 pub async fn change(
     State(app): State<Arc<App>>,
@@ -136,70 +122,9 @@ pub async fn change(
     PathId(txid): PathId,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
-    let wire: ChargeChangeRequest<'_> = parse(&body)?;
-    let mut check = Checker::new();
-    let changes = check.optional(wire.metadata, labels::read_changes).unwrap_or_default();
-    check.finish()?;
-    changed(&app, caller, &txid, |charge| {
-        let payer = payer(&app.engine, charge.id, charge.payer.as_ref());
-        let before = labels_of(&app.engine, charge, &payer).metadata;
-        let metadata = labels::merged(before.clone(), changes.clone());
-        let mut check = Checker::new();
-        labels::check_size(&mut check, &metadata);
-        check.finish()?;
-        Ok((metadata != before).then_some(NewChargeChange::Metadata(metadata)))
-    })
-    .await
+    let view = |charge: &Charge| Ok(ok(ChargeView::of(&app.engine, charge)?));
+    change_metadata(&app, caller, &body, || named(&app, caller, &txid), view).await
 }
-
-/// Changes the account's charge of this txid, as `plan` decides of the charge as it stands; `None`
-/// changes nothing. The answer has the charge as it is then.
-pub(crate) async fn changed(
-    app: &App,
-    caller: Caller,
-    txid: &str,
-    plan: impl Fn(&Charge) -> Result<Option<NewChargeChange>, Problem>,
-) -> Result<Response, Problem> {
-    for _ in 0..MERGES_MAX {
-        let charge = named(app, caller, txid)?;
-        let Some(change) = plan(&charge)? else { return Ok(ok(ChargeView::of(&app.engine, &charge)?)) };
-        let permit = app.engine.permit_in_turn(Some(caller.group), CHANGE_BYTES).await?;
-        if let Some(changed) = change_once(app, caller, &charge, change, Arc::clone(&permit).into()).await? {
-            let view = ChargeView::of(&app.engine, &changed)?;
-            return Ok(naming(permit.requested_record(), ok(view)));
-        }
-    }
-    Err(Problem::new(Code::StateConflict).detail("The charge is being changed by others.").retry_after(1))
-}
-
-/// Makes a change of a charge; the charge as it is then. `None` where another change came between,
-/// so that this one is planned again on what that one left.
-pub(crate) async fn change_once(
-    app: &App,
-    caller: Caller,
-    charge: &Charge,
-    change: NewChargeChange,
-    permit: CommandPermit,
-) -> Result<Option<Charge>, Problem> {
-    if charge.changes >= CHANGES_MAX {
-        let detail = format!("Labels and fiscal documents of a charge change {CHANGES_MAX} times at most.");
-        return Err(Problem::new(Code::StateConflict).detail(detail));
-    }
-    match app.engine.change_charge(caller.group, charge, change, caller.context(permit)).await? {
-        Outcome::Unchanged | Outcome::KeyTaken => Ok(None),
-        outcome => {
-            decided(outcome)?;
-            named(app, caller, &charge.id.txid()).map(Some)
-        }
-    }
-}
-
-/// How often a change is planned again on what another one left.
-const MERGES_MAX: usize = 8;
-/// How often a charge is changed, at most: each change is read with the charge.
-const CHANGES_MAX: u32 = 1_000;
-/// Most bytes of the Record of a change.
-const CHANGE_BYTES: usize = 16 * 1024;
 
 /// Ends a pending PIX charge. The institution is asked first: a payment that was faster is booked,
 /// and the answer is 409.

@@ -14,7 +14,8 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::api::app::App;
-use crate::api::charges::{change_once, changed, named};
+use crate::api::charges::named;
+use crate::api::labels::{change, change_once};
 use web::caller::{Caller, PathId, PathIds};
 use web::idempotency::KeyScope;
 use web::json::{Checker, Raw, parse};
@@ -87,7 +88,7 @@ pub async fn link(
     let read = || named(app, caller, &txid);
     let execute = |charge: Charge, permit| async move {
         let Some(change) = plan(&charge)? else { return Ok(Some((charge, false))) };
-        Ok(change_once(app, caller, &charge, change, permit).await?.map(|changed| (changed, true)))
+        change_once(app, caller, &charge, change, permit).await?.map(|()| Ok((read()?, true))).transpose()
     };
     let linked = sent_key.run_after(caller.ledger(), read, |_| Ok((read()?, true)), execute).await?;
     linked.answer(|(charge, is_new)| {
@@ -108,12 +109,13 @@ pub async fn unlink(
 ) -> Result<Response, Problem> {
     let key = FiscalKey::parse(&key).map_err(|_| Problem::new(Code::NotFound))?;
     let document = app.engine.fiscal_document(caller.group, &key);
-    changed(&app, caller, &txid, |charge| {
+    let plan = |charge: &Charge| {
         let is_linked = charge.fiscal_documents.iter().any(|linked| linked.document == document);
         let unlink = is_linked.then_some(NewChargeChange::UnlinkDocument(document));
         unlink.map(Some).ok_or_else(|| Problem::new(Code::NotFound))
-    })
-    .await
+    };
+    let view = |charge: &Charge| Ok(ok(ChargeView::of(&app.engine, charge)?));
+    change(&app, caller, || named(&app, caller, &txid), plan, view).await
 }
 
 /// Number of the recipient of this id, who has a split of the charge.

@@ -1,5 +1,5 @@
-//! `GET`, `POST /api/keys`, `PATCH` and `DELETE /api/keys/{id}`: the API keys of an account, as its
-//! own programs manage them. The merchant's actor decides what the key that asks may do.
+//! `GET`, `POST /api/keys`, `PATCH` and `DELETE /api/keys/{id}`, and the rotation of its webhook
+//! secret: the API keys of an account, as its own programs manage them. The merchant's actor decides what the key that asks may do.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use axum::response::Response;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::scope::Scope;
 use ops::api_keys::{
-    ApiKeyChange, ApiKeyList, ApiKeyRequest, ApiKeyResponse, ApiKeyView, RevokedResponse, listed_with,
+    ApiKeyChange, ApiKeyList, ApiKeyRequest, ApiKeyResponse, ApiKeyView, RevokedResponse, SecretResponse, listed_with,
 };
 use ops::key_management::{KeyManagement, Manager};
 
@@ -17,7 +17,7 @@ use crate::api::scopes::lacking;
 use web::body::JsonBody;
 use web::caller::{Caller, PathId};
 use web::idempotency::{KeyScope, SentKey};
-use web::json::{or_empty, parse};
+use web::json::{or_empty, parse_exact, parse_unread_exact};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::ok;
@@ -25,19 +25,22 @@ use web::reply::ok;
 /// The account's API keys, oldest first, the revoked ones too. The text of a key is stored nowhere.
 #[utoipa::path(get, path = "/api/keys", operation_id = "list_keys", responses((status = 200, body = ApiKeyList)))]
 pub async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
-    Ok(ok(ApiKeyList::of(listed_with(&app.engine, &app.last_uses, caller.group))))
+    // Merchants do not see the platform's operators.
+    let shown = |_: &str| "operator".to_owned();
+    Ok(ok(ApiKeyList::of(listed_with(&app.engine, &app.last_uses, caller.group, shown))))
 }
 
 /// Makes an API key with these scopes; when absent, with those of the calling key. Its text and
 /// its webhook secret are shown only now: a replay names the key that was made, and one that was
 /// lost on the way is revoked. 403 `scopes_exceed_key` for scopes that the calling key has not,
 /// 403 `own_keys_not_allowed` where operators manage the keys, 409 `too_many_api_keys` with 20 live
-/// keys. A key that receives events needs `read` of the calling key.
+/// keys. A key that receives events needs `read` of the calling key. A field that is unknown is 400:
+/// no right comes of a misspelt name.
 #[utoipa::path(post, path = "/api/keys", operation_id = "create_key",
     request_body(content = Option<ApiKeyRequest>, example = json!({"scopes": ["charges", "read"]})),
     responses((status = 201, body = ApiKeyResponse)))]
 pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) -> Result<Response, Problem> {
-    let wire: ApiKeyRequest<'_> = parse(or_empty(sent.bytes()))?;
+    let wire: ApiKeyRequest<'_> = parse_exact(or_empty(sent.bytes()))?;
     if wire.webhook_url.is_some() && !caller.scopes.has(Scope::Read) {
         return Err(lacking(Scope::Read));
     }
@@ -46,7 +49,7 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
 }
 
 /// Says where a key's webhooks go, and which events; null for nowhere, and for all events. What is
-/// left out stays. An address gets the events that come from here on; events that wait already are
+/// left out stays. The scopes of a key never change: another key has others. An address gets the events that come from here on; events that wait already are
 /// sent, whatever is chosen. 403 `scopes_exceed_key` for a key that may do more than the calling
 /// key, 409 `state_conflict` for a revoked one.
 #[utoipa::path(patch, path = "/api/keys/{id}", operation_id = "change_key", params(("id" = String, Path)),
@@ -58,9 +61,26 @@ pub async fn change(
     PathId(id): PathId,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
-    let wire: ApiKeyChange<'_> = parse(&body)?;
+    let wire: ApiKeyChange<'_> = parse_exact(&body)?;
     let key = SentKey::none().read(&app.engine, KeyScope::Merchant(caller.group), None, b"")?;
     by(&app, caller).change(named(&app, caller, &id)?, &wire, &key).await
+}
+
+/// Makes a new webhook secret of a key, which is shown once more to a repeat with the same
+/// `Idempotency-Key`. Both it and the one before sign for 24 hours. 403 `scopes_exceed_key` for a
+/// key that may do more than the calling key, 409 `state_conflict` for a revoked one.
+#[utoipa::path(post, path = "/api/keys/{id}/rotate-secret", operation_id = "rotate_key_secret", params(("id" = String, Path)),
+    responses((status = 200, body = SecretResponse), (status = 409)))]
+pub async fn rotate_secret(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(id): PathId,
+    sent: KeyedBody,
+) -> Result<Response, Problem> {
+    parse_unread_exact(sent.bytes())?;
+    let (group, id) = named(&app, caller, &id)?;
+    let key = sent.key(&app.engine, KeyScope::Merchant(group), Some(&id.txid()))?;
+    by(&app, caller).rotate_secret((group, id), &key).await
 }
 
 /// Revokes an API key, at once; a key may revoke itself. 403 `scopes_exceed_key` for one that may

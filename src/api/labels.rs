@@ -1,17 +1,29 @@
-//! Labels of a request: the caller's reference and metadata.
+//! Labels of a request: the caller's reference and metadata; changes of metadata.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use actors::engine::ReferenceLookup;
+use actors::engine::{Engine, NewChargeChange, Outcome, ReferenceLookup, ReferenceOf};
+use axum::response::Response;
+use ledger::cashout::Cashout;
+use ledger::charge::Charge;
 use ledger::id::Fingerprint;
+use ledger::object::Object;
 use ledger::personal::{Labels, Metadata};
+use ledger::refund::Refund;
+use serde::Deserialize;
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use crate::api::app::App;
 use web::caller::Caller;
-use web::json::{Checker, Raw};
-use web::problem::{Code, Problem};
+use web::idempotency::{CommandPermit, Key, decided};
+use web::json::{Checker, Raw, parse};
+use web::problem::{Code, Problem, broken};
+use web::views::cashout::destination;
+use web::views::charge::payer;
+use web::views::labels::labels;
+use web::views::refund::refund_labels;
 
 /// Most characters of a reference.
 const REFERENCE_CHARS_MAX: usize = 64;
@@ -58,7 +70,7 @@ pub fn changed(
     Some(labels).filter(|labels| *labels != Labels::default())
 }
 
-/// The reference of a request that no other charge may have; `None` without one, and for what
+/// The reference of a request that no other of its kind may have; `None` without one, and for what
 /// [`read`] refuses.
 pub fn unique_reference<'a>(reference: Raw<'a>, unique: Raw<'_>) -> Option<Cow<'a, str>> {
     let is_unique = unique.is_some_and(|unique| unique.get() == "true");
@@ -67,28 +79,147 @@ pub fn unique_reference<'a>(reference: Raw<'a>, unique: Raw<'_>) -> Option<Cow<'
         .and_then(|reference| Checker::new().text("reference", Some(reference), 1..=REFERENCE_CHARS_MAX))
 }
 
-/// Looks up a reference that no other charge of the account may have; `digest` is that of the
+/// Looks up a reference that no other of its kind may have in the account; `digest` is that of the
 /// request.
 pub fn look_up(
     app: &App,
     caller: Caller,
-    reference: Option<&str>,
+    (of, reference): (ReferenceOf, Option<&str>),
     digest: impl FnOnce() -> Fingerprint,
 ) -> Result<Option<ReferenceLookup>, Problem> {
-    let look_up = |reference| app.engine.look_up_reference(caller.group, reference, digest());
+    let look_up = |reference| app.engine.look_up_reference(caller.group, (of, reference), digest());
     Ok(reference.map(look_up).transpose()?)
 }
 
-/// Refuses a reference that a charge of the account has already, with the charge.
-pub fn require_new(reference: Option<&ReferenceLookup>) -> Result<(), Problem> {
+/// Refuses a reference that something of its kind has already, with its id.
+pub fn require_new(of: ReferenceOf, reference: Option<&ReferenceLookup>) -> Result<(), Problem> {
     match reference.and_then(|reference| reference.used_by) {
         None => Ok(()),
-        Some((charge, is_same)) => {
+        Some((id, is_same)) => {
             let code = if is_same { Code::DuplicateReference } else { Code::ReferenceTaken };
-            Err(Problem::new(code).member("txid", charge.txid()))
+            let is_charge = of == ReferenceOf::Charge;
+            let (name, id) = if is_charge { ("txid", id.txid()) } else { ("id", id.uuid().to_string()) };
+            Err(Problem::new(code).member(name, id))
         }
     }
 }
+
+/// A change of metadata, as sent.
+#[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
+#[schema(as = MetadataChange, example = json!({"metadata": {"loja": "azul", "vendedor": null}}))]
+pub struct MetadataRequest<'a> {
+    /// Values by key: a text replaces the value of its key, null or an empty text takes the key
+    /// away, and other keys stay.
+    #[schema(value_type = Option<HashMap<String, Option<String>>>)]
+    metadata: Raw<'a>,
+}
+
+/// Something whose metadata its caller changes.
+pub trait Labelled: Object {
+    /// How often it was changed.
+    fn changes(&self) -> u32;
+
+    /// Its metadata now.
+    fn metadata(&self, engine: &Engine) -> Metadata;
+}
+
+impl Labelled for Charge {
+    fn changes(&self) -> u32 {
+        self.changes
+    }
+
+    fn metadata(&self, engine: &Engine) -> Metadata {
+        labels(engine, self, &payer(engine, self.id, self.payer.as_ref())).metadata
+    }
+}
+
+impl Labelled for Cashout {
+    fn changes(&self) -> u32 {
+        self.changes
+    }
+
+    fn metadata(&self, engine: &Engine) -> Metadata {
+        destination(engine, self).labels.unwrap_or_default().metadata
+    }
+}
+
+impl Labelled for Refund {
+    fn changes(&self) -> u32 {
+        self.changes
+    }
+
+    fn metadata(&self, engine: &Engine) -> Metadata {
+        refund_labels(engine, self).unwrap_or_default().metadata
+    }
+}
+
+/// Changes the metadata of what `read` reads, as a body asks for it. The answer has it as it is
+/// then.
+pub async fn change_metadata<T: Labelled>(
+    app: &App,
+    caller: Caller,
+    body: &[u8],
+    read: impl Fn() -> Result<T, Problem>,
+    view: impl FnOnce(&T) -> Result<Response, Problem>,
+) -> Result<Response, Problem> {
+    let wire: MetadataRequest<'_> = parse(body)?;
+    let mut check = Checker::new();
+    let changes = check.optional(wire.metadata, read_changes).unwrap_or_default();
+    check.finish()?;
+    let plan = |of: &T| {
+        let before = of.metadata(&app.engine);
+        let metadata = merged(before.clone(), changes.clone());
+        let mut check = Checker::new();
+        check_size(&mut check, &metadata);
+        check.finish()?;
+        Ok((metadata != before).then_some(NewChargeChange::Metadata(metadata)))
+    };
+    change(app, caller, read, plan, view).await
+}
+
+/// Changes what `read` reads, as `plan` decides of it as it stands; `None` changes nothing. The
+/// answer has it as it is then.
+pub async fn change<T: Labelled>(
+    app: &App,
+    caller: Caller,
+    read: impl Fn() -> Result<T, Problem>,
+    plan: impl Fn(&T) -> Result<Option<NewChargeChange>, Problem>,
+    view: impl FnOnce(&T) -> Result<Response, Problem>,
+) -> Result<Response, Problem> {
+    let (read, plan) = (&read, &plan);
+    let execute = |of: T, permit| async move {
+        let Some(change) = plan(&of)? else { return Ok(Some(of)) };
+        change_once(app, caller, &of, change, permit).await?.map(|()| read()).transpose()
+    };
+    let key = Key::none(&app.engine, caller.group, CHANGE_BYTES);
+    key.run_after(caller.ledger(), read, |_| Err(broken()), execute).await?.answer(|of| view(&of))
+}
+
+/// Makes a change. `None` where another change came between, so that this one is planned again on
+/// what that one left.
+pub async fn change_once<T: Labelled>(
+    app: &App,
+    caller: Caller,
+    of: &T,
+    change: NewChargeChange,
+    permit: CommandPermit,
+) -> Result<Option<()>, Problem> {
+    if of.changes() >= CHANGES_MAX {
+        let detail = format!("Labels and fiscal documents change {CHANGES_MAX} times at most.");
+        return Err(Problem::new(Code::StateConflict).detail(detail));
+    }
+    let changes = (of.id(), of.changes());
+    match app.engine.change_labels(caller.group, changes, change, caller.context(permit)).await? {
+        Outcome::Unchanged => Ok(None),
+        outcome => decided(outcome),
+    }
+}
+
+/// How often one thing is changed, at most: each change is read with it.
+const CHANGES_MAX: u32 = 1_000;
+/// Most bytes of the Record of a change.
+const CHANGE_BYTES: usize = 16 * 1024;
 
 /// Reads `metadata`: an object of texts. A value that is null or empty takes its key away.
 pub fn read_changes(check: &mut Checker, raw: Raw<'_>) -> Option<MetadataChanges> {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use actors::engine::{NewPixCharge, PixOpened, PixRegistration, ReferenceLookup};
+use actors::engine::{NewPixCharge, PixOpened, PixRegistration, ReferenceLookup, ReferenceOf};
 use axum::extract::State;
 use axum::response::Response;
 use ledger::charge::{Charge, ChargeOutcome};
@@ -159,11 +159,11 @@ pub async fn create_once(app: &App, caller: Caller, sent: &SentKey, body: &[u8])
     let unique = labels::unique_reference(wire.reference, wire.reference_unique);
     let wire = &wire;
     let digest = || body_digest(&app.engine, body, None);
-    let look_up = || labels::look_up(app, caller, unique.as_deref(), digest);
+    let look_up = || labels::look_up(app, caller, (ReferenceOf::Charge, unique.as_deref()), digest);
     let execute = |reference: Option<ReferenceLookup>, admitted| async move {
         splits::admit(app, caller, wire.splits)?;
         let CheckedPix { amount, payer, expires_in_seconds, splits } = check(wire)?;
-        labels::require_new(reference.as_ref())?;
+        labels::require_new(ReferenceOf::Charge, reference.as_ref())?;
         if app.engine.rails().pix.current().is_none() {
             return Err(Problem::new(Code::RailNotConfigured));
         }

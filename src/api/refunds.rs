@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use actors::engine::{Listed, Listing};
+use actors::engine::{Listed, Listing, ReferenceLookup, ReferenceOf};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -17,9 +17,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::api::app::App;
-use crate::api::{labels, splits};
+use crate::api::labels::{self, MetadataRequest, change_metadata};
+use crate::api::splits;
+use web::body::JsonBody;
 use web::caller::{Caller, PathId};
-use web::idempotency::KeyScope;
+use web::idempotency::{KeyScope, body_digest};
 use web::json::{Checker, Raw, parse};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
@@ -27,7 +29,7 @@ use web::reply::{
     CursorParams, Cursors, FILTERED_MAX, Filter, LabelParams, PeriodParams, created, first_of, ok, query,
 };
 use web::views::charge::paid_charge;
-use web::views::refund::{RefundView, free_text, refund_status};
+use web::views::refund::{RefundView, refund_labels, refund_status};
 
 /// A refund, as asked for.
 #[derive(Deserialize, ToSchema)]
@@ -51,6 +53,10 @@ pub struct RefundRequest<'a> {
     /// Your reference, 1 to 64 characters.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 64)]
     reference: Raw<'a>,
+    /// True to refuse it when another refund of the account was made with this and the same `reference`,
+    /// ever.
+    #[schema(value_type = Option<bool>)]
+    reference_unique: Raw<'a>,
     /// Values of yours by key: at most 20, of 500 characters.
     #[schema(value_type = Option<HashMap<String, String>>)]
     metadata: Raw<'a>,
@@ -62,26 +68,36 @@ pub struct RefundRequest<'a> {
 pub async fn request(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) -> Result<Response, Problem> {
     let wire: RefundRequest<'_> = parse(sent.bytes())?;
     let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
+    let unique = labels::unique_reference(wire.reference, wire.reference_unique);
     let (app, wire) = (&app, &wire);
-    let execute = |admitted| async move {
-        let wanted = check(app, caller, wire)?;
-        let command = MerchantCommand::RequestRefund(Box::new(wanted));
-        Ok(app.engine.command(caller.group, command, caller.context(admitted)).await?)
+    let digest = || body_digest(&app.engine, sent.bytes(), None);
+    let look_up = || labels::look_up(app, caller, (ReferenceOf::Refund, unique.as_deref()), digest);
+    let execute = |reference: Option<ReferenceLookup>, admitted| async move {
+        let wanted = check(app, caller, wire, reference.as_ref())?;
+        let (id, command) = (wanted.id, MerchantCommand::RequestRefund(Box::new(wanted)));
+        let context = caller.context(admitted);
+        Ok(app.engine.command_reserving(caller.group, id, command, reference, context).await?)
     };
-    let asked = key.run_recorded(caller.ledger(), Refund::made_by, execute).await?;
+    let asked = key.run_recorded_after(caller.ledger(), look_up, Refund::made_by, execute).await?;
     asked.answer(|refund| Ok(created(RefundView::of(&app.engine, &refund))))
 }
 
-fn check(app: &App, caller: Caller, wire: &RefundRequest<'_>) -> Result<RequestRefund, Problem> {
+fn check(
+    app: &App,
+    caller: Caller,
+    wire: &RefundRequest<'_>,
+    reference: Option<&ReferenceLookup>,
+) -> Result<RequestRefund, Problem> {
     let mut check = Checker::new();
     // Any text names a charge or none: one that cannot be an id is not found (interface 7).
     let payment_id = check.any_text("payment_id", wire.payment_id);
     let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
     let reason = check.optional_prose("reason", wire.reason, 0..=500);
     let take_back = splits::read_take_back(&mut check, wire.splits);
-    let labels = labels::read(&mut check, wire.reference, None, wire.metadata);
+    let labels = labels::read(&mut check, wire.reference, wire.reference_unique, wire.metadata);
     let checked = (|| Some((payment_id?, amount?, take_back?)))();
     let (payment_id, amount, take_back) = check.finish_with(checked)?;
+    labels::require_new(ReferenceOf::Refund, reference)?;
     let charge = ObjectId::parse(payment_id.trim()).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
     let now = app.engine.now();
     let id = app.engine.new_id(caller.group)?;
@@ -101,8 +117,27 @@ fn check(app: &App, caller: Caller, wire: &RefundRequest<'_>) -> Result<RequestR
 #[utoipa::path(get, path = "/api/refunds/{id}", operation_id = "get_refund", params(("id" = String, Path)),
     responses((status = 200, body = RefundView)))]
 pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
-    let found = ObjectId::parse(&id).map(|id| app.engine.object_of(caller.group, id)).transpose()?.flatten();
-    Ok(ok(RefundView::of(&app.engine, &found.ok_or_else(|| Problem::new(Code::NotFound))?)))
+    Ok(ok(RefundView::of(&app.engine, &named(&app, caller, &id)?)))
+}
+
+/// The account's refund of this id.
+fn named(app: &App, caller: Caller, id: &str) -> Result<Refund, Problem> {
+    let found = ObjectId::parse(id).map(|id| app.engine.object_of(caller.group, id)).transpose()?.flatten();
+    found.ok_or_else(|| Problem::new(Code::NotFound))
+}
+
+/// Changes the metadata of a refund, 1,000 times at most (then 409 `state_conflict`). Nothing else
+/// of it changes, and no webhook is sent.
+#[utoipa::path(patch, path = "/api/refunds/{id}", operation_id = "change_refund", params(("id" = String, Path)),
+    request_body = MetadataRequest, responses((status = 200, body = RefundView), (status = 409)))]
+pub async fn change(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(id): PathId,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let view = |refund: &Refund| Ok(ok(RefundView::of(&app.engine, refund)));
+    change_metadata(&app, caller, &body, || named(&app, caller, &id), view).await
 }
 
 /// Refunds of an account.
@@ -150,7 +185,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> 
     for refund in items {
         let refund = refund?;
         let is_in_status = filter.word.is_none_or(|status| refund_status(&refund.decision) == status);
-        let labels = free_text(&app.engine, refund.id, refund.reason.as_ref()).and_then(|text| text.labels);
+        let labels = refund_labels(&app.engine, &refund);
         if is_in_status && filter.labels.admits_some(labels.as_ref()) {
             found.push(refund.id);
         }

@@ -43,7 +43,11 @@ pub struct RegistrationRequest<'a> {
     bank_account: Raw<'a>,
     /// Your reference, 1 to 64 characters.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 64)]
-    reference: Raw<'a>,
+    pub reference: Raw<'a>,
+    /// True to refuse it when another recipient of the account was registered with this and the
+    /// same `reference`, ever.
+    #[schema(value_type = Option<bool>)]
+    pub reference_unique: Raw<'a>,
     /// Values of yours by key: at most 20, of 500 characters.
     #[schema(value_type = Option<HashMap<String, String>>)]
     metadata: Raw<'a>,
@@ -283,7 +287,7 @@ pub fn check(wire: &RegistrationRequest<'_>, now: Timestamp) -> Result<Recipient
     let bank = check.object("bank_account", wire.bank_account, |check, bank: BankAccountRequest<'_>| {
         read_bank(check, &bank, profile.as_ref().map(|profile| profile.document.as_str()).unwrap_or_default())
     });
-    let labels = labels::read(&mut check, wire.reference, None, wire.metadata);
+    let labels = labels::read(&mut check, wire.reference, wire.reference_unique, wire.metadata);
     let checked = profile.zip(bank).map(|(profile, bank)| RecipientProfile { bank: Some(bank), labels, ..profile });
     check.finish_with(checked)
 }

@@ -5,6 +5,7 @@ use axum::extract::{MatchedPath, Request};
 use axum::http::Method;
 use ledger::scope::Scope::{self, Charges, Payouts, Read, Recipients};
 use ledger::scope::Scopes;
+use serde_json::Value;
 use strum::VariantArray;
 
 use web::problem::{Code, Problem};
@@ -23,6 +24,7 @@ pub const CHANGES: &[(&str, Option<Scope>)] = &[
     ("POST /api/charges/{txid}/fiscal-documents", Some(Charges)),
     ("DELETE /api/charges/{txid}/fiscal-documents/{key}", Some(Charges)),
     ("POST /api/refunds", Some(Charges)),
+    ("PATCH /api/refunds/{id}", Some(Charges)),
     ("POST /api/sandbox/pix/{txid}/pay", Some(Charges)),
     ("POST /api/recurrency/plans", Some(Charges)),
     ("DELETE /api/recurrency/plans/{id}", Some(Charges)),
@@ -32,6 +34,7 @@ pub const CHANGES: &[(&str, Option<Scope>)] = &[
     ("POST /api/recurrency/subscriptions/{id}/pause", Some(Charges)),
     ("POST /api/recurrency/subscriptions/{id}/resume", Some(Charges)),
     ("POST /api/cashout", Some(Payouts)),
+    ("PATCH /api/cashout/{id}", Some(Payouts)),
     ("POST /api/dashboard/sub-recipients/{id}/withdraw", Some(Payouts)),
     ("POST /api/dashboard/withdraw/{id}/cancel", Some(Payouts)),
     ("POST /api/dashboard/sub-recipients/{id}/anticipate", Some(Payouts)),
@@ -42,6 +45,7 @@ pub const CHANGES: &[(&str, Option<Scope>)] = &[
     ("POST /api/reports", Some(Read)),
     ("POST /api/webhooks/test", Some(Read)),
     ("PATCH /api/keys/{id}", Some(Read)),
+    ("POST /api/keys/{id}/rotate-secret", Some(Read)),
     ("POST /api/keys", None),
     ("DELETE /api/keys/{id}", None),
 ];
@@ -65,6 +69,19 @@ fn needed(method: &Method, path: &str) -> &'static [Scope] {
     let route = format!("{method} {path}");
     let row = CHANGES.iter().find(|(known, _)| *known == route);
     row.map_or(Scope::VARIANTS, |(_, scope)| scope.as_slice())
+}
+
+/// Names in the description of the interface the scope that each operation needs.
+pub fn describe(document: &mut Value) {
+    let paths = document["paths"].as_object_mut().into_iter().flatten();
+    for (path, item) in paths.filter(|(path, _)| path.starts_with("/api/")) {
+        for (method, operation) in item.as_object_mut().into_iter().flatten() {
+            let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap_or_default();
+            if let [scope] = needed(&method, path) {
+                operation["x-required-scope"] = scope.name().into();
+            }
+        }
+    }
 }
 
 /// 403 `insufficient_scope`, which names the scope.

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::engine::Outcome;
-use actors::engine::{MerchantRow, RecipientRow};
+use actors::engine::{MerchantRow, Outcome, RecipientRow, ReferenceLookup, ReferenceOf};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -22,12 +21,12 @@ use wire::case_folding::search_key;
 use wire::mask;
 
 use crate::api::app::App;
-use crate::api::registration;
 use crate::api::registration::{ChangeRequest, RegistrationRequest};
 use crate::api::splits::require_split;
+use crate::api::{labels, registration};
 use web::body::JsonBody;
 use web::caller::{Caller, PathId};
-use web::idempotency::{KeyScope, decided, naming, recorded};
+use web::idempotency::{Key, KeyScope, body_digest, decided, recorded};
 use web::json::parse;
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem, broken};
@@ -92,8 +91,11 @@ pub struct RecipientRecord {
 pub async fn register(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) -> Result<Response, Problem> {
     let wire: RegistrationRequest<'_> = parse(sent.bytes())?;
     let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
+    let unique = labels::unique_reference(wire.reference, wire.reference_unique);
     let (app, wire) = (&app, &wire);
-    let execute = |admitted| async move {
+    let digest = || body_digest(&app.engine, sent.bytes(), None);
+    let look_up = || labels::look_up(app, caller, (ReferenceOf::Recipient, unique.as_deref()), digest);
+    let execute = |reference: Option<ReferenceLookup>, admitted| async move {
         require_split(app, caller)?;
         let profile = registration::check(wire, app.engine.now())?;
         registration::check_payable(&app.engine, &profile)?;
@@ -102,14 +104,17 @@ pub async fn register(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBo
             books.recipient_by_document(document).map(|recipient| (recipient.id, recipient.profile.clone()))
         };
         let (before, standing) = app.engine.read_merchant(caller.group, standing).await?.unzip();
+        // A document that was registered is registered again, whatever its reference.
+        let reference = reference.filter(|one| one.used_by.is_none_or(|(id, _)| Some(id) != before));
+        labels::require_new(ReferenceOf::Recipient, reference.as_ref())?;
         let (sealed_for, now) = (SealedFor::recipient(document), app.engine.now());
         let command = MerchantCommand::RegisterRecipient {
             random: stocked_random_u64()? as u16,
             document,
             profile: app.engine.keyring().seal_profile(sealed_for, standing.as_ref(), now, &profile)?,
         };
-        let outcome = app.engine.command(caller.group, command, caller.context(admitted)).await?;
-        match outcome {
+        let (id, context) = (before.unwrap_or_default(), caller.context(admitted));
+        match app.engine.command_reserving(caller.group, id, command, reference, context).await? {
             // None was registered yet when the books were read: they are read again.
             Outcome::Unchanged => Ok(before.map(|id| RegistrationDone::Before(id, Box::new(profile)))),
             // It was registered and rejected meanwhile.
@@ -120,7 +125,7 @@ pub async fn register(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBo
         }
     };
     let replay = |record: Arc<Record>| RegistrationDone::in_record(&record).ok_or_else(broken);
-    let done = key.run(caller.ledger(), replay, execute).await?;
+    let done = key.run_after(caller.ledger(), look_up, replay, execute).await?;
     done.answer(|done| {
         let (status, body) = done.answer(app, caller)?;
         Ok((status, Json(body)).into_response())
@@ -221,45 +226,40 @@ pub async fn change(
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: ChangeRequest<'_> = parse(&body)?;
-    for _ in 0..MERGES_MAX {
-        let (ledger, row) = find_own(&app, caller, &id)?;
+    let (app, wire) = (&app, &wire);
+    let read = || {
+        let (ledger, row) = find_own(app, caller, &id)?;
         let erased = || Problem::new(Code::StateConflict).detail("The recipient's personal data was erased.");
-        let standing = row.profiles.current().ok_or_else(erased)?;
-        let bytes = body.len() + standing.bytes.len();
-        let permit = app.engine.permit_in_turn(Some(caller.group), bytes).await?;
-        let profile = app.engine.keyring().open_value::<RecipientProfile>(row.sealed_for(), standing);
-        let profile = profile.ok_or_else(erased)?;
+        let standing = row.profiles.current().ok_or_else(erased)?.clone();
+        let profile = app.engine.keyring().open_value::<RecipientProfile>(row.sealed_for(), &standing);
+        Ok((ledger, row, standing, profile.ok_or_else(erased)?))
+    };
+    let execute = |(ledger, row, standing, profile): (_, RecipientRow, Sealed, RecipientProfile), admitted| async move {
         // What is due is booked first; the change itself moves no money.
         let accounts = app.engine.accounts(ledger).await?;
         let bank = profile.bank.clone();
-        let sealed_for = SealedFor::recipient(document_digest(&app, caller.group, &profile.document));
-        let profile = registration::merged(&wire, profile, app.engine.now())?;
+        let sealed_for = SealedFor::recipient(document_digest(app, caller.group, &profile.document));
+        let profile = registration::merged(wire, profile, app.engine.now())?;
         let bank_account_changed = profile.bank != bank;
         if bank_account_changed {
             registration::check_payable(&app.engine, &profile)?;
         }
-        let command = MerchantCommand::ChangeRecipient {
-            id: row.id,
-            standing: standing.clone(),
-            profile: app.engine.keyring().seal_profile(sealed_for, Some(standing), app.engine.now(), &profile)?,
-            bank_account_changed,
-        };
-        match app.engine.command(caller.group, command, caller.context(Arc::clone(&permit))).await? {
+        let sealed = app.engine.keyring().seal_profile(sealed_for, Some(&standing), app.engine.now(), &profile)?;
+        let command = MerchantCommand::ChangeRecipient { id: row.id, standing, profile: sealed, bank_account_changed };
+        match app.engine.command(caller.group, command, caller.context(admitted)).await? {
             // Another change came between: this one is merged into what that one left.
-            Outcome::Refused(Rejection::RecipientChangedMeanwhile) => {}
-            outcome => {
-                decided(outcome)?;
-                let (_, row) = find_own(&app, caller, &id)?;
-                let view = RecipientRecord::new(&row, profile, &accounts);
-                return Ok(naming(permit.requested_record(), ok(view)));
-            }
+            Outcome::Refused(Rejection::RecipientChangedMeanwhile) => Ok(None),
+            outcome => Ok(decided(outcome)?.map(|()| (profile, accounts))),
         }
-    }
-    Err(Problem::new(Code::StateConflict).detail("The recipient is being changed by others.").retry_after(1))
+    };
+    let room = body.len() + find_own(app, caller, &id)?.1.profiles.current().map_or(0, |sealed| sealed.bytes.len());
+    let key = Key::none(&app.engine, caller.group, room);
+    let changed = key.run_after(caller.ledger(), read, |_| Err(broken()), execute).await?;
+    changed.answer(|(profile, accounts)| {
+        let (_, row) = find_own(app, caller, &id)?;
+        Ok(ok(RecipientRecord::new(&row, profile, &accounts)))
+    })
 }
-
-/// How often a change is merged again into what another one left.
-const MERGES_MAX: usize = 8;
 
 /// The keyed digest by which a document is found again in its account.
 fn document_digest(app: &App, group: GroupNumber, document: &str) -> Fingerprint {

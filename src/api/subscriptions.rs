@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use actors::engine::{CardRow, Listed, Outcome, SubscriptionRow};
+use actors::engine::{CardRow, Listed, Outcome, ReferenceLookup, ReferenceOf, SubscriptionRow};
 use axum::extract::State;
 use axum::response::Response;
 use ledger::fees::PaymentMethod;
@@ -24,7 +24,7 @@ use crate::api::splits;
 use web::body::JsonBody;
 use web::caller::{Caller, PathId};
 use web::guards::rate_limit::RateLimits;
-use web::idempotency::{KeyScope, decided, naming};
+use web::idempotency::{KeyScope, body_digest, decided, naming};
 use web::json::{Checker, Raw, parse, parse_unread};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
@@ -61,6 +61,10 @@ pub struct SubscriptionRequest<'a> {
     /// The caller's own id of it, 1 to 64 characters; its charges have it too.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 64)]
     reference: Raw<'a>,
+    /// True to refuse it when another subscription of the account was made with this and the same `reference`,
+    /// ever.
+    #[schema(value_type = Option<bool>)]
+    reference_unique: Raw<'a>,
     /// The caller's own values, as those of a charge; its charges have them too.
     #[schema(value_type = Option<std::collections::HashMap<String, String>>)]
     metadata: Raw<'a>,
@@ -83,10 +87,14 @@ struct CheckedSubscription {
 pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) -> Result<Response, Problem> {
     let wire: SubscriptionRequest<'_> = parse(sent.bytes())?;
     let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
+    let unique = labels::unique_reference(wire.reference, wire.reference_unique);
     let (app, wire) = (&app, &wire);
-    let execute = |admitted| async move {
+    let digest = || body_digest(&app.engine, sent.bytes(), None);
+    let look_up = || labels::look_up(app, caller, (ReferenceOf::Subscription, unique.as_deref()), digest);
+    let execute = |reference: Option<ReferenceLookup>, admitted| async move {
         splits::admit(app, caller, wire.splits)?;
         let CheckedSubscription { plan, method, card, splits, customer } = check(app, caller, wire)?;
+        labels::require_new(ReferenceOf::Subscription, reference.as_ref())?;
         let rails = app.engine.rails();
         let has_rail = if card.is_some() { rails.card.current().is_some() } else { rails.pix.current().is_some() };
         if !has_rail {
@@ -99,13 +107,14 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
         let id = app.engine.new_id(caller.group)?;
         let customer = app.engine.keyring().seal_value(SealedFor::customer(id), app.engine.now(), &customer)?;
         let command = MerchantCommand::Subscribe(Subscribe { id, plan, method, card, splits, customer });
-        let outcome = app.engine.command(caller.group, command, caller.context(admitted)).await?;
+        let context = caller.context(admitted);
+        let outcome = app.engine.command_reserving(caller.group, id, command, reference, context).await?;
         if let (Some((limits, card)), Outcome::Recorded(record)) = (limited, &outcome) {
             count_try(limits, caller, id, card, record);
         }
         Ok(outcome)
     };
-    let begun = key.run_recorded(caller.ledger(), SubscriptionRow::begun_by, execute).await?;
+    let begun = key.run_recorded_after(caller.ledger(), look_up, SubscriptionRow::begun_by, execute).await?;
     begun.answer(|row| Ok(created(SubscriptionView::of(&app.engine, &row))))
 }
 
@@ -331,7 +340,7 @@ fn check(app: &App, caller: Caller, wire: &SubscriptionRequest<'_>) -> Result<Ch
         (Some(_), raw) => check.text("card_token", raw, 1..=64),
     };
     let splits = splits::read(&mut check, wire.splits);
-    let labels = labels::read(&mut check, wire.reference, None, wire.metadata);
+    let labels = labels::read(&mut check, wire.reference, wire.reference_unique, wire.metadata);
     let customer = customer.map(|customer| Payer { labels, ..customer });
     let checked = (|| Some((ObjectId(plan?.as_u128()), method?, splits?, customer?)))();
     let (plan, method, splits, customer) = check.finish_with(checked)?;

@@ -22,7 +22,7 @@ use crate::api::app::App;
 use crate::api::authenticate::Authenticate;
 use crate::api::{
     anticipation, balance, batch, card, cards, cashout, charges, disputes, events, fiscal_documents, keys, pix, plans,
-    qr_code, quote, refunds, reports, sub_recipients, subscriptions, withdrawals,
+    qr_code, quote, refunds, reports, scopes, sub_recipients, subscriptions, withdrawals,
 };
 use console::Console;
 use nodes::work_requests;
@@ -95,11 +95,11 @@ fn for_merchants(in_sandbox: bool) -> Routes {
         .routes(routes!(anticipation::simulate));
     let cashouts = Routes::new()
         .routes(routes!(cashout::create, cashout::list))
-        .routes(routes!(cashout::get))
+        .routes(routes!(cashout::get, cashout::change))
         .route_layer(from_fn(on_waiting_thread));
     let refunds = Routes::new()
         .routes(routes!(refunds::request, refunds::list))
-        .routes(routes!(refunds::get))
+        .routes(routes!(refunds::get, refunds::change))
         .routes(routes!(disputes::list))
         .route_layer(from_fn(on_waiting_thread));
     let events = Routes::new()
@@ -109,7 +109,10 @@ fn for_merchants(in_sandbox: bool) -> Routes {
         .route_layer(from_fn(on_waiting_thread))
         .routes(routes!(events::test))
         .routes(routes!(events::redeliver));
-    let keys = Routes::new().routes(routes!(keys::list, keys::create)).routes(routes!(keys::revoke, keys::change));
+    let keys = Routes::new()
+        .routes(routes!(keys::list, keys::create))
+        .routes(routes!(keys::revoke, keys::change))
+        .routes(routes!(keys::rotate_secret));
     let balance = Routes::new()
         .routes(routes!(balance::list_operations))
         .routes(routes!(reports::ledger_report))
@@ -269,7 +272,8 @@ pub fn public(app: &Arc<App>) -> Router {
         |routes: Routes, policy| Router::from(routes).route_layer(Authenticate { app: Arc::clone(app), policy });
     let mut collected = cards().into_openapi();
     collected.merge(for_merchants(app.sandbox).into_openapi());
-    let document = openapi::complete(collected, Listener::Merchants);
+    let mut document = openapi::complete(collected, Listener::Merchants);
+    scopes::describe(&mut document);
     limited(cards(), Policy::Card)
         .merge(limited(for_merchants(app.sandbox), Policy::Default))
         .with_state(Arc::clone(app))
@@ -333,7 +337,6 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::api::scopes;
     use nodes::target::{OF_GROUPS, OF_THE_HOUSE, OF_THE_PROCESS};
 
     /// A new route of merchants that changes something needs a scope, or a key that reads could use

@@ -54,6 +54,12 @@ async fn a_merchant_makes_lists_and_revokes_its_keys() {
     let rows = items(&listed);
     assert_eq!((&rows[0]["id"], &rows[0]["scopes"]), (&json!(merchant.key_id), &json!(SCOPES)), "an old key may all");
     assert_eq!((&rows[1]["id"], &rows[1]["scopes"]), (&made["id"], &made["scopes"]));
+    assert_eq!([&rows[0]["created_by"], &rows[1]["created_by"]], [&json!("operator"), &json!(merchant.key_id)]);
+    let keys = format!("/ops/merchants/{}/api-keys", other.id);
+    world.send(Method::POST, &keys, &[("authorization", &bearer(SECOND_OPS_TOKEN))], "").await.expect(201);
+    let of_operators = world.ops_get(&keys).await.expect(200);
+    assert_eq!(items(&of_operators)[1]["created_by"], "second", "operators see which of them it was");
+    assert_eq!(items(&other.get(KEYS).await.expect(200))[1]["created_by"], "operator");
     assert!(!listed.to_string().contains(&text(&made["api_key"])));
     let id = text(&made["id"]);
     other.revoke(&id).await.refused(404, "not_found");
@@ -66,10 +72,48 @@ async fn a_merchant_makes_lists_and_revokes_its_keys() {
     for wrong in [json!([]), json!(["all"]), json!("read"), json!(["read", 7])] {
         merchant.post(KEYS, &json!({"scopes": wrong})).await.refused(400, "validation_failed");
     }
+    // A right never comes of a misspelt name, and no scope changes.
+    let misspelt = merchant.post(KEYS, &json!({"permissions": ["read"]})).await.refused(400, "validation_failed");
+    assert_eq!(misspelt["errors"][0]["field"], "permissions");
+    let path = format!("{KEYS}/{}", merchant.key_id);
+    let scopes = merchant.patch(&path, &json!({"scopes": ["read"]})).await.refused(400, "validation_failed");
+    assert_eq!(scopes["errors"][0]["field"], "scopes");
     let audited = world.ops_get(&format!("/ops/audit?merchant_id={}&kind=api_key", merchant.id)).await.expect(200);
     let created = items(&audited).iter().find(|row| row["api_key_id"] == merchant.key_id && row["action"] == "create");
     let change = json!([{"field": "scopes", "old": null, "new": ["charges", "read"]}]);
     assert_eq!(created.map(|row| &row["changes"]), Some(&change), "{audited}");
+}
+
+/// A key with all scopes of today is not one without scopes, which has those of later versions too.
+#[tokio::test]
+async fn a_key_with_every_scope_is_less_than_one_without_scopes() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let all = merchant.own_key(&SCOPES).await;
+    assert_eq!(items(&merchant.get(KEYS).await.expect(200))[1]["scopes"], json!(SCOPES));
+    all.post("/api/pix", &pix("1.00")).await.expect(201);
+    let of_unscoped = format!("{KEYS}/{}", merchant.key_id);
+    all.send(Method::DELETE, &of_unscoped, "").await.refused(403, "scopes_exceed_key");
+    all.post(&format!("{of_unscoped}/rotate-secret"), &json!({})).await.refused(403, "scopes_exceed_key");
+    merchant.revoke(&all.id).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_merchant_rotates_the_webhook_secret_of_its_keys() {
+    let world = World::sandbox().await;
+    let (merchant, other) = (world.merchant().await, world.merchant().await);
+    let shop = merchant.own_key(&["charges"]).await;
+    let reader = merchant.own_key(&["charges", "read"]).await;
+    let path = format!("{KEYS}/{}/rotate-secret", reader.id);
+    shop.post(&path, &json!({})).await.refused(403, "insufficient_scope");
+    other.post(&path, &json!({})).await.refused(404, "not_found");
+    let first = text(&reader.post(&path, &json!({})).await.expect(200)["webhook_secret"]);
+    let again = merchant.post_keyed(&path, "k", &json!({})).await.expect(200);
+    assert_ne!(again["webhook_secret"], first);
+    assert_eq!(merchant.post_keyed(&path, "k", &json!({})).await.expect(200), again, "shown again");
+    merchant.post(&path, &json!({"secret": "x"})).await.refused(400, "validation_failed");
+    merchant.revoke(&reader.id).await.expect(200);
+    merchant.post(&path, &json!({})).await.refused(409, "state_conflict");
 }
 
 /// A key that leaked must not make itself mightier, or lock others out.
@@ -133,6 +177,9 @@ async fn a_key_without_the_scope_of_a_route_is_refused_before_its_body() {
         ("POST /api/charges/batch", "charges"),
         ("POST /api/cards", "charges"),
         ("POST /api/refunds", "charges"),
+        ("PATCH /api/refunds/{id}", "charges"),
+        ("PATCH /api/cashout/{id}", "payouts"),
+        ("POST /api/keys/{id}/rotate-secret", "read"),
         ("POST /api/recurrency/plans", "charges"),
         ("POST /api/cashout", "payouts"),
         ("POST /api/dashboard/sub-recipients/{id}/withdraw", "payouts"),
@@ -158,6 +205,7 @@ async fn a_key_without_the_scope_of_a_route_is_refused_before_its_body() {
         let (_, lacking, having) = without.iter().find(|(without, ..)| *without == scope).unwrap();
         let refused = lacking.send(method.clone(), &path, "{").await.refused(403, "insufficient_scope");
         assert_eq!(refused["scope"], scope, "{route}");
+        assert_eq!(operation.described["x-required-scope"], scope, "{route}");
         let answered = having.send(method, &path, "{").await;
         assert!(![401, 403].contains(&answered.status), "{route}: {}", answered.text);
         tried += 1;

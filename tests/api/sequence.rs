@@ -72,7 +72,8 @@ async fn every_command_names_its_record_and_a_replay_the_first_one() {
         if path == "/api/webhooks/test" {
             owner.has_address().await;
         }
-        if method == Method::PATCH && path.starts_with("/api/charges/") {
+        let is_labelled = ["/api/charges/", "/api/cashout/", "/api/refunds/"].iter().any(|of| path.starts_with(of));
+        if method == Method::PATCH && is_labelled {
             body = json!({"metadata": {"loja": "azul"}}).to_string();
         }
         if method == Method::PATCH && (path.starts_with("/ops/api-keys/") || path.starts_with("/api/keys/")) {

@@ -1,5 +1,5 @@
 //! Versions of the merchants' API: what the last released description promises still holds, or a
-//! change names the break. `tests/api/released.txt` has the promises and demands of that
+//! change names the break. `tests/api/interface_promises.txt` has the promises and demands of that
 //! description, a line each; `UPDATE_SNAPSHOTS=1` writes it anew, at a release.
 
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::world::*;
 
-const RELEASED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/api/released.txt");
+const RELEASED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/api/interface_promises.txt");
 const CHANGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/changes");
 
 /// What a description promises to its callers and demands of them, a line each. A description that

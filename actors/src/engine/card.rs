@@ -136,7 +136,7 @@ impl Engine {
             None => open,
         };
         let permit = Arc::clone(&context.permit);
-        let opened = match self.open_charge(group, charge, command, reference, context).await? {
+        let opened = match self.command_reserving(group, charge, command, reference, context).await? {
             Outcome::Recorded(record) => record,
             refused => return refused.typed(|_| None),
         };

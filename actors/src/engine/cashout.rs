@@ -20,6 +20,7 @@ use ledger::record::{RailStamp, Record};
 use ledger::time::Timestamp;
 
 use super::inquiry_times::{CashoutInquiryTimes, wait_ms};
+use super::labels::{ReferenceLookup, reserving};
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, RECONCILED_AT_ONCE, Unavailable, read};
 use crate::rails::{Destination, PayoutAnswer, RailError, SendPayout};
@@ -39,6 +40,8 @@ pub struct NewCashout {
     pub destination: PixDestination,
     /// `merchant_transaction_id`, looked up.
     pub transaction: TransactionLookup,
+    /// The unique reference, looked up; `None` where it has none.
+    pub reference: Option<ReferenceLookup>,
 }
 
 /// A `merchant_transaction_id` that was looked up. A merchant uses each at most once, for ever.
@@ -126,7 +129,7 @@ impl Engine {
         let (name, rail) = self.current_payout_rail()?;
         rail.require_answers()?;
         let (id, now) = (self.new_id(group)?, self.now());
-        let NewCashout { amount, destination, transaction } = wanted;
+        let NewCashout { amount, destination, transaction, reference } = wanted;
         let (transaction_key, looked_up_through) = (transaction.key, transaction.looked_up_through);
         let unique =
             looked_up_through.map(|looked_up_through| UniqueLookup { key: transaction_key, looked_up_through });
@@ -142,7 +145,8 @@ impl Engine {
             destination: sealed,
             rail: name,
         };
-        let envelope = Envelope { command, key, unique, requester, permit: Arc::clone(&permit) };
+        let (command, reserved) = reserving(command, id, reference);
+        let envelope = Envelope { command, key, unique: [unique, reserved], requester, permit: Arc::clone(&permit) };
         let outcome = self.send(&self.serving_shard(group)?.merchants, LedgerId::Merchant(group), envelope).await?;
         let mut ordered = match outcome.typed(CashoutOrdered::of)? {
             Outcome::Recorded(ordered) => ordered,

@@ -1,9 +1,8 @@
-//! Labels of charges: a reference that only one charge of an account may have, charges by their
+//! Labels: a reference that only one thing of its kind may have in an account, charges by their
 //! reference, and changes of metadata and of fiscal documents. No rule of money reads them.
 
 use std::slice;
 
-use ledger::charge::Charge;
 use ledger::event::Event;
 use ledger::fiscal_key::FiscalKey;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
@@ -19,17 +18,32 @@ use derived::index::FoundKind;
 use derived::personal_index::PersonalValue;
 use derived::records::{LoadError, booked_records, may_wait};
 
+/// Kind of what has a unique reference. An order and its refund may have the same one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReferenceOf {
+    /// A charge.
+    Charge,
+    /// A cashout.
+    Cashout,
+    /// A refund.
+    Refund,
+    /// A sub-recipient.
+    Recipient,
+    /// A subscription.
+    Subscription,
+}
+
 /// A unique reference of a request, looked up.
 #[derive(Clone, Copy, Debug)]
 pub struct ReferenceLookup {
-    /// The charge that has the reference, and whether it is that of a request with the same body;
-    /// `None` if the reference is new.
+    /// What has the reference, and whether it is of a request with the same body; `None` if the
+    /// reference is new.
     pub used_by: Option<(ObjectId, bool)>,
     lookup: UniqueLookup,
     body: Fingerprint,
 }
 
-/// A change of what a charge has of its caller.
+/// A change of what a charge, cashout or refund has of its caller.
 #[derive(Clone, Debug)]
 pub enum NewChargeChange {
     /// Replace the metadata as a whole.
@@ -48,22 +62,29 @@ pub enum NewChargeChange {
 }
 
 impl Engine {
-    /// Looks up a reference of which an account has only one charge, for ever. `body` is a keyed
+    /// Looks up a reference that one thing of a kind has in an account, for ever. `body` is a keyed
     /// digest of the request.
     pub fn look_up_reference(
         &self,
         group: GroupNumber,
-        reference: &str,
+        (of, reference): (ReferenceOf, &str),
         body: Fingerprint,
     ) -> Result<ReferenceLookup, Unavailable> {
-        let key = self.keyring.fingerprint("reference", &[&group.0.to_be_bytes(), reference.as_bytes()]);
+        let purpose = match of {
+            ReferenceOf::Charge => "reference",
+            ReferenceOf::Cashout => "reference of a cashout",
+            ReferenceOf::Refund => "reference of a refund",
+            ReferenceOf::Recipient => "reference of a recipient",
+            ReferenceOf::Subscription => "reference of a subscription",
+        };
+        let key = self.keyring.fingerprint(purpose, &[&group.0.to_be_bytes(), reference.as_bytes()]);
         let shard = self.shard(group);
         let found = shard.read_model().find_unique(LedgerId::Merchant(group), key)?;
         let lookup = UniqueLookup { key, looked_up_through: found.looked_up_through };
         let reserved = |record: &Record| {
             record.events.iter().find_map(|event| match event {
-                Event::ReferenceReserved { charge, key: known, body: first } if *known == key => {
-                    Some((*charge, *first == body))
+                Event::ReferenceReserved { id, key: known, body: first } if *known == key => {
+                    Some((*id, *first == body))
                 }
                 _ => None,
             })
@@ -75,34 +96,30 @@ impl Engine {
         Ok(ReferenceLookup { used_by, lookup, body })
     }
 
-    /// Opens a charge, and reserves its unique reference with it. `KeyTaken` where another charge
-    /// took the reference since it was looked up.
-    pub(super) async fn open_charge(
+    /// Makes something of this id, and reserves its unique reference with it. `KeyTaken` where
+    /// another took the reference since it was looked up.
+    pub async fn command_reserving(
         &self,
         group: GroupNumber,
-        charge: ObjectId,
-        open: MerchantCommand,
+        id: ObjectId,
+        make: MerchantCommand,
         reference: Option<ReferenceLookup>,
         context: CommandContext,
     ) -> Result<Outcome, Unavailable> {
-        let Some(ReferenceLookup { lookup, body, .. }) = reference else {
-            return self.command(group, open, context).await;
-        };
-        let reference = UniqueReference { charge, key: lookup.key, body };
-        let command = MerchantCommand::ReserveReference { reference, open: Box::new(open) };
-        self.command_with(group, command, Some(lookup), context).await
+        let (command, unique) = reserving(make, id, reference);
+        self.command_with(group, command, unique, context).await
     }
 
-    /// Changes a charge as it was read. Nothing changes, or the key is taken, where another change
-    /// came since it was read.
-    pub async fn change_charge(
+    /// Changes a charge, cashout or refund as it was read, after that many changes. Nothing
+    /// changes, or the key is taken, where another change came since it was read.
+    pub async fn change_labels(
         &self,
         group: GroupNumber,
-        charge: &Charge,
+        (id, changes): (ObjectId, u32),
         change: NewChargeChange,
         context: CommandContext,
     ) -> Result<Outcome, Unavailable> {
-        let (id, number) = (charge.id, charge.changes + 1);
+        let number = changes + 1;
         let key = self.keyring.fingerprint("metadata", &[&id.0.to_be_bytes(), &number.to_be_bytes()]);
         let change = match change {
             NewChargeChange::Metadata(metadata) => {
@@ -157,4 +174,16 @@ impl Engine {
             Ok((sequences.len(), charges))
         })
     }
+}
+
+/// A command that makes something of this id, with its unique reference reserved, and the look-up
+/// of that.
+pub(super) fn reserving(
+    make: MerchantCommand,
+    id: ObjectId,
+    reference: Option<ReferenceLookup>,
+) -> (MerchantCommand, Option<UniqueLookup>) {
+    let Some(ReferenceLookup { lookup, body, .. }) = reference else { return (make, None) };
+    let reference = UniqueReference { id, key: lookup.key, body };
+    (MerchantCommand::ReserveReference { reference, open: Box::new(make) }, Some(lookup))
 }

@@ -120,7 +120,7 @@ impl Engine {
         let payer = self.keyring.seal_value(SealedFor::payer(charge), now, &payer)?;
         let expires_at = charge.created_at().plus_ms(expires_in_seconds * 1000);
         let open = MerchantCommand::OpenPix { charge, amount, splits, expires_at, payer, rail };
-        self.open_charge(group, charge, open, reference, context).await?.typed(PixOpened::of)
+        self.command_reserving(group, charge, open, reference, context).await?.typed(PixOpened::of)
     }
 
     /// Registers a charge of a named institution there. It may be asked for again until the charge

@@ -7,10 +7,8 @@ use actors::engine::{ApiKeyRow, Engine};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::merchant::{ApiKey, MerchantCommand};
-use ledger::personal::SealedFor;
-use ledger::record::Record;
+use derived::read_model::KeyCreator;
+use ledger::id::{GroupNumber, ObjectId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -26,7 +24,6 @@ use web::keyed::KeyedBody;
 use web::last_uses::LastUses;
 use web::problem::{Code, Problem};
 use web::reply::{ok, only, query, time};
-use webhooks::new_secret;
 
 /// A new key, as asked for. The body may be left out.
 #[derive(Deserialize, ToSchema)]
@@ -117,6 +114,10 @@ pub struct ListedApiKey {
     /// What it may do.
     #[schema(value_type = Vec<ScopeName>)]
     pub scopes: Vec<&'static str>,
+    /// Who made it: the id of another key, or `operator`; null for a key that the service made
+    /// itself. Operators see the operator's name.
+    #[schema(required, example = "operator")]
+    pub created_by: Option<String>,
     /// True once it was revoked: it opens nothing any more.
     pub revoked: bool,
     /// Begin of the minute in which it last opened a request; null when it did not since the
@@ -130,7 +131,7 @@ pub struct ListedApiKey {
 pub struct SecretResponse {
     /// Signs the webhooks from here on.
     #[schema(example = "whsec_0000…")]
-    webhook_secret: String,
+    pub(crate) webhook_secret: String,
 }
 
 /// A new key; the only time that its text and its secret are shown.
@@ -204,17 +205,27 @@ impl ApiKeyList {
 
 /// The API keys of a group, oldest first.
 pub fn listed(desk: &Desk, group: GroupNumber) -> Vec<ListedApiKey> {
-    listed_with(&desk.engine, &desk.last_uses, group)
+    listed_with(&desk.engine, &desk.last_uses, group, str::to_owned)
 }
 
-/// The API keys of a group, oldest first, each with its last use.
-pub fn listed_with(engine: &Engine, last_uses: &LastUses, group: GroupNumber) -> Vec<ListedApiKey> {
+/// The API keys of a group, oldest first, each with its last use. `shown` makes of an operator's
+/// name what the reader sees of it.
+pub fn listed_with(
+    engine: &Engine,
+    last_uses: &LastUses,
+    group: GroupNumber,
+    shown: fn(&str) -> String,
+) -> Vec<ListedApiKey> {
     let view = |(id, key): &(ObjectId, ApiKeyRow)| ListedApiKey {
         id: id.uuid().to_string(),
         created_at: time(id.created_at()),
         webhook_url: key.webhook.url.clone(),
         events: key.webhook.events.names(),
         scopes: key.scopes.names(),
+        created_by: match &key.creator {
+            KeyCreator { operator: Some(name), .. } => Some(shown(name)),
+            KeyCreator { key, .. } => key.map(|id| id.uuid().to_string()),
+        },
         revoked: key.revoked,
         last_used_at: last_uses.of(*id).map(time),
     };
@@ -284,20 +295,7 @@ pub async fn rotate_secret(
     parse_unread_exact(sent.bytes())?;
     let (id, group) = known(&desk, &id)?;
     let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id.txid()))?;
-    let (desk, operator) = (&desk, &operator);
-    let execute = |admitted| async move {
-        let webhook_secret = new_secret()?;
-        let webhook_secret =
-            desk.engine.keyring().seal_secret(SealedFor::webhook_secret(id), webhook_secret.as_bytes())?;
-        let command = MerchantCommand::RotateWebhookSecret { id, webhook_secret };
-        Ok(desk.engine.command(group, command, operator.context(admitted)).await?)
-    };
-    let of = |record: &Record| {
-        let (id, sealed) = ApiKey::secret_rotated_by(record)?;
-        String::from_utf8(desk.engine.keyring().open_secret(SealedFor::webhook_secret(id), sealed)?).ok()
-    };
-    let rotated = key.run_recorded(LedgerId::Merchant(group), of, execute).await?;
-    rotated.answer(|webhook_secret| Ok(ok(SecretResponse { webhook_secret })))
+    by(&desk, &operator).rotate_secret((group, id), &key).await
 }
 
 /// A key and its group.

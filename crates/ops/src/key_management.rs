@@ -14,7 +14,7 @@ use ledger::scope::{Scope, Scopes};
 use ledger::webhook_events::WebhookEventKind;
 use webhooks::{Refusal, Webhooks, new_secret};
 
-use crate::api_keys::{ApiKeyChange, ApiKeyRequest, ApiKeyResponse, ApiKeyView, RevokedResponse};
+use crate::api_keys::{ApiKeyChange, ApiKeyRequest, ApiKeyResponse, ApiKeyView, RevokedResponse, SecretResponse};
 use crate::operator::Operator;
 use web::api_key::ApiKeyText;
 use web::caller::Caller;
@@ -147,6 +147,23 @@ impl KeyManagement<'_> {
         };
         let made = key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await?;
         made.answer(|()| changed())
+    }
+
+    /// Makes a new webhook secret of a key. Both it and the one before sign for 24 hours.
+    pub async fn rotate_secret(self, (group, id): (GroupNumber, ObjectId), key: &Key<'_>) -> Result<Response, Problem> {
+        let Self { engine, manager, .. } = self;
+        let execute = |admitted| async move {
+            let secret = new_secret()?;
+            let webhook_secret = engine.keyring().seal_secret(SealedFor::webhook_secret(id), secret.as_bytes())?;
+            let command = manager.asks(MerchantCommand::RotateWebhookSecret { id, webhook_secret })?;
+            Ok(engine.command(group, command, manager.context(admitted)).await?)
+        };
+        let of = |record: &Record| {
+            let (id, sealed) = ApiKey::secret_rotated_by(record)?;
+            String::from_utf8(engine.keyring().open_secret(SealedFor::webhook_secret(id), sealed)?).ok()
+        };
+        let rotated = key.run_recorded(LedgerId::Merchant(group), of, execute).await?;
+        rotated.answer(|webhook_secret| Ok(ok(SecretResponse { webhook_secret })))
     }
 
     async fn check_new(self, wire: &ApiKeyRequest<'_>) -> Result<(Option<String>, Scopes, EventChoice), Problem> {

@@ -281,7 +281,13 @@ enum LookedUp {
     Used(Position, Arc<Record>),
 }
 
-impl Key<'_> {
+impl<'a> Key<'a> {
+    /// A merchant's request without a key; `body_bytes` are the most bytes that its Record takes of
+    /// it.
+    pub fn none(engine: &'a Engine, group: GroupNumber, body_bytes: usize) -> Self {
+        Self { engine, idempotency: None, body_bytes, scope: KeyScope::Merchant(group) }
+    }
+
     /// Carries a request out once. `replay` makes the outcome of a request that was carried out
     /// before, from its Record. `execute` checks the request's meaning, sends its command and gives
     /// its outcome; `None` if another request with the same key was decided meanwhile, so that the
@@ -303,11 +309,24 @@ impl Key<'_> {
         of: impl Fn(&Record) -> Option<T>,
         mut execute: impl FnMut(CommandPermit) -> F,
     ) -> Result<KeyedResult<T>, Problem> {
-        let execute = |admitted| {
-            let (outcome, of) = (execute(admitted), &of);
-            async move { Ok(outcome.await?.typed(of)?) }
+        self.run_recorded_after(owner, || Ok(()), of, |(), admitted| execute(admitted)).await
+    }
+
+    /// As [`Key::run_recorded`], with a read of the books before each look-up of the key: see
+    /// [`Key::run_after`].
+    pub async fn run_recorded_after<B, T, F: Future<Output = Result<Outcome, Problem>>>(
+        &self,
+        owner: LedgerId,
+        before: impl FnMut() -> Result<B, Problem>,
+        of: impl Fn(&Record) -> Option<T>,
+        mut execute: impl FnMut(B, CommandPermit) -> F,
+    ) -> Result<KeyedResult<T>, Problem> {
+        let replay = |record: Arc<Record>| of(&record).ok_or_else(broken);
+        let execute = |seen, admitted| {
+            let (outcome, of) = (execute(seen, admitted), &of);
+            async move { recorded(outcome.await?.typed(of)?) }
         };
-        self.run_typed(owner, &of, execute).await
+        self.run_after(owner, before, replay, execute).await
     }
 
     /// As [`Key::run_recorded`], for a command whose outcome says what happened; `of` reads it in
@@ -349,7 +368,8 @@ impl Key<'_> {
                 return Ok(KeyedResult::Executed(outcome, permit.requested_record()));
             }
         }
-        Err(in_progress())
+        let contended = || Problem::new(Code::StateConflict).detail("It is being changed by others.").retry_after(1);
+        Err(if self.idempotency.is_some() { in_progress() } else { contended() })
     }
 
     /// Carries out once a request that commits no Record: while its answer is remembered, the same

@@ -82,7 +82,8 @@ pub fn meant(name: &str, known: &[&'static str]) -> Meant {
     // A charge was answered with these names before it took stored cards.
     let takes_cards = known.contains(&"credit_card");
     let known = || known.iter().filter(|field| !(takes_cards && STORED_CARD.contains(*field)));
-    if let Some(field) = known().find(|field| others_name(field, &plain)) {
+    // A share is a percent where there are some, and else an amount.
+    if let Some(field) = known().filter(|field| others_name(field, &plain)).max_by_key(|field| **field == "percent") {
         return Meant::Field(field);
     }
     let near = known().filter(|field| !IGNORED_WHEN_NEAR.contains(field)).filter_map(|field| {
@@ -142,6 +143,9 @@ fn edits(one: &str, other: &str) -> usize {
 const AMOUNTS: &[&str] =
     &["amount", "amountcents", "amountincents", "value", "valor", "totalamount", "totalvalue", "transactionamount"];
 
+/// Names of shares.
+const PERCENTS: &[&str] = &["percent", "percentage", "percentualvalue", "percentual", "porcentagem"];
+
 /// True for a name, plain, that Pagar.me, Stripe, Asaas or Mercado Pago use for a field, or that
 /// the contract uses for the same thing elsewhere.
 fn others_name(field: &str, plain: &str) -> bool {
@@ -152,7 +156,9 @@ fn others_name(field: &str, plain: &str) -> bool {
 const OTHERS_NAMES: &[(&str, &[&str])] = &[
     // Money.
     ("amount", AMOUNTS),
-    ("amount", &["unitamount", "price", "total", "percentage", "percentualvalue", "fixedvalue"]),
+    ("amount", &["unitamount", "price", "total", "fixedvalue"]),
+    ("amount", PERCENTS),
+    ("percent", PERCENTS),
     ("valor", AMOUNTS),
     ("valor", &["unitamount", "price", "total", "valororiginal"]),
     (

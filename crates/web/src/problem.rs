@@ -247,10 +247,10 @@ impl Code {
             Code::RequestTimeout => row(S::REQUEST_TIMEOUT, "Request timeout", "O corpo não chegou a tempo"),
             Code::DuplicateTransaction => row(S::CONFLICT, "Duplicate transaction", "Transação duplicada"),
             Code::DuplicateReference => {
-                row(S::CONFLICT, "Duplicate reference", "Já existe uma cobrança com esta referência")
+                row(S::CONFLICT, "Duplicate reference", "Já existe um item com esta referência")
             }
             Code::ReferenceTaken => {
-                row(S::CONFLICT, "Reference taken", "Outra cobrança já tem esta referência, com outros dados")
+                row(S::CONFLICT, "Reference taken", "Outro item já tem esta referência, com outros dados")
             }
             Code::AlreadyDecided => row(S::CONFLICT, "Already decided", "Já decidido"),
             Code::ItemChanged => row(S::CONFLICT, "Changed meanwhile", "Mudou desde que foi visto"),

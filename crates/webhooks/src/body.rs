@@ -25,7 +25,7 @@ use web::views::charge::ChargeView;
 use web::views::dispute::DisputeView;
 use web::views::labels::LabelsView;
 use web::views::recipient::{document_type, open, recipient_id};
-use web::views::refund::{free_text, refund_status};
+use web::views::refund::{refund_labels, refund_status};
 use web::views::subscription::SubscriptionView;
 use web::views::withdrawal::{DestinationView, WithdrawalView};
 
@@ -171,8 +171,7 @@ impl OutboxEvent {
 
     fn refund(&self, engine: &Engine, decided: &DecidedRefund) -> Result<impl Serialize + use<>, Problem> {
         let refund: Refund = self.as_of(engine, decided.id)?;
-        let text = free_text(engine, refund.id, refund.reason.as_ref());
-        Ok(RefundTold::of(decided, text.and_then(|text| text.labels).into()))
+        Ok(RefundTold::of(decided, refund_labels(engine, &refund).into()))
     }
 
     fn withdrawal(&self, engine: &Engine, id: ObjectId) -> Result<impl Serialize + use<>, Problem> {

@@ -24,9 +24,9 @@ pub(super) fn opened(to: &mut impl Facets, charge: ObjectId, terms: &Terms, expi
 }
 
 /// A caller replaced the metadata, which the Record has.
-pub(super) fn metadata_changed(to: &mut impl Facets, charge: ObjectId, key: Fingerprint) {
-    to.about(charge);
-    to.personal(|_| SealedFor::metadata(charge));
+pub(super) fn metadata_changed(to: &mut impl Facets, id: ObjectId, key: Fingerprint) {
+    to.about(id);
+    to.personal(|_| SealedFor::metadata(id));
     to.uses_up(key);
 }
 

@@ -96,7 +96,7 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::CardCaptured { charge, terms, acquirer_mdr, seller, seller_due, splits_due, .. } => {
             card::captured(to, *charge, terms, *acquirer_mdr, seller, [*seller_due, *splits_due]);
         }
-        Event::MetadataChanged { charge: id, key } => charge::metadata_changed(to, *id, *key),
+        Event::MetadataChanged { id, key } => charge::metadata_changed(to, *id, *key),
         Event::FiscalDocumentLinked { charge: id, key, document, .. } => {
             charge::fiscal_document_linked(to, *id, *key, *document);
         }

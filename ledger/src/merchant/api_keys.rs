@@ -93,7 +93,8 @@ pub const KEYS_MAX: usize = 1_000;
 
 impl MerchantState {
     /// Refuses a command on keys that a merchant asks for by its key `by`: where operators manage
-    /// its keys, and where the key that is made, changed or revoked may do more than `by`.
+    /// its keys, and where the key that is made, changed, revoked or gets another secret may do more
+    /// than `by`.
     pub(super) fn may_manage_keys(&self, by: ObjectId, command: &MerchantCommand) -> Result<(), Rejection> {
         if self.settings.options.own_keys_forbidden {
             return Err(Rejection::OwnKeysNotAllowed);
@@ -101,9 +102,9 @@ impl MerchantState {
         let own = self.live_api_key(by)?.scopes;
         let wanted = match command {
             MerchantCommand::CreateApiKey { scopes, .. } => Some(*scopes),
-            MerchantCommand::RevokeApiKey { id } | MerchantCommand::ChangeApiKey { id, .. } => {
-                self.keys.by_id.get(id).map(|key| key.scopes)
-            }
+            MerchantCommand::RevokeApiKey { id }
+            | MerchantCommand::ChangeApiKey { id, .. }
+            | MerchantCommand::RotateWebhookSecret { id, .. } => self.keys.by_id.get(id).map(|key| key.scopes),
             _ => None,
         };
         if !own.include(wanted.ok_or(Rejection::ApiKeyNotFound)?) {

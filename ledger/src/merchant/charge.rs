@@ -54,11 +54,11 @@ impl SplitRule {
     }
 }
 
-/// A reference that one charge of an account may have, for ever.
+/// A reference that one thing of its kind may have in an account, for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UniqueReference {
-    /// The charge.
-    pub charge: ObjectId,
+    /// What has it; of a recipient, which gets its id where it is decided, any id.
+    pub id: ObjectId,
     /// Keyed digest of account and reference.
     pub key: Fingerprint,
     /// Keyed digest of the request's body.
@@ -92,7 +92,7 @@ impl ChargeChange {
     /// The event of the change, and its personal data.
     pub(super) fn decided(self, charge: ObjectId, key: Fingerprint) -> Decision {
         let (event, personal) = match self {
-            Self::Metadata(metadata) => (Event::MetadataChanged { charge, key }, Some(metadata)),
+            Self::Metadata(metadata) => (Event::MetadataChanged { id: charge, key }, Some(metadata)),
             Self::LinkDocument { document, of, issuer_known, access_key } => {
                 (Event::FiscalDocumentLinked { charge, key, document, of, issuer_known }, Some(access_key))
             }
@@ -152,11 +152,17 @@ impl Waits for OpenCharge {
 }
 
 impl UniqueReference {
-    /// What opens the charge, and reserves its reference with it.
-    pub(super) fn reserved_by(self, mut opened: Decision) -> Decision {
-        let Self { charge, key, body } = self;
-        opened.events.push(Event::ReferenceReserved { charge, key, body });
-        opened
+    /// The decision that makes something, with the reference reserved for it. One that changes
+    /// nothing reserves nothing.
+    pub(super) fn reserved_by(self, mut made: Decision) -> Decision {
+        let Self { id, key, body } = self;
+        let id = match made.events.first() {
+            None => return made,
+            Some(Event::RecipientRegistered { id, .. }) => *id,
+            Some(_) => id,
+        };
+        made.events.push(Event::ReferenceReserved { id, key, body });
+        made
     }
 }
 

@@ -35,19 +35,19 @@ pub enum MerchantCommand {
         /// The decision.
         decision: Box<MerchantCommand>,
     },
-    /// Open a charge, and reserve its reference for ever. The caller has looked up that the
+    /// Make something, and reserve its reference for ever. The caller has looked up that the
     /// reference is new.
     ReserveReference {
         /// The reference.
         reference: UniqueReference,
-        /// The command that opens the charge.
+        /// The command that opens, creates, requests or registers it.
         open: Box<MerchantCommand>,
     },
-    /// Change what a charge has of its caller. The caller has read the charge.
+    /// Change what a charge, cashout or refund has of its caller. The caller has read it.
     ChangeCharge {
-        /// The charge.
+        /// The charge, cashout or refund.
         charge: ObjectId,
-        /// Keyed digest of the charge and the number of this change, which is new.
+        /// Keyed digest of the id and the number of this change, which is new.
         key: Fingerprint,
         /// The change.
         change: ChargeChange,

@@ -357,7 +357,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         ),
         (
             "metadata-changed",
-            with_person(one(merchant, Event::MetadataChanged { charge: id(5), key: Fingerprint([8; 16]) })),
+            with_person(one(merchant, Event::MetadataChanged { id: id(5), key: Fingerprint([8; 16]) })),
         ),
         (
             "fiscal-document-linked",
@@ -387,7 +387,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             "reference-reserved",
             one(
                 merchant,
-                Event::ReferenceReserved { charge: id(5), key: Fingerprint([8; 16]), body: Fingerprint([9; 16]) },
+                Event::ReferenceReserved { id: id(5), key: Fingerprint([8; 16]), body: Fingerprint([9; 16]) },
             ),
         ),
         (

@@ -168,7 +168,7 @@ mod tests {
     use ledger::time::Timestamp;
 
     use super::*;
-    use crate::read_model::{ApiKeyRow, PastChoices, RecipientRow, Versions, WebhookRow};
+    use crate::read_model::{ApiKeyRow, KeyCreator, PastChoices, RecipientRow, Versions, WebhookRow};
 
     #[test]
     fn who_rests_is_packed_and_comes_back_as_it_was() {
@@ -239,7 +239,7 @@ mod tests {
         let past_choices = PastChoices::default();
         let webhook = WebhookRow { url, since: 7, secret: vec![1; 60], previous, events, past_choices };
         let (group, digest, scopes) = (GroupNumber(mark), [mark as u8; 32], Scopes::ALL);
-        let key = ApiKeyRow { group, digest, revoked: false, webhook, scopes };
+        let key = ApiKeyRow { group, digest, revoked: false, webhook, scopes, creator: KeyCreator::default() };
         let mut row = MerchantRow {
             id,
             settings: Settings { split_enabled: true, ..Settings::default() },

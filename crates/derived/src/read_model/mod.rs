@@ -51,7 +51,7 @@ pub use listings::{
 pub use operator_queue::{WaitingItem, WaitingKind, WaitingPage};
 pub use pages::{StoredPage, stored_pages};
 pub use registry::FileBatches;
-pub use rows::{ApiKeyRow, MerchantRow, PastChoices, RecipientRow, Versions, WebhookRow};
+pub use rows::{ApiKeyRow, KeyCreator, MerchantRow, PastChoices, RecipientRow, Versions, WebhookRow};
 pub use subscriptions::{CardRow, SubscriptionRow};
 
 /// How many merchants are looked at, and packed, before readers get the lock.

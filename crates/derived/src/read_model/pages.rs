@@ -12,7 +12,6 @@ use ledger::entry::{Balance, Balances};
 use ledger::fees::Settings;
 use ledger::id::{Fingerprint, IdMap, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{BankReview, RecipientStatus};
-use ledger::scope::Scopes;
 use ledger::time::{Month, Timestamp};
 use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
@@ -21,14 +20,14 @@ use super::daily_figures::DailyFigures;
 use super::operator_queue::WaitingKind;
 use super::page_id::{PREFIX, PageId};
 use super::registry::{FileBatches, Registry};
-use super::rows::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
+use super::rows::{ApiKeyRow, MerchantRow, RecipientRow, Versions};
 use super::{BalanceTable, Ordinals, ReadModel};
 use crate::dues::{Dues, Hint};
 use crate::records::LoadError;
 use store::{Part, Sequence, StoreError};
 
 /// The version of the pages' encoding.
-const VERSION: u16 = 3;
+const VERSION: u16 = 4;
 /// The pages are written after this many Records, or after more when many pages changed; of several
 /// partitions each after its part of that.
 const RECORDS_PER_KEEPING_MIN: u64 = 65_536;
@@ -118,21 +117,7 @@ struct MerchantPart {
     #[n(4)]
     ordinal: u64,
     #[n(5)]
-    keys: Vec<KeyPart>,
-}
-
-#[derive(Encode, Decode)]
-struct KeyPart {
-    #[n(0)]
-    id: ObjectId,
-    #[n(1)]
-    digest: ByteArray<32>,
-    #[n(2)]
-    revoked: bool,
-    #[n(3)]
-    webhook: WebhookRow,
-    #[cbor(n(4), default, skip_if = "Scopes::are_all")]
-    scopes: Scopes,
+    keys: Vec<(ObjectId, ApiKeyRow)>,
 }
 
 #[derive(Encode, Decode)]
@@ -287,17 +272,7 @@ impl ReadModel {
             profiles: row.profiles.clone(),
             created_at: row.created_at,
             ordinal: self.ordinals.read().of(LedgerId::Merchant(id.group)),
-            keys: row
-                .keys
-                .iter()
-                .map(|(id, row)| KeyPart {
-                    id: *id,
-                    digest: row.digest.into(),
-                    revoked: row.revoked,
-                    webhook: row.webhook.clone(),
-                    scopes: row.scopes,
-                })
-                .collect(),
+            keys: row.keys.clone(),
         });
         let recipients = id.ledgers().into_iter().filter_map(|ledger| match ledger {
             LedgerId::Recipient(_, number) => {
@@ -384,11 +359,7 @@ fn put(id: PageId, page: Page, registry: &mut Registry, books: &mut BalanceTable
     page.ledgers.into_iter().for_each(|part| put_ledger(part, registry, books));
     if let Some(MerchantPart { id: merchant, settings, profiles, created_at, ordinal, keys }) = page.merchant {
         ordinals.set(LedgerId::Merchant(id.group), ordinal);
-        let key = |KeyPart { id: key, digest, revoked, webhook, scopes }| {
-            (key, ApiKeyRow { group: id.group, digest: *digest, revoked, webhook, scopes })
-        };
-        let (keys, recipients) = (keys.into_iter().map(key).collect(), Vec::new());
-        let row = MerchantRow { id: merchant, settings, profiles, recipients, keys, created_at };
+        let row = MerchantRow { id: merchant, settings, profiles, recipients: Vec::new(), keys, created_at };
         registry.merchants.insert(id.group, row);
     }
     let Some(merchant) = registry.merchants.get_mut(id.group) else { return id.page == 0 };

@@ -13,7 +13,7 @@ use minicbor::{Decode, Encode};
 use super::merchants::Merchants;
 use super::operator_queue::WaitingSet;
 use super::page_id;
-use super::rows::{ApiKeyRow, MerchantRow, PastChoices, RecipientRow, Versions, WebhookRow};
+use super::rows::{ApiKeyRow, KeyCreator, MerchantRow, PastChoices, RecipientRow, Versions, WebhookRow};
 use crate::extents::Places;
 use store::Sequence;
 
@@ -99,7 +99,8 @@ impl Registry {
                 let webhook = WebhookRow { url, since: sequence.0, secret, previous, events, past_choices };
                 if let Some(merchant) = self.merchants.get_mut(group) {
                     let (digest, scopes) = (*digest, *scopes);
-                    merchant.keys.push((*id, ApiKeyRow { group, digest, revoked: false, webhook, scopes }));
+                    let creator = KeyCreator { operator: record.operator.clone(), key: record.api_key };
+                    merchant.keys.push((*id, ApiKeyRow { group, digest, revoked: false, webhook, scopes, creator }));
                 }
             }
             Event::ApiKeyChanged { id, webhook_url, events } => {

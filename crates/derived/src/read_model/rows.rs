@@ -177,6 +177,21 @@ pub struct ApiKeyRow {
     /// What the key may do.
     #[n(4)]
     pub scopes: Scopes,
+    /// Who made it.
+    #[n(5)]
+    pub creator: KeyCreator,
+}
+
+/// Creator of an API key: an operator, by name, or another key of the merchant; neither for the
+/// service itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct KeyCreator {
+    /// The operator.
+    #[n(0)]
+    pub operator: Option<String>,
+    /// The key.
+    #[n(1)]
+    pub key: Option<ObjectId>,
 }
 
 /// Webhook address and signing secrets of an API key.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::views::labels::LabelsView;
+use crate::views::labels::{LabelsView, with_metadata};
 use wire::timestamp::with_microseconds;
 
 /// A cashout, as created and as listed.
@@ -71,10 +71,12 @@ pub fn cashout_status(stage: &CashoutStage) -> &'static str {
     }
 }
 
-/// The receiver of a cashout; empty when the personal data was erased.
+/// The receiver of a cashout, and the labels as they are now; empty when the personal data was
+/// erased.
 pub fn destination(engine: &Engine, cashout: &Cashout) -> PixDestination {
     let open = |sealed| engine.keyring().open_value(SealedFor::pix_destination(cashout.id), sealed);
-    cashout.destination.as_ref().and_then(open).unwrap_or_default()
+    let first: PixDestination = cashout.destination.as_ref().and_then(open).unwrap_or_default();
+    PixDestination { labels: with_metadata(engine, cashout.id, first.labels, cashout.metadata.as_ref()), ..first }
 }
 
 impl CashoutView {

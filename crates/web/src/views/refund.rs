@@ -2,14 +2,14 @@
 
 use actors::engine::Engine;
 use ledger::id::ObjectId;
-use ledger::personal::{FreeText, Sealed, SealedFor};
+use ledger::personal::{FreeText, Labels, Sealed, SealedFor};
 use ledger::refund::{Refund, RefundDecision};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::reply::time;
 use crate::views::charge::{FeeView, SplitView};
-use crate::views::labels::LabelsView;
+use crate::views::labels::{LabelsView, with_metadata};
 
 /// A refund, as read.
 #[derive(Debug, Serialize, ToSchema)]
@@ -63,9 +63,15 @@ pub fn reason_text(engine: &Engine, id: ObjectId, sealed: Option<&Sealed>) -> Op
         .map(|given| given.text)
 }
 
-/// The reason of a refund or dispute with the labels of a refund; `None` if there are none, or they
-/// were erased.
-pub fn free_text(engine: &Engine, id: ObjectId, sealed: Option<&Sealed>) -> Option<FreeText> {
+/// The labels of a refund; `None` if it has none, or they were erased.
+pub fn refund_labels(engine: &Engine, refund: &Refund) -> Option<Labels> {
+    let first = free_text(engine, refund.id, refund.reason.as_ref()).and_then(|text| text.labels);
+    with_metadata(engine, refund.id, first, refund.metadata.as_ref())
+}
+
+/// The reason of a refund or dispute with the first labels of a refund; `None` if there are none,
+/// or they were erased.
+fn free_text(engine: &Engine, id: ObjectId, sealed: Option<&Sealed>) -> Option<FreeText> {
     sealed.and_then(|sealed| engine.keyring().open_value(SealedFor::reason(id), sealed))
 }
 
@@ -83,7 +89,7 @@ impl RefundView {
             splits: refund.take_back.iter().map(|part| SplitView::of(engine, group, part)).collect(),
             fees: FeeView::of(&refund.commission),
             notes: refund.decision.notes().map(str::to_owned),
-            labels: free_text(engine, refund.id, refund.reason.as_ref()).and_then(|text| text.labels).into(),
+            labels: refund_labels(engine, refund).into(),
         }
     }
 }
