@@ -22,7 +22,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, Type};
 
 use crate::api::app::App;
-use crate::api::splits::{parse_split_id, require_split};
+use crate::api::splits::require_split;
 use crate::api::sub_recipients::find_own;
 use web::body::JsonBody;
 use web::caller::{Caller, PathId};
@@ -32,7 +32,7 @@ use web::keyed::KeyedBody;
 use web::problem::{Code, FieldError, Problem};
 use web::reply::{decimal, items_of, ok, time};
 use web::views::charge::payer;
-use web::views::statement::split_id;
+use web::views::statement::{parse_split_id, split_id};
 
 /// What is to be anticipated.
 #[derive(Deserialize, ToSchema)]

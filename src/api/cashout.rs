@@ -59,8 +59,8 @@ pub struct CashoutRequest<'a> {
     /// Your reference, 1 to 64 characters.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 64)]
     reference: Raw<'a>,
-    /// True to refuse it when another cashout of the account was made with this and the same `reference`,
-    /// ever.
+    /// True to refuse it when another cashout of the account was made with this and the same
+    /// `reference`, ever.
     #[schema(value_type = Option<bool>)]
     reference_unique: Raw<'a>,
     /// Values of yours by key: at most 20, of 500 characters.

@@ -23,7 +23,7 @@ use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::{created, ok};
 use web::views::charge::ChargeView;
-use web::views::fiscal::merchant_document;
+use web::views::ledger::merchant_profile;
 use web::views::recipient::{find_recipient, open, recipient_id};
 
 /// A fiscal document, as sent.
@@ -136,7 +136,7 @@ fn is_known(engine: &Engine, group: GroupNumber, charge: &Charge, key: &FiscalKe
         let row = id.and_then(|id| find_recipient(engine, id));
         row.is_some_and(|(_, row)| key.is_issued_by(&open(engine, &row, row.profiles.current()).document))
     });
-    is_recipient || key.is_issued_by(&merchant_document(engine, group))
+    is_recipient || key.is_issued_by(&merchant_profile(engine, group).document)
 }
 
 /// What is wrong with a key: the code and the message.

@@ -1,5 +1,6 @@
 //! `GET`, `POST /api/keys`, `PATCH` and `DELETE /api/keys/{id}`, and the rotation of its webhook
-//! secret: the API keys of an account, as its own programs manage them. The merchant's actor decides what the key that asks may do.
+//! secret: the API keys of an account, as its own programs manage them. The merchant's actor
+//! decides what the key that asks may do.
 
 use std::sync::Arc;
 
@@ -30,12 +31,12 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Respons
     Ok(ok(ApiKeyList::of(listed_with(&app.engine, &app.last_uses, caller.group, shown))))
 }
 
-/// Makes an API key with these scopes; when absent, with those of the calling key. Its text and
-/// its webhook secret are shown only now: a replay names the key that was made, and one that was
-/// lost on the way is revoked. 403 `scopes_exceed_key` for scopes that the calling key has not,
-/// 403 `own_keys_not_allowed` where operators manage the keys, 409 `too_many_api_keys` with 20 live
-/// keys. A key that receives events needs `read` of the calling key. A field that is unknown is 400:
-/// no right comes of a misspelt name.
+/// Makes an API key with these scopes; when absent, with those of the calling key. Its text and its
+/// webhook secret are shown only now: a replay names the key that was made, and one that was lost
+/// on the way is revoked. 403 `scopes_exceed_key` for scopes that the calling key has not, 403
+/// `own_keys_not_allowed` where operators manage the keys, 409 `too_many_api_keys` with 20 live
+/// keys. A key that receives events needs `read` of the calling key. A field that is unknown is
+/// 400: no right comes of a misspelt name.
 #[utoipa::path(post, path = "/api/keys", operation_id = "create_key",
     request_body(content = Option<ApiKeyRequest>, example = json!({"scopes": ["charges", "read"]})),
     responses((status = 201, body = ApiKeyResponse)))]
@@ -49,9 +50,10 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
 }
 
 /// Says where a key's webhooks go, and which events; null for nowhere, and for all events. What is
-/// left out stays. The scopes of a key never change: another key has others. An address gets the events that come from here on; events that wait already are
-/// sent, whatever is chosen. 403 `scopes_exceed_key` for a key that may do more than the calling
-/// key, 409 `state_conflict` for a revoked one.
+/// left out stays. The scopes of a key never change: another key has others. An address gets the
+/// events that come from here on; events that wait already are sent, whatever is chosen. 403
+/// `scopes_exceed_key` for a key that may do more than the calling key, 409 `state_conflict` for a
+/// revoked one.
 #[utoipa::path(patch, path = "/api/keys/{id}", operation_id = "change_key", params(("id" = String, Path)),
     request_body(content = ApiKeyChange, example = json!({"webhook_url": null, "events": ["charge.paid"]})),
     responses((status = 200, body = ApiKeyView), (status = 409)))]

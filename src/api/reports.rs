@@ -26,10 +26,11 @@ use web::problem::{Code, Problem};
 use web::reply::{ok, only, query};
 use web::streamed::{BoxError, ReadPace, streamed};
 use web::views::export_file::{
-    begin, booked_before, cut_header, encoding, file, head_of, know_cards, know_group, request,
+    begin, booked_before, cut_header, encoding, file, head_of, know_cards, know_group, request, wants_labels,
 };
 use web::views::export_job::{ExportJobView, WireDays, download, manifest, take_on, unreadable};
 use web::views::ledger::ledger_name;
+use web::views::row_labels::row_labels;
 
 /// Records of the journal whose numbers are looked up at once.
 const LOOKED_UP_AT_ONCE: u64 = 1 << 18;
@@ -39,13 +40,15 @@ const LOOKED_UP_AT_ONCE: u64 = 1 << 18;
 #[utoipa::path(get, path = "/api/reports/ledger",
     params(("format" = Option<String>, Query, pattern = "^(jsonl|csv|csv-ptbr|parquet|xlsx|beancount|hledger|ledger)$", description = "`jsonl` when absent; `csv`, `csv-ptbr`, `parquet`, `xlsx`, or the text of `beancount`, `hledger` or `ledger`."),
         ("from" = Option<String>, Query, format = Date, example = "2026-01-01", description = "The first day; the first of the books when absent."),
+        ("labels" = Option<bool>, Query, description = "`true` adds the columns `merchant_reference`, `metadata` (a JSON object) and `fiscal_documents` of the charge, cashout or refund of each row, as they are now; of rows alone."),
         ("to" = Option<String>, Query, format = Date, example = "2099-12-31", description = "The last day; the last of the books when absent.")),
     responses((status = 200, content((String = "application/jsonl"), (String = "text/csv"), (String = "text/plain"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet")))))]
 pub async fn ledger_report(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> Result<Response, Problem> {
     let ledger = ledger_name(&app.engine, caller.ledger());
     let pairs = query(&parts)?;
-    only(&pairs, &["format", "from", "to"])?;
+    only(&pairs, &["format", "from", "to", "labels"])?;
     let request = request(&pairs, Some(ledger))?;
+    let has_labels = wants_labels(&pairs, request.format)?;
     let Some(under_way) = app.reporting.begin(caller.group) else {
         let detail = "Another report of this account is under way, or too many of others are.";
         return Err(Problem::new(Code::Overloaded).retry_after(5).detail(detail));
@@ -56,7 +59,10 @@ pub async fn ledger_report(State(app): State<Arc<App>>, caller: Caller, parts: P
     let body = streamed("a report", move |out| {
         let _until_it_ends = under_way;
         let mut encoded = encoding.encoder(out);
-        let exporter = Exporter::new(asked.clone());
+        let mut exporter = Exporter::new(asked.clone());
+        if has_labels {
+            exporter = exporter.labelled(row_labels(&app.engine, true));
+        }
         write(&app, (caller.group, &read_through), &asked, exporter, &mut Stream(&mut encoded))?;
         Ok(encoded.finish()?)
     });

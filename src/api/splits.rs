@@ -1,6 +1,5 @@
 //! Split items of a request (interface 2.4): parsing and checks; ids of splits.
 
-use ledger::event::SplitKey;
 use ledger::id::ObjectId;
 use ledger::merchant::{SplitPart, SplitRequest, SplitRule};
 use ledger::money::{AMOUNT_MAX, Centavos, Rate};
@@ -12,7 +11,6 @@ use crate::api::app::App;
 use web::caller::Caller;
 use web::json::{Checker, ITSELF, Raw};
 use web::problem::{Code, Problem};
-use web::views::statement::split_id;
 
 /// One element of `splits`: the recipient gets either an amount or a percent of the total.
 #[derive(Deserialize, ToSchema)]
@@ -50,22 +48,27 @@ const SPLITS_MAX: usize = 100_000;
 
 /// Reads `splits` of a charge; absent, null and empty are the same.
 pub fn read(check: &mut Checker, raw: Raw<'_>) -> Option<Vec<SplitRule>> {
+    items(check, raw, |check, item: SplitItem<'_>| {
+        let recipient = check.uuid("sub_recipient_id", item.sub_recipient_id);
+        let part = match (item.amount, item.percent) {
+            (Some(_), Some(_)) => check.refuse("percent", "ambiguous", "envie amount ou percent, não os dois"),
+            (None, Some(percent)) => read_percent(check, percent).map(SplitPart::Percent),
+            (amount, None) => check.centavos("amount", amount, 1..=AMOUNT_MAX.0).map(Centavos).map(SplitPart::Amount),
+        };
+        Some(SplitRule { recipient: ObjectId(recipient?.as_u128()), part: part? })
+    })
+}
+
+/// The items of `splits`, each checked; an absent list is empty.
+fn items<'a, T: Deserialize<'a>, U>(
+    check: &mut Checker,
+    raw: Raw<'a>,
+    item: impl Fn(&mut Checker, T) -> Option<U>,
+) -> Option<Vec<U>> {
     if raw.is_none() {
         return Some(Vec::new());
     }
-    check.array("splits", raw, 0..=SPLITS_MAX, |check, element| {
-        check.object(ITSELF, element, |check, item: SplitItem<'_>| {
-            let recipient = check.uuid("sub_recipient_id", item.sub_recipient_id);
-            let part = match (item.amount, item.percent) {
-                (Some(_), Some(_)) => check.refuse("percent", "ambiguous", "envie amount ou percent, não os dois"),
-                (None, Some(percent)) => read_percent(check, percent).map(SplitPart::Percent),
-                (amount, None) => {
-                    check.centavos("amount", amount, 1..=AMOUNT_MAX.0).map(Centavos).map(SplitPart::Amount)
-                }
-            };
-            Some(SplitRule { recipient: ObjectId(recipient?.as_u128()), part: part? })
-        })
-    })
+    check.array("splits", raw, 0..=SPLITS_MAX, |check, element| check.object(ITSELF, element, &item))
 }
 
 /// The parts of a charge of `total`.
@@ -83,15 +86,10 @@ fn read_percent(check: &mut Checker, raw: &RawValue) -> Option<Rate> {
 
 /// Reads `splits` of a refund; absent, null and empty are the same.
 pub fn read_take_back(check: &mut Checker, raw: Raw<'_>) -> Option<Vec<SplitRequest>> {
-    if raw.is_none() {
-        return Some(Vec::new());
-    }
-    check.array("splits", raw, 0..=SPLITS_MAX, |check, element| {
-        check.object(ITSELF, element, |check, item: TakeBackItem<'_>| {
-            let recipient = check.uuid("sub_recipient_id", item.sub_recipient_id);
-            let amount = check.centavos("amount", item.amount, 1..=AMOUNT_MAX.0);
-            Some(SplitRequest { recipient: ObjectId(recipient?.as_u128()), amount: Centavos(amount?) })
-        })
+    items(check, raw, |check, item: TakeBackItem<'_>| {
+        let recipient = check.uuid("sub_recipient_id", item.sub_recipient_id);
+        let amount = check.centavos("amount", item.amount, 1..=AMOUNT_MAX.0);
+        Some(SplitRequest { recipient: ObjectId(recipient?.as_u128()), amount: Centavos(amount?) })
     })
 }
 
@@ -106,35 +104,4 @@ pub fn admit(app: &App, caller: Caller, splits: Raw<'_>) -> Result<(), Problem> 
 pub fn require_split(app: &App, caller: Caller) -> Result<(), Problem> {
     let enabled = app.engine.merchant(caller.group, |row| row.settings.split_enabled);
     if enabled == Some(true) { Ok(()) } else { Err(Problem::new(Code::SplitNotEnabled)) }
-}
-
-/// The split that an id names, in the form in which it is given out, in letters of either case.
-pub fn parse_split_id(text: &str) -> Option<SplitKey> {
-    let text = text.to_ascii_lowercase();
-    let (charge, index) = text.split_once('-')?;
-    let (charge, index) = (ObjectId::parse(charge)?, index.parse().ok()?);
-    (split_id(charge, index) == text).then_some(SplitKey { charge, index })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_split_has_one_id() {
-        let charge = ObjectId(0x019B_796E_4D24_8000_8000_0000_0000_0003);
-        let id = split_id(charge, 10);
-        assert_eq!(parse_split_id(&id), Some(SplitKey { charge, index: 10 }));
-        assert_eq!(parse_split_id(&id.to_uppercase()), Some(SplitKey { charge, index: 10 }));
-        let txid = charge.txid();
-        for other in [
-            format!("{txid}-010"),
-            format!("{txid}-+1"),
-            format!("{txid}-"),
-            txid.clone(),
-            format!("{}-1", charge.uuid()),
-        ] {
-            assert_eq!(parse_split_id(&other), None, "{other}");
-        }
-    }
 }

@@ -61,8 +61,8 @@ pub struct SubscriptionRequest<'a> {
     /// The caller's own id of it, 1 to 64 characters; its charges have it too.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 64)]
     reference: Raw<'a>,
-    /// True to refuse it when another subscription of the account was made with this and the same `reference`,
-    /// ever.
+    /// True to refuse it when another subscription of the account was made with this and the same
+    /// `reference`, ever.
     #[schema(value_type = Option<bool>)]
     reference_unique: Raw<'a>,
     /// The caller's own values, as those of a charge; its charges have them too.

@@ -337,6 +337,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use ledger::scope::Scope;
     use nodes::target::{OF_GROUPS, OF_THE_HOUSE, OF_THE_PROCESS};
 
     /// A new route of merchants that changes something needs a scope, or a key that reads could use
@@ -354,6 +355,14 @@ mod tests {
         let listed: BTreeSet<_> = scopes::CHANGES.iter().map(|(route, _)| (*route).to_owned()).collect();
         assert_eq!(listed, served);
         assert_eq!(listed.len(), scopes::CHANGES.len(), "each once");
+        // Both pages about keys list the routes of each scope.
+        for page in [include_str!("../../docs/guide/keys.md"), include_str!("../../docs/pt-br/guia/chaves.md")] {
+            for (route, scope) in scopes::CHANGES.iter().filter(|(route, _)| !route.contains("/sandbox/")) {
+                let of_scope = |line: &&str| line.starts_with(&format!("| `{}` |", scope.map_or("", Scope::name)));
+                let has_it = page.lines().find(of_scope).is_some_and(|line| line.contains(&format!("`{route}`")));
+                assert_eq!(has_it, scope.is_some(), "{route}");
+            }
+        }
     }
 
     /// A new route of operators must be answered by the right process, where there are several.

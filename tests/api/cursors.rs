@@ -147,7 +147,8 @@ async fn an_answer_may_end_between_the_items_of_one_record() {
             assert_eq!(ids(&merchant.get(&between).await.expect(200)), expected[newer + 1..older], "{between}");
         }
     }
-    // The splits of a charge that is cancelled are gone, and a cursor among them still has its place.
+    // The splits of a charge that is cancelled are gone, and a cursor among them still has its
+    // place.
     let rest = ids(&merchant.get(&format!("{splits}?per_page=100")).await.expect(200)).split_off(3);
     merchant.post(&format!("/api/charges/{pending}/cancel"), &json!({})).await.expect(200);
     for index in 0..3 {

@@ -33,6 +33,7 @@ const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("POST", "/api/refunds", true),
     ("GET", "/api/refunds", false),
     ("GET", "/api/refunds/{F}", false),
+    ("PATCH", "/api/refunds/{F}", true),
     ("GET", "/api/disputes", false),
     ("POST", "/ops/refunds/{F}/approve", true),
     ("POST", "/ops/refunds/{F}/reject", true),

@@ -30,10 +30,39 @@ fn keys(charge: &Value) -> Vec<String> {
 
 /// The key of a document of this issuer, with its check digit.
 fn key_of(issuer: &str) -> String {
-    let counted = format!("352611{issuer}55001000001234153187204");
+    with_digit(format!("352611{issuer}55001000001234153187204"))
+}
+
+/// The key of a document of a person: the series is one of those for a CPF.
+fn key_of_person(cpf: &str) -> String {
+    with_digit(format!("352611000{cpf}55920000001234153187204"))
+}
+
+fn with_digit(counted: String) -> String {
     let weighted = counted.bytes().rev().zip((2..=9).cycle()).map(|(digit, weight)| u32::from(digit - b'0') * weight);
     let rest = weighted.sum::<u32>() % 11;
     format!("{counted}{}", if rest < 2 { 0 } else { 11 - rest })
+}
+
+/// The CPF of a person who issued a document is for the merchant alone.
+#[tokio::test]
+async fn operators_see_no_cpf_in_the_key_of_a_document() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let txid = make(&merchant, "/api/pix", &pix("80.00")).await;
+    let of_person = key_of_person("12345678909");
+    for key in [KEY, &*of_person] {
+        merchant.post(&documents_of(&txid), &json!({"key": key})).await.expect(201);
+    }
+    let masked = of_person.replace("12345678909", "***********");
+    assert_eq!(keys(&merchant.get(&format!("/api/charges/{txid}")).await.expect(200)), [KEY, &*of_person]);
+    let of_operators = world.ops_get(&format!("/ops/charges/{txid}")).await.expect(200);
+    assert_eq!(keys(&of_operators), [KEY, &*masked], "{of_operators}");
+    merchant.pay(&txid).await.expect(200);
+    let rows = merchant.get("/api/reports/ledger?labels=true").await.text;
+    assert!(rows.contains(&of_person), "{rows}");
+    let rows = world.ops_get("/ops/export?labels=true").await.text;
+    assert!(rows.contains(&masked) && !rows.contains("12345678909"), "{rows}");
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! Labels of cashouts, refunds, recipients and subscriptions: in answers, views, webhooks, lists and
-//! the search; their changes; references that are unique for ever.
+//! Labels of cashouts, refunds, recipients and subscriptions: in answers, views, webhooks, lists
+//! and the search; their changes; references that are unique for ever.
 
 use serde_json::{Value, json};
 
@@ -264,4 +264,73 @@ async fn metadata_of_a_cashout_and_of_a_refund_changes() {
         let read = Merchant { world: &world, names: names.clone() }.get(&path).await.expect(200);
         assert_eq!(read["metadata"], json!({"loja": "verde"}), "{path}");
     }
+}
+
+/// Rows of an export as JSON lines, with and without labels.
+async fn rows(merchant: &Merchant<'_>, query: &str) -> Vec<Value> {
+    let answer = merchant.get(&format!("/api/reports/ledger?{query}")).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    answer.text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+const LABEL_COLUMNS: [&str; 3] = ["merchant_reference", "metadata", "fiscal_documents"];
+const FISCAL_KEY: &str = "35261111222333000181550010000012341531872043";
+
+#[tokio::test]
+async fn rows_of_exports_and_reports_have_labels_where_they_are_asked_for() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let txid = text(&merchant.paid_pix(&labelled(pix("100.00"), "pedido-1")).await["txid"]);
+    merchant.post(&format!("/api/charges/{txid}/fiscal-documents"), &json!({"key": FISCAL_KEY})).await.expect(201);
+    merchant.patch(&format!("/api/charges/{txid}"), &json!({"metadata": {"loja": "verde"}})).await.expect(200);
+    let plain = text(&merchant.paid_pix(&pix("50.00")).await["txid"]);
+    let refund = labelled(json!({"payment_id": txid, "amount": 1_000}), "troca-1");
+    let refund = text(&merchant.post("/api/refunds", &refund).await.expect(201)["id"]);
+    world.ops_post(&format!("/ops/refunds/{refund}/approve"), &json!({})).await.expect(200);
+    let body = json!({"amount": 1_000, "pix_key": "ana@example.com", "pix_key_type": "email"});
+    let cashout = text(&merchant.post("/api/cashout", &labelled(body, "repasse-1")).await.expect(201)["id"]);
+    let (unlabelled, labelled) = (rows(&merchant, "").await, rows(&merchant, "labels=true").await);
+    let cut_off = |row: &Value| {
+        let mut row = row.clone();
+        LABEL_COLUMNS.iter().for_each(|name| drop(row.as_object_mut().unwrap().remove(*name).unwrap()));
+        row
+    };
+    assert_eq!(labelled.iter().map(cut_off).collect::<Vec<_>>(), unlabelled, "the other columns are the same");
+    let of = |name: &str, id: &str, refund: bool| {
+        let is_it = |row: &&Value| row[name] == id && (row["refund"] != Value::Null) == refund;
+        let found: Vec<_> =
+            labelled.iter().filter(is_it).map(|row| LABEL_COLUMNS.map(|name| row[name].clone())).collect();
+        assert!(!found.is_empty() && found.iter().all(|labels| *labels == found[0]), "{name} {id}: {found:?}");
+        found[0].clone()
+    };
+    let none = Value::Null;
+    assert_eq!(of("txid", &txid, false), [json!("pedido-1"), json!(r#"{"loja":"verde"}"#), json!(FISCAL_KEY)]);
+    assert_eq!(of("refund", &refund, true), [json!("troca-1"), json!(r#"{"loja":"azul"}"#), json!(FISCAL_KEY)]);
+    assert_eq!(of("cashout", &cashout, false), [json!("repasse-1"), json!(r#"{"loja":"azul"}"#), none.clone()]);
+    assert_eq!(of("txid", &plain, false), [none.clone(), none.clone(), none]);
+    for (format, head) in [("csv", "merchant_reference,metadata"), ("csv-ptbr", "Referência do lojista;Metadados")] {
+        let query = format!("/ops/export?format={format}&ledger=M-{}&labels=true", merchant.id);
+        let file = world.ops_get(&query).await;
+        assert!(file.text.lines().next().unwrap().contains(head), "{}", file.text);
+        assert!(file.text.contains("repasse-1") && file.text.contains(r#""{""loja"":""verde""}""#), "{}", file.text);
+    }
+    for format in ["parquet", "xlsx"] {
+        assert_eq!(merchant.get(&format!("/api/reports/ledger?format={format}&labels=true")).await.status, 200);
+    }
+    for wrong in ["format=hledger&labels=true", "labels=yes", "labels"] {
+        merchant.get(&format!("/api/reports/ledger?{wrong}")).await.refused(400, "validation_failed");
+    }
+    let statement = format!("/ops/reports/statement?ledger={}", merchant.id);
+    let columns = |report: &Value| -> Vec<String> {
+        report["columns"].as_array().unwrap().iter().map(|column| text(&column["name"])).collect()
+    };
+    let without = world.ops_get(&statement).await.expect(200);
+    assert!(!columns(&without).contains(&"metadata".to_owned()), "{without}");
+    let with = world.ops_get(&format!("{statement}&labels=true&names=true")).await.expect(200);
+    assert_eq!(columns(&with)[4..7], LABEL_COLUMNS);
+    let shown: Vec<_> = with["rows"].as_array().unwrap().iter().map(|row| row["merchant_reference"].clone()).collect();
+    for reference in ["pedido-1", "troca-1", "repasse-1"] {
+        assert!(shown.contains(&json!(reference)), "{shown:?}");
+    }
+    assert_eq!(with["totals"], without["totals"], "totals do not move");
 }

@@ -65,6 +65,7 @@ async fn an_amount_and_a_percent_stand_side_by_side() {
     for (item, code, field) in [
         (json!({"sub_recipient_id": ana, "amount": 1, "percent": "1"}), "ambiguous", "splits[0].percent"),
         (json!({"sub_recipient_id": ana}), "required", "splits[0].amount"),
+        (json!({"sub_recipient_id": ana, "percentage": "10"}), "unknown_field", "splits[0].percentage"),
         (json!({"sub_recipient_id": ana, "percent": 10}), "not_a_percentage", "splits[0].percent"),
         (json!({"sub_recipient_id": ana, "percent": "10,5"}), "not_a_percentage", "splits[0].percent"),
         (json!({"sub_recipient_id": ana, "percent": "1.00001"}), "not_a_percentage", "splits[0].percent"),

@@ -33,7 +33,12 @@ pub(crate) fn is_run(page: &str) -> bool {
 
 /// The pages that follow the first one, and what their samples say: in the shell, and in each of
 /// the other languages.
-const PAGES: [(&str, &[&str], &str); 15] = [
+const PAGES: [(&str, &[&str], &str); 16] = [
+    (
+        "keys",
+        &["\"pending\"\n[\"insufficient_scope\",\"payouts\"]\n[[\"charges\",\"read\"],false]\nwhsec_\ntrue\n"],
+        "refused: validation_failed",
+    ),
     ("webhooks", &["verified\n", "\"sequence\": 1,", "\"tries\": [\n    \"pending\""], "a changed body is refused"),
     ("errors", &["\"field\": \"valor\"", "\"field\": \"cpf\"", "\"code\": \"validation_failed\""], "to the payer: "),
     (
@@ -316,7 +321,8 @@ async fn the_pages_that_follow_run() {
 }
 
 /// Pages of `docs/guide` that `docs/pt-br/guia` has in Portuguese.
-const IN_PORTUGUESE: [(&str, &str); 8] = [
+const IN_PORTUGUESE: [(&str, &str); 9] = [
+    ("keys", "chaves"),
     ("pix", "pix"),
     ("recipients", "recebedores"),
     ("withdrawals", "saques"),

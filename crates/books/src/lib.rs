@@ -13,6 +13,7 @@
 //! report begin at a balance file; [`list_file`] writes what operators see as a list.
 
 pub mod export;
+pub mod labels;
 pub mod list_file;
 pub mod opening_books;
 pub mod reconcile;

@@ -134,7 +134,7 @@ fn head(desk: &Desk, visit: &Visit, charge: &Charge, records: &[(Position, Recor
         let values = html! { @for (key, value) in labels.metadata { bdi { (key) } ": " bdi { (value) } br; } };
         pairs.push((visit.say(words::METADATA), values));
     }
-    let documents = fiscal_documents(engine, charge);
+    let documents = fiscal_documents(engine, charge, false);
     if !documents.is_empty() {
         let keys = html! {
             @for document in documents {

@@ -7,7 +7,6 @@ use actors::engine::{ApiKeyRow, Engine};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
-use derived::read_model::KeyCreator;
 use ledger::id::{GroupNumber, ObjectId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -222,9 +221,9 @@ pub fn listed_with(
         webhook_url: key.webhook.url.clone(),
         events: key.webhook.events.names(),
         scopes: key.scopes.names(),
-        created_by: match &key.creator {
-            KeyCreator { operator: Some(name), .. } => Some(shown(name)),
-            KeyCreator { key, .. } => key.map(|id| id.uuid().to_string()),
+        created_by: match (&key.creator.operator, key.creator.key) {
+            (Some(name), _) => Some(shown(name)),
+            (None, by) => by.map(|id| id.uuid().to_string()),
         },
         revoked: key.revoked,
         last_used_at: last_uses.of(*id).map(time),

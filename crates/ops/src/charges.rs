@@ -104,7 +104,8 @@ pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> R
     let newest = desk.engine.newest_charges(&through, &wanted, usize::try_from(count).unwrap_or(usize::MAX))?;
     let view = move |(Position { partition, sequence }, id): (Position, ObjectId)| {
         let charge: Charge = desk.engine.known_object(id)?;
-        let (merchant_id, charge) = (merchant_of(&desk.engine, id)?, ChargeView::of(&desk.engine, &charge)?);
+        let (merchant_id, charge) =
+            (merchant_of(&desk.engine, id)?, ChargeView::of_any_merchant(&desk.engine, &charge)?);
         Ok(ChargeOfMerchant { merchant_id, sequence: sequence.0, partition: partition.0, charge })
     };
     let next_before = next_before(&newest.rest);
@@ -141,7 +142,8 @@ pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(txid): PathI
     let (records, _) = records_about(&desk.engine, charge.id)?;
     let partition = records.first().map_or(0, |(at, _)| at.partition.0);
     let records = records.into_iter().map(|(at, _)| at.sequence.0).collect();
-    let (merchant_id, charge) = (merchant_of(&desk.engine, charge.id)?, ChargeView::of(&desk.engine, &charge)?);
+    let (merchant_id, charge) =
+        (merchant_of(&desk.engine, charge.id)?, ChargeView::of_any_merchant(&desk.engine, &charge)?);
     Ok(ok(ChargeWithRecords { merchant_id, records, partition, charge }))
 }
 

@@ -19,7 +19,10 @@ use web::cut;
 use web::problem::Problem;
 use web::reply::{only, query, single};
 use web::streamed::{BoxError, ReadPace, streamed, turn};
-use web::views::export_file::{begin, cut_header, encoding, file, know_cards, know_group, know_named, request};
+use web::views::export_file::{
+    begin, cut_header, encoding, file, know_cards, know_group, know_named, request, wants_labels,
+};
+use web::views::row_labels::row_labels;
 
 /// The formats that the route makes.
 pub fn format_names() -> impl Iterator<Item = &'static str> {
@@ -33,13 +36,15 @@ pub fn format_names() -> impl Iterator<Item = &'static str> {
         ("format" = Option<String>, Query, pattern = "^(jsonl|csv|csv-ptbr|parquet|xlsx|beancount|hledger|ledger)$", description = "`jsonl` when absent; `csv`, `csv-ptbr`, `parquet`, `xlsx`; of one ledger the text of `beancount`, `hledger` or `ledger`."),
         ("from" = Option<String>, Query, format = Date, example = "2026-01-01", description = "The first day; the first of the books when absent."),
         ("to" = Option<String>, Query, format = Date, example = "2099-12-31", description = "The last day; the last of the books when absent."),
+        ("labels" = Option<bool>, Query, description = "`true` adds the columns `merchant_reference`, `metadata` (a JSON object) and `fiscal_documents` of the charge, cashout or refund of each row, as they are now; of rows alone."),
         ("at" = Option<String>, Query, description = "The last Records that count, `0=42` with commas between partitions, or `42` where there is one; the last of all when absent.", example = "0=42")),
     responses((status = 200, content((String = "application/jsonl"), (String = "text/csv"), (String = "text/plain"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 404)))]
 pub async fn export(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
     let pairs = query(&parts)?;
-    only(&pairs, &["ledger", "format", "from", "to", "at"])?;
+    only(&pairs, &["ledger", "format", "from", "to", "at", "labels"])?;
     let ledger = ledger_of(&desk, &pairs)?;
     let request = request(&pairs, ledger)?;
+    let has_labels = wants_labels(&pairs, request.format)?;
     let published = desk.engine.published();
     let cut = cut::requested(&pairs, "at", &published)?.unwrap_or(published);
     let one_at_a_time = turn(&desk.exporting, "Another export is under way.").await?;
@@ -48,6 +53,9 @@ pub async fn export(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) ->
         let _until_it_ends = one_at_a_time;
         let mut encoded = encoding.encoder(out);
         let mut exporter = Exporter::new(asked.clone());
+        if has_labels {
+            exporter = exporter.labelled(row_labels(&desk.engine, false));
+        }
         let mut out = Stream(&mut encoded);
         write(&desk, &asked, &through, &mut exporter, &mut out)?;
         exporter.finish(&mut out)?;

@@ -305,7 +305,7 @@ fn of_charge(desk: &Desk, kind: &'static str, id: ObjectId) -> Result<ItemDetail
             _ => {}
         }
     }
-    let charge = Some(ChargeView::of(&desk.engine, &charge)?);
+    let charge = Some(ChargeView::of_any_merchant(&desk.engine, &charge)?);
     Ok(ItemDetails { kind, charge, refunds, disputes, ..Default::default() })
 }
 

@@ -36,6 +36,7 @@ use web::problem::{Code, Problem, failed};
 use web::reply::{Page, one_of, only, query, single};
 use web::streamed::{BoxError, ReadPace, streamed, turn};
 use web::views::ledger::{merchant_profile, owner};
+use web::views::row_labels::row_labels;
 use wire::mask;
 
 /// A report as JSON: its rows, their sums, and the part of the journal that it is of.
@@ -102,6 +103,7 @@ pub struct ReportColumn {
         ("to" = Option<String>, Query, format = Date, example = "2099-12-31", description = "The last day; the last of the books when absent."),
         ("at" = Option<String>, Query, description = "The last Records that count, `0=42` with commas between partitions, or `42` where there is one; the last of all when absent.", example = "0=42"),
         ("names" = Option<bool>, Query, description = "`true` adds `name` and `tax_id` (masked) before each ledger, and, in the formats for people, company and day of issue."),
+        ("labels" = Option<bool>, Query, description = "`true` adds, after the ids of statement, general-ledger and late-entries, `merchant_reference`, `metadata` (a JSON object) and `fiscal_documents` of the charge, cashout or refund of each row, as they are now."),
         ("page" = Option<u64>, Query, description = "Of `json` and `html`: the page of the rows; all rows when absent. `count`, the header `Report-Rows` and the totals are of all."),
         ("per_page" = Option<u64>, Query, description = "Rows of a page, at most 1,000."),
         ("tax_ids" = Option<bool>, Query, description = "`true`: as `names`, with CPF or CNPJ unmasked. It needs the right `tax-ids`, which no role includes, and stands in the audit trail.")),
@@ -114,9 +116,14 @@ pub async fn report(
 ) -> Result<Response, Problem> {
     let report = Report::named(&name).ok_or_else(|| Problem::new(Code::NotFound))?;
     let pairs = query(&parts)?;
-    only(&pairs, &["ledger", "account", "by", "format", "from", "to", "at", "names", "page", "per_page", "tax_ids"])?;
+    only(
+        &pairs,
+        &["ledger", "account", "by", "format", "from", "to", "at", "names", "labels", "page", "per_page", "tax_ids"],
+    )?;
     let (request, format) = asked(&desk, report, &pairs)?;
-    let context = ReportContext { rows: rows(&pairs, format)?, ..context(&desk, &operator, &request, &pairs).await? };
+    let has_labels = one_of(&pairs, "labels", &["true", "false"])? == Some("true");
+    let (rows, labels) = (rows(&pairs, format)?, has_labels.then(|| row_labels(&desk.engine, false)));
+    let context = ReportContext { rows, labels, ..context(&desk, &operator, &request, &pairs).await? };
     let published = desk.engine.published();
     let cut = cut::requested(&pairs, "at", &published)?.unwrap_or(published);
     let one_at_a_time = turn(&desk.exporting, "Another export or report is under way.").await?;
@@ -226,6 +233,7 @@ async fn context(
         company: desk.company.clone(),
         issued_on: Some(day_of(desk.engine.now().0)),
         rows: None,
+        labels: None,
     })
 }
 

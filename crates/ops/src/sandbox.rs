@@ -95,7 +95,7 @@ pub async fn pay_pix(
         pay(&desk.engine, desk.institutions.as_deref(), charge, operator.context(admitted)).await
     };
     let paid = key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await?;
-    paid.answer(|()| Ok(ok(ChargeView::of(&desk.engine, &charges::named(desk, &id.txid())?)?)))
+    paid.answer(|()| Ok(ok(ChargeView::of_any_merchant(&desk.engine, &charges::named(desk, &id.txid())?)?)))
 }
 
 /// Pays a PIX charge of the sandbox as its payer would, and has the PIX institution write the

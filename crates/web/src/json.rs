@@ -405,7 +405,7 @@ impl Checker {
     pub fn decimal_percent(&mut self, name: &'static str, raw: Raw<'_>) -> Option<Decimal> {
         let raw = self.required(name, raw)?;
         let Some(percent) = string(raw).and_then(|text| plain_decimal(&text)) else {
-            return self.mistyped(name, "not_a_percentage", "um percentual em texto, como \"2.99\"");
+            return self.mistyped(name, "not_a_percentage", "um percentual em texto com até 4 decimais, como \"2.99\"");
         };
         if percent > Decimal::ONE_HUNDRED {
             let field = self.field(name);
@@ -1088,7 +1088,8 @@ mod tests {
     #[test]
     fn the_other_kinds_of_values() {
         let id = "\"7f1f7b5e-3c1a-8b2d-9a4e-0123456789ab\"";
-        let not_a_percentage = "f not_a_percentage: f deve ser um percentual em texto, como \"2.99\"";
+        let not_a_percentage =
+            "f not_a_percentage: f deve ser um percentual em texto com até 4 decimais, como \"2.99\"";
         assert_eq!(outcome(id, |check, raw| check.uuid("f", raw)), id.trim_matches('"'));
         for json in ["\"7f1f7b5e3c1a8b2d9a4e0123456789ab\"", "\"\"", "1"] {
             assert_eq!(outcome(json, |check, raw| check.uuid("f", raw)), "f not_a_uuid: f deve ser um UUID");

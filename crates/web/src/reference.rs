@@ -50,6 +50,7 @@ pub fn index() -> Response {
         "version": env!("CARGO_PKG_VERSION"),
         "reference": INDEX_PATH,
         "openapi": "/openapi.json",
+        "folders": "guides and clients are folders of the source and of the release's archive",
         "guides": {"en": "docs/guide", "pt-BR": "docs/pt-br/guia"},
         "clients": "clients",
     }))

@@ -93,8 +93,8 @@ pub const KEYS_MAX: usize = 1_000;
 
 impl MerchantState {
     /// Refuses a command on keys that a merchant asks for by its key `by`: where operators manage
-    /// its keys, and where the key that is made, changed, revoked or gets another secret may do more
-    /// than `by`.
+    /// its keys, and where the key that is made, changed, revoked or gets another secret may do
+    /// more than `by`.
     pub(super) fn may_manage_keys(&self, by: ObjectId, command: &MerchantCommand) -> Result<(), Rejection> {
         if self.settings.options.own_keys_forbidden {
             return Err(Rejection::OwnKeysNotAllowed);

@@ -6,6 +6,8 @@ use std::borrow::Cow;
 use chrono::NaiveDate;
 use ledger::source::Source;
 
+use crate::labels::LABEL_COLUMNS;
+
 /// Version of the columns, for readers of the files.
 pub const SCHEMA: u32 = 4;
 
@@ -51,10 +53,15 @@ pub(super) enum RowCell<'a> {
 }
 
 /// How many columns there are.
-pub(super) const WIDTH: usize = 20 + Source::OBJECTS.len();
+pub(super) const WIDTH: usize = 20 + Source::OBJECTS.len() + LABEL_COLUMNS.len();
+
+/// The columns of an export, of which the last ones are there for labels.
+pub(super) fn columns(has_labels: bool) -> &'static [RowColumn] {
+    if has_labels { &COLUMNS } else { &COLUMNS[..WIDTH - LABEL_COLUMNS.len()] }
+}
 
 /// All columns.
-pub(super) const COLUMNS: [RowColumn; WIDTH] = [
+const COLUMNS: [RowColumn; WIDTH] = [
     column("sequence", "Sequência", RowKind::Number),
     column("booked_at", "Registrado em", RowKind::Instant),
     column("effective_at", "Efetivo em", RowKind::Instant),
@@ -90,7 +97,14 @@ pub(super) const COLUMNS: [RowColumn; WIDTH] = [
     optional(Source::OBJECTS[14], "NSU", RowKind::Text),
     optional("operator", "Operador", RowKind::Text),
     column("partition", "Partição", RowKind::Number),
+    label(0),
+    label(1),
+    label(2),
 ];
+
+const fn label(place: usize) -> RowColumn {
+    optional(LABEL_COLUMNS[place].0, LABEL_COLUMNS[place].1, RowKind::Text)
+}
 
 const fn column(name: &'static str, head_ptbr: &'static str, kind: RowKind) -> RowColumn {
     RowColumn { name, head_ptbr, kind, is_always_there: true }
@@ -128,7 +142,8 @@ pub(crate) fn head_ptbr(name: &'static str) -> &'static str {
 
 /// Query of DuckDB that reads a file of JSON lines with the type of each column.
 pub fn read_by_duckdb(file: &str) -> String {
-    let columns = COLUMNS.map(|column| format!("  \"{}\": '{}'", column.name, column.kind.of_duckdb())).join(",\n");
+    let typed = |column: &RowColumn| format!("  \"{}\": '{}'", column.name, column.kind.of_duckdb());
+    let columns = columns(false).iter().map(typed).collect::<Vec<_>>().join(",\n");
     format!("SELECT * FROM read_json('{file}', format = 'newline_delimited', columns = {{\n{columns}\n}});\n")
 }
 

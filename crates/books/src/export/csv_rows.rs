@@ -8,7 +8,7 @@ use ledger::id::LedgerId;
 use wire::csv_cell::{write_cell, write_text};
 use wire::timestamp::local;
 
-use super::columns::{COLUMNS, RowCell, WIDTH};
+use super::columns::{RowCell, RowColumn, columns};
 use super::destination::{Out, Part};
 use super::ledger_books::{LedgerBooks, LedgerMovement};
 use super::rows::{ExportedRow, plain};
@@ -27,18 +27,19 @@ pub(super) enum Dialect {
 /// Writer of CSV.
 pub(super) struct CsvRows {
     dialect: Dialect,
+    has_labels: bool,
     text: Vec<u8>,
 }
 
 impl CsvRows {
-    pub(super) fn new(dialect: Dialect) -> Self {
-        Self { dialect, text: Vec::new() }
+    pub(super) fn new(dialect: Dialect, has_labels: bool) -> Self {
+        Self { dialect, has_labels, text: Vec::new() }
     }
 }
 
 impl Writer for CsvRows {
     fn begin(&mut self, _: &mut Ledgers, _: NaiveDate, out: &mut dyn Out) -> io::Result<()> {
-        out.write(Part::Rows, head(self.dialect).as_bytes())
+        out.write(Part::Rows, head(self.dialect, columns(self.has_labels)).as_bytes())
     }
 
     fn movement(
@@ -50,22 +51,23 @@ impl Writer for CsvRows {
     ) -> io::Result<()> {
         self.text.clear();
         for row in ExportedRow::all(ledger, books, movement) {
-            write(self.dialect, &row.cells(), &mut self.text)?;
+            write(self.dialect, &row.cells()[..columns(self.has_labels).len()], &mut self.text)?;
         }
         out.write(Part::Rows, &self.text)
     }
 }
 
 /// The first line of a file.
-fn head(dialect: Dialect) -> String {
+fn head(dialect: Dialect, columns: &[RowColumn]) -> String {
+    let joined = |head: fn(&RowColumn) -> &str, between| columns.iter().map(head).collect::<Vec<_>>().join(between);
     match dialect {
-        Dialect::Plain => format!("{}\r\n", COLUMNS.map(|column| column.name).join(",")),
-        Dialect::Brazilian => format!("\u{feff}{}\r\n", COLUMNS.map(|column| column.head_ptbr).join(";")),
+        Dialect::Plain => format!("{}\r\n", joined(|column| column.name, ",")),
+        Dialect::Brazilian => format!("\u{feff}{}\r\n", joined(|column| column.head_ptbr, ";")),
     }
 }
 
 /// Appends a row as a line.
-fn write(dialect: Dialect, cells: &[RowCell<'_>; WIDTH], text: &mut Vec<u8>) -> io::Result<()> {
+fn write(dialect: Dialect, cells: &[RowCell<'_>], text: &mut Vec<u8>) -> io::Result<()> {
     let separator = if dialect == Dialect::Plain { ',' } else { ';' };
     for (place, cell) in cells.iter().enumerate() {
         if place > 0 {

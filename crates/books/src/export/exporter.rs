@@ -12,7 +12,7 @@ use ledger::event::{CardBrand, Event};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::money::Centavos;
 use ledger::record::{DecodeError, Record};
-use ledger::source;
+use ledger::source::{self, Source};
 use ledger::time::Month;
 use store::Block;
 use store::cut::{Cut, Position, positions};
@@ -25,6 +25,7 @@ use super::mapped_entries::MappedEntries;
 use super::request::{PLATFORM, Request};
 use super::totals::ExportTotals;
 use super::writer::{Ledgers, Writer, writer_of};
+use crate::labels::{LabelsOf, RowLabeler, RowLabels};
 use crate::opening_books::{OpeningBooks, OpeningBooksError, PendingCards};
 
 /// Why an export did not come to its end.
@@ -82,6 +83,7 @@ pub struct Exporter {
     /// The same of charges that were pending at its beginning, by the Record that opened each.
     pending_cards: PendingCards,
     has_begun: bool,
+    labels: Option<RowLabeler>,
     /// The last day so far.
     through: Option<NaiveDate>,
     exported: ExportTotals,
@@ -106,6 +108,7 @@ impl Exporter {
             cards: BTreeMap::new(),
             pending_cards: PendingCards::new(),
             has_begun: false,
+            labels: None,
             through: None,
             exported: ExportTotals::default(),
         }
@@ -115,6 +118,13 @@ impl Exporter {
     pub fn mapped(mut self, chart: Chart, level: Level) -> Self {
         let ledger = self.request.ledger.clone().unwrap_or_default();
         self.writer = Some(Box::new(MappedEntries::new(chart, level, ledger)));
+        self
+    }
+
+    /// The same export, whose rows have the labels that `look_up` finds. They may be erased and
+    /// change: the same request may give other bytes later.
+    pub fn labelled(mut self, look_up: LabelsOf) -> Self {
+        self.labels = Some(RowLabeler::new(look_up));
         self
     }
 
@@ -323,6 +333,8 @@ impl Exporter {
         let texts = [with_milliseconds(booked_at_ms), with_milliseconds(effective_at.0)];
         let [date, effective_date, owner] = [day.to_string(), effective_day.to_string(), self.names.of(record.owner)];
         let sources = source::of_entries(record);
+        let of_source = |source: &Source| self.labels.as_mut().map(|labels| labels.of(&source.objects)).transpose();
+        let labels = sources.iter().map(of_source).collect::<io::Result<Vec<_>>>()?;
         for (ledger, places) in of_ledgers {
             let mut lines = Vec::new();
             for place in places {
@@ -330,7 +342,8 @@ impl Exporter {
                     let posting = self.shown_posting(*posting);
                     self.account(ledger, &posting).count(&posting);
                     self.exported.count(&posting);
-                    lines.push(Line { entry: place + 1, line, source: &sources[place], posting });
+                    let labels = labels[place].as_ref().map(RowLabels::values).unwrap_or_default();
+                    lines.push(Line { entry: place + 1, line, source: &sources[place], labels, posting });
                 }
             }
             let movement = LedgerMovement {
@@ -435,7 +448,7 @@ impl Exporter {
             self.ledger(wanted);
         }
         if self.writer.is_none() {
-            self.writer = Some(writer_of(&self.request)?);
+            self.writer = Some(writer_of(&self.request, self.labels.is_some())?);
         }
         self.writer.as_mut().map_or(Ok(()), |writer| writer.begin(&mut self.ledgers, day, out))
     }

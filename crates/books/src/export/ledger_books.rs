@@ -75,6 +75,8 @@ pub(super) struct Line<'a> {
     /// Its place in the entry, from 1.
     pub(super) line: usize,
     pub(super) source: &'a Source,
+    /// Labels of what its entry is about, if the export has labels.
+    pub(super) labels: [Option<&'a str>; 3],
     pub(super) posting: Posting,
 }
 

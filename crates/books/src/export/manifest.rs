@@ -21,7 +21,7 @@ use wire::cut_text::{CutView, by_partition};
 use wire::timestamp::day_of;
 
 use super::chart::{Chart, Level};
-use super::columns::{COLUMNS, SCHEMA};
+use super::columns::{SCHEMA, columns};
 use super::request::{Format, Request};
 use super::totals::{AccountSums, AccountTotals, ExportTotals};
 
@@ -194,7 +194,7 @@ impl ManifestDraft<'_> {
 
     fn columns(&self) -> Vec<ManifestColumn> {
         let is_untyped = matches!(self.request.format, Format::Jsonl | Format::Csv);
-        let columns = COLUMNS.iter().filter(|_| is_untyped);
+        let columns = columns(false).iter().filter(|_| is_untyped);
         columns.map(|column| ManifestColumn { name: column.name, r#type: column.kind.type_name() }).collect()
     }
 

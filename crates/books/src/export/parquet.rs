@@ -16,7 +16,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
-use super::columns::{COLUMNS, RowCell, RowColumn, RowKind, SCHEMA};
+use super::columns::{RowCell, RowColumn, RowKind, SCHEMA, columns};
 use super::destination::{Out, Part};
 use super::exporter::ExportError;
 use super::ledger_books::{LedgerBooks, LedgerMovement};
@@ -31,6 +31,7 @@ const ZSTD_LEVEL: i32 = 3;
 /// A file that is being written.
 pub(super) struct ParquetRows {
     writer: SerializedFileWriter<Vec<u8>>,
+    of_rows: &'static [RowColumn],
     columns: Vec<Values>,
     /// Rows of the current group.
     rows: usize,
@@ -47,8 +48,9 @@ struct Values {
 }
 
 impl ParquetRows {
-    pub(super) fn new() -> io::Result<Self> {
-        let schema = parse_message_type(&schema()).map_err(failed)?;
+    pub(super) fn new(has_labels: bool) -> io::Result<Self> {
+        let of_rows = columns(has_labels);
+        let schema = parse_message_type(&schema(of_rows)).map_err(failed)?;
         let level = ZstdLevel::try_new(ZSTD_LEVEL).map_err(failed)?;
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(level))
@@ -57,12 +59,12 @@ impl ParquetRows {
             .set_key_value_metadata(Some(vec![KeyValue::new("schema".to_owned(), SCHEMA.to_string())]))
             .build();
         let writer = SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties)).map_err(failed)?;
-        Ok(Self { writer, columns: COLUMNS.iter().map(|_| Values::new()).collect(), rows: 0 })
+        Ok(Self { writer, of_rows, columns: of_rows.iter().map(|_| Values::new()).collect(), rows: 0 })
     }
 
     fn end_group(&mut self, out: &mut dyn Out) -> io::Result<()> {
         let mut group = self.writer.next_row_group().map_err(failed)?;
-        for (column, values) in COLUMNS.iter().zip(&mut self.columns) {
+        for (column, values) in self.of_rows.iter().zip(&mut self.columns) {
             write_column(&mut group, column, values).map_err(failed)?;
         }
         group.close().map_err(failed)?;
@@ -136,8 +138,8 @@ fn fields(column: &RowColumn) -> Vec<String> {
 }
 
 /// The schema of the file.
-fn schema() -> String {
-    let fields: Vec<_> = COLUMNS.iter().flat_map(fields).map(|field| format!("  {field};\n")).collect();
+fn schema(columns: &[RowColumn]) -> String {
+    let fields: Vec<_> = columns.iter().flat_map(fields).map(|field| format!("  {field};\n")).collect();
     format!("message row {{\n{}}}", fields.concat())
 }
 

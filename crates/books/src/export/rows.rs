@@ -12,7 +12,7 @@ use ledger::source::Source;
 use wire::timestamp::day_of;
 
 use super::arrangement::{Arrangement, arrangement, due};
-use super::columns::{COLUMNS, RowCell, WIDTH};
+use super::columns::{RowCell, WIDTH, columns};
 use super::destination::{Out, Part};
 use super::ledger_books::{LedgerBooks, LedgerMovement, Line, cleaned};
 use super::writer::Writer;
@@ -67,7 +67,7 @@ impl<'a> ExportedRow<'a> {
             Side::Credit => (0, amount),
         };
         let mut cells = [const { RowCell::Empty }; WIDTH];
-        let (before, after) = cells.split_at_mut(WIDTH - Source::OBJECTS.len() - 2);
+        let (before, after) = cells.split_at_mut(WIDTH - Source::OBJECTS.len() - 2 - line.labels.len());
         let values = [
             RowCell::Number(movement.at.sequence.0),
             RowCell::Instant(movement.booked_at_ms, movement.booked_at),
@@ -95,13 +95,23 @@ impl<'a> ExportedRow<'a> {
         }
         after[Source::OBJECTS.len()] = RowCell::text(movement.record.operator.as_deref().map(cleaned));
         after[Source::OBJECTS.len() + 1] = RowCell::Number(movement.at.partition.0.into());
+        let labels = after[Source::OBJECTS.len() + 2..].iter_mut().zip(line.labels);
+        labels.for_each(|(cell, label)| *cell = RowCell::text(label));
         cells
     }
 }
 
 /// Writer of JSON lines.
-#[derive(Default)]
-pub(super) struct JsonRows(Vec<u8>);
+pub(super) struct JsonRows {
+    text: Vec<u8>,
+    width: usize,
+}
+
+impl JsonRows {
+    pub(super) fn new(has_labels: bool) -> Self {
+        Self { text: Vec::new(), width: columns(has_labels).len() }
+    }
+}
 
 impl Writer for JsonRows {
     fn movement(
@@ -111,24 +121,24 @@ impl Writer for JsonRows {
         movement: &LedgerMovement<'_>,
         out: &mut dyn Out,
     ) -> io::Result<()> {
-        self.0.clear();
+        self.text.clear();
         for row in ExportedRow::all(ledger, books, movement) {
-            write_json(&row.cells(), &mut self.0)?;
+            write_json(&row.cells()[..self.width], &mut self.text)?;
         }
-        out.write(Part::Rows, &self.0)
+        out.write(Part::Rows, &self.text)
     }
 }
 
 /// Each column's name as a member of an object has it, and then as one without a value.
 static MEMBERS: LazyLock<[[String; 2]; WIDTH]> = LazyLock::new(|| {
     std::array::from_fn(|place| {
-        let name = format!("{}\"{}\":", if place == 0 { '{' } else { ',' }, COLUMNS[place].name);
+        let name = format!("{}\"{}\":", if place == 0 { '{' } else { ',' }, columns(true)[place].name);
         [name.clone(), name + "null"]
     })
 });
 
 /// Appends a row as a line with a JSON object.
-fn write_json(cells: &[RowCell<'_>; WIDTH], text: &mut Vec<u8>) -> io::Result<()> {
+fn write_json(cells: &[RowCell<'_>], text: &mut Vec<u8>) -> io::Result<()> {
     for ([name, without], cell) in MEMBERS.iter().zip(cells) {
         if let RowCell::Empty = cell {
             text.extend_from_slice(without.as_bytes());

@@ -49,13 +49,13 @@ pub(super) trait Writer: Send {
 }
 
 /// The writer of a request. Journal entries need a chart, so they have none here.
-pub(super) fn writer_of(request: &Request) -> io::Result<Box<dyn Writer>> {
+pub(super) fn writer_of(request: &Request, has_labels: bool) -> io::Result<Box<dyn Writer>> {
     Ok(match request.format {
-        Format::Jsonl => Box::new(JsonRows::default()),
-        Format::Csv => Box::new(CsvRows::new(Dialect::Plain)),
-        Format::CsvPtbr => Box::new(CsvRows::new(Dialect::Brazilian)),
-        Format::Parquet => Box::new(ParquetRows::new()?),
-        Format::Xlsx => Box::new(XlsxRows::new(request)?),
+        Format::Jsonl => Box::new(JsonRows::new(has_labels)),
+        Format::Csv => Box::new(CsvRows::new(Dialect::Plain, has_labels)),
+        Format::CsvPtbr => Box::new(CsvRows::new(Dialect::Brazilian, has_labels)),
+        Format::Parquet => Box::new(ParquetRows::new(has_labels)?),
+        Format::Xlsx => Box::new(XlsxRows::new(request, has_labels)?),
         Format::Beancount | Format::Hledger | Format::Ledger => Box::new(PlainText::new(request)),
         Format::JournalEntries => return Err(io::Error::other("journal entries need a chart of accounts")),
     })

@@ -6,7 +6,7 @@ use chrono::NaiveDate;
 use ledger::id::LedgerId;
 use wire::timestamp::local;
 
-use super::columns::{COLUMNS, RowCell, RowKind};
+use super::columns::{RowCell, RowKind, columns};
 use super::destination::{Out, Part};
 use super::exporter::ExportError;
 use super::ledger_books::{LedgerBooks, LedgerMovement};
@@ -23,12 +23,13 @@ pub(super) struct XlsxRows {
 }
 
 impl XlsxRows {
-    pub(super) fn new(request: &Request) -> io::Result<Self> {
+    pub(super) fn new(request: &Request, has_labels: bool) -> io::Result<Self> {
         let days = days_ptbr(request.from, request.to);
         let subject = [request.ledger.clone(), Some(days)];
         let title =
             SheetTitle { title: "Partidas", subject: subject.into_iter().flatten().collect::<Vec<_>>().join(", ") };
-        let columns = COLUMNS.iter().map(|column| {
+        let of_rows = columns(has_labels);
+        let columns = of_rows.iter().map(|column| {
             let kind = match column.kind {
                 RowKind::Number => SheetKind::Count,
                 RowKind::Amount => SheetKind::Amount,
@@ -39,7 +40,7 @@ impl XlsxRows {
             };
             SheetColumn { head: column.head_ptbr, kind }
         });
-        let totals = COLUMNS.iter().map(|column| (column.kind == RowKind::Amount).then_some(0)).collect();
+        let totals = of_rows.iter().map(|column| (column.kind == RowKind::Amount).then_some(0)).collect();
         Ok(Self { book: TableBook::new(title, columns.collect())?, totals })
     }
 }
@@ -59,7 +60,7 @@ impl Writer for XlsxRows {
                     *total += i128::from(*centavos);
                 }
             }
-            self.book.row(cells.iter().map(|cell| match cell {
+            self.book.row(cells[..self.totals.len()].iter().map(|cell| match cell {
                 RowCell::Empty => SheetCell::Empty,
                 RowCell::Number(number) => SheetCell::Count(*number),
                 RowCell::Amount(centavos) => SheetCell::Amount((*centavos).into()),

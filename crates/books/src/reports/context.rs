@@ -2,12 +2,15 @@
 //! at the same cut is the same bytes.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::ops::Range;
 
 use chrono::NaiveDate;
 
 use super::request::ReportRequest;
 use super::table::{Cell, Column, Kind, column};
+use crate::labels::{LABEL_COLUMNS, LabelsOf, RowLabeler};
+use ledger::source::Source;
 
 /// Merchant or recipient that owns a ledger, for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,6 +35,9 @@ pub struct ReportContext {
     pub issued_on: Option<NaiveDate>,
     /// The rows that are written, from 0: all when absent. Totals and counts are of all.
     pub rows: Option<Range<u64>>,
+    /// Labels of the charges, cashouts and refunds that rows name, which then stand after their
+    /// ids.
+    pub labels: Option<LabelsOf>,
 }
 
 /// Columns before one of an owner.
@@ -41,9 +47,13 @@ const OF_OWNERS: [Column; 2] =
 impl ReportContext {
     /// The columns of a report, with those of the owners.
     pub(super) fn columns(&self, of_fold: &[Column]) -> Vec<Column> {
-        let with_names = |column: &Column| match column.kind == Kind::Owner && self.owners.is_some() {
-            true => [&OF_OWNERS[..], &[column.below()]].concat(),
-            false => vec![*column],
+        let with_names = |column: &Column| match column.kind {
+            Kind::Owner if self.owners.is_some() => [&OF_OWNERS[..], &[column.below()]].concat(),
+            _ if column.name == IDS && self.labels.is_some() => {
+                let labels = LABEL_COLUMNS.map(|(name, label)| self::column(name, label, Kind::Text).in_files());
+                [&[*column][..], &labels].concat()
+            }
+            _ => vec![*column],
         };
         of_fold.iter().flat_map(with_names).collect()
     }
@@ -59,30 +69,48 @@ impl ReportContext {
     }
 }
 
-/// Owners that were looked up.
-pub(super) struct OwnerCells {
-    owners: Owners,
+/// Cells that a row has beside those of its fold: owners and labels that were looked up.
+pub(super) struct AddedCells {
+    owners: Option<Owners>,
     known: BTreeMap<String, ReportOwner>,
+    labels: Option<RowLabeler>,
 }
 
-impl OwnerCells {
-    pub(super) fn new(owners: Owners) -> Self {
-        Self { owners, known: BTreeMap::new() }
+impl AddedCells {
+    pub(super) fn new(owners: Option<Owners>, labels: Option<LabelsOf>) -> Self {
+        Self { owners, known: BTreeMap::new(), labels: labels.map(RowLabeler::new) }
     }
 
-    /// The cells of a row with those of the owner behind each ledger.
-    pub(super) fn widened(&mut self, cells: &[Cell], of_fold: &[Column]) -> Vec<Cell> {
-        let mut wide = Vec::with_capacity(cells.len() + OF_OWNERS.len());
+    /// The cells of a row with those of the owner behind each ledger, and with the labels of what
+    /// its ids name.
+    pub(super) fn widened(&mut self, cells: &[Cell], of_fold: &[Column]) -> io::Result<Vec<Cell>> {
+        let mut wide = Vec::with_capacity(cells.len() + OF_OWNERS.len() + LABEL_COLUMNS.len());
         for (cell, column) in cells.iter().zip(of_fold) {
-            if let (Cell::Text(ledger), Kind::Owner) = (cell, column.kind) {
+            if let (Cell::Text(ledger), Kind::Owner, Some(owners)) = (cell, column.kind, &self.owners) {
                 if !self.known.contains_key(ledger) {
-                    self.known.insert(ledger.clone(), (self.owners)(ledger));
+                    self.known.insert(ledger.clone(), owners(ledger));
                 }
                 let ReportOwner { name, tax_id } = self.known.get(ledger).cloned().unwrap_or_default();
                 wide.extend([Cell::Text(name), Cell::Text(tax_id)]);
             }
             wide.push(cell.clone());
+            if let (IDS, Some(labels)) = (column.name, &mut self.labels) {
+                let objects = if let Cell::Word(ids, _) = cell { named_ids(ids) } else { Vec::new() };
+                wide.extend(labels.of(&objects)?.values().map(|label| label.map_or(Cell::Empty, Cell::text)));
+            }
         }
-        wide
+        Ok(wide)
     }
+}
+
+/// The column of the ids of a row's objects, `txid=… refund=…`.
+const IDS: &str = "ids";
+
+/// The ids of such a cell with their names.
+fn named_ids(cell: &str) -> Vec<(&'static str, String)> {
+    let named = |one: &str| {
+        let (name, id) = one.split_once('=')?;
+        Some((*Source::OBJECTS.iter().find(|known| **known == name)?, id.to_owned()))
+    };
+    cell.split(' ').filter_map(named).collect()
 }

@@ -9,7 +9,7 @@ use chrono::NaiveDate;
 use ledger::account::Account;
 use ledger::money::Rate;
 
-use super::context::{OwnerCells, ReportContext};
+use super::context::{AddedCells, ReportContext};
 use super::render::renderer;
 use super::request::{ReportFormat, ReportRequest};
 
@@ -159,7 +159,7 @@ pub(super) struct Rows<'a> {
     of_fold: &'static [Column],
     columns: Vec<Column>,
     renderer: Box<dyn Renderer + 'a>,
-    owners: Option<OwnerCells>,
+    added: Option<AddedCells>,
     /// The rows that are written, from 0.
     range: Range<u64>,
     count: u64,
@@ -178,14 +178,16 @@ impl<'a> Rows<'a> {
         columns.iter_mut().for_each(|column| column.is_summed &= request.has_totals());
         let renderer = renderer(format, &Heading { request, columns: &columns, lines: &lines }, out)?;
         let range = context.rows.unwrap_or(0..u64::MAX);
-        let (owners, totals) = (context.owners.map(OwnerCells::new), vec![0; columns.len()]);
-        Ok(Self { of_fold, columns, renderer, owners, range, count: 0, totals })
+        let is_wider = columns.len() > of_fold.len();
+        let added = is_wider.then(|| AddedCells::new(context.owners, context.labels));
+        let totals = vec![0; columns.len()];
+        Ok(Self { of_fold, columns, renderer, added, range, count: 0, totals })
     }
 
     /// Writes a row.
     pub(super) fn add(&mut self, cells: &[Cell]) -> io::Result<()> {
         debug_assert_eq!(cells.len(), self.of_fold.len());
-        let wide = self.owners.as_mut().map(|owners| owners.widened(cells, self.of_fold));
+        let wide = self.added.as_mut().map(|added| added.widened(cells, self.of_fold)).transpose()?;
         let cells = wide.as_deref().unwrap_or(cells);
         let is_written = self.range.contains(&self.count);
         self.count += 1;

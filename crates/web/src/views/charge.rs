@@ -9,7 +9,7 @@ use ledger::fees::{Commission, PaymentMethod};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{ChargeFacts, DisputeWindows};
 use ledger::money::{Centavos, percent_of};
-use ledger::personal::{MerchantProfile, Metadata, Payer, Sealed, SealedFor};
+use ledger::personal::{Metadata, Payer, Sealed, SealedFor};
 use rust_decimal::Decimal;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -22,6 +22,7 @@ use crate::problem::{Code, Problem, failed};
 use crate::reply::{between, decimal, single, time};
 use crate::views::fiscal::{FiscalDocumentView, FiscalView, fiscal_documents};
 use crate::views::labels::labels;
+use crate::views::ledger::merchant_profile_at;
 use crate::views::recipient::recipient_id;
 
 /// `breakdown`, with charges that have splits (interface 2.4).
@@ -82,6 +83,15 @@ fn card_status(outcome: &ChargeOutcome) -> Cow<'static, str> {
 impl ChargeView {
     /// The charge as `GET /api/charges/{txid}` shows it.
     pub fn of(engine: &Engine, charge: &Charge) -> Result<Self, Problem> {
+        Self::shown(engine, charge, true)
+    }
+
+    /// The charge as operators see it: without the CPFs of persons who issued its fiscal documents.
+    pub fn of_any_merchant(engine: &Engine, charge: &Charge) -> Result<Self, Problem> {
+        Self::shown(engine, charge, false)
+    }
+
+    fn shown(engine: &Engine, charge: &Charge, is_whole: bool) -> Result<Self, Problem> {
         let Charge { id, terms, card, outcome, .. } = charge;
         let (group, payer) = (engine.ids().group(*id), payer(engine, *id, charge.payer.as_ref()));
         let labels = labels(engine, charge, &payer);
@@ -115,7 +125,7 @@ impl ChargeView {
             reference: labels.reference,
             metadata: Some(labels.metadata).filter(|metadata| !metadata.is_empty()),
             fiscal: FiscalView::of(engine, charge),
-            fiscal_documents: fiscal_documents(engine, charge),
+            fiscal_documents: fiscal_documents(engine, charge, is_whole),
             splits: terms.splits.iter().map(|split| SplitView::of(engine, group, split)).collect(),
             breakdown: Breakdown::of(terms),
             fees: FeeView::of(&terms.commission),
@@ -135,9 +145,7 @@ pub fn payer(engine: &Engine, charge: ObjectId, sealed: Option<&Sealed>) -> Paye
 pub fn pix_code(engine: &Engine, charge: ObjectId, amount: Centavos, ordinal: u64) -> Result<Option<String>, Problem> {
     let Some(location) = engine.rails().pix.get(None).and_then(|rail| rail.location(charge)) else { return Ok(None) };
     let group = engine.ids().group(charge);
-    let profile = engine.merchant(group, |row| row.profiles.at(ordinal).cloned()).flatten();
-    let profile: MerchantProfile =
-        profile.and_then(|sealed| engine.keyring().open_value(SealedFor::merchant(group), &sealed)).unwrap_or_default();
+    let profile = merchant_profile_at(engine, group, ordinal);
     let code = BrCode {
         location: &location,
         amount_centavos: amount.0,
@@ -243,7 +251,8 @@ pub struct ChargeView {
     /// What it costs the seller, fixed when it is created and charged when it is paid.
     pub fees: Vec<FeeView>,
     /// What the seller receives when it is paid, centavos: the amount less the recipients' parts
-    /// and the fees.
+    /// and the fees. Refunds and disputes do not change it: `refunded_amount` is what went back,
+    /// and the sum of `GET /api/balance/operations?charge=` is what is left.
     #[schema(example = 5888)]
     pub net: i64,
     /// When that is available; null before it is paid.

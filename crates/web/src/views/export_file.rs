@@ -24,7 +24,7 @@ use crate::cut::as_header;
 use crate::gzip::Encoding;
 use crate::json::Checker;
 use crate::problem::Problem;
-use crate::reply::single;
+use crate::reply::{one_of, single};
 use crate::streamed::BoxError;
 
 /// What the query of an export asks for.
@@ -53,6 +53,18 @@ pub fn request(pairs: &[(String, String)], ledger: Option<String>) -> Result<Req
     }
     let format = check.finish_with(format)?;
     Ok(Request { ledger, format, from, to })
+}
+
+/// Whether the rows of an export are to have labels, as its query says. Error: 400 for a format
+/// that has no rows.
+pub fn wants_labels(pairs: &[(String, String)], format: Format) -> Result<bool, Problem> {
+    let wanted = one_of(pairs, "labels", &["true", "false"])? == Some("true");
+    let mut check = Checker::new();
+    if wanted && format.is_plain_text() {
+        check.refuse::<()>("labels", "not_taken", "labels é dos formatos de linhas");
+    }
+    check.finish()?;
+    Ok(wanted)
 }
 
 /// The encoding of an export for a caller: what is compressed already is not compressed again.

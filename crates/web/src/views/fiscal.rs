@@ -5,8 +5,9 @@ use actors::engine::Engine;
 use ledger::charge::{Charge, ChargeOutcome, FiscalDocument};
 use ledger::event::CardBrand;
 use ledger::fees::PaymentMethod;
-use ledger::id::{GroupNumber, LedgerId};
-use ledger::personal::{MerchantProfile, SealedFor};
+use ledger::fiscal_key::FiscalKey;
+use ledger::id::LedgerId;
+use ledger::personal::SealedFor;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -99,8 +100,8 @@ fn brand_code(brand: CardBrand) -> &'static str {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = FiscalDocument)]
 pub struct FiscalDocumentView {
-    /// The access key, 44 or 50 positions.
-    #[schema(pattern = "^([0-9A-Z]{44}|[0-9A-Z]{50})$", example = "35261111222333000181550010000012341531872043")]
+    /// The access key, 44 or 50 positions. Operators see `*` in place of a person's CPF.
+    #[schema(pattern = "^([0-9A-Z*]{44}|[0-9A-Z*]{50})$", example = "35261111222333000181550010000012341531872043")]
     pub key: String,
     /// The recipient whose document it is; null for the merchant's.
     #[schema(required, format = "uuid")]
@@ -112,8 +113,19 @@ pub struct FiscalDocumentView {
     pub linked_at: String,
 }
 
-/// The fiscal documents of a charge; without those whose keys were erased.
-pub fn fiscal_documents(engine: &Engine, charge: &Charge) -> Vec<FiscalDocumentView> {
+impl FiscalDocumentView {
+    /// Hides the CPF of a person who issued the document.
+    fn mask(&mut self) {
+        let issuer = FiscalKey::parse(&self.key).ok().map(|key| key.issuer().to_owned());
+        if let Some(cpf) = issuer.filter(|issuer| issuer.len() == 11) {
+            self.key = self.key.replacen(&cpf, &"*".repeat(cpf.len()), 1);
+        }
+    }
+}
+
+/// The fiscal documents of a charge; without those whose keys were erased. `is_whole` shows the
+/// CPFs of issuers.
+pub fn fiscal_documents(engine: &Engine, charge: &Charge, is_whole: bool) -> Vec<FiscalDocumentView> {
     let group = engine.ids().group(charge.id);
     let view = |linked: &FiscalDocument| {
         let sealed_for = SealedFor::fiscal_key(linked.document);
@@ -125,12 +137,9 @@ pub fn fiscal_documents(engine: &Engine, charge: &Charge) -> Vec<FiscalDocumentV
             linked_at: time(linked.linked_at),
         })
     };
-    charge.fiscal_documents.iter().filter_map(view).collect()
-}
-
-/// The merchant's CNPJ or CPF; empty when the personal data was erased.
-pub fn merchant_document(engine: &Engine, group: GroupNumber) -> String {
-    let profile = engine.merchant(group, |row| row.profiles.current().cloned()).flatten();
-    let open = |sealed| engine.keyring().open_value::<MerchantProfile>(SealedFor::merchant(group), &sealed);
-    profile.and_then(open).unwrap_or_default().document
+    let mut documents: Vec<_> = charge.fiscal_documents.iter().filter_map(view).collect();
+    if !is_whole {
+        documents.iter_mut().for_each(FiscalDocumentView::mask);
+    }
+    documents
 }

@@ -1,9 +1,9 @@
 //! Outside names of ledgers, `M-…`, `R-…`, `P-…` and `P-house`, and the names of their owners.
 
-use actors::engine::Engine;
+use actors::engine::{Engine, MerchantRow};
 use derived::names::HOUSE;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::personal::{MerchantProfile, SealedFor};
+use ledger::personal::{MerchantProfile, Sealed, SealedFor};
 
 use crate::views::recipient::{find_recipient, open, recipient_id};
 
@@ -21,7 +21,21 @@ pub fn ledger_name(engine: &Engine, ledger: LedgerId) -> String {
 
 /// The profile of a group's merchant; empty when it was erased.
 pub fn merchant_profile(engine: &Engine, group: GroupNumber) -> MerchantProfile {
-    let sealed = engine.merchant(group, |row| row.profiles.current().cloned()).flatten();
+    opened_profile(engine, group, |row| row.profiles.current())
+}
+
+/// The profile of a group's merchant as of the merchant's Record of an ordinal; empty when it was
+/// erased.
+pub fn merchant_profile_at(engine: &Engine, group: GroupNumber, ordinal: u64) -> MerchantProfile {
+    opened_profile(engine, group, |row| row.profiles.at(ordinal))
+}
+
+fn opened_profile(
+    engine: &Engine,
+    group: GroupNumber,
+    version: impl FnOnce(&MerchantRow) -> Option<&Sealed>,
+) -> MerchantProfile {
+    let sealed = engine.merchant(group, |row| version(row).cloned()).flatten();
     let profile = sealed.and_then(|sealed| engine.keyring().open_value(SealedFor::merchant(group), &sealed));
     profile.unwrap_or_default()
 }

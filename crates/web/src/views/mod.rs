@@ -16,6 +16,7 @@ pub mod ledger;
 pub mod recipient;
 pub mod refund;
 pub mod registration;
+pub mod row_labels;
 pub mod statement;
 pub mod subscription;
 pub mod withdrawal;

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use actors::engine::{Engine, ListedSplit, Listing};
 use ledger::charge::Charge;
+use ledger::event::SplitKey;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::money::Centavos;
 use ledger::recipient::coverage::{Holder, Place, SplitStanding};
@@ -29,7 +30,7 @@ use wire::mask;
 use crate::problem::{Problem, broken};
 use crate::reply::{Cursors, Filter, List, Page, time};
 use crate::views::charge::payer;
-use crate::views::fiscal::merchant_document;
+use crate::views::ledger::merchant_profile;
 use crate::views::recipient::{RecipientBalance, recipient_id};
 
 /// A page of a statement.
@@ -69,7 +70,7 @@ struct StatementFiscal {
 
 impl StatementFiscal {
     fn of(engine: &Engine, recipient: LedgerId) -> Self {
-        let document = merchant_document(engine, recipient.group().unwrap_or_default());
+        let document = merchant_profile(engine, recipient.group().unwrap_or_default()).document;
         Self {
             platform_document: Some(document).filter(|document| is_cnpj(document)),
             recipient_id: recipient_id(engine, recipient).unwrap_or_default().txid(),
@@ -143,10 +144,7 @@ pub fn split_id(charge: ObjectId, index: u32) -> String {
 /// The Record that listed a recipient's split of an id, by its place among the merchant's, and the
 /// index of the split in its charge.
 fn place_of(engine: &Engine, recipient: LedgerId, id: &str) -> Result<Option<(u64, u32)>, Problem> {
-    let parsed = id.split_once('-').and_then(|(txid, index)| Some((ObjectId::parse(txid)?, index.parse().ok()?)));
-    let Some((charge, index)) = parsed.filter(|(charge, index)| split_id(*charge, *index) == id) else {
-        return Ok(None);
-    };
+    let Some(SplitKey { charge, index }) = parse_split_id(id) else { return Ok(None) };
     let found = engine.object_of::<Charge>(recipient.group().unwrap_or_default(), charge)?;
     let split = found.as_ref().and_then(|charge| charge.terms.splits.get(index as usize));
     let is_own = |number| LedgerId::Recipient(recipient.group().unwrap_or_default(), number) == recipient;
@@ -154,6 +152,14 @@ fn place_of(engine: &Engine, recipient: LedgerId, id: &str) -> Result<Option<(u6
         return Ok(None);
     }
     Ok(engine.splits_listed_by(charge)?.map(|number| (number, index)))
+}
+
+/// The split that an id names, in the form in which it is given out, in letters of either case.
+pub fn parse_split_id(text: &str) -> Option<SplitKey> {
+    let text = text.to_ascii_lowercase();
+    let (charge, index) = text.split_once('-')?;
+    let (charge, index) = (ObjectId::parse(charge)?, index.parse().ok()?);
+    (split_id(charge, index) == text).then_some(SplitKey { charge, index })
 }
 
 /// A page of a recipient's statement, with the filter that a query has.
@@ -391,5 +397,28 @@ impl<'a> Reader<'a> {
                 authorization: charge.authorization.clone(),
             },
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_split_has_one_id() {
+        let charge = ObjectId(0x019B_796E_4D24_8000_8000_0000_0000_0003);
+        let id = split_id(charge, 10);
+        assert_eq!(parse_split_id(&id), Some(SplitKey { charge, index: 10 }));
+        assert_eq!(parse_split_id(&id.to_uppercase()), Some(SplitKey { charge, index: 10 }));
+        let txid = charge.txid();
+        for other in [
+            format!("{txid}-010"),
+            format!("{txid}-+1"),
+            format!("{txid}-"),
+            txid.clone(),
+            format!("{}-1", charge.uuid()),
+        ] {
+            assert_eq!(parse_split_id(&other), None, "{other}");
+        }
     }
 }
