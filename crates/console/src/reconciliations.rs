@@ -26,7 +26,7 @@ use ops::desk::Desk;
 use ops::explanations;
 use ops::operator::{Decider, DeciderCall};
 use ops::periods;
-use ops::reconciliations::{self as results, KeptResult};
+use ops::reconciliations::{self as results, Reconciliation};
 use web::caller::PathId;
 use web::credential::Role;
 use web::idempotency::SentKey;
@@ -93,11 +93,11 @@ fn upload(visit: &Visit) -> Markup {
 
 /// The days of a month, and of which of them the files were compared.
 fn calendar(desk: &Desk, visit: &Visit, month: Month) -> Result<Markup, Problem> {
-    let kept = KeptResult::all(&desk.engine)?;
+    let kept = Reconciliation::all(&desk.engine)?;
     let rows: Vec<_> = FILES
         .into_iter()
         .map(|(kind, account)| {
-            (kind, account, KeptResult::days_covered(&kept, kind, account.map(BankAccount::name), month))
+            (kind, account, Reconciliation::days_covered(&kept, kind, account.map(BankAccount::name), month))
         })
         .collect();
     let before = Month(month.0.saturating_sub(1));
@@ -429,6 +429,7 @@ fn explanation(visit: &Visit, result: &Value, number: u64, finding: &Value) -> M
     };
     html! {
         div id="explain" {
+            h2 { (visit.say(words::EXPLAIN)) ": " (named(visit, finding)) }
             @if more != 0 {
                 p.card { (visit.say(if more < 0 { words::BANK_HAS_LESS } else { words::BANK_HAS_MORE })) }
                 (house::form(visit, &draft))

@@ -21,7 +21,7 @@ use wire::timestamp::{begin_of, day_of};
 use crate::desk::Desk;
 use crate::operator::{DeciderCall, Operator};
 use crate::queue_item::kind_name;
-use crate::reconciliations::KeptResult;
+use crate::reconciliations::Reconciliation;
 use crate::uncompared::uncompared;
 use web::caller::PathId;
 use web::idempotency::decided;
@@ -257,10 +257,10 @@ fn open_items(
     let mut counted: Vec<_> =
         waiting.into_iter().map(|(name, count)| ("waiting", name.to_owned(), count as u64)).collect();
     let last_over = day_of(begin_of(day_of(engine.now().0)) - 1);
-    let (results, from, to) = (KeptResult::all(engine)?, day_of(begin.0), day_of(end.0 - 1));
+    let (results, from, to) = (Reconciliation::all(engine)?, day_of(begin.0), day_of(end.0 - 1));
     let mut differences: BTreeMap<&str, u64> = BTreeMap::new();
     for result in results.iter().filter(|result| result.meets(from, to)) {
-        *differences.entry(&result.kind).or_default() += result.differences();
+        *differences.entry(result.kind.as_str()).or_default() += result.differences();
     }
     let found = differences.into_iter().filter(|(_, count)| *count > 0);
     counted.extend(found.map(|(name, count)| ("unreconciled", name.to_owned(), count)));

@@ -14,8 +14,7 @@ use books::reconcile::{acquirer, ofx, pix, statement};
 use chrono::NaiveDate;
 use derived::checkpoint::hex;
 use ledger::time::Month;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 use wire::timestamp::{day, day_of};
@@ -38,14 +37,14 @@ pub(crate) const FINDINGS_MAX: usize = 1_000;
 const KEPT_MAX: usize = 1_000;
 
 /// Result of a reconciliation. Nothing is booked, and of the file only this is kept.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 pub struct Reconciliation {
     /// SHA-256 of the file, hexadecimal, under which the result is kept.
     #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
     sha256: String,
     /// Whose file it is: `acquirer`, `pix` or `bank`.
     #[schema(pattern = "^(acquirer|pix|bank)$")]
-    kind: String,
+    pub(crate) kind: String,
     /// The account of a bank statement, `settlement`, `pix` or `own`; absent for the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, pattern = "^(settlement|pix|own)$")]
@@ -309,6 +308,7 @@ pub async fn reconcile(
     let named = one_of(&pairs, "account", &BankAccount::ALL.map(BankAccount::name))?;
     let named = named.and_then(|name| BankAccount::ALL.into_iter().find(|account| account.name() == name));
     let acctid = single(&pairs, "acctid")?.map(str::to_owned);
+    let is_named = acctid.is_some();
     let is_again = one_of(&pairs, "again", &["true", "false"])? == Some("true");
     let one_at_a_time = turn(&desk.reconciling, "Another file is being compared.").await?;
     let compared = in_turn(one_at_a_time, move || {
@@ -328,16 +328,15 @@ pub async fn reconcile(
         if before.as_ref().and_then(|before| before.account()).is_some_and(|of| account != Some(of)) {
             return Err(refused("This file was compared as another account's: dismiss that result first."));
         }
-        let sequence = desk.engine.records_published();
-        let made_at = time(desk.engine.now());
+        let (sequence, made_at) = (desk.engine.records_published(), time(desk.engine.now()));
         let compared = compare(&desk.engine, &file, (account, acctid.as_deref()))?;
-        let number = compared.bank.as_ref().map(|bank| (bank.account, bank.number.clone()));
-        let mut result = compared.result(sha256.clone(), (made_at, operator.name), sequence);
+        let mut result = Reconciliation { sha256, made_at, made_by: operator.name, sequence, ..compared };
         let found = result.findings.as_deref().unwrap_or_default();
         result.explanations = before.map(|before| carried_over(&before, found)).unwrap_or_default();
         keep(&desk.engine, &mut result)?;
-        if let Some((account, number)) = number {
-            KeptNumber { acctid: number, sha256 }.keep(&desk.engine, account, acctid.is_some())?;
+        if let Some((account, acctid)) = result.account().zip(result.acctid.clone()) {
+            let sha256 = result.sha256.clone();
+            KeptNumber { acctid, sha256 }.keep(&desk.engine, account, is_named)?;
         }
         Ok(ok(result.with_statuses(&desk.engine)))
     });
@@ -365,52 +364,29 @@ pub async fn list(
     list_of(total, page, items)
 }
 
-/// Summary of a stored result.
-#[derive(Deserialize)]
-pub struct KeptResult {
-    /// Whose file it was: `acquirer`, `pix` or `bank`.
-    pub kind: String,
-    /// The account of a bank statement, `settlement`, `pix` or `own`.
-    pub account: Option<String>,
-    #[serde(default, deserialize_with = "kept_day")]
-    from: Option<NaiveDate>,
-    #[serde(default, deserialize_with = "kept_day")]
-    to: Option<NaiveDate>,
-    compared: Option<ComparedDays>,
-    differs: u64,
-    only_ours: u64,
-    only_theirs: u64,
-    twice: u64,
-    #[serde(default)]
-    explanations: Vec<Explanation>,
-    dismissed: Option<Dismissal>,
-}
-
-fn kept_day<'de, D: Deserializer<'de>>(from: D) -> Result<Option<NaiveDate>, D::Error> {
-    let text = String::deserialize(from)?;
-    day(&text).map(Some).ok_or_else(|| D::Error::custom("no day"))
-}
-
-impl KeptResult {
+impl Reconciliation {
     /// The days of a month that the results of one kind of file cover, of one account where it is a
     /// bank's.
     pub fn days_covered(results: &[Self], kind: &str, account: Option<&str>, month: Month) -> Vec<(NaiveDate, bool)> {
         let [first, next] = [month, month.next()].map(|month| day_of(month.begin().0));
-        let of_kind = results.iter().filter(|of| of.kind == kind && of.account.as_deref() == account);
+        let of_kind = results.iter().filter(|of| of.is_of(kind, account));
         let days = first.iter_days().take_while(|day| *day < next);
         days.map(|day| (day, of_kind.clone().any(|of| of.covers(day)))).collect()
     }
 
-    /// The stored results that nobody has dismissed.
+    /// Whether it is of a kind of file, and of this account where that is a bank's.
+    pub fn is_of(&self, kind: &str, account: Option<&str>) -> bool {
+        self.kind == kind && self.account.as_deref() == account
+    }
+
+    /// The stored results that nobody has dismissed, without their findings.
     pub fn all(engine: &Engine) -> Result<Vec<Self>, Problem> {
         let mut stored = Vec::new();
         for name in engine.side_value_names(SUMMARIES)? {
             let Some(bytes) = engine.side_value(&name)? else { continue };
             match serde_json::from_slice::<Self>(&bytes) {
-                Ok(mut result) => {
-                    result.explanations.iter_mut().for_each(|explanation| explanation.set_status(engine));
-                    stored.extend(result.dismissed.is_none().then_some(result));
-                }
+                Ok(result) if result.dismissed.is_none() => stored.push(result.with_statuses(engine)),
+                Ok(_) => {}
                 Err(error) => {
                     tracing::warn!(name, %error, "a kept reconciliation does not count; compare its file again")
                 }
@@ -427,13 +403,25 @@ impl KeptResult {
 
     /// Whether its file is of any of some days.
     pub fn meets(&self, from: NaiveDate, to: NaiveDate) -> bool {
-        self.from.is_some_and(|of| of <= to) && self.to.is_some_and(|of| of >= from)
+        let limits = self.from.as_deref().and_then(day).zip(self.to.as_deref().and_then(day));
+        limits.is_some_and(|(first, last)| first <= to && last >= from)
     }
 
     /// How many differences it found that nothing explains.
     pub fn differences(&self) -> u64 {
-        let found = self.differs + self.only_ours + self.only_theirs + self.twice;
-        found.saturating_sub(explained(&self.explanations) as u64)
+        (self.differs + self.only_ours + self.only_theirs + self.twice).saturating_sub(self.explained) as u64
+    }
+
+    /// With its explanations as the books have them now.
+    fn with_statuses(mut self, engine: &Engine) -> Self {
+        self.explanations.iter_mut().for_each(|explanation| explanation.set_status(engine));
+        let explained = self.explanations.iter().filter(|explanation| explanation.status == "explained").count();
+        Self { explained, ..self }
+    }
+
+    /// The account of a bank statement; `None` of other files.
+    fn account(&self) -> Option<BankAccount> {
+        BankAccount::ALL.into_iter().find(|account| self.account.as_deref() == Some(account.name()))
     }
 }
 
@@ -547,23 +535,19 @@ fn is_digest(id: &str) -> bool {
     id.len() == 64 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Keeps a result, in place of the one of the same file. The summary comes last: what is listed is
-/// there.
+/// Keeps a result, in place of the one of the same file, as the newest. The summary comes last:
+/// what is listed is there.
 fn keep(engine: &Engine, result: &mut Reconciliation) -> Result<(), Problem> {
-    let sha256 = result.sha256.clone();
     let [whole, summary] = whole_and_summary(result)?;
-    engine.keep(&result_name(&sha256), &whole)?;
+    engine.keep(&result_name(&result.sha256), &whole)?;
     let names = engine.side_value_names(SUMMARIES)?;
-    let of_this = |name: &str| name.ends_with(&sha256);
-    for name in names.iter().filter(|name| of_this(name)) {
-        engine.forget(name)?;
-    }
-    let others: Vec<_> = names.iter().filter(|name| !of_this(name)).collect();
+    let (own, others): (Vec<_>, Vec<_>) = names.iter().partition(|name| name.ends_with(&result.sha256));
+    own.into_iter().try_for_each(|name| engine.forget(name))?;
     for name in others.iter().take((others.len() + 1).saturating_sub(KEPT_MAX)) {
         engine.forget(name)?;
         engine.forget(&result_name(name.rsplit('-').next().unwrap_or_default()))?;
     }
-    Ok(engine.keep(&format!("{SUMMARIES}{:015}-{sha256}", engine.now().0.max(0)), &summary)?)
+    Ok(engine.keep(&format!("{SUMMARIES}{:015}-{}", engine.now().0.max(0), result.sha256), &summary)?)
 }
 
 /// Keeps a result that was changed, at its place in the list. The whole one comes last: until then
@@ -571,9 +555,8 @@ fn keep(engine: &Engine, result: &mut Reconciliation) -> Result<(), Problem> {
 fn keep_changed(engine: &Engine, result: &mut Reconciliation) -> Result<(), Problem> {
     let [whole, summary] = whole_and_summary(result)?;
     let names = engine.side_value_names(SUMMARIES)?;
-    for name in names.iter().filter(|name| name.ends_with(&result.sha256)) {
-        engine.keep(name, &summary)?;
-    }
+    let mut own = names.iter().filter(|name| name.ends_with(&result.sha256));
+    own.try_for_each(|name| engine.keep(name, &summary))?;
     Ok(engine.keep(&result_name(&result.sha256), &whole)?)
 }
 
@@ -588,51 +571,12 @@ fn whole_and_summary(result: &mut Reconciliation) -> Result<[Vec<u8>; 2], Proble
     Ok([whole, summary?])
 }
 
-/// How many of some explanations hold.
-fn explained(explanations: &[Explanation]) -> usize {
-    explanations.iter().filter(|explanation| explanation.status == "explained").count()
-}
-
-impl Reconciliation {
-    /// With its explanations as the books have them now.
-    fn with_statuses(mut self, engine: &Engine) -> Self {
-        self.explanations.iter_mut().for_each(|explanation| explanation.set_status(engine));
-        Self { explained: explained(&self.explanations), ..self }
-    }
-
-    /// The account of a bank statement; `None` of other files.
-    fn account(&self) -> Option<BankAccount> {
-        BankAccount::ALL.into_iter().find(|account| self.account.as_deref() == Some(account.name()))
-    }
-}
-
-/// A comparison, before it is stored.
-struct FileComparison {
-    kind: &'static str,
-    bank: Option<BankPart>,
-    /// First and last day of the file, if it has any.
-    days: Option<(NaiveDate, NaiveDate)>,
-    /// First and last day of which the file has all lines.
-    compared: Option<(NaiveDate, NaiveDate)>,
-    lines: usize,
-    batches: usize,
-    reconciled: Comparison,
-}
-
-/// What only the comparison of a bank statement has.
-struct BankPart {
-    account: BankAccount,
-    number: String,
-    accounts: Vec<FileAccount>,
-    balances: Vec<ofx::BalanceRow>,
-}
-
 /// Reads a file and compares it with the books. Errors: the first wrong line of the file.
 fn compare(
     engine: &Arc<Engine>,
     file: &InstitutionFile,
     (account, acctid): (Option<BankAccount>, Option<&str>),
-) -> Result<FileComparison, Problem> {
+) -> Result<Reconciliation, Problem> {
     let records = EngineRecords::new(engine);
     match file.format {
         FileFormat::Csv => {
@@ -646,7 +590,7 @@ fn compare(
             let paid = sent.days.map(|(from, to)| booked_movements::batches(&records, from, to)).transpose()?;
             let reconciled = acquirer::compare(&sent, &named, &paid.unwrap_or_default());
             let (lines, batches, days) = (sent.lines.len(), named.len(), sent.days);
-            Ok(FileComparison { kind: "acquirer", bank: None, days, compared: days, lines, batches, reconciled })
+            Ok(Reconciliation { lines, batches, ..Reconciliation::of("acquirer", [days, days], &reconciled) })
         }
         FileFormat::Json => {
             let list = pix::read(&file.bytes).map_err(unreadable)?;
@@ -654,7 +598,7 @@ fn compare(
             let lines = list.payments.iter().map(|payment| 1 + payment.returns.len()).sum();
             let compared = list.compared();
             let days = compared.or(Some((day_of(list.from_ms), day_of(list.to_ms))));
-            Ok(FileComparison { kind: "pix", bank: None, days, compared, lines, batches: 0, reconciled })
+            Ok(Reconciliation { lines, ..Reconciliation::of("pix", [days, compared], &reconciled) })
         }
         FileFormat::Ofx => {
             let account = account.ok_or_else(|| failed("a statement without its account"))?;
@@ -669,7 +613,7 @@ fn compare_statement(
     engine: &Arc<Engine>,
     file: &[u8],
     (account, acctid): (BankAccount, Option<&str>),
-) -> Result<FileComparison, Problem> {
+) -> Result<Reconciliation, Problem> {
     let found = ofx::read(file).map_err(unreadable)?;
     let accounts: Vec<_> = found.iter().map(FileAccount::of).collect();
     let own = KeptNumber::of(engine, account)?.map(|stored| stored.acctid);
@@ -686,9 +630,15 @@ fn compare_statement(
     let movements = booked_movements::movements(&EngineRecords::new(engine), account, &statement)?;
     let (reconciled, balances) = statement::compare(&statement, &movements);
     let compared = statement.compared();
-    let bank = Some(BankPart { account, number, accounts, balances });
-    let (lines, days) = (statement.lines.len(), compared.or(Some((statement.from, statement.to))));
-    Ok(FileComparison { kind: "bank", bank, days, compared, lines, batches: 0, reconciled })
+    let days = compared.or(Some((statement.from, statement.to)));
+    Ok(Reconciliation {
+        account: Some(account.name().to_owned()),
+        acctid: Some(number),
+        lines: statement.lines.len(),
+        balances: Some(balances.iter().take(FINDINGS_MAX).map(BalanceView::of).collect()),
+        accounts: Some(accounts),
+        ..Reconciliation::of("bank", [days, compared], &reconciled)
+    })
 }
 
 /// The account whose earlier statements had a number that a statement has: `acctid`, where the
@@ -801,43 +751,30 @@ pub(crate) fn unreadable(FileError { line, defect }: FileError) -> Problem {
     Problem::new(Code::ValidationFailed).message(message).detail("The file has a wrong line.").errors(errors)
 }
 
-impl FileComparison {
-    fn result(self, sha256: String, (made_at, made_by): (String, String), sequence: u64) -> Reconciliation {
-        let Self { kind, bank, days, compared, lines, batches, reconciled } = self;
-        let Comparison { matched, undecided, findings } = reconciled;
-        let count = |kind| findings.iter().filter(|finding| finding.kind == kind).count();
-        let first = |lines: &[Finding]| lines.iter().take(FINDINGS_MAX).map(FindingView::of).collect();
-        let texts = |days: Option<(NaiveDate, NaiveDate)>| days.map(|(from, to)| (from.to_string(), to.to_string()));
-        let (from, to) = texts(days).unzip();
-        let balances = bank.as_ref().map(|bank| bank.balances.iter().take(FINDINGS_MAX).map(BalanceView::of).collect());
-        Reconciliation {
-            sha256,
+impl Reconciliation {
+    /// What a comparison of a kind of file found. `days` are the first and the last day of the
+    /// file, if it has any, and the first and the last whole day.
+    fn of(kind: &str, days: [Option<(NaiveDate, NaiveDate)>; 2], found: &Comparison) -> Self {
+        let count = |kind| found.findings.iter().filter(|finding| finding.kind == kind).count();
+        let first = |lines: &[Finding]| Some(lines.iter().take(FINDINGS_MAX).map(FindingView::of).collect());
+        let [days, compared] = days.map(|days| days.map(|(from, to)| (from.to_string(), to.to_string())));
+        let (from, to) = days.unzip();
+        Self {
             kind: kind.to_owned(),
-            account: bank.as_ref().map(|bank| bank.account.name().to_owned()),
-            acctid: bank.as_ref().map(|bank| bank.number.clone()),
-            made_at,
-            made_by,
-            sequence,
             from,
             to,
-            compared: texts(compared).map(|(from, to)| ComparedDays { from, to }),
-            lines,
-            batches,
-            matched: matched.len(),
-            undecided: undecided.len(),
+            compared: compared.map(|(from, to)| ComparedDays { from, to }),
+            matched: found.matched.len(),
+            undecided: found.undecided.len(),
             differs: count(FindingKind::Differs),
             only_ours: count(FindingKind::OnlyOurs),
             only_theirs: count(FindingKind::OnlyTheirs),
             twice: count(FindingKind::Twice),
             in_suspense: count(FindingKind::InSuspense),
-            explained: 0,
-            dismissed: None,
-            explanations: Vec::new(),
-            balances,
-            accounts: bank.map(|bank| bank.accounts),
-            findings: Some(first(&findings)),
-            matched_lines: Some(first(&matched)),
-            undecided_lines: Some(first(&undecided)),
+            findings: first(&found.findings),
+            matched_lines: first(&found.matched),
+            undecided_lines: first(&found.undecided),
+            ..Self::default()
         }
     }
 }

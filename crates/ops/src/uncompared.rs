@@ -9,7 +9,7 @@ use books::reconcile::booked_movements::{self, BankAccount, DailyFile, FileDays}
 use chrono::NaiveDate;
 
 use crate::booked_records::EngineRecords;
-use crate::reconciliations::KeptResult;
+use crate::reconciliations::Reconciliation;
 use web::problem::Problem;
 
 /// How many days and batches of some days none of the results covers, by what is to be compared:
@@ -17,13 +17,12 @@ use web::problem::Problem;
 /// (batches). What is covered may have differences.
 pub fn uncompared(
     engine: &Arc<Engine>,
-    results: &[KeptResult],
+    results: &[Reconciliation],
     [from, to]: [NaiveDate; 2],
 ) -> Result<BTreeMap<String, u64>, Problem> {
     let mut counts = BTreeMap::new();
     let is_covered = |kind: &str, account: Option<&str>, day: NaiveDate| {
-        let mut of_kind = results.iter().filter(|result| result.kind == kind && result.account.as_deref() == account);
-        of_kind.any(|result| result.covers(day))
+        results.iter().any(|result| result.is_of(kind, account) && result.covers(day))
     };
     let records = EngineRecords::new(engine);
     let paid = booked_movements::batches(&records, from, to)?;
