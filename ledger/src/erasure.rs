@@ -9,12 +9,9 @@ use crate::time::{Month, Timestamp};
 
 pub use crate::terms::{ERASURES, erasure_id};
 
-/// Years for which personal data is stored after the month in which it was sealed.
-pub const RETENTION_YEARS: u32 = 10;
-
-/// When the retention of what was sealed in a month ends.
-pub fn retained_until(month: Month) -> Timestamp {
-    Month(month.0.saturating_add(RETENTION_YEARS * 12)).next().begin()
+/// When the retention of what was sealed in a month ends: so many months after it.
+pub fn retained_until(month: Month, months: u32) -> Timestamp {
+    Month(month.0.saturating_add(months)).next().begin()
 }
 
 /// An erasure that an operator asked for.
@@ -83,7 +80,7 @@ mod tests {
     #[test]
     fn keys_are_dropped_by_two_operators_once() {
         let through = Month::parse("2016-10").unwrap();
-        assert_eq!(retained_until(through), Month::parse("2026-11").unwrap().begin());
+        assert_eq!(retained_until(through, 120), Month::parse("2026-11").unwrap().begin());
         let mut erasures = Vec::new();
         let step = |erasures: &mut Vec<Erasure>, operator: &str| {
             let decision = Erasure::decide(through, erasures.first(), operator)?;

@@ -111,6 +111,7 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
         ("webhook_allow", listed(&settings.webhook_allow)),
         ("rate_limit", switch(settings.rate_limits.is_some())),
         ("payout_second_operator_above", or_none(settings.second_operator_above.map(|limit| limit.0))),
+        ("retention_months", settings.retention_months.to_string()),
         ("balance_alerts", listed(&settings.balance_alerts)),
         ("company", or_none(settings.company.as_ref())),
         ("chargeback_days", settings.disputes.chargeback_days.to_string()),

@@ -487,6 +487,7 @@ fn states(
         rate_limits: app.rate_limits.clone(),
         disputes: settings.disputes,
         second_operator_above: settings.second_operator_above,
+        retention_months: settings.retention_months,
         balance_alerts,
         company: settings.company.clone(),
         last_uses: Arc::clone(&app.last_uses),

@@ -273,6 +273,10 @@ pub struct ServeArgs {
     /// [default: one is enough].
     #[arg(long, env = "CENTAVO_PAYOUT_SECOND_OPERATOR_ABOVE", value_name = "CENTAVOS")]
     pub payout_second_operator_above: Option<u32>,
+    /// Months for which personal data is stored after the month in which it was sealed, 60 or more
+    /// [default: 120].
+    #[arg(long, env = "CENTAVO_RETENTION_MONTHS", value_name = "MONTHS", value_parser = clap::value_parser!(u32).range(60..=1_200))]
+    pub retention_months: Option<u32>,
     /// Limits of accounts, ACCOUNT=CENTAVOS with commas between them: an account that passes its
     /// limit is in the queue [default: none].
     #[arg(long, env = "CENTAVO_BALANCE_ALERTS", value_name = "LIST")]

@@ -67,6 +67,8 @@ pub struct Settings {
     pub disputes: DisputeWindows,
     /// Amount above which a refund or withdrawal takes two operators; `None` if one is enough.
     pub second_operator_above: Option<Centavos>,
+    /// Months for which personal data is stored after the month in which it was sealed.
+    pub retention_months: u32,
     /// Limits of accounts.
     pub balance_alerts: Vec<BalanceAlert>,
     /// Company whose books these are, one line for reports; `None` if no setting says it.
@@ -166,6 +168,9 @@ pub enum ConfigError {
     TwoSources(#[from] TwoSources),
 }
 
+/// Months of retention of personal data, where no setting says it.
+const RETENTION_MONTHS: u32 = 120;
+
 const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8080);
 const OPS_LISTEN_DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8081);
 pub(super) const DATA_DEFAULT: &str = "./data";
@@ -264,6 +269,7 @@ impl ServeArgs {
             rate_limits,
             disputes: dispute_windows([self.chargeback_days, self.med_days]),
             second_operator_above: self.payout_second_operator_above.map(|limit| Centavos(limit.into())),
+            retention_months: self.retention_months.unwrap_or(RETENTION_MONTHS),
             balance_alerts: balance_alerts(self.balance_alerts.as_deref().unwrap_or_default())?,
             company: self.company.filter(|company| !company.trim().is_empty()),
             checkpoints: checkpoint_schedule(self.checkpoints_to, self.checkpoints_every, &data)?,

@@ -348,6 +348,7 @@ fn what_makes_no_sense_is_refused_by_name() {
         ("sandbox = true\nlisten = 'here'", &[], "at line 2"),
         ("rate_limit = 'maybe'", &[], "at line 1: rate_limit: expected true, false, \"on\" or \"off\""),
         ("card_rate_limit = 0", &[], "card_rate_limit: expected a whole number: number would be zero"),
+        ("retention_months = 59", &[], "retention_months: expected a whole number: 59 is not in 60..=1200"),
         ("partitions = 70000", &[], "partitions: expected a whole number: 70000 is not in 1..=64"),
         ("ops_token = 12345678901234567", &[], "at line 1: ops_token: expected a text in quotation marks"),
         ("card_rate_limit = 1.6", &[], "card_rate_limit: expected a whole number"),

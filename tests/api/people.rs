@@ -102,6 +102,7 @@ async fn keys_of_months_past_retention_are_dropped_by_two_operators() {
     world.ops_patch(&format!("/ops/merchants/{}", merchant.id), &json!({"name": "Loja Nova"})).await.expect(200);
     let new = text(&merchant.post("/api/card", &card(8_253, APPROVED)).await.expect(201)["txid"]);
     let listed = world.ops_get("/ops/erasures").await.expect(200);
+    assert_eq!(listed["retention_months"], 120);
     let months = listed["months"].as_array().unwrap();
     assert!(months.iter().any(|month| month["month"] == json!(first) && month["is_over"] == true), "{listed}");
     assert_eq!(months.last().unwrap()["is_over"], false);
@@ -195,4 +196,20 @@ async fn the_page_of_personal_data_is_for_those_who_may() {
     assert_eq!(shown.status, 200);
     shown.has(&["***.456.789-**", &txid]);
     assert_eq!(operator.post("/console/people/person", &[("document", "1")]).await.status, 400);
+}
+
+/// The retention is a setting: what is over after five years is not after ten.
+#[tokio::test]
+async fn the_retention_is_as_it_is_set() {
+    for (months, status) in [(60, 202), (120, 409)] {
+        let world = World::with_settings(|settings| settings.retention_months = months).await;
+        let first = month_of(&world).await;
+        let ask = json!({"through": first});
+        for _ in 0..5 {
+            world.ops_post("/ops/erasures", &ask).await.refused(409, "state_conflict");
+            world.advance(372 * DAY).await;
+        }
+        assert_eq!(world.ops_post("/ops/erasures", &ask).await.status, status, "{months}");
+        assert_eq!(world.ops_get("/ops/erasures").await.expect(200)["retention_months"], months);
+    }
 }

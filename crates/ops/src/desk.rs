@@ -44,6 +44,8 @@ pub struct Desk {
     /// Amount above which a refund or withdrawal takes two operators, centavos; `None` if one is
     /// enough.
     pub second_operator_above: Option<Centavos>,
+    /// Months for which personal data is stored after the month in which it was sealed.
+    pub retention_months: u32,
     /// Limits of accounts.
     pub balance_alerts: BalanceAlerts,
     /// Company whose books these are, one line for reports; `None` if no setting says it.

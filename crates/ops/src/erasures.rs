@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use ledger::erasure::{Erasure, RETENTION_YEARS, retained_until};
+use ledger::erasure::{Erasure, retained_until};
 use ledger::id::{GroupNumber, LedgerId};
 use ledger::time::Month;
 use serde::{Deserialize, Serialize};
@@ -32,9 +32,9 @@ const READ_AT_ONCE: usize = 500;
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Retention)]
 pub struct RetentionView {
-    /// Years for which what was sealed in a month is stored.
-    #[schema(example = 10)]
-    retention_years: u32,
+    /// Months for which what was sealed in a month is stored after it.
+    #[schema(example = 120)]
+    retention_months: u32,
     /// The months whose keys are stored, oldest first.
     pub months: Vec<SealedMonth>,
     /// The erasures in the order in which they were asked for.
@@ -106,11 +106,11 @@ pub async fn list(State(desk): State<Arc<Desk>>, _: Operator) -> Result<Response
 pub fn retention(desk: &Desk) -> Result<RetentionView, Problem> {
     let now = desk.engine.now();
     let month = |number: u16| {
-        let until = retained_until(Month(number.into()));
+        let until = retained_until(Month(number.into()), desk.retention_months);
         SealedMonth { month: Month(number.into()).to_string(), until: time(until), is_over: until <= now }
     };
     Ok(RetentionView {
-        retention_years: RETENTION_YEARS,
+        retention_months: desk.retention_months,
         months: desk.engine.sealed_months()?.into_iter().map(month).collect(),
         erasures: desk.engine.erasures()?.into_iter().map(ErasureView::of).collect(),
     })
@@ -198,7 +198,7 @@ fn is_erased(desk: &Desk, through: Month) -> Result<bool, Problem> {
 
 /// Refuses an erasure within the retention, or of what is in use.
 fn refuse_unfit(desk: &Desk, through: Month) -> Result<(), Problem> {
-    let until = retained_until(through);
+    let until = retained_until(through, desk.retention_months);
     if desk.engine.now() < until {
         let detail = format!("What was sealed in {through} is stored until {}.", time(until));
         return Err(Problem::new(Code::StateConflict).detail(detail));

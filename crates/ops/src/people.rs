@@ -141,7 +141,13 @@ fn stored_of(desk: &Desk, document: String) -> Result<PersonView, Problem> {
     let part = |((month, kind), mut ids): ((u16, ItemKind), Vec<String>)| {
         let (month, count) = (Month(month.into()), ids.len());
         ids.truncate(SHOWN_MAX);
-        PersonPart { kind, month: month.to_string(), until: time(retained_until(month)), count, ids }
+        PersonPart {
+            kind,
+            month: month.to_string(),
+            until: time(retained_until(month, desk.retention_months)),
+            count,
+            ids,
+        }
     };
     Ok(PersonView { document: masked, parts: parts.into_iter().map(part).collect(), more })
 }
