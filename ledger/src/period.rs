@@ -8,7 +8,7 @@ use crate::record::{Decision, Record};
 use crate::rejection::Rejection;
 use crate::time::{Month, Timestamp};
 
-pub use crate::terms::{MonthEnd, period_id};
+pub use crate::terms::{MonthEnd, month_notes_id, period_id};
 
 /// A month that was closed, or that an operator asked to close.
 #[derive(Clone, Debug, PartialEq, Eq)]

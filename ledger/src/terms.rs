@@ -292,6 +292,19 @@ pub fn erasure_id(through: Month) -> ObjectId {
     ObjectId(ERASURES.0 | u128::from(through.0))
 }
 
+/// The id under which the notes of operators on a month are found. Its birth time is 0.
+pub fn month_notes_id(month: Month) -> ObjectId {
+    ObjectId(MONTH_NOTES | u128::from(month.0))
+}
+
+const MONTH_NOTES: u128 = 3 << 64;
+
+/// The month whose notes are found under an id; `None` of other ids.
+pub fn noted_month(id: ObjectId) -> Option<Month> {
+    let month = id.0.checked_sub(MONTH_NOTES)?;
+    u32::try_from(month).ok().map(Month)
+}
+
 /// The id under which the Records about the closing of a month are found. It is no object's: its
 /// birth time is 0.
 pub fn period_id(month: Month) -> ObjectId {

@@ -51,12 +51,20 @@ async fn what_operators_do_is_listed_newest_first() {
     merchant.patch(&format!("/api/sub-recipients/{first}"), &json!({"bank_account": {"conta": "1"}})).await.expect(200);
     merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201);
 
-    let row = |operator: &str, action: &str, kind: &str, id: &str, merchant: &Names| json!({"operator": operator, "action": action, "kind": kind, "id": id, "merchant_id": merchant.id});
+    let row = |operator: &str, action: &str, kind: &str, id: &str, merchant: &Names| {
+        let name = [(&first, "Ana"), (&second, "Bia")].into_iter().find(|(own, _)| *own == id);
+        let name = name.map_or("Loja Azul", |(_, name)| name);
+        json!({"operator": operator, "action": action, "kind": kind, "id": id, "name": name, "merchant_id": merchant.id})
+    };
     let clock = json!({"operator": "rui", "action": "advance", "kind": "clock", "id": null, "merchant_id": null});
     let changes = items(&world.ops_get("/ops/audit").await.expect(200))[0]["changes"].clone();
     assert_eq!((&changes[0]["field"], changes.as_array().unwrap().len()), (&json!("bank_account"), 1));
     assert_eq!((&changes[0]["old"]["conta"], &changes[0]["new"]["conta"]), (&json!("***89"), &json!("*")));
-    let account = json!({"changes": changes, "operator": null, "api_key_id": merchant.key_id, "action": "change", "kind": "bank_account", "id": first, "merchant_id": merchant.id});
+    let account = json!({"changes": changes, "operator": null, "api_key_id": merchant.key_id, "action": "change", "kind": "bank_account", "id": first, "name": "Ana", "merchant_id": merchant.id});
+    // A draft is sent for analysis meanwhile.
+    let list = world.ops_get("/ops/audit").await.expect(200);
+    let [of_second, of_first] = [3, 4].map(|place| items(&list)[place]["changes"][0]["old"].clone());
+    assert!([&of_second, &of_first].iter().all(|old| **old == "draft" || **old == "pending"), "{list}");
     let expected = [
         account,
         clock,
@@ -64,12 +72,12 @@ async fn what_operators_do_is_listed_newest_first() {
         with(
             &with(&row("rui", "reject", "recipient", &second, &merchant), "/notes", notes["notes"].clone()),
             "/changes",
-            json!([{"field": "status", "old": "pending", "new": "rejected"}]),
+            json!([{"field": "status", "old": of_second, "new": "rejected"}]),
         ),
         with(
             &row("ana", "approve", "recipient", &first, &merchant),
             "/changes",
-            json!([{"field": "status", "old": "pending", "new": "active"}]),
+            json!([{"field": "status", "old": of_first, "new": "active"}]),
         ),
         row("ana", "change", "merchant", &merchant.id, &merchant),
         row("ana", "create", "api_key", &other.key_id, &other),
@@ -77,7 +85,6 @@ async fn what_operators_do_is_listed_newest_first() {
         row("ana", "create", "api_key", &merchant.key_id, &merchant),
         row("ana", "create", "merchant", &merchant.id, &merchant),
     ];
-    let list = world.ops_get("/ops/audit").await.expect(200);
     has_exactly(&list, &["items", "total", "page", "pages", "per_page"]);
     assert_eq!(shown(&list), expected);
     assert_eq!([&list["total"], &list["per_page"]], [10, 20]);
@@ -164,15 +171,19 @@ async fn the_audit_is_searched_by_person_action_object_and_span() {
     let csv = world.ops_get("/ops/audit?action=reject&format=csv").await;
     assert!(csv.header("content-disposition").unwrap().contains("audit.csv"));
     let lines: Vec<_> = csv.text.lines().collect();
-    assert!(lines[0].starts_with("at,operator,api_key_id,action,kind,id,merchant_id,merchant,notes,changes,"));
+    assert!(lines[0].starts_with("at,operator,api_key_id,action,kind,name,id,merchant_id,merchant,notes,changes,"));
     assert_eq!(lines.len(), 2, "{}", csv.text);
     let number = lines[1].rsplit(',').next().unwrap();
     assert!(number.parse::<u64>().is_ok(), "places are numbers, not guarded texts: {number}");
-    assert!(lines[1].contains(&format!(",second,,reject,recipient,{second},{},Loja Azul,Documento; ", merchant.id)));
+    assert!(
+        lines[1].contains(&format!(",second,,reject,recipient,Bia,{second},{},Loja Azul,Documento; ", merchant.id))
+    );
     let brazilian = world.ops_get("/ops/audit?action=reject&format=csv-ptbr").await;
     assert!(
         brazilian.text.starts_with("\u{feff}Quando;Operador;") && brazilian.text.contains(";\"Documento; ilegível\";")
     );
+    let said = format!(";recusar;recebedor;Bia;{second};");
+    assert!(brazilian.text.contains(&said) && brazilian.text.contains(" → recusado;"), "{}", brazilian.text);
 
     for (query, code) in [
         ("action=x", "unknown"),
@@ -223,6 +234,21 @@ async fn notes_are_written_on_anything_of_a_merchant() {
             (&json!("create"), &json!("Confirmou\na entrega"), &json!("operator"))
         );
     }
+    let months = "/ops/notes/2026-11";
+    assert_eq!(world.ops_get(months).await.expect(200)["total"], 0);
+    let headers = [("idempotency-key", "note-of-month"), ("content-type", "application/json")];
+    for _ in 0..2 {
+        let body = json!({"text": "Falta o extrato"}).to_string();
+        let written = world.ops_send(Method::POST, months, &headers, body).await.expect(201);
+        assert_eq!((&written["object"], &written["text"]), (&json!("2026-11"), &json!("Falta o extrato")));
+    }
+    assert_eq!(world.ops_get(months).await.expect(200)["total"], 1, "the same request is one note");
+    assert_eq!(world.ops_get("/ops/notes/2026-10").await.expect(200)["total"], 0);
+    let row = items(&world.ops_get("/ops/audit?kind=note").await.expect(200))[0].clone();
+    assert_eq!(
+        (&row["notes"], &row["id"], &row["merchant_id"]),
+        (&json!("2026-11: Falta o extrato"), &Value::Null, &Value::Null)
+    );
     let charge = format!("/ops/notes/{txid}");
     world.ops_post(&charge, &json!({"text": "x".repeat(1_001)})).await.refused(400, "validation_failed");
     world.ops_post(&charge, &json!({"text": ""})).await.refused(400, "validation_failed");
@@ -239,6 +265,11 @@ async fn notes_are_written_on_anything_of_a_merchant() {
         assert_eq!((sent.status, sent.header("location")), (303, page.as_str()));
         browser.page(&page).await.has(&["Da página", "<bdi>ana</bdi>"]);
     }
+    let page = "/console/periods/2026-11";
+    browser.page(page).await.has(&["Falta o extrato", "/console/notes/2026-11"]);
+    let sent = browser.post("/console/notes/2026-11", &[("text", "Chegou"), ("page", page)]).await;
+    assert_eq!((sent.status, sent.header("location")), (303, page));
+    browser.page(page).await.has(&["Chegou", "<bdi>ana</bdi>"]);
     let reader = Browser::signed_in(&world, EVA).await;
     let page = reader.page(&format!("/console/charges/{txid}")).await;
     page.has(&["Ligou"]);

@@ -57,6 +57,12 @@ async fn a_refund_is_decided_with_its_reason_and_its_charge() {
         preview["balances"].as_array().unwrap().iter().filter(|row| row["owner"] == "Loja Azul").collect();
     let available = own.iter().find(|row| text(&row["account"]).ends_with("Platform:Available")).unwrap();
     assert_eq!(available["before"], merchant.balance().await[0]);
+    let of_ana = &preview["balances"].as_array().unwrap().iter().find(|row| row["owner"] == "Ana").unwrap();
+    assert_eq!((&of_ana["before"], &of_ana["after"]), (&json!(3_000), &json!(3_000)), "she keeps her split");
+    for name in ["balances", "commission_returned"] {
+        assert_eq!(shown[name], preview[name], "{name}");
+    }
+    assert_eq!((&waiting["name"], &waiting["document"]), (&json!("Maria das Dores"), &json!("***.456.789-**")));
     let before = merchant.balance().await;
     world.ops_post(&format!("/ops/refunds/{id}/approve"), &json!({})).await.expect(200);
     assert_eq!(available["after"], merchant.balance().await[0], "as it was shown");
@@ -74,6 +80,8 @@ async fn a_refund_is_decided_with_its_reason_and_its_charge() {
     let world = world.restarted().await;
     let decided = details(&world, &rejected).await;
     assert_eq!(decided["decisions"][0]["notes"], notes["notes"], "it outlives the process");
+    let audited = world.ops_get(&format!("/ops/audit?id={rejected}")).await.expect(200);
+    assert_eq!(items(&audited)[0]["name"], "Maria das Dores");
     let object = &decided["object"];
     assert_eq!(
         (&object["amount"], &object["status"], &object["reason"]),

@@ -45,6 +45,9 @@ async fn recipients_wait_until_they_are_decided_on() {
         (format!("?merchant_id={}", other.id), vec![&sol]),
         (kind.to_owned(), vec![&ana, &sol, &bia, &eva]),
         (format!("{kind}&merchant_id={}", other.id), vec![&sol]),
+        (format!("?merchant={}", other.id), vec![&sol]),
+        ("?recipient=eva".to_owned(), vec![&eva]),
+        (format!("?recipient_id={ana}"), vec![&ana]),
     ] {
         let found = queue(&world, &query).await;
         assert_eq!(
@@ -53,7 +56,13 @@ async fn recipients_wait_until_they_are_decided_on() {
             "{query}"
         );
     }
-    for (query, field) in [("kind=robot", "kind"), ("kind=", "kind"), ("kind=recipient&kind=recipient", "kind")] {
+    for (query, field) in [
+        ("kind=robot", "kind"),
+        ("kind=", "kind"),
+        ("kind=recipient&kind=recipient", "kind"),
+        ("recipient=Rui", "recipient"),
+        ("who=x", "who"),
+    ] {
         let refused = world.ops_get(&format!("/ops/queue?{query}")).await.refused(400, "validation_failed");
         assert_eq!(refused["errors"][0]["field"], field, "{query}");
     }
@@ -64,17 +73,23 @@ async fn recipients_wait_until_they_are_decided_on() {
     world.ops_post(&format!("/ops/sub-recipients/{sol}/approve"), &json!({})).await.expect(200);
     world.ops_post(&format!("/ops/sub-recipients/{ana}/reject"), &json!({"notes": "x"})).await.expect(200);
     assert_eq!(ids(&queue(&world, "").await), [&*bia, &eva]);
+    let audit = world.ops_get(&format!("/ops/audit?id={sol}")).await.expect(200);
+    assert_eq!(items(&audit)[0]["changes"], json!([{"field": "status", "old": "pending", "new": "active"}]));
     merchant
         .patch(&format!("/api/sub-recipients/{bia}"), &json!({"register_information": {"name": "Bia Lima"}}))
         .await
         .expect(200);
     // Registered again, it waits again, in the place of its first registration.
     merchant.post("/api/sub-recipients", &individual("Ana Prado", &cpf(1))).await.expect(200);
+    world.advance(1).await;
+    // A changed account waits from its change on, however old the recipient is.
+    let account = json!({"bank_account": {"conta": "97531"}});
+    other.patch(&format!("/api/sub-recipients/{sol}"), &account).await.expect(200);
     world.advance(0).await;
     let before = queue(&world, "").await;
-    assert_eq!(ids(&before), [&*ana, &bia, &eva]);
+    assert_eq!(ids(&before), [&*ana, &bia, &eva, &sol]);
     let names: Vec<_> = items(&before).iter().map(|item| text(&item["name"])).collect();
-    assert_eq!(names, ["Ana Prado", "Bia Lima", "Eva"]);
+    assert_eq!(names, ["Ana Prado", "Bia Lima", "Eva", "Sol"]);
     let world = world.restarted().await;
     assert_eq!(queue(&world, "").await, before, "it outlives the process");
 }

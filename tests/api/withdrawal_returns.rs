@@ -261,3 +261,42 @@ async fn the_console_asks_for_a_return_and_another_operator_approves() {
     page.has(&said[..2]);
     page.has(&["Approved by", ">rui<", ">ana<", &*id]);
 }
+
+/// A closed merchant is shown as closing while money that came back waits with its recipient.
+#[tokio::test]
+async fn a_closed_merchant_is_closing_while_its_recipient_has_money_again() {
+    let world = World::sandbox().await;
+    let merchant = world
+        .open(json!({"name": "Loja Azul", "document": cnpj(1), "split_enabled": true, "cashout_enabled": true}))
+        .await;
+    // Its bank sends the money back after a day.
+    let (_, ana) = paid(&world, &merchant, "99991").await;
+    let left = merchant.get("/api/balance").await.expect(200)["available"].clone();
+    let cashout = json!({"amount": left, "pix_key": "ana.prado@example.com", "pix_key_type": "email"});
+    merchant.post("/api/cashout", &cashout).await.expect(201);
+    world.advance(3_600).await;
+    let reason = json!({"reason": "Contrato encerrado"});
+    let path = format!("/ops/merchants/{}", merchant.id);
+    world.ops_post(&format!("{path}/close"), &reason).await.expect(200);
+    let standing = async || {
+        let shown = world.ops_get(&path).await.expect(200);
+        let listed = world.ops_get("/ops/lists/merchants?status=closed").await.expect(200);
+        assert_eq!(shown["closing"], true);
+        assert_eq!(items(&listed).len(), usize::from(shown["closed"] == true), "{listed}");
+        let page =
+            Browser::signed_in(&world, OPS_TOKEN).await.page(&format!("/console/merchants/{}", merchant.id)).await;
+        assert_eq!(page.html.contains(">Closed</span>"), shown["closed"] == true);
+        shown["closed"].clone()
+    };
+    assert_eq!(standing().await, true);
+    world.advance(2 * DAY).await;
+    assert_eq!(merchant.recipient_money(&ana).await, [1_000, 0, 0, 0]);
+    assert_eq!(standing().await, false);
+    let open = world.ops_get(&format!("{path}/open-items")).await.expect(200);
+    assert_eq!((&open["total"], &items(&open)[0]["owner"]), (&json!(1), &json!("Ana")));
+    let again = world.ops_post(&format!("/ops/sub-recipients/{ana}/withdraw"), &reason).await.expect(201);
+    let approve = format!("/ops/withdrawals/{}/approve", text(&again["id"]));
+    world.second_ops_post(&approve, &[], &json!({})).await.expect(200);
+    assert_eq!(standing().await, true, "until it comes back again");
+    world.check_books().await;
+}

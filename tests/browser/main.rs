@@ -500,6 +500,13 @@ async fn an_operator_disputes_and_decides_on_many() {
 
         let drafts = [shop.draft("Ana Um").await, shop.draft("Ana Dois").await];
         browser.enter("nav a[href='/console/queue']").await;
+        if is_on {
+            browser.tab_to("input[data-amount='1234']").await;
+            browser.press(" ").await;
+            browser.has("1 · R$12.34").await;
+            browser.press(" ").await;
+            assert!(!browser.text().await.contains("1 · R$12.34"), "nothing is chosen");
+        }
         for draft in &drafts {
             browser.tab_to(&format!("input[value='{draft}']")).await;
             browser.press(" ").await;

@@ -75,7 +75,7 @@ const FUNCTION_LINES_MAX: usize = 70;
 const LONG_FUNCTIONS: [(&str, &str); 5] = [
     ("ledger/src/facts/mod.rs", "say"),
     ("ledger/src/merchant/mod.rs", "apply"),
-    ("ledger/src/merchant/mod.rs", "decide_command"),
+    ("ledger/src/merchant/mod.rs", "decide"),
     ("crates/web/src/problem.rs", "row"),
     ("ledger/src/facts/mod.rs", "in_words"),
 ];

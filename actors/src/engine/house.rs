@@ -11,7 +11,7 @@ use ledger::event::Event;
 use ledger::house::{HouseCommand, HouseEntry, HouseEntryTerms};
 use ledger::id::{Fingerprint, LedgerId, ObjectId};
 use ledger::object::Object;
-use ledger::period::{MonthEnd, Period, period_id};
+use ledger::period::{MonthEnd, Period, month_notes_id, period_id};
 use ledger::recipient::RecipientCommand;
 use ledger::record::{Decision, Record, Requester};
 use ledger::rejection::Rejection;
@@ -19,6 +19,7 @@ use ledger::time::Month;
 use ledger::withdrawal_return::ReturnCommand;
 
 use super::outcome::CommandContext;
+use super::reads::{Records, records_of};
 use super::shard::Shard;
 use super::{Engine, INSIDE_BYTES, Unavailable};
 use crate::resident::Outcome;
@@ -50,6 +51,23 @@ impl Engine {
         self.record_of_house(|| Decision::of(Event::PersonLookedUp { document }), context.into()).await
     }
 
+    /// Writes an operator's note on a month. The outcome leaves when it is durable.
+    pub async fn note_month(
+        &self,
+        month: Month,
+        text: String,
+        context: impl Into<CommandContext>,
+    ) -> Result<Outcome, Unavailable> {
+        let object = month_notes_id(month);
+        self.alone_in_house(context.into(), |_, _| Ok(Ok(Decision::of(Event::NoteWritten { object, text })))).await
+    }
+
+    /// The Records with notes on a month, oldest first.
+    pub fn month_notes(&self, month: Month) -> Result<Records, LoadError> {
+        let house = self.house_shard();
+        Ok(records_of(&house, may_wait(|| house.read_model().about(month_notes_id(month)))?))
+    }
+
     /// Asks for an erasure of personal data, or decides it when another operator asked before. The
     /// outcome leaves when it is durable; [`Engine::drop_erased_keys`] follows.
     pub async fn erase_through(
@@ -57,20 +75,12 @@ impl Engine {
         through: Month,
         context: impl Into<CommandContext>,
     ) -> Result<Outcome, Unavailable> {
-        let context = context.into();
-        let house = self.house_shard();
-        let _one_at_a_time = house.house.lock().await;
-        if let Some(key) = &context.key
-            && self.find_key(LedgerId::System, key.idempotency.key)?.sequence.is_some()
-        {
-            return Ok(Outcome::KeyTaken);
-        }
-        let erasures = self.erasures()?;
-        let asked = erasures.iter().find(|erasure| erasure.through == through);
-        match Erasure::decide(through, asked, operator_of(&context)) {
-            Ok(decision) => Ok(Outcome::Recorded(self.record_of_house(|| decision, context).await?)),
-            Err(rejection) => Ok(Outcome::Refused(rejection)),
-        }
+        let decide = |engine: &Self, context: &CommandContext| {
+            let erasures = engine.erasures()?;
+            let asked = erasures.iter().find(|erasure| erasure.through == through);
+            Ok(Erasure::decide(through, asked, operator_of(context)))
+        };
+        self.alone_in_house(context.into(), decide).await
     }
 
     /// Takes back a request for an erasure; `None` where nobody asked for it.
@@ -79,20 +89,37 @@ impl Engine {
         through: Month,
         context: impl Into<CommandContext>,
     ) -> Result<Option<Outcome>, Unavailable> {
-        let context = context.into();
+        let asked = |engine: &Self| {
+            Ok::<_, Unavailable>(engine.erasures()?.into_iter().find(|erasure| erasure.through == through))
+        };
+        if asked(self)?.is_none() {
+            return Ok(None);
+        }
+        let decide = |engine: &Self, _: &CommandContext| {
+            let asked = asked(engine)?.ok_or(Rejection::HouseEntryAlreadyDecided);
+            Ok(asked.and_then(|asked| Erasure::withdraw(through, &asked)))
+        };
+        self.alone_in_house(context.into(), decide).await.map(Some)
+    }
+
+    /// Carries out what operators do to the house, one after the other: the Record of the command
+    /// before is published, so that its effect and its key are found.
+    async fn alone_in_house(
+        &self,
+        context: CommandContext,
+        decide: impl FnOnce(&Self, &CommandContext) -> Result<Result<Decision, Rejection>, Unavailable>,
+    ) -> Result<Outcome, Unavailable> {
         let house = self.house_shard();
         let _one_at_a_time = house.house.lock().await;
         if let Some(key) = &context.key
             && self.find_key(LedgerId::System, key.idempotency.key)?.sequence.is_some()
         {
-            return Ok(Some(Outcome::KeyTaken));
+            return Ok(Outcome::KeyTaken);
         }
-        let asked = self.erasures()?.into_iter().find(|erasure| erasure.through == through);
-        let Some(asked) = asked else { return Ok(None) };
-        Ok(Some(match Erasure::withdraw(through, &asked) {
-            Ok(decision) => Outcome::Recorded(self.record_of_house(|| decision, context).await?),
-            Err(rejection) => Outcome::Refused(rejection),
-        }))
+        match decide(self, &context)? {
+            Ok(decision) => Ok(Outcome::Recorded(self.record_of_house(|| decision, context).await?)),
+            Err(rejection) => Ok(Outcome::Refused(rejection)),
+        }
     }
 
     /// The erasures of personal data, in the order in which they were asked for.
@@ -146,27 +173,19 @@ impl Engine {
         may_repeat: bool,
         context: impl Into<CommandContext>,
     ) -> Result<Outcome, Unavailable> {
-        let context = context.into();
-        // The Record of the command before is published, so that its effect and its key are found.
-        let house = self.house_shard();
-        let _one_at_a_time = house.house.lock().await;
-        if let Some(key) = &context.key
-            && self.find_key(LedgerId::System, key.idempotency.key)?.sequence.is_some()
-        {
-            return Ok(Outcome::KeyTaken);
-        }
-        if let HouseCommand::Request { terms, .. } = &command
-            && !may_repeat
-            && let Some(entry) = first_with_reference(&house, &terms.reference)?
-        {
-            return Ok(Outcome::Refused(Rejection::ReferenceRepeated { entry }));
-        }
-        let entry: Option<HouseEntry> = house.object(command.id())?;
-        let closed = self.closed_periods().last().map(|(month, _)| *month);
-        match command.decide(entry.as_ref(), closed) {
-            Ok(decision) => Ok(Outcome::Recorded(self.record_of_house(|| decision, context).await?)),
-            Err(rejection) => Ok(Outcome::Refused(rejection)),
-        }
+        let decide = |engine: &Self, _: &CommandContext| {
+            let house = engine.house_shard();
+            if let HouseCommand::Request { terms, .. } = &command
+                && !may_repeat
+                && let Some(entry) = first_with_reference(&house, &terms.reference)?
+            {
+                return Ok(Err(Rejection::ReferenceRepeated { entry }));
+            }
+            let entry: Option<HouseEntry> = house.object(command.id())?;
+            let closed = engine.closed_periods().last().map(|(month, _)| *month);
+            Ok(command.decide(entry.as_ref(), closed))
+        };
+        self.alone_in_house(context.into(), decide).await
     }
 
     /// Carries out a command of an operator on the return of a recipient's withdrawal, which the

@@ -960,6 +960,6 @@ fn all<T: Object>(
     iter::repeat_with(next).map_while(Result::transpose)
 }
 
-fn records_of(shard: &Arc<Shard>, sequences: Vec<Sequence>) -> Records {
+pub(super) fn records_of(shard: &Arc<Shard>, sequences: Vec<Sequence>) -> Records {
     Records { shard: Arc::clone(shard), sequences: sequences.into_iter() }
 }

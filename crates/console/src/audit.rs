@@ -17,9 +17,10 @@ use crate::queue::merchant_link;
 use crate::show;
 use crate::wire_words;
 use crate::words;
-use ops::audit::{self, ACTIONS, AuditFilter, KINDS};
+use ops::audit::{self, AuditFilter};
 use ops::desk::Desk;
 use ops::list_file::requested_format;
+use ops::wire_words::{ACTIONS, KINDS};
 use web::problem::Problem;
 
 const ROWS_A_PAGE: u64 = 50;
@@ -44,8 +45,8 @@ fn asked(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<(AuditFilter, Opti
 fn fields() -> [Field<'static>; 6] {
     [
         Field::Text("operator", words::WHO),
-        Field::Choice("action", words::WHAT, ACTIONS.map(|name| (name, wire_words::action(name))).into()),
-        Field::Choice("kind", words::KIND, KINDS.map(|name| (name, wire_words::audited(name))).into()),
+        Field::Choice("action", words::WHAT, ACTIONS.into()),
+        Field::Choice("kind", words::KIND, KINDS.into()),
         Field::Text("id", words::ID),
         Field::Day("from", words::FROM),
         Field::Day("to", words::TO),
@@ -64,7 +65,7 @@ fn screen(desk: &Desk, visit: &Visit, parts: &Parts, filter: &AuditFilter) -> Re
         ("amount", words::RECORD),
     ];
     let body = html! {
-        (list_filter::form(visit, &given, &fields()))
+        (list_filter::form(desk, visit, &given, &fields()))
         section.card aria-label=(visit.say(words::AUDIT)) {
             @if !rows.is_empty() {
                 (show::scrolled(visit.say(words::AUDIT), show::list(visit.language, &heads, html! {
@@ -72,7 +73,7 @@ fn screen(desk: &Desk, visit: &Visit, parts: &Parts, filter: &AuditFilter) -> Re
                         tr {
                             td.when { (show::text_moment(visit.language, &row.at)) }
                             td.status { (row.operator.as_deref().unwrap_or(visit.say(words::API_KEY))) }
-                            td.name { (visit.say(wire_words::action(row.action))) " " (visit.say(wire_words::audited(row.kind))) @if let Some(id) = &row.id { br; code { (id) } }
+                            td.name { (visit.say(wire_words::action(row.action))) " " (visit.say(wire_words::audited(row.kind))) " " bdi { (row.name.as_deref().unwrap_or_default()) } @if let Some(id) = &row.id { br; code { (id) } }
                                 @if let Some(notes) = &row.notes { div { bdi { (notes) } } }
                                 (field_changes::lines(visit, &row.changes))
                             }
@@ -83,7 +84,7 @@ fn screen(desk: &Desk, visit: &Visit, parts: &Parts, filter: &AuditFilter) -> Re
                 })))
             }
             (pager(visit, parts, page, total))
-            (file_links(visit, parts, parts.uri.path()))
+            (file_links(visit, parts, false))
         }
     };
     Ok(Screen { section: Section::Audit, title: visit.say(words::AUDIT).to_owned(), body })

@@ -29,6 +29,7 @@ use crate::wire_words;
 use crate::words::{self, Word};
 use ops::charges;
 use ops::desk::Desk;
+use ops::notes::NoteSubject;
 use ops::search::ItemKind;
 use web::problem::Problem;
 use web::reply::query;
@@ -66,7 +67,7 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
         (pager_named(visit, parts, "records", page, records.len() as u64))
         (webhooks::of_records(desk, visit, desk.engine.ids().group(id), shown)?)
         @if matches!(charge.outcome, ChargeOutcome::Paid { .. }) { (refund::form(visit, &charge.id.txid())) (dispute::form(visit, &charge.id.txid(), charge.terms.method)) }
-        (notes::section(desk, visit, id)?)
+        (notes::section(desk, visit, NoteSubject::Object(id))?)
     };
     Ok(Screen { section: Section::Found, title, body })
 }

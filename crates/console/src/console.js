@@ -3,6 +3,16 @@
 (() => {
   const by = id => document.getElementById(id);
 
+  // The sum of the rows that are chosen.
+  const sum = by("chosen-sum");
+  const money = new Intl.NumberFormat(document.documentElement.lang, {style: "currency", currency: "BRL"});
+  const add = () => {
+    const boxes = [...sum.form.querySelectorAll("input[name=id]:checked")];
+    const centavos = boxes.reduce((all, box) => all + Number(box.dataset.amount || 0), 0);
+    sum.value = boxes.length ? `${boxes.length} · ${money.format(centavos / 100)}` : "";
+  };
+  if (sum) { sum.form.addEventListener("change", add); add(); }
+
   // Single letters, which can be switched off.
   const dialog = by("keys"), choice = by("letters"), open = by("keys-open"), find = document.querySelector("input[name=q]");
   if (!dialog) return;
@@ -26,7 +36,7 @@
   const choose = () => {
     const row = document.activeElement.closest("tr");
     const box = row && row.querySelector("input[type=checkbox]");
-    if (box) box.checked = !box.checked;
+    if (box) box.click();
   };
   const keys = {"?": () => dialog.showModal(), "/": () => find && find.focus(), j: () => move(1), k: () => move(-1), x: choose};
   document.addEventListener("keydown", event => {

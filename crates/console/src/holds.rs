@@ -138,7 +138,8 @@ pub(crate) async fn open_items(request: PageRequest) -> Result<Screen, Problem> 
     let PageRequest { desk, visit, id, .. } = &request;
     let group = merchants::find(desk, id)?;
     visit.sees(Some(group))?;
-    let settings = desk.engine.known_merchant(group, |row| row.settings)?;
+    let (settings, recipients) = desk.engine.known_merchant(group, |row| (row.settings, row.recipients.len()))?;
+    let settings = closing::shown_settings(&desk.engine, group, settings, recipients);
     let open = closing::open_items(desk, group).await?;
     let heading = visit.say(words::OPEN_OF_MERCHANT);
     let heads = [Text(words::KIND), Text(words::OWNER), Text(words::ACCOUNT), Amount(words::AMOUNT)];

@@ -21,9 +21,9 @@ use crate::wire_words;
 use crate::words;
 use ops::desk::Desk;
 use ops::item_details::{self, ItemDetails};
-use ops::preview::{self, ChangedBalance, Steps, Verdict};
-use ops::queue::waiting;
-use ops::queue_item::{QueueItem, is_decided_on};
+use ops::notes::NoteSubject;
+use ops::preview::{ChangedBalance, ForeseenDecision, Verdict};
+use ops::queue_item::QueueItem;
 use web::credential::Role;
 use web::problem::{Code, Problem};
 
@@ -49,12 +49,6 @@ pub(crate) async fn screen(
 ) -> Result<Screen, Problem> {
     let details = item_details::details(desk, id).await?;
     visit.sees(Some(desk.engine.ids().group(id)).filter(|group| *group != HOUSE_GROUP))?;
-    let mut previews = Vec::new();
-    if let Some(found) = waiting(desk, id).filter(is_decided_on) {
-        for verdict in [Verdict::Approve, Verdict::Reject] {
-            previews.push((verdict, preview::steps(desk, &found, verdict).await));
-        }
-    }
     let amount = details.item.as_ref().map_or_else(|| decided_amount(&details), |item| item.amount);
     let kind = details.item.as_ref().map_or_else(|| kind_word(details.kind), item_word);
     let title = match amount {
@@ -73,13 +67,13 @@ pub(crate) async fn screen(
         (item_context::shown(desk, visit, &details))
         @if let Some(item) = &details.item {
             @if matches!(item.kind, "payout" | "rail") { (settlement(visit, item)) }
-            @for (verdict, steps) in &previews { (decision(desk, visit, item, *verdict, steps)) }
+            @for foreseen in &details.foreseen { (decision(desk, visit, item, foreseen)) }
         }
         @if details.disputes.iter().any(|dispute| dispute.id == details.id && dispute.status == "accepted") {
             (dispute::reversal_form(visit, &details.id))
         }
         (item_context::decisions(desk, visit, &details))
-        (notes::section(desk, visit, id)?)
+        (notes::section(desk, visit, NoteSubject::Object(id))?)
     };
     Ok(Screen { section: Section::Queue, title, body })
 }
@@ -155,6 +149,8 @@ fn facts(desk: &Desk, visit: &Visit, item: &QueueItem) -> Markup {
         let link = html! { a href={"/console/recipients/" (item.id)} { bdi { (name) } } };
         pairs.push((visit.say(words::NAME), link));
     }
+    let payer = item.name.as_ref().filter(|_| item.payment_id.is_some());
+    pairs.extend(payer.map(|name| (visit.say(words::PAYER), html! { bdi { (name) } })));
     if let Some(document) = &item.document {
         pairs.push((visit.say(words::DOCUMENT), html! { (document) }));
     }
@@ -213,9 +209,8 @@ fn changes(visit: &Visit, balances: &[ChangedBalance], commission: Option<i64>) 
     }
 }
 
-type PreviewResult = Result<Steps, Problem>;
-
-fn decision(desk: &Desk, visit: &Visit, item: &QueueItem, verdict: Verdict, steps: &PreviewResult) -> Markup {
+fn decision(desk: &Desk, visit: &Visit, item: &QueueItem, foreseen: &ForeseenDecision) -> Markup {
+    let verdict = foreseen.verdict;
     let (name, wants_notes) = (verdict.name(), verdict == Verdict::Reject && item.kind != "dispute");
     let heading = visit.say(verdict_word(item.kind, verdict));
     let mut room = POSTINGS_MAX;
@@ -224,14 +219,14 @@ fn decision(desk: &Desk, visit: &Visit, item: &QueueItem, verdict: Verdict, step
     html! {
         section.card aria-labelledby=(name) {
             h2 id=(name) { (heading) }
-            @match steps {
+            @match &foreseen.steps {
                 Err(problem) => p.warning { (show::problem(visit.language, problem)) },
                 Ok(steps) => {
                     @for (follows, record) in steps {
                         h3 { (visit.say(follows_word(*follows))) }
                         (show::entries(&desk.engine, visit.language, &record.entries, &mut room))
                     }
-                    (changes(visit, &preview::changed_balances(desk, steps), preview::commission_returned(steps)))
+                    (changes(visit, &foreseen.balances, foreseen.commission_returned))
                     @if verdict == Verdict::Approve && item.second_operator_needed == Some(true) {
                         p.warning { (visit.say(words::TAKES_TWO)) }
                     }

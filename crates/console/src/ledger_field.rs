@@ -23,6 +23,8 @@ const OFFERED_MAX: u64 = 20;
 pub(crate) enum Offered {
     /// Of merchants.
     Merchants,
+    /// Of recipients.
+    Recipients,
     /// Of merchants and recipients.
     Owners,
     /// Of these, and of the platform.
@@ -62,12 +64,16 @@ type OfferedLedger = (String, String, String);
 
 fn options(desk: &Desk, visit: &Visit, offered: Offered) -> Vec<OfferedLedger> {
     let engine = &desk.engine;
-    let (_, groups) = listed(desk, Page { page: 1, per_page: OFFERED_MAX }, "");
+    let groups = match visit.scope.group() {
+        Some(group) => vec![group],
+        None => listed(desk, Page { page: 1, per_page: OFFERED_MAX }, "").1,
+    };
     let recipients = groups.iter().filter(|_| offered != Offered::Merchants).flat_map(|group| {
         let count = engine.merchant(*group, |row| row.recipients.len() as u32).unwrap_or_default();
         (1..=count).map(move |number| LedgerId::Recipient(*group, RecipientNumber(number)))
     });
-    let merchants = groups.iter().map(|group| LedgerId::Merchant(*group));
+    let merchants = groups.iter().filter(|_| offered != Offered::Recipients);
+    let merchants = merchants.map(|group| LedgerId::Merchant(*group));
     let ledgers = merchants.chain(recipients.take(OFFERED_MAX as usize));
     let named: Vec<_> = ledgers.filter_map(|ledger| Some((ledger, owner_name(engine, ledger)?))).collect();
     let mut holders: BTreeMap<String, usize> = BTreeMap::new();

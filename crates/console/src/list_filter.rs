@@ -6,8 +6,11 @@ use books::list_file::ListFormat;
 use maud::{Markup, html};
 
 use crate::form::amount;
+use crate::ledger_field::{LedgerField, Offered};
 use crate::page::Visit;
+use crate::scope::Scope;
 use crate::words::{self, Word};
+use ops::desk::Desk;
 use web::language::Language;
 use web::problem::Problem;
 use web::reply::query;
@@ -22,12 +25,22 @@ pub(crate) enum Field<'a> {
     Amount(&'static str, Word),
     /// A day.
     Day(&'static str, Word),
+    /// A merchant or a recipient, by its name or id.
+    Owner(&'static str, Word, Offered),
     /// A parameter of a link, which the form keeps.
     Hidden(&'static str),
 }
 
+/// The field of a list's merchant; a page of one merchant has no such field.
+pub(crate) fn merchant_field(visit: &Visit) -> Option<Field<'static>> {
+    (visit.scope == Scope::All).then_some(Field::Owner("merchant", words::MERCHANT, Offered::Merchants))
+}
+
+/// The field of a list's recipient.
+pub(crate) const RECIPIENT_FIELD: Field<'static> = Field::Owner("recipient", words::RECIPIENT, Offered::Recipients);
+
 /// The form of a filter with what an address has.
-pub(crate) fn form(visit: &Visit, given: &[(String, String)], fields: &[Field<'_>]) -> Markup {
+pub(crate) fn form(desk: &Desk, visit: &Visit, given: &[(String, String)], fields: &[Field<'_>]) -> Markup {
     let sent = |name: &str| given.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
     html! {
         form.filters {
@@ -51,6 +64,10 @@ pub(crate) fn form(visit: &Visit, given: &[(String, String)], fields: &[Field<'_
                     Field::Amount(name, label) => div {
                         label for=(name) { (visit.say(*label)) }
                         input id=(name) name=(name) value=[sent(name)] size="8" maxlength="20" inputmode="decimal" autocomplete="off";
+                    },
+                    Field::Owner(name, label, offered) => div {
+                        @let value = sent(name).or_else(|| sent(&format!("{name}_id"))).unwrap_or_default();
+                        (LedgerField { id: name, name, label: *label, offered: *offered, is_required: false, value }.show(desk, visit))
                     },
                     Field::Day(name, label) => div {
                         label for=(name) { (visit.say(*label)) }
@@ -79,15 +96,16 @@ pub(crate) fn as_sent(visit: &Visit, parts: &Parts) -> Result<Vec<(String, Strin
     sent.map(read).collect()
 }
 
-/// Links to the list of this filter as files, with all rows. `page` is the address of the list.
-pub(crate) fn file_links(visit: &Visit, parts: &Parts, page: &str) -> Markup {
-    let own = ["format=", "page=", "before=", "lang=", "csv="];
+/// Links to the list of this filter as files, with all rows; newest first where another order has
+/// not all of them.
+pub(crate) fn file_links(visit: &Visit, parts: &Parts, is_cut: bool) -> Markup {
+    let own = ["format=", "page=", "before=", "lang=", "csv=", if is_cut { "order=" } else { "format=" }];
     let pairs = parts.uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
     let pairs: Vec<_> = pairs.filter(|pair| !own.iter().any(|own| pair.starts_with(own))).collect();
     let link = |format: ListFormat| {
         let format = format!("format={}", format.name());
         let pairs: Vec<_> = pairs.iter().copied().chain([format.as_str()]).collect();
-        format!("{page}{}{}", if page.contains('?') { "&" } else { "?" }, pairs.join("&"))
+        format!("{}?{}", parts.uri.path(), pairs.join("&"))
     };
     let csv = if visit.language == Language::Portuguese { ListFormat::CsvPtbr } else { ListFormat::Csv };
     html! {

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use wire::cut_text::cut_name;
 
 use crate::find::{heading, status_word};
-use crate::list_filter::{self, Field, as_sent, file_links};
+use crate::list_filter::{self, Field, RECIPIENT_FIELD, as_sent, file_links, merchant_field};
 use crate::list_table::{self, Columns};
 use crate::page::{Screen, Section, Visit};
 use crate::paging::pager_named;
@@ -22,10 +22,10 @@ use crate::wire_words;
 use crate::words;
 use ops::desk::Desk;
 use ops::found_item::FoundItem;
-use ops::item_flags::FLAGS;
 use ops::list_file::requested_format;
 use ops::lists::{self, LISTS, List, ListFilter, ListPart};
 use ops::search::ItemKind;
+use ops::wire_words::FLAGS;
 use web::caller::PathId;
 use web::credential::Role;
 use web::problem::Problem;
@@ -60,7 +60,7 @@ pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, PathId(nam
 
 fn screen(desk: &Desk, visit: &Visit, parts: &Parts, filter: &ListFilter) -> Result<Screen, Problem> {
     let given = as_sent(visit, parts)?;
-    let ListPart { items, rest, page } = filter.part(desk, &given, A_PAGE)?;
+    let ListPart { items, rest, page, more: is_cut } = filter.part(desk, &given, A_PAGE)?;
     let (list, name) = (filter.list, visit.say(heading(filter.list.kind)));
     let before = (!rest.is_empty()).then(|| cut_name(&rest.next()));
     let columns = Columns {
@@ -75,8 +75,9 @@ fn screen(desk: &Desk, visit: &Visit, parts: &Parts, filter: &ListFilter) -> Res
         @if list.kind == ItemKind::Merchants && visit.may(Role::Admin) {
             p.actions { a.button href="/console/merchants/new" { (visit.say(words::NEW_MERCHANT)) } }
         }
-        (list_filter::form(visit, &query(parts)?, &fields(list, |_| true)))
+        (list_filter::form(desk, visit, &query(parts)?, &fields(visit, list)))
         section.card aria-label=(name) {
+            @if is_cut { p.warning { (visit.say(words::SORTED_NEWEST)) } }
             @if items.is_empty() {
                 p.dim { (visit.say(if before.is_some() { words::NONE_READ } else { words::NOTHING })) }
             } @else {
@@ -86,7 +87,7 @@ fn screen(desk: &Desk, visit: &Visit, parts: &Parts, filter: &ListFilter) -> Res
                 Some((page, total)) => (pager_named(visit, parts, "page", page, total)),
                 None => (older(visit, parts, before.as_deref())),
             }
-            (file_links(visit, parts, parts.uri.path()))
+            (file_links(visit, parts, is_cut))
         }
     };
     let section = match list.kind {
@@ -119,28 +120,32 @@ fn path_of(list: List) -> String {
     }
 }
 
-/// The fields of a list's filter, those whose parameters a page takes.
-pub(crate) fn fields(list: List, takes: impl Fn(&str) -> bool) -> Vec<Field<'static>> {
-    let field = |name: &str| match name {
-        "status" => {
-            let statuses = list.statuses.iter().map(|status| (*status, status_word(list.kind, status)));
-            Field::Choice("status", words::STATUS, statuses.collect())
-        }
-        "payment_method" => {
-            let methods = METHODS.map(|method| (method.name(), wire_words::method(method)));
-            Field::Choice("payment_method", words::METHOD, methods.into())
-        }
-        "flag" => Field::Choice("flag", words::FLAGS, FLAGS.map(|flag| (flag, wire_words::flag(flag))).into()),
-        "named" => Field::Text("named", words::NAME),
-        "amount_from" => Field::Amount("amount_from", words::LEAST),
-        "amount_to" => Field::Amount("amount_to", words::MOST),
-        "from" => Field::Day("from", words::FROM),
-        "to" => Field::Day("to", words::TO),
-        "order" => Field::Hidden("order"),
-        _ => Field::Hidden("recipient_id"),
+/// The fields of a list's filter.
+fn fields(visit: &Visit, list: List) -> Vec<Field<'static>> {
+    let field = |name: &'static str| {
+        Some(match name {
+            "merchant" => return merchant_field(visit).filter(|_| list.kind != ItemKind::Merchants),
+            "recipient" => RECIPIENT_FIELD,
+            "status" => {
+                let statuses = list.statuses.iter().map(|status| (*status, status_word(list.kind, status)));
+                Field::Choice("status", words::STATUS, statuses.collect())
+            }
+            "payment_method" => {
+                let methods = METHODS.map(|method| (method.name(), wire_words::method(method)));
+                Field::Choice("payment_method", words::METHOD, methods.into())
+            }
+            "flag" => Field::Choice("flag", words::FLAGS, FLAGS.into()),
+            "named" => Field::Text("named", words::NAME),
+            "amount_from" => Field::Amount("amount_from", words::LEAST),
+            "amount_to" => Field::Amount("amount_to", words::MOST),
+            "from" => Field::Day("from", words::FROM),
+            "to" => Field::Day("to", words::TO),
+            "recipient_id" => return None,
+            name => Field::Hidden(name),
+        })
     };
-    let names = list.filters.iter().copied().chain(["from", "to", "order"]);
-    names.filter(|name| takes(name)).map(field).collect()
+    let names = list.filters.iter().copied().chain(["from", "to", "merchant", "order"]);
+    names.filter_map(field).collect()
 }
 
 /// Heads of the columns that only some lists have.

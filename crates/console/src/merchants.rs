@@ -15,7 +15,6 @@ use maud::{Markup, html};
 use wire::mask;
 
 use crate::books::balance_table;
-use crate::field_changes::percent;
 use crate::find::status_word;
 use crate::holds;
 use crate::keys::{key_form, revoke_form};
@@ -29,8 +28,10 @@ use crate::show::Head::Text;
 use crate::wire_words;
 use crate::words::{self, Word};
 use ops::api_keys;
+use ops::closing;
 use ops::desk::Desk;
 use ops::merchants::find;
+use ops::notes::NoteSubject;
 use ops::search::ItemKind;
 use web::caller::PathId;
 use web::credential::Role;
@@ -64,6 +65,7 @@ pub(crate) async fn one(request: PageRequest) -> Result<Screen, Problem> {
     visit.sees(Some(group))?;
     let ledger = LedgerId::Merchant(group);
     let row = desk.engine.merchant(group, Clone::clone).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let settings = closing::shown_settings(&desk.engine, group, row.settings, row.recipients.len());
     let profile = merchant_profile(&desk.engine, group);
     let accounts = desk.engine.accounts(ledger).await?;
     // The names of these accounts name no other ledger.
@@ -74,7 +76,7 @@ pub(crate) async fn one(request: PageRequest) -> Result<Screen, Problem> {
     let id = row.id.uuid();
     let body = html! {
         section.card aria-label=(visit.say(words::MERCHANT)) {
-            p { (holds::badges(visit, &row.settings)) }
+            p { (holds::badges(visit, &settings)) }
             (show::facts(vec![
                 (visit.say(words::ID), html! { code { (id) } }),
                 (visit.say(words::DOCUMENT), html! { (mask::document(&profile.document)) }),
@@ -101,7 +103,7 @@ pub(crate) async fn one(request: PageRequest) -> Result<Screen, Problem> {
         (options(visit, &row))
         (recipients(desk, visit, &row, parts)?)
         (keys(desk, visit, group, parts)?)
-        (notes::section(desk, visit, row.id)?)
+        (notes::section(desk, visit, NoteSubject::Object(row.id))?)
     };
     Ok(Screen { section: Section::Merchants, title: named(&profile.name).to_owned(), body })
 }
@@ -117,7 +119,7 @@ fn yes_or_no(visit: &Visit, is_so: bool) -> &'static str {
 }
 
 fn fees(visit: &Visit, fees: &Fees) -> Markup {
-    let percent = |rate: Rate| percent(visit.language, &rate.as_percent().to_string());
+    let percent = |rate: Rate| wire_words::percent(visit.language, &rate.as_percent().to_string());
     let rows: Vec<(&str, String)> = vec![
         (visit.say(words::MDR_1X), percent(fees.mdr_1x)),
         (visit.say(words::MDR_2_6X), percent(fees.mdr_2_6x)),

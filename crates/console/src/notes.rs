@@ -1,7 +1,7 @@
-//! Notes of operators on an object: a section of its page, with the form for another one.
+//! Notes of operators on an object or a month: a section of its page, with the form for another
+//! one.
 
 use axum::response::Response;
-use ledger::id::ObjectId;
 use maud::{Markup, html};
 use serde_json::json;
 
@@ -12,28 +12,32 @@ use crate::sent_form::PostedForm;
 use crate::show;
 use crate::words;
 use ops::desk::Desk;
-use ops::notes::{self, NOTE_MAX};
+use ops::notes::{self, NOTE_MAX, NoteSubject};
 use web::credential::Role;
 use web::problem::Problem;
 use web::session::FormOutcome;
 
-/// The notes on an object, newest first, and the form; nothing for an object of the house.
-pub(crate) fn section(desk: &Desk, visit: &Visit, object: ObjectId) -> Result<Markup, Problem> {
-    let written = notes::notes_on(desk, object)?;
-    let is_of_merchant = desk.engine.merchant(desk.engine.ids().group(object), |_| ()).is_some();
+/// The notes on an object or a month, newest first, and the form; nothing for an object of the
+/// house.
+pub(crate) fn section(desk: &Desk, visit: &Visit, noted: NoteSubject) -> Result<Markup, Problem> {
+    let written = notes::notes_on(desk, noted)?;
+    let takes_notes = match noted {
+        NoteSubject::Object(id) => desk.engine.merchant(desk.engine.ids().group(id), |_| ()).is_some(),
+        NoteSubject::Month(_) => true,
+    };
     let fields = html! {
         label for="note-text" { (visit.say(words::NEW_NOTE)) }
         textarea id="note-text" name="text" rows="2" maxlength=(NOTE_MAX) required aria-describedby="note-what" {}
         p.dim id="note-what" { (visit.say(words::NOTE_WHAT)) }
     };
     Ok(html! {
-        @if is_of_merchant && (!written.is_empty() || visit.may(Role::Decide)) {
+        @if takes_notes && (!written.is_empty() || visit.may(Role::Decide)) {
             (visit.card("operator-notes", words::OPERATOR_NOTES, html! {
                 @for note in &written {
                     p { (show::text_moment(visit.language, &note.at)) " · " bdi { (note.operator) } br; bdi { (note.text) } }
                 }
                 @if visit.may(Role::Decide) {
-                    (visit.form(&format!("/console/notes/{}", object.uuid()), fields, words::WRITE_NOTE))
+                    (visit.form(&format!("/console/notes/{}", noted.name()), fields, words::WRITE_NOTE))
                 }
             }))
         }

@@ -11,6 +11,7 @@ use wire::cut_text::cut_of;
 use wire::timestamp::day_of;
 
 use crate::keys::json_of;
+use crate::notes;
 use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::paging::{pager, part};
 use crate::queue::kind_word;
@@ -21,6 +22,7 @@ use crate::show::Head::{Amount, Text};
 use crate::wire_words;
 use crate::words;
 use ops::desk::Desk;
+use ops::notes::NoteSubject;
 use ops::periods::{self, OpenItem, PeriodView};
 use web::credential::Role;
 use web::language::Language;
@@ -95,6 +97,7 @@ pub(crate) async fn one(request: PageRequest) -> Result<Screen, Problem> {
             }
         }))
         @if period.status != "closed" { (closing(visit, &period, is_over)) }
+        (notes::section(desk, visit, NoteSubject::Month(month))?)
         p { a href="/console/periods" { "← " (visit.say(words::MONTHS)) } }
     };
     let title = format!("{} {}", visit.say(words::MONTH), name(visit.language, month));

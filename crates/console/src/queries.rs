@@ -12,7 +12,10 @@ const OF_ALL_PAGES: [&str; 3] = ["lang", "merchant_id", "csv"];
 const PAGED: [&str; 2] = ["page", "per_page"];
 
 /// Parameters of lists. Those that a list does not have are refused where they are read.
-const OF_LISTS: [&str; 13] = [
+const OF_LISTS: [&str; 16] = [
+    "merchant",
+    "recipient",
+    "flag",
     "status",
     "payment_method",
     "recipient_id",
@@ -51,7 +54,10 @@ const QUERIES: &[(&str, &[&str])] = &[
     ("/console/merchants/{id}/events", &PAGED),
     ("/console/merchants/{id}/open-items", &[]),
     ("/console/recipients/{id}", &["splits", "page", "per_page"]),
-    ("/console/queue", &["kind", "flag", "amount_from", "amount_to", "from", "to", "page", "per_page"]),
+    (
+        "/console/queue",
+        &["merchant", "recipient", "kind", "flag", "amount_from", "amount_to", "from", "to", "page", "per_page"],
+    ),
     ("/console/queue/many", &["decision", "id"]),
     ("/console/queue/{id}", &[]),
     ("/console/webhooks", &PAGED),

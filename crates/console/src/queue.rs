@@ -8,7 +8,7 @@ use ledger::id::ObjectId;
 use maud::{Markup, html};
 use serde_json::json;
 
-use crate::list_filter::{self, Field, as_sent};
+use crate::list_filter::{self, Field, RECIPIENT_FIELD, as_sent, merchant_field};
 use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::paging::{self, pager_named, part};
 use crate::sent_form::PostedForm;
@@ -16,13 +16,13 @@ use crate::show;
 use crate::wire_words;
 use crate::words::{self, Word};
 use ops::desk::Desk;
-use ops::item_flags::FLAGS;
 use ops::merchants;
 use ops::other_nodes::{self, Decision};
 use ops::preview::{Follows, Verdict};
 use ops::queue::{KINDS, QueueFilter, waiting};
 use ops::queue_item::{QueueItem, is_decided_on, view};
 use ops::rail_items;
+use ops::wire_words::FLAGS;
 use web::credential::Role;
 use web::problem::{Code, Problem};
 use web::reply::query;
@@ -41,7 +41,7 @@ pub(crate) async fn list(request: PageRequest) -> Result<Screen, Problem> {
     let WaitingPage { items, total, amount } = filter.page(desk, through)?;
     let items = paging::items(&items, page).iter().map(|item| view(desk, item)).collect::<Result<Vec<_>, _>>()?;
     let body = html! {
-        (list_filter::form(visit, &pairs, &fields()))
+        (list_filter::form(desk, visit, &pairs, &fields(visit)))
         section.card aria-label=(visit.say(words::QUEUE)) {
             p { (total) " " (visit.say(words::WAITING_COUNT)) ", " (visit.say(words::SUM_OF_THESE)) " " (visit.money(amount)) }
             @if !items.is_empty() {
@@ -49,6 +49,7 @@ pub(crate) async fn list(request: PageRequest) -> Result<Screen, Problem> {
                     (show::scrolled(visit.say(words::QUEUE), table(desk, visit, &items)))
                     @if visit.may(Role::Decide) {
                         p.actions {
+                            output id="chosen-sum" aria-label={(visit.say(words::CHOSEN)) ", " (visit.say(words::SUM_OF_THESE))} {}
                             button name="decision" value="approve" { (visit.say(words::APPROVE_CHOSEN)) }
                             button name="decision" value="reject" { (visit.say(words::REJECT_CHOSEN)) }
                         }
@@ -61,15 +62,17 @@ pub(crate) async fn list(request: PageRequest) -> Result<Screen, Problem> {
     Ok(Screen { section: Section::Queue, title: visit.say(words::QUEUE).to_owned(), body })
 }
 
-fn fields() -> [Field<'static>; 6] {
-    [
+fn fields(visit: &Visit) -> Vec<Field<'static>> {
+    let of_item = [
         Field::Choice("kind", words::KIND, KINDS.map(|kind| (kind, kind_word(kind))).into()),
-        Field::Choice("flag", words::FLAGS, FLAGS.map(|flag| (flag, wire_words::flag(flag))).into()),
+        Field::Choice("flag", words::FLAGS, FLAGS.into()),
         Field::Amount("amount_from", words::AMOUNT_FROM),
         Field::Amount("amount_to", words::AMOUNT_TO),
         Field::Day("from", words::DAY_FROM),
         Field::Day("to", words::DAY_TO),
-    ]
+        RECIPIENT_FIELD,
+    ];
+    of_item.into_iter().chain(merchant_field(visit)).collect()
 }
 
 fn table(desk: &Desk, visit: &Visit, items: &[QueueItem]) -> Markup {
@@ -87,7 +90,7 @@ fn table(desk: &Desk, visit: &Visit, items: &[QueueItem]) -> Markup {
                 @if may_choose {
                     td.choose {
                         @if is_approved(item) {
-                            input type="checkbox" name="id" value=(item.id) aria-label={(visit.say(words::CHOOSE)) " " (item.id)};
+                            input type="checkbox" name="id" value=(item.id) data-amount=[item.amount] aria-label={(visit.say(words::CHOOSE)) " " (item.id)};
                         }
                     }
                 }
@@ -153,7 +156,7 @@ pub(crate) async fn settle(posted: PostedForm) -> Response {
     posted.visit.done(settled, "/console/queue", FormOutcome::Decided)
 }
 
-/// The name of an item: that of a recipient, or what an operator says of an entry.
+/// The name of an item: that of a recipient or payer, or what is said of it.
 fn of_what(visit: &Visit, item: &QueueItem) -> Markup {
     html! {
         bdi { (item.name.as_deref().unwrap_or_default()) }
@@ -163,6 +166,7 @@ fn of_what(visit: &Visit, item: &QueueItem) -> Markup {
             (show::account_named(visit.language, &item.id)) " (" (visit.say(words::LIMIT)) " " (visit.money(above)) ")"
         }
         @if item.debit.is_none() && let Some(reason) = &item.reason {
+            @if item.name.is_some() { " · " }
             bdi { (reason) }
         }
         @if let (Some(debit), Some(credit)) = (&item.debit, &item.credit) {

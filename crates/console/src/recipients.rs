@@ -18,6 +18,7 @@ use crate::show;
 use crate::wire_words;
 use crate::words;
 use ops::desk::Desk;
+use ops::notes::NoteSubject;
 use ops::search::ItemKind;
 use web::problem::{Code, Problem};
 use web::reply::{Cursors, query};
@@ -81,7 +82,7 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
         (anticipations::of_recipient(desk, visit, ledger)?)
         (holds::withdrawal_of_recipient(visit, id))
         (holds::of_recipient(visit, id, row.frozen))
-        (notes::section(desk, visit, id)?)
+        (notes::section(desk, visit, NoteSubject::Object(id))?)
     };
     let title = if profile.name.is_empty() { "—".to_owned() } else { profile.name };
     Ok(Screen { section: Section::Merchants, title, body })

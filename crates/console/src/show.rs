@@ -8,21 +8,17 @@ use ledger::entry::{Balance, Entry, Posting, Side};
 use ledger::id::{LedgerId, ObjectId};
 use ledger::time::Timestamp;
 use maud::{Markup, html};
+use wire::reais::grouped;
 use wire::timestamp::{PeriodLimit, local};
 
 use crate::words::{self, Word};
+use ops::wire_words::figures;
+pub(crate) use ops::wire_words::{decimal, money};
 use web::language::Language;
 use web::problem::{FieldError, Problem};
 use web::reply::time;
 use web::views::ledger::{ledger_name, owner_name as named_owner};
 use web::views::withdrawal::DestinationView;
-
-/// An amount of centavos: `R$ 1.234,56`, or `R$1,234.56` in English.
-pub(crate) fn money(language: Language, centavos: i128) -> String {
-    let sign = if centavos < 0 { "−" } else { "" };
-    let unit = if language == Language::Portuguese { "R$ " } else { "R$" };
-    format!("{sign}{unit}{}", figures(language, centavos.unsigned_abs()))
-}
 
 /// An amount in a column of amounts, without its currency; empty for zero.
 pub(crate) fn column(language: Language, centavos: i128) -> String {
@@ -33,31 +29,9 @@ pub(crate) fn column(language: Language, centavos: i128) -> String {
     }
 }
 
-/// A decimal number of the interface, such as `2.99`, as people of a language write it.
-pub(crate) fn decimal(language: Language, number: &str) -> String {
-    if language == Language::Portuguese { number.replace('.', ",") } else { number.to_owned() }
-}
-
-fn figures(language: Language, centavos: u128) -> String {
-    let (thousands, decimal) = if language == Language::Portuguese { ('.', ',') } else { (',', '.') };
-    format!("{}{decimal}{:02}", grouped(centavos / 100, thousands), centavos % 100)
-}
-
 /// A number in groups of three digits.
 pub(crate) fn count(language: Language, number: u64) -> String {
-    grouped(u128::from(number), if language == Language::Portuguese { '.' } else { ',' })
-}
-
-fn grouped(number: u128, separator: char) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            grouped.push(separator);
-        }
-        grouped.push(digit);
-    }
-    grouped
+    grouped(&number.to_string(), if language == Language::Portuguese { '.' } else { ',' })
 }
 
 /// A time in Sao Paulo, to the second, with UTC beside it.

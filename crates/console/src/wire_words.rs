@@ -12,11 +12,9 @@ use strum::VariantArray;
 
 use crate::words::{self, Word, word};
 use ops::lists::method_in_words;
+pub(crate) use ops::wire_words::{OTHER, account_review, action, audited, flag, percent};
 use web::credential::Role;
 use web::views::statement::SplitRecord;
-
-/// The word for a name that has none: what a test fails by.
-pub(crate) const OTHER: Word = word("outro", "other");
 
 /// What two registrations share.
 pub(crate) fn shared(name: &str) -> Word {
@@ -25,26 +23,6 @@ pub(crate) fn shared(name: &str) -> Word {
         "bank_account" => words::DESTINATION,
         "phone" => word("Telefone", "Telephone"),
         "address" => words::ADDRESS_OF,
-        _ => OTHER,
-    }
-}
-
-/// Flag of an item of the queue.
-pub(crate) fn flag(name: &str) -> Word {
-    match name {
-        "expires_soon" => word("vence em até 7 dias", "expires within 7 days"),
-        "expired" => word("o prazo passou", "its time has passed"),
-        "disputed" => word("há contestação aberta", "a dispute is open"),
-        "exceeds_charge" => word("passa do que restava da cobrança", "passes what was left of the charge"),
-        "rejected_before" => word("já foi recusado antes", "was rejected before"),
-        "rejected_elsewhere" => word("outro cadastro do documento foi recusado", "its document was rejected elsewhere"),
-        "shared_document" => word("documento de outro cadastro", "document of another registration"),
-        "shared_account" => word("conta de outros cadastros", "account of other registrations"),
-        "foreign_account" => word("conta de outro titular", "account of another holder"),
-        "returned_before" => word("saques que voltaram antes", "withdrawals that came back before"),
-        "first_to_account" => word("primeiro saque para esta conta", "first withdrawal to this account"),
-        "account_replaced" => word("outra conta foi cadastrada depois", "another account was registered since"),
-        "frozen" => word("recebedor congelado", "frozen recipient"),
         _ => OTHER,
     }
 }
@@ -102,16 +80,6 @@ pub(crate) fn brand(name: &str) -> Word {
         "discover" => word("Discover", "Discover"),
         "jcb" => word("JCB", "JCB"),
         _ => word("outra bandeira", "another scheme"),
-    }
-}
-
-/// The review of a changed bank account, by its name in the interface.
-pub(crate) fn account_review(name: &str) -> Word {
-    match name {
-        "pending" => word("em análise", "under review"),
-        "approved" => word("aprovada", "approved"),
-        "rejected" => word("recusada", "rejected"),
-        _ => OTHER,
     }
 }
 
@@ -337,33 +305,6 @@ pub(crate) fn cause(name: &str) -> Word {
     }
 }
 
-/// What was done, by its name in the audit trail. [`audited`] says to what.
-pub(crate) fn action(name: &str) -> Word {
-    match name {
-        "create" => word("criar", "create"),
-        "change" => word("alterar", "change"),
-        "revoke" => word("revogar", "revoke"),
-        "rotate_secret" => word("trocar o segredo de", "rotate the secret of"),
-        "approve" => word("aprovar", "approve"),
-        "reject" => word("recusar", "reject"),
-        "open" => word("abrir", "open"),
-        "accept" => word("aceitar", "accept"),
-        "release" => word("liberar", "release"),
-        "advance" => word("adiantar", "advance"),
-        "request" => word("pedir", "ask for"),
-        "settle" => word("dizer o desfecho de", "settle"),
-        "close" => word("fechar", "close"),
-        "read" => word("ler", "read"),
-        "pay" => word("pagar", "pay"),
-        "freeze" => word("congelar", "freeze"),
-        "unfreeze" => word("descongelar", "unfreeze"),
-        "cancel" => word("cancelar", "cancel"),
-        "delete" => word("excluir", "delete"),
-        "erase" => word("eliminar", "erase"),
-        _ => OTHER,
-    }
-}
-
 /// What an API key may do, by the name of the scope.
 pub(crate) fn scope(name: &str) -> Word {
     match name {
@@ -371,32 +312,6 @@ pub(crate) fn scope(name: &str) -> Word {
         "payouts" => word("saídas", "payouts"),
         "recipients" => word("recebedores", "recipients"),
         "read" => word("leitura", "read"),
-        _ => OTHER,
-    }
-}
-
-/// To what it was done, by its name in the audit trail.
-pub(crate) fn audited(name: &str) -> Word {
-    match name {
-        "merchant" => word("lojista", "merchant"),
-        "api_key" => word("chave de API", "API key"),
-        "recipient" => word("recebedor", "recipient"),
-        "bank_account" => word("conta bancária", "bank account"),
-        "withdrawal" => word("saque", "withdrawal"),
-        "refund" => word("reembolso", "refund"),
-        "dispute" => word("contestação", "dispute"),
-        "clock" => word("relógio", "clock"),
-        "entry" => word("lançamento de operador", "entry of an operator"),
-        "period" => word("mês", "month"),
-        "chart_of_accounts" => word("plano de contas", "chart of accounts"),
-        "tax_ids" => word("CPF e CNPJ de lojistas", "tax ids of merchants"),
-        "charge" => word("cobrança", "charge"),
-        "rail_item" => word("uma ordem", "an order"),
-        "batch" => word("arquivo do adquirente", "file of the acquirer"),
-        "note" => word("nota", "note"),
-        "person" => word("dados de uma pessoa", "data of a person"),
-        "card" => word("cartão guardado", "stored card"),
-        "personal_data" => word("dados pessoais até o mês", "personal data through the month"),
         _ => OTHER,
     }
 }

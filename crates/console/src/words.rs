@@ -2,30 +2,9 @@
 
 use ledger::event::Event;
 
-use web::language::Language;
+pub(crate) use ops::wire_words::fields::*;
+pub(crate) use web::language::{Word, word};
 use web::session::FormOutcome;
-
-/// One text of the console in both languages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Word {
-    pt: &'static str,
-    en: &'static str,
-}
-
-impl Word {
-    /// The text in a language.
-    pub(crate) fn text(self, language: Language) -> &'static str {
-        match language {
-            Language::Portuguese => self.pt,
-            Language::English => self.en,
-        }
-    }
-}
-
-/// One text in both languages, of a table that is not this one.
-pub(crate) const fn word(pt: &'static str, en: &'static str) -> Word {
-    Word { pt, en }
-}
 
 macro_rules! words {
     ($($name:ident = $pt:literal, $en:literal;)*) => {
@@ -146,7 +125,6 @@ words! {
     WHEN = "Quando", "When";
     WHAT = "O quê", "What";
     WHO = "Quem", "Who";
-    STATUS = "Situação", "Status";
     NAME = "Nome", "Name";
     DOCUMENT = "Documento", "Document";
     KIND = "Tipo", "Kind";
@@ -157,8 +135,6 @@ words! {
     OF = "de", "of";
     NEWER = "Mais novos", "Newer";
     OLDER = "Mais antigos", "Older";
-    YES = "sim", "yes";
-    NO = "não", "no";
     LEDGER = "Razão", "Ledger";
     PLATFORM = "Plataforma", "Platform";
     MERCHANT = "Lojista", "Merchant";
@@ -217,14 +193,6 @@ words! {
     CANCELLED_UNPAID = "O lojista cancelou antes do pagamento.", "The merchant cancelled it before it was paid.";
     FEES = "Comissão da plataforma", "Platform commission";
     FEE_MDR = "MDR", "MDR";
-    MDR_1X = "Taxa à vista (MDR)", "MDR 1×";
-    MDR_2_6X = "Taxa de 2 a 6× (MDR)", "MDR 2–6×";
-    MDR_7_12X = "Taxa de 7 a 12× (MDR)", "MDR 7–12×";
-    ANTICIPATION_D2 = "Antecipação em 2 dias", "Anticipation, D+2";
-    ANTICIPATION_D7 = "Antecipação em 7 dias", "Anticipation, D+7";
-    ANTICIPATION_D15 = "Antecipação em 15 dias", "Anticipation, D+15";
-    FEE_ANTIFRAUD = "Antifraude", "Antifraud";
-    FEE_MARGIN = "Margem", "Margin";
     FEE_PIX = "PIX", "PIX";
     OTHER_RECIPIENTS = "Outros recebedores", "Other recipients";
     ENTRIES = "Partidas dobradas", "Double entry";
@@ -350,8 +318,6 @@ words! {
     LIMIT = "limite", "limit";
     MONTH_CLOSING = "Fechamento de mês", "Closing of a month";
     APPROVED_BY_ONE = "Um operador aprovou; outro precisa aprovar também.", "One operator has approved; another one has to as well.";
-    SUSPENDED = "Conta suspensa", "Suspended";
-    PAYOUTS_HELD = "Saídas de dinheiro retidas", "Payouts held";
     SUSPEND = "Suspender", "Suspend";
     RESUME = "Reativar", "Resume";
     HOLD_PAYOUTS = "Reter saídas de dinheiro", "Hold payouts";
@@ -365,7 +331,6 @@ words! {
     REVIEW = "Análise", "Review";
     REVIEW_REGISTRATION = "cadastro", "registration";
     REVIEW_ACCOUNT = "conta bancária", "bank account";
-    DESTINATION = "Conta bancária", "Bank account";
     BOOKS_AT_ONCE = "Lançado com a decisão", "Booked with the decision";
     BOOKS_AT_TRANSFER = "Lançado quando a instituição aceitar a transferência", "Booked when the institution has taken the transfer";
     APPROVE = "Aprovar", "Approve";
@@ -395,21 +360,12 @@ words! {
     SPLIT_ANTICIPATED = "antecipada", "anticipated";
     OTHER_PARTS = "Outras partes", "Other parts";
     // Merchants.
-    SPLIT_GUARD = "Repasses que deixam o vendedor abaixo de zero", "Splits that leave the seller below zero";
-    SPLIT_GUARD_NONE = "aceitos", "accepted";
-    SPLIT_GUARD_NET = "recusados", "refused";
-    MDR_BASE = "MDR sobre", "MDR of";
-    MDR_TOTAL = "o total", "the total";
-    MDR_SELLER = "a parte bruta do vendedor", "the seller's gross part";
     MORE_RECORDS = "Há mais registros sobre esta cobrança; esta página mostra os 100 mais antigos.", "There are more Records about this charge; this page shows the oldest 100.";
     OPENED = "Aberto", "Opened";
     CITY = "Cidade", "City";
-    SPLITS = "Repasses", "Splits";
-    CASHOUTS = "Cashouts", "Cashouts";
     CLAIMS = "O que a plataforma deve a ele", "What the platform owes it";
     PRICES = "Taxas", "Fees";
     KEYS = "Chaves de API", "API keys";
-    WEBHOOK_ADDRESS = "Endereço dos webhooks", "Webhook address";
     STATUS_PENDING = "pendente", "pending";
     STATUS_PAID = "paga", "paid";
     STATUS_REFUSED = "recusada", "refused";
@@ -436,8 +392,6 @@ words! {
     REVOKED = "revogada", "revoked";
     REVOKE = "Revogar", "Revoke";
     SURE = "tenho certeza", "I am sure";
-    CLOSING = "Em encerramento", "Closing";
-    CLOSED = "Encerrada", "Closed";
     CLOSE_MERCHANT = "Encerrar a conta", "End the account";
     REOPEN = "Reabrir", "Reopen";
     CLOSE_MERCHANT_WHAT = "Não cria mais cobranças; assinaturas e códigos PIX abertos são cancelados, e o que está aberto segue. Sem nada aberto, a conta fica encerrada: peça de novo quando a lista estiver vazia.", "It creates no more charges; subscriptions and open PIX codes are cancelled, and what is open goes on. With nothing open, the account is closed: ask again once the list is empty.";
@@ -458,14 +412,7 @@ words! {
     CHANGE = "Alterar", "Change";
     CHANGED = "Alterado.", "Changed.";
     OPTIONS = "Opções", "Options";
-    SETTLEMENT_DAYS = "Dias até o dinheiro do cartão", "Days until card money";
-    EVENTS_SENT = "Eventos enviados", "Events sent";
-    OWN_KEYS = "gerir as próprias chaves de API", "manage its own API keys";
-    SCOPES = "Permissões", "Scopes";
     REFUND_COMMISSION = "devolver a comissão com reembolsos", "return the commission with refunds";
-    LIMIT_CARD = "Cobranças de cartão por minuto", "Card charges a minute";
-    LIMIT_OTHER = "Outras requisições por minuto", "Other requests a minute";
-    LIMIT_OF_SERVER = "o do servidor", "that of the server";
     LIMIT_EMPTY = "Limite vazio: o do servidor.", "An empty limit: that of the server.";
     SET_ADDRESS = "Gravar o endereço", "Set the address";
     ADDRESS_SET = "O endereço vale para os eventos a partir de agora.", "The address holds for the events from now on.";
@@ -595,7 +542,8 @@ words! {
     CARD_SILENT = "o adquirente não responde", "the acquirer does not answer";
     // Problems.
     PROBLEM = "Não foi possível", "That was not possible";
-    FOUND_NOTHING = "Nada foi encontrado.", "Nothing was found.";
+    FOUND_NOTHING = "Nada foi encontrado. Nomes são achados pelo começo de suas palavras (3 letras ou mais), e valores e datas por inteiro.", "Nothing was found. Names are found by the beginnings of their words (3 letters or more), amounts and days whole.";
+    SORTED_NEWEST = "Há mais itens: só os 2.000 mais novos deste filtro estão em ordem. Um período menor mostra os outros.", "There are more items: only the newest 2,000 of this filter are in order. A shorter span shows the others.";
     NOT_SURE = "A caixa que diz que há certeza não está marcada.", "The box that says so is not ticked.";
     FORM_OF_NO_SESSION = "O formulário não tem o token desta sessão.", "The form has no token of this session.";
     FORM_OF_ANOTHER_SITE = "O formulário não veio de uma página deste console (Origin).", "The form was not sent by a page of this console (Origin).";
@@ -639,12 +587,14 @@ pub(crate) fn fact(event: &Event) -> Word {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use web::language::Language;
 
     #[test]
     fn every_word_is_in_both_languages() {
         assert!(ALL.len() > 80, "{}", ALL.len());
-        for (name, Word { pt, en }) in ALL {
-            assert!(!pt.trim().is_empty() && !en.trim().is_empty(), "{name}");
+        for (name, word) in ALL {
+            let is_said = |language: Language| !word.text(language).trim().is_empty();
+            assert!(is_said(Language::Portuguese) && is_said(Language::English), "{name}");
         }
     }
 }

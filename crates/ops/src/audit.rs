@@ -23,10 +23,14 @@ use utoipa::ToSchema;
 
 use crate::audited_changes::{FieldChange, changes};
 use crate::desk::Desk;
+use crate::found_item::{FoundItem, item_of, item_of_kind};
 use crate::list_file::{list_file, requested_format, too_many};
 use crate::merchants;
 use crate::operator::Operator;
+use crate::search::ItemKind;
+use crate::wire_words::{ACTIONS, KINDS, action, audited, label, value};
 use web::json::Checker;
+use web::language::{Language, Word};
 use web::problem::Problem;
 use web::reply::{List, Page, between, ok, one_of, only, query, single, time};
 use web::views::ledger::owner_name;
@@ -63,6 +67,11 @@ pub struct AuditRow {
     /// Of what it was done to; null for the clock, a month, tax ids and batches.
     #[schema(required, format = "uuid")]
     pub id: Option<String>,
+    /// Name of the recipient, payer, customer or merchant to whom that belongs, as it is now;
+    /// absent where it has none, or was erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Ana Prado")]
+    pub name: Option<String>,
     /// The reason, where one was given; the month, for `period`; the first references, for `batch`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "Sem comprovante")]
@@ -87,53 +96,6 @@ impl AuditRow {
         Position { partition: Partition(self.partition), sequence: Sequence(self.sequence) }
     }
 }
-
-/// Actions of the audit trail.
-pub const ACTIONS: [&str; 20] = [
-    "create",
-    "change",
-    "revoke",
-    "rotate_secret",
-    "approve",
-    "reject",
-    "open",
-    "accept",
-    "release",
-    "advance",
-    "request",
-    "settle",
-    "close",
-    "read",
-    "pay",
-    "freeze",
-    "unfreeze",
-    "cancel",
-    "delete",
-    "erase",
-];
-
-/// Kinds of things to which something was done.
-pub const KINDS: [&str; 19] = [
-    "merchant",
-    "api_key",
-    "recipient",
-    "bank_account",
-    "withdrawal",
-    "refund",
-    "dispute",
-    "clock",
-    "entry",
-    "period",
-    "tax_ids",
-    "charge",
-    "rail_item",
-    "batch",
-    "chart_of_accounts",
-    "note",
-    "person",
-    "card",
-    "personal_data",
-];
 
 /// Parameters that say which rows are listed.
 pub const FILTERS: [&str; 7] = ["merchant_id", "operator", "action", "kind", "id", "from", "to"];
@@ -167,7 +129,8 @@ impl AuditFilter {
     /// Reads [`FILTERS`] in a query.
     pub fn read(desk: &Desk, pairs: &[(String, String)]) -> Result<Self, Problem> {
         let group = single(pairs, "merchant_id")?.map(|id| merchants::find(desk, id)).transpose()?;
-        let (action, kind) = (one_of(pairs, "action", &ACTIONS)?, one_of(pairs, "kind", &KINDS)?);
+        let action = one_of(pairs, "action", &ACTIONS.map(|(name, _)| name))?;
+        let kind = one_of(pairs, "kind", &KINDS.map(|(name, _)| name))?;
         let mut check = Checker::new();
         let id = single(pairs, "id")?.and_then(|id| {
             ObjectId::parse(id).or_else(|| check.refuse("id", "invalid", "id deve ser um UUID ou um txid"))
@@ -185,14 +148,14 @@ impl AuditFilter {
     pub fn page(&self, desk: &Desk, page: Page) -> Result<(u64, Vec<AuditRow>), Problem> {
         if !self.is_selective() {
             let Listed { total, items } = self.listed(desk, page.skip(), page.count())?;
-            let rows = items.map(|found| Ok(row(desk, found?))).collect::<Result<_, Problem>>()?;
+            let rows = items.map(|found| row(desk, found?)).collect::<Result<_, Problem>>()?;
             return Ok((total, rows));
         }
         let (mut total, mut rows) = (0, Vec::new());
         for found in self.found(desk)? {
             let found = found?;
             if total >= page.skip() && rows.len() < page.count() {
-                rows.push(row(desk, found));
+                rows.push(row(desk, found)?);
             }
             total += 1;
         }
@@ -201,7 +164,7 @@ impl AuditFilter {
 
     /// All rows, newest first, each read when it is asked for.
     pub fn rows<'a>(&'a self, desk: &'a Desk) -> Result<impl Iterator<Item = Result<AuditRow, Problem>> + 'a, Problem> {
-        Ok(self.found(desk)?.map(|found| Ok(row(desk, found?))))
+        Ok(self.found(desk)?.map(|found| row(desk, found?)))
     }
 
     fn found<'a>(&'a self, desk: &'a Desk) -> Result<impl Iterator<Item = Result<Audited, Problem>> + 'a, Problem> {
@@ -262,12 +225,13 @@ pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> R
 }
 
 /// Columns of the audit trail as a file.
-const COLUMNS: [ListColumn; 12] = [
+const COLUMNS: [ListColumn; 13] = [
     ("at", "Quando", ListKind::Instant),
     ("operator", "Operador", ListKind::Text),
     ("api_key_id", "Chave de API", ListKind::Text),
     ("action", "Ação", ListKind::Text),
     ("kind", "Objeto", ListKind::Text),
+    ("name", "Nome", ListKind::Text),
     ("id", "ID", ListKind::Text),
     ("merchant_id", "ID do lojista", ListKind::Text),
     ("merchant", "Lojista", ListKind::Text),
@@ -277,21 +241,25 @@ const COLUMNS: [ListColumn; 12] = [
     ("sequence", "Registro", ListKind::Count),
 ];
 
+/// The language of files for people.
+const PORTUGUESE: Language = Language::Portuguese;
+
 /// The rows of a filter as a file, newest first.
 pub async fn file(desk: &Arc<Desk>, filter: &AuditFilter, format: ListFormat) -> Result<Response, Problem> {
     let cells = |row: Result<AuditRow, Problem>| {
         let row = row?;
         let merchant = row.merchant_id.as_deref().and_then(|id| merchants::find(desk, id).ok());
         let merchant = merchant.and_then(|group| owner_name(&desk.engine, LedgerId::Merchant(group)));
-        let change =
-            |change: &FieldChange| format!("{}: {} → {}", change.field, shown(&change.old), shown(&change.new));
-        let changes: Vec<_> = row.changes.iter().map(change).collect();
+        let changes: Vec<_> = row.changes.iter().map(|change| change_text(change, format)).collect();
+        let said =
+            |name: &'static str, word: Word| if format == ListFormat::Csv { name } else { word.text(PORTUGUESE) };
         Ok(vec![
             ListCell::Instant(row.effective_at.0),
             ListCell::text(row.operator),
             ListCell::text(row.api_key_id),
-            ListCell::text(Some(row.action)),
-            ListCell::text(Some(row.kind)),
+            ListCell::text(Some(said(row.action, action(row.action)))),
+            ListCell::text(Some(said(row.kind, audited(row.kind)))),
+            ListCell::text(row.name),
             ListCell::text(row.id),
             ListCell::text(row.merchant_id),
             ListCell::text(merchant),
@@ -303,6 +271,17 @@ pub async fn file(desk: &Arc<Desk>, filter: &AuditFilter, format: ListFormat) ->
     };
     let period = period_ptbr(filter.from.map(|from| from.0), filter.to.map(|to| to.0));
     list_file(desk, (format, "audit", ("Auditoria", period)), &COLUMNS, filter.rows(desk)?.map(cells)).await
+}
+
+/// A change in one line: by the names of the interface, or in the words of people.
+fn change_text(FieldChange { field, old, new }: &FieldChange, format: ListFormat) -> String {
+    match format {
+        ListFormat::Csv => format!("{field}: {} → {}", shown(old), shown(new)),
+        _ => {
+            let [old, new] = [old, new].map(|of| value(PORTUGUESE, field, of));
+            format!("{}: {old} → {new}", label(field).text(PORTUGUESE))
+        }
+    }
 }
 
 /// Parts of a bank account in the order in which people read them.
@@ -322,13 +301,14 @@ pub fn shown(value: &Value) -> String {
 }
 
 /// A row as it is shown.
-pub fn row(desk: &Desk, (at, record, audited): (Position, Record, AuditedFact)) -> AuditRow {
+pub fn row(desk: &Desk, (at, record, audited): (Position, Record, AuditedFact)) -> Result<AuditRow, Problem> {
     let merchant = record.owner.group().and_then(|group| desk.engine.merchant(group, |row| row.id));
     let AuditedFact { action, kind, subject, notes } = audited;
     let id = subject_id(desk, &record, subject);
+    let name = id.map(|id| name_of(desk, kind, id)).transpose()?.flatten();
     let changes = changes(desk, at, &record);
     let notes = notes.or_else(|| reason_of_refund(desk, &record));
-    AuditRow {
+    Ok(AuditRow {
         at: time(record.effective_at),
         operator: record.operator,
         api_key_id: record.api_key.map(|key| key.uuid().to_string()),
@@ -336,12 +316,29 @@ pub fn row(desk: &Desk, (at, record, audited): (Position, Record, AuditedFact)) 
         merchant_id: merchant.map(|id| id.uuid().to_string()),
         kind,
         id: id.map(|id| id.uuid().to_string()),
+        name,
         notes,
         changes,
         sequence: at.sequence.0,
         partition: at.partition.0,
         effective_at: record.effective_at,
-    }
+    })
+}
+
+/// The name of whom a thing of the audit trail belongs to.
+fn name_of(desk: &Desk, kind: &str, id: ObjectId) -> Result<Option<String>, Problem> {
+    let of_kind = |kind| item_of_kind(desk, kind, id);
+    let item = match kind {
+        "merchant" => of_kind(ItemKind::Merchants)?,
+        "recipient" | "bank_account" => of_kind(ItemKind::Recipients)?,
+        "withdrawal" => of_kind(ItemKind::Withdrawals)?,
+        "refund" => of_kind(ItemKind::Refunds)?,
+        "dispute" => of_kind(ItemKind::Disputes)?,
+        "charge" => of_kind(ItemKind::Charges)?,
+        "api_key" => return Ok(FoundItem::of(desk, id).merchant_name.filter(|name| !name.is_empty())),
+        _ => item_of(desk, id)?.map(|(_, item)| item),
+    };
+    Ok(item.and_then(|item| item.name))
 }
 
 /// The reason of a refund that an operator starts, which is sealed in its Record.

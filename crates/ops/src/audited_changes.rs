@@ -3,7 +3,7 @@
 use ledger::event::Event;
 use ledger::event_choice::EventChoice;
 use ledger::fees::Settings;
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::record::Record;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -57,10 +57,12 @@ pub fn changes(desk: &Desk, at: Position, record: &Record) -> Vec<FieldChange> {
                 let of = record.owner.group().map(|group| LedgerId::Recipient(group, *number));
                 changes.extend(of.and_then(|recipient| of_account(desk, record, recipient)));
             }
-            Event::RecipientApproved { .. } => changes.push(decided("status", "active")),
-            Event::RecipientRejected { .. } => changes.push(decided("status", "rejected")),
-            Event::BankAccountApproved { .. } => changes.push(decided("bank_account_review", "approved")),
-            Event::BankAccountRejected { .. } => changes.push(decided("bank_account_review", "rejected")),
+            Event::RecipientApproved { number } => changes.push(status(desk, at, record, *number, "active")),
+            Event::RecipientRejected { number, .. } => changes.push(status(desk, at, record, *number, "rejected")),
+            Event::RecipientFrozen { .. } => changes.push(FieldChange::of("frozen", json!(false), json!(true))),
+            Event::RecipientUnfrozen { .. } => changes.push(FieldChange::of("frozen", json!(true), json!(false))),
+            Event::BankAccountApproved { .. } => changes.push(reviewed("approved")),
+            Event::BankAccountRejected { .. } => changes.push(reviewed("rejected")),
             _ => {}
         }
     }
@@ -90,9 +92,25 @@ fn endpoint_before(desk: &Desk, at: Position, record: &Record, key: ObjectId) ->
     before.flat_map(|(_, record, _)| record.events).find_map(|event| endpoint(&event)).unwrap_or_default()
 }
 
-/// The decision on what waited for it.
-fn decided(field: &str, new: &str) -> FieldChange {
-    FieldChange { field: field.to_owned(), old: json!("pending"), new: json!(new) }
+/// The status of a recipient before and after a decision; it was a draft, or was sent for analysis.
+fn status(desk: &Desk, at: Position, record: &Record, number: RecipientNumber, new: &str) -> FieldChange {
+    let group = record.owner.group().unwrap_or_default();
+    let row = desk.engine.recipient_row(group, number).ok();
+    let records = row.and_then(|row| desk.engine.registration(LedgerId::Recipient(group, number), row.created_at).ok());
+    let before =
+        records.into_iter().flatten().map_while(Result::ok).take_while(|(place, _)| place.sequence < at.sequence);
+    let status = |event: &Event| match event {
+        Event::RecipientRegistered { .. } | Event::RecipientRegisteredAgain { .. } => Some("draft"),
+        Event::RecipientSubmitted { .. } => Some("pending"),
+        _ => None,
+    };
+    let old = before.filter_map(|(_, record)| record.events.iter().filter_map(status).last()).last();
+    FieldChange::of("status", json!(old), json!(new))
+}
+
+/// The decision on a changed bank account.
+fn reviewed(new: &str) -> FieldChange {
+    FieldChange::of("bank_account_review", json!("pending"), json!(new))
 }
 
 fn hidden(field: &str) -> FieldChange {

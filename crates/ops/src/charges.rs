@@ -16,14 +16,13 @@ use store::cut::Position;
 use utoipa::ToSchema;
 
 use crate::desk::Desk;
-use crate::merchants;
+use crate::named_ledger::filtered_owners;
 use crate::operator::Operator;
 use web::caller::PathId;
 use web::cut::{NextBefore, next_before, requested_before};
 use web::problem::{Code, Problem};
-use web::reply::{items_of, number, ok, only, query, single};
+use web::reply::{items_of, number, ok, only, query};
 use web::views::charge::{ChargeView, charge_filter};
-use web::views::recipient::find_recipient;
 
 /// Charges of an answer, when it is not said how many.
 const CHARGES_A_PAGE: u64 = 20;
@@ -119,13 +118,7 @@ pub const FILTERS: &[&str] =
 /// Which charges a query asks for.
 pub fn charge_query(desk: &Desk, pairs: &[(String, String)]) -> Result<ChargeQuery, Problem> {
     let ChargeFilter { status, method, from, to, .. } = charge_filter(pairs)?;
-    let not_found = || Problem::new(Code::NotFound);
-    let group = single(pairs, "merchant_id")?.map(|id| merchants::find(desk, id)).transpose()?;
-    let recipient = single(pairs, "recipient_id")?.map(|id| {
-        let found = ObjectId::parse(id).and_then(|id| find_recipient(&desk.engine, id));
-        found.map(|(ledger, _)| ledger).ok_or_else(not_found)
-    });
-    let recipient = recipient.transpose()?;
+    let (group, recipient) = filtered_owners(desk, pairs)?;
     let amount = |name| {
         let amount = number(pairs, name, 0..=AMOUNT_MAX.0.unsigned_abs())?;
         Ok::<_, Problem>(amount.map(|amount| Centavos(amount.cast_signed())))

@@ -60,7 +60,7 @@ pub async fn set(
     let map = map.or_else(|| check.refuse("map", "required", "map é obrigatório"));
     let map = map.and_then(|map| match Chart::parse(&map) {
         Ok(_) => Some(map),
-        Err(error) => check.refuse("map", "invalid", error.to_string()),
+        Err(error) => check.refuse("map", "invalid", error.in_portuguese(&map)),
     });
     let map = check.finish_with(map)?.into_owned();
     let key = sent.key(&desk.engine, KeyScope::Operators, None)?;

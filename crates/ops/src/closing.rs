@@ -3,11 +3,14 @@
 
 use std::sync::Arc;
 
+use actors::engine::Engine;
 use axum::extract::State;
 use axum::response::Response;
+use ledger::account::Account;
 use ledger::fees::Settings;
 use ledger::id::{GroupNumber, LedgerId, RecipientNumber};
 use ledger::merchant::{MerchantState, OpenKind, open_balances};
+use ledger::money::Centavos;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -100,6 +103,25 @@ pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId
     Ok(ok(open_items(&desk, find(&desk, &id)?).await?))
 }
 
+/// The settings of a merchant as they are shown: a closed one to which, or to whose recipients,
+/// money or a debt came back is closing while they have it.
+pub fn shown_settings(engine: &Engine, group: GroupNumber, settings: Settings, recipients: usize) -> Settings {
+    let mut ledgers = std::iter::once(LedgerId::Merchant(group)).chain(recipients_of(group, recipients));
+    let closed = settings.closed && ledgers.all(|ledger| balances_of(engine, ledger).is_empty());
+    Settings { closed, ..settings }
+}
+
+fn recipients_of(group: GroupNumber, count: usize) -> impl Iterator<Item = LedgerId> {
+    (1..=u32::try_from(count).unwrap_or(u32::MAX))
+        .map(move |number| LedgerId::Recipient(group, RecipientNumber(number)))
+}
+
+/// The balances of a ledger that are open, as they are published.
+fn balances_of(engine: &Engine, ledger: LedgerId) -> Vec<(Account, Centavos)> {
+    let accounts = engine.published_accounts(ledger).into_iter();
+    open_balances(accounts.map(|(account, balance)| (account, balance.net())))
+}
+
 /// What is open of a merchant.
 pub async fn open_items(desk: &Desk, group: GroupNumber) -> Result<OpenItems, Problem> {
     let engine = &desk.engine;
@@ -118,10 +140,8 @@ pub async fn open_items(desk: &Desk, group: GroupNumber) -> Result<OpenItems, Pr
         amount: item.amount.map(|amount| amount.0),
     });
     let recipients = engine.known_merchant(group, |row| row.recipients.len())?;
-    let of_recipients = (1..=u32::try_from(recipients).unwrap_or(u32::MAX)).flat_map(|number| {
-        let ledger = LedgerId::Recipient(group, RecipientNumber(number));
-        let accounts = engine.published_accounts(ledger).into_iter().map(|(account, balance)| (account, balance.net()));
-        open_balances(accounts).into_iter().map(move |(account, amount)| (ledger, account, amount))
+    let of_recipients = recipients_of(group, recipients).flat_map(|ledger| {
+        balances_of(engine, ledger).into_iter().map(move |(account, amount)| (ledger, account, amount))
     });
     let balances = balances.into_iter().map(|(account, amount)| (merchant, account, amount)).chain(of_recipients);
     let balances = balances.map(|(ledger, account, amount)| OpenItemView {

@@ -192,7 +192,7 @@ fn chart_of(desk: &Desk, wire: &ExportJobRequest<'_>, is_wanted: bool) -> Result
     let level = check.optional_text("level", wire.level, 1..=50);
     let chart = match (is_wanted, &map) {
         (true, Some(map)) => {
-            Chart::parse(map).map_or_else(|error| check.refuse("map", "invalid", error.to_string()), Some)
+            Chart::parse(map).map_or_else(|error| check.refuse("map", "invalid", error.in_portuguese(map)), Some)
         }
         (true, None) => check.refuse("map", "required", "map é obrigatório neste formato, se nenhum foi guardado"),
         (false, None) => None,

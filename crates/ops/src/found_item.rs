@@ -17,6 +17,7 @@ use utoipa::ToSchema;
 use wire::cut_text::record_name;
 use wire::mask;
 
+use crate::closing::shown_settings;
 use crate::desk::Desk;
 use crate::merchants;
 use crate::search::ItemKind;
@@ -168,10 +169,10 @@ pub(crate) fn item_of_kind(desk: &Desk, kind: ItemKind, id: ObjectId) -> Result<
 
 fn merchant_item(desk: &Desk, id: ObjectId) -> Option<FoundItem> {
     let group = merchants::find(desk, &id.txid()).ok()?;
-    let of = |row: &MerchantRow| (row.profiles.current().cloned(), row.settings);
-    let (sealed, settings) = desk.engine.glance(group, of)?;
+    let of = |row: &MerchantRow| (row.profiles.current().cloned(), row.settings, row.recipients.len());
+    let (sealed, settings, recipients) = desk.engine.glance(group, of)?;
     let profile = merchants::profile(desk, group, sealed.as_ref());
-    let status = match settings {
+    let status = match shown_settings(&desk.engine, group, settings, recipients) {
         Settings { closed: true, .. } => "closed",
         Settings { closing: true, .. } => "closing",
         Settings { suspended: true, .. } => "suspended",
@@ -205,7 +206,7 @@ fn dispute_item(desk: &Desk, dispute: &Dispute) -> Result<FoundItem, Problem> {
 }
 
 /// Who paid a charge; empty when that was erased.
-fn payer_of(desk: &Desk, charge: ObjectId) -> Result<Payer, Problem> {
+pub(crate) fn payer_of(desk: &Desk, charge: ObjectId) -> Result<Payer, Problem> {
     let charge: Charge = desk.engine.known_object(charge)?;
     Ok(payer(&desk.engine, charge.id, charge.payer.as_ref()))
 }

@@ -28,8 +28,9 @@ use crate::desk::Desk;
 use crate::found_item::{FoundItem, item_of_kind};
 use crate::item_flags::{is_same, opened};
 use crate::operator::Operator;
+use crate::preview::{ChangedBalance, ForeseenDecision, foreseen};
 use crate::queue::waiting;
-use crate::queue_item::{QueueItem, kind_name, view};
+use crate::queue_item::{QueueItem, is_decided_on, kind_name, view};
 use crate::search::ItemKind;
 use web::caller::PathId;
 use web::problem::{Code, Problem};
@@ -116,6 +117,16 @@ pub struct ItemDetails {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub entry: Option<HouseEntryView>,
+    /// The balances that the approval would change, as in its preview.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub balances: Vec<ChangedBalance>,
+    /// The commission that would go back to the merchant, centavos; refunds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 150)]
+    pub commission_returned: Option<i64>,
+    /// The decisions on what waits, whose entries a page shows.
+    #[serde(skip)]
+    pub foreseen: Vec<ForeseenDecision>,
 }
 
 /// Another recipient that shares a value with the registration.
@@ -217,6 +228,13 @@ pub async fn details(desk: &Desk, id: ObjectId) -> Result<ItemDetails, Problem> 
     if let Some(item) = waiting(desk, id) {
         shown.kind = kind_name(&item);
         shown.item = Some(view(desk, &item)?);
+        if is_decided_on(&item) {
+            shown.foreseen = foreseen(desk, &item).await?;
+            if let Some(approval) = shown.foreseen.first() {
+                shown.balances = approval.balances.clone();
+                shown.commission_returned = approval.commission_returned;
+            }
+        }
     }
     if shown.kind.is_empty() {
         return Err(Problem::new(Code::NotFound));

@@ -19,23 +19,6 @@ const EARLIER_MAX: usize = 10;
 /// Other recipients that are looked at for what they share with one.
 const SHARING_MAX: usize = 3;
 
-/// Names of flags in the queue.
-pub const FLAGS: [&str; 13] = [
-    "expired",
-    "expires_soon",
-    "disputed",
-    "exceeds_charge",
-    "foreign_account",
-    "rejected_before",
-    "rejected_elsewhere",
-    "shared_document",
-    "shared_account",
-    "frozen",
-    "account_replaced",
-    "first_to_account",
-    "returned_before",
-];
-
 /// The flags of an item, by their names in the queue, and how many earlier withdrawals came back.
 pub fn flags(desk: &Desk, item: &WaitingItem) -> Result<(Vec<&'static str>, usize), Problem> {
     let (mut flags, mut returned_before) = (Vec::new(), 0);

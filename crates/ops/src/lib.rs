@@ -62,4 +62,5 @@ pub mod storefront;
 pub mod sub_recipients;
 pub mod uncompared;
 pub mod webhooks;
+pub mod wire_words;
 pub mod withdrawals;

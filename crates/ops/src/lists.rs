@@ -2,9 +2,10 @@
 //! another order, by what a filter asks for; as JSON or as a file.
 //!
 //! The index lists the Records that made the things, and only these are read; charges are read back
-//! from the journal. An order other than newest first needs all things of the filter at once, so it
-//! is refused above [`SORTED_MAX`] of them.
+//! from the journal. An order other than newest first is that of the newest [`SORTED_MAX`] things
+//! of the filter.
 
+use std::cell::Cell;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -28,11 +29,12 @@ use wire::timestamp::PeriodLimit;
 use crate::charges::charge_query;
 use crate::desk::Desk;
 use crate::found_item::{FoundItem, anticipation_item, charge_item, item_of_kind};
-use crate::item_flags::{FLAGS, flags};
+use crate::item_flags::flags;
 use crate::list_file::{list_file, requested_format, too_many};
 use crate::operator::Operator;
 use crate::queue::waiting;
 use crate::search::ItemKind;
+use crate::wire_words::FLAGS;
 use web::caller::PathId;
 use web::cut::{NextBefore, next_before, requested_before};
 use web::problem::{Code, Problem};
@@ -72,7 +74,7 @@ const fn list(
 
 const MONEY: &[&str] = &["status", "amount_from", "amount_to"];
 const DECIDED_ON: &[&str] = &["status", "amount_from", "amount_to", "flag"];
-const OF_RECIPIENTS: &[&str] = &["status", "amount_from", "amount_to", "recipient_id", "flag"];
+const OF_RECIPIENTS: &[&str] = &["status", "amount_from", "amount_to", "recipient", "recipient_id", "flag"];
 
 /// All lists.
 pub const LISTS: [List; 10] = [
@@ -80,12 +82,17 @@ pub const LISTS: [List; 10] = [
         kind: ItemKind::Charges,
         list: None,
         statuses: &["pending", "CONCLUIDA", "RECUSADA", "cancelled"],
-        filters: &["status", "payment_method", "amount_from", "amount_to", "recipient_id"],
+        filters: &["status", "payment_method", "amount_from", "amount_to", "recipient", "recipient_id"],
     },
     list(ItemKind::Refunds, ObjectList::Refunds, &["pending", "approved", "rejected", "failed"], DECIDED_ON),
     list(ItemKind::Disputes, ObjectList::Disputes, &["open", "accepted", "released", "reversed"], DECIDED_ON),
     list(ItemKind::Withdrawals, ObjectList::Withdrawals, &["pending", "approved", "rejected"], OF_RECIPIENTS),
-    list(ItemKind::Anticipations, ObjectList::Anticipations, &[], &["amount_from", "amount_to", "recipient_id"]),
+    list(
+        ItemKind::Anticipations,
+        ObjectList::Anticipations,
+        &[],
+        &["amount_from", "amount_to", "recipient", "recipient_id"],
+    ),
     list(ItemKind::Cashouts, ObjectList::Cashouts, &["in_processing", "processed", "failed"], MONEY),
     list(
         ItemKind::Subscriptions,
@@ -109,7 +116,7 @@ pub const LISTS: [List; 10] = [
 ];
 
 /// Parameters of every list. Newest first it goes on with `before`, in another order with `page`.
-const OF_ALL: [&str; 6] = ["merchant_id", "from", "to", "order", "format", "per_page"];
+const OF_ALL: [&str; 7] = ["merchant", "merchant_id", "from", "to", "order", "format", "per_page"];
 
 /// Orders of a list. `largest` and `smallest` are by amount, and `status` by the order of its
 /// words.
@@ -136,8 +143,10 @@ pub struct ListPart {
     pub items: Vec<FoundItem>,
     /// Newest first: where the list goes on; empty at its end.
     pub rest: Cut,
-    /// In another order: the page, and how many things there are.
+    /// In another order: the page, and how many things are in it.
     pub page: Option<(Page, u64)>,
+    /// In another order: true where the filter has older things too, which are not in it.
+    pub more: bool,
 }
 
 /// The list of a name; 404 when there is none.
@@ -163,7 +172,7 @@ impl ListFilter {
             order,
             recipient: recipient.map(|id| id.uuid().to_string()),
             status: one_of(pairs, "status", list.statuses)?,
-            flag: one_of(pairs, "flag", &FLAGS)?,
+            flag: one_of(pairs, "flag", &FLAGS.map(|(name, _)| name))?,
             name: single(pairs, "named")?.map(search_key),
             query,
         })
@@ -181,13 +190,13 @@ impl ListFilter {
         if self.order == ORDERS[0] {
             let through = requested_before(pairs, &desk.engine.published())?;
             let (items, rest) = self.newest(desk, &through, page.count())?;
-            return Ok(ListPart { items, rest, page: None });
+            return Ok(ListPart { items, rest, page: None, more: false });
         }
-        let sorted = self.sorted(desk)?;
+        let (sorted, more) = self.sorted(desk)?;
         let total = sorted.len() as u64;
         let skipped = usize::try_from(page.skip()).unwrap_or(usize::MAX);
         let items = sorted.into_iter().skip(skipped).take(page.count()).collect();
-        Ok(ListPart { items, rest: desk.engine.published().begin(), page: Some((page, total)) })
+        Ok(ListPart { items, rest: desk.engine.published().begin(), page: Some((page, total)), more })
     }
 
     /// The newest things through a cut: so many, or fewer after 2,000 Records; and the Records that
@@ -201,18 +210,32 @@ impl ListFilter {
         desk.engine.newest_objects((list, &self.query), through, most, |at, record| self.item(desk, list, at, record))
     }
 
+    /// The newest `most` things of a filter by amount and time, among 2,000 Records of the list;
+    /// how many there are, and whether there may be others.
+    pub(crate) fn counted(&self, desk: &Desk, most: usize) -> Result<(Vec<FoundItem>, usize, bool), Problem> {
+        let Some(list) = self.list.list else { return Ok(Default::default()) };
+        let total = Cell::new(0);
+        let look = |at, record: &Record| {
+            total.set(total.get() + usize::from(self.made_id(list, record).is_some()));
+            if total.get() > most { Ok(None) } else { self.item(desk, list, at, record) }
+        };
+        let published = desk.engine.published();
+        let (items, rest) = desk.engine.newest_objects((list, &self.query), &published, usize::MAX, look)?;
+        Ok((items, total.get(), !rest.is_empty()))
+    }
+
+    /// The id of the thing that a Record made, if amount and time are asked for.
+    fn made_id(&self, list: ObjectList, record: &Record) -> Option<ObjectId> {
+        let (_, id) = record.events.iter().filter_map(ObjectList::made_by).find(|(made, _)| *made == list)?;
+        let (amount, created) = (record.events.iter().find_map(made_amount), id.created_at());
+        let ChargeQuery { from, to, .. } = self.query;
+        let is_of_span = from.is_none_or(|from| created >= from) && to.is_none_or(|to| created < to);
+        (is_of_span && amount.is_none_or(|amount| self.has_amount(amount))).then_some(id)
+    }
+
     /// The thing that a Record made, if it is asked for.
     fn item(&self, desk: &Desk, list: ObjectList, at: Position, record: &Record) -> Result<Option<FoundItem>, Problem> {
-        let made = record.events.iter().filter_map(ObjectList::made_by).find(|(made, _)| *made == list);
-        let Some((_, id)) = made else { return Ok(None) };
-        let amount = record.events.iter().find_map(made_amount);
-        if amount.is_some_and(|amount| !self.has_amount(amount)) {
-            return Ok(None);
-        }
-        let created = id.created_at();
-        if self.query.from.is_some_and(|from| created < from) || self.query.to.is_some_and(|to| created >= to) {
-            return Ok(None);
-        }
+        let Some(id) = self.made_id(list, record) else { return Ok(None) };
         let item = match list {
             ObjectList::Anticipations => anticipation_item(desk, record),
             ObjectList::Cards => {
@@ -243,32 +266,26 @@ impl ListFilter {
             && self.name.as_ref().is_none_or(|part| search_key(item.name.as_deref().unwrap_or_default()).contains(part))
     }
 
-    /// All things of the filter in its order. Error: 400 `too_many_items` where there are too many,
-    /// or where it takes too long to know.
-    fn sorted(&self, desk: &Desk) -> Result<Vec<FoundItem>, Problem> {
-        let (mut all, mut through) = (Vec::new(), desk.engine.published());
+    /// The newest [`SORTED_MAX`] things of the filter in its order, and whether there may be
+    /// others.
+    fn sorted(&self, desk: &Desk) -> Result<(Vec<FoundItem>, bool), Problem> {
+        let (mut all, mut rest) = (Vec::new(), desk.engine.published());
         for _ in 0..SORTED_PARTS_MAX {
-            let (items, rest) = self.newest(desk, &through, SORTED_MAX + 1 - all.len())?;
+            let (items, next) = self.newest(desk, &rest, SORTED_MAX - all.len())?;
             all.extend(items);
-            if all.len() > SORTED_MAX {
+            rest = next;
+            if rest.is_empty() || all.len() == SORTED_MAX {
                 break;
             }
-            if rest.is_empty() {
-                match self.order {
-                    "oldest" => all.reverse(),
-                    "largest" => all.sort_by_key(|item| Reverse(item.amount)),
-                    "smallest" => all.sort_by_key(|item| item.amount),
-                    "status" => {
-                        all.sort_by_key(|item| self.list.statuses.iter().position(|own| item.status == Some(own)))
-                    }
-                    _ => all.sort_by_cached_key(|item| search_key(item.name.as_deref().unwrap_or_default())),
-                }
-                return Ok(all);
-            }
-            through = rest;
         }
-        let message = format!("só até {SORTED_MAX} itens são postos em outra ordem: escolha um filtro menor");
-        Err(too_many("order", message))
+        match self.order {
+            "oldest" => all.reverse(),
+            "largest" => all.sort_by_key(|item| Reverse(item.amount)),
+            "smallest" => all.sort_by_key(|item| item.amount),
+            "status" => all.sort_by_key(|item| self.list.statuses.iter().position(|own| item.status == Some(own))),
+            _ => all.sort_by_cached_key(|item| search_key(item.name.as_deref().unwrap_or_default())),
+        }
+        Ok((all, !rest.is_empty()))
     }
 
     /// All things, newest first, read a part at a time.
@@ -308,7 +325,12 @@ impl ListFilter {
         if self.order == ORDERS[0] {
             return list_file(desk, (format, name, title), &columns, self.all(desk).map(|item| item.map(row))).await;
         }
-        let rows = self.sorted(desk)?.into_iter().map(|item| Ok(row(item)));
+        let (rows, more) = self.sorted(desk)?;
+        if more {
+            let message = format!("um arquivo em outra ordem tem até {SORTED_MAX} itens: escolha um filtro menor");
+            return Err(too_many("order", message));
+        }
+        let rows = rows.into_iter().map(|item| Ok(row(item)));
         list_file(desk, (format, name, title), &columns, rows).await
     }
 }
@@ -339,10 +361,15 @@ fn stored_for(desk: &Desk, id: ObjectId, record: &Record) -> Payer {
 pub struct ObjectPage {
     /// The things, in the order that was asked for.
     items: Vec<FoundItem>,
-    /// How many there are, where another order than newest first was asked for.
+    /// How many are in the order, where another order than newest first was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     total: Option<u64>,
+    /// In another order: true where the filter has, or may have, older things than the newest
+    /// 2,000, which alone are in the order. Else absent.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    more: bool,
     /// Newest first: `before` of the next, older things; absent at the end of the list. There may
     /// be more even after an empty page: one answer looks through 2,000 Records at most.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -353,14 +380,17 @@ pub struct ObjectPage {
 /// The charges, refunds, disputes, withdrawals, anticipations, cashouts, subscriptions, stored
 /// cards or recipients of all merchants, or the merchants: those that meet all that is given,
 /// newest first. A parameter that a list does not have is 400: each has `merchant_id`, `from` and
-/// `to`. Another order takes a filter with 2,000 things at most, among 20,000 Records of the list.
-/// A file has 100,000 rows at most.
+/// `to`. Another order is that of the newest 2,000 things of the filter, among 20,000 Records of
+/// the list, and `more` says where there are others; a file in it has all, 2,000 at most, and one
+/// newest first 100,000.
 #[utoipa::path(get, path = "/ops/lists/{name}", operation_id = "list_objects",
     params(("name" = String, Path, pattern = "^(charges|refunds|disputes|withdrawals|anticipations|cashouts|subscriptions|cards|recipients|merchants)$", example = "refunds", description = "What is listed."),
         ("status" = Option<String>, Query, description = "Only what stands so, in the words of the list."),
         ("payment_method" = Option<String>, Query, pattern = "^(pix|credit_card|debit_card)$", description = "Only charges paid so."),
         ("merchant_id" = Option<String>, Query, format = "uuid", description = "Only of this merchant."),
+        ("merchant" = Option<String>, Query, description = "The same, by its id or its name."),
         ("recipient_id" = Option<String>, Query, format = "uuid", description = "Only of this recipient: withdrawals, anticipations, charges with a split of it."),
+        ("recipient" = Option<String>, Query, description = "The same, by its id or its name."),
         ("flag" = Option<String>, Query, description = "Only what waits in the queue with this flag (`GET /ops/queue`): refunds, disputes, withdrawals, recipients."),
         ("named" = Option<String>, Query, description = "Only merchants or recipients with this in their names, in any case, without accents."),
         ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
@@ -383,8 +413,8 @@ pub async fn get(
     if let Some(format) = requested_format(&pairs)? {
         return filter.file(&desk, format).await;
     }
-    let ListPart { items, rest, page } = filter.part(&desk, &pairs, A_PAGE)?;
-    Ok(ok(ObjectPage { items, total: page.map(|(_, total)| total), next_before: next_before(&rest) }))
+    let ListPart { items, rest, page, more } = filter.part(&desk, &pairs, A_PAGE)?;
+    Ok(ok(ObjectPage { items, total: page.map(|(_, total)| total), more, next_before: next_before(&rest) }))
 }
 
 /// The name of a kind of things, in Portuguese and in English.

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use wire::case_folding::search_key;
 
+use crate::closing::shown_settings;
 use crate::desk::Desk;
 use crate::operator::{Admin, Operator};
 use crate::storefront::{self, StorefrontRequest, StorefrontView};
@@ -300,7 +301,8 @@ impl MerchantView {
             suspended: settings.suspended,
             payouts_held: settings.payouts_held,
             closing: settings.closing,
-            closed: settings.closed,
+            closed: shown_settings(&desk.engine, desk.engine.ids().group(row.id), *settings, row.recipients.len())
+                .closed,
             fees: FeesBody::of(&settings.fees),
             options: OptionsBody::of(&settings.options),
             rate_limits: OwnRateLimits {

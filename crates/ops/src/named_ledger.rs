@@ -3,7 +3,7 @@
 
 use actors::engine::{FoundKind, SoughtValue};
 use derived::names::HOUSE;
-use ledger::id::{LedgerId, ObjectId};
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use wire::case_folding::search_key;
 
 use crate::books::find;
@@ -12,6 +12,7 @@ use crate::merchants;
 use crate::search::ids_of;
 use web::json::Checker;
 use web::problem::{Code, Problem};
+use web::reply::single;
 use web::views::ledger::{ledger_name, owner_name};
 use web::views::recipient::find_recipient;
 
@@ -25,21 +26,32 @@ const NAMED_MAX: usize = 5;
 /// has the text. Errors: 404 for an id that nobody has; `unknown` or `ambiguous` for a name, the
 /// latter also where there are too many to look at all.
 pub fn named_ledger(desk: &Desk, field: &'static str, text: &str) -> Result<LedgerId, Problem> {
+    named_among(desk, field, text, ("lojista ou recebedor", &|_| true))
+}
+
+/// As [`named_ledger`], among the ledgers of some owners, which have a name together.
+fn named_among(
+    desk: &Desk,
+    field: &'static str,
+    text: &str,
+    (owners, is_wanted): (&str, &dyn Fn(&LedgerId) -> bool),
+) -> Result<LedgerId, Problem> {
     let text = text.trim();
+    let not_found = || Problem::new(Code::NotFound);
     if let Ok(ledger) = find(desk, text) {
-        return Ok(ledger);
+        return Some(ledger).filter(is_wanted).ok_or_else(not_found);
     }
     if let Some(id) = ObjectId::parse(text) {
-        return of_id(desk, id).ok_or_else(|| Problem::new(Code::NotFound));
+        return of_id(desk, id).filter(is_wanted).ok_or_else(not_found);
     }
     if text.split_once('-').is_some_and(|(kind, id)| kind.len() == 1 && ObjectId::parse(id).is_some()) {
-        return Err(Problem::new(Code::NotFound));
+        return Err(not_found());
     }
     let mut check = Checker::new();
-    let (found, are_all) = of_name(desk, text)?;
+    let (found, are_all) = of_name(desk, text, is_wanted)?;
     let ledger = match &found[..] {
         [one] if are_all => Some(*one),
-        [] => check.refuse(field, "unknown", format!("{field} não é o nome nem o id de um lojista ou recebedor")),
+        [] => check.refuse(field, "unknown", format!("{field} não é o nome nem o id de um {owners}")),
         [first, ..] => {
             let names = found.iter().take(NAMED_MAX).map(|ledger| ledger_name(&desk.engine, *ledger));
             let name = owner_name(&desk.engine, *first).unwrap_or_default();
@@ -70,9 +82,35 @@ pub fn exactly_named_ledger(desk: &Desk, field: &'static str, text: &str) -> Res
     check.finish_with(ledger)
 }
 
+/// The merchant and the recipient that a filter asks for, by `merchant_id` and `recipient_id`, or
+/// by `merchant` and `recipient`, which take names too. Errors: as those of [`named_ledger`]; 400
+/// where one is asked for in both ways.
+pub fn filtered_owners(
+    desk: &Desk,
+    pairs: &[(String, String)],
+) -> Result<(Option<GroupNumber>, Option<LedgerId>), Problem> {
+    let one = |named: &'static str, by_id: &'static str, of: (&str, &dyn Fn(&LedgerId) -> bool)| {
+        let id = single(pairs, by_id)?.map(|id| {
+            let id = ObjectId::parse(id).and_then(|id| of_id(desk, id)).filter(of.1);
+            id.ok_or_else(|| Problem::new(Code::NotFound))
+        });
+        let name = single(pairs, named)?.map(|name| named_among(desk, named, name, of));
+        let mut check = Checker::new();
+        if id.is_some() && name.is_some() {
+            check.refuse::<()>(named, "twice", format!("{named} e {by_id} são o mesmo filtro"));
+        }
+        check.finish()?;
+        id.or(name).transpose()
+    };
+    let merchant = one("merchant", "merchant_id", ("lojista", &|ledger| matches!(ledger, LedgerId::Merchant(_))))?;
+    let is_recipient = |ledger: &LedgerId| matches!(ledger, LedgerId::Recipient(..));
+    let recipient = one("recipient", "recipient_id", ("recebedor", &is_recipient))?;
+    Ok((merchant.and_then(LedgerId::group), recipient))
+}
+
 /// The merchants and recipients with a name; those with just this name where there are any. The
 /// flag is false where not all that have it were looked at.
-fn of_name(desk: &Desk, text: &str) -> Result<(Vec<LedgerId>, bool), Problem> {
+fn of_name(desk: &Desk, text: &str, is_wanted: &dyn Fn(&LedgerId) -> bool) -> Result<(Vec<LedgerId>, bool), Problem> {
     let words = if text.contains(char::is_alphabetic) { desk.engine.name_beginnings(text) } else { Vec::new() };
     let (mut found, mut are_all) = (Vec::new(), true);
     if words.is_empty() {
@@ -84,7 +122,7 @@ fn of_name(desk: &Desk, text: &str) -> Result<(Vec<LedgerId>, bool), Problem> {
             are_all &= !records.is_more && records.total <= records.newest.len();
             let records = records.newest.iter();
             let ids = records.flat_map(|(_, record)| ids_of(&desk.engine, kind, record));
-            found.extend(ids.filter_map(|id| of_id(desk, id)));
+            found.extend(ids.filter_map(|id| of_id(desk, id)).filter(is_wanted));
         }
     }
     found.sort_unstable();

@@ -1,5 +1,6 @@
-//! Notes of operators on objects of merchants, each a Record with the operator's name and the time.
-//! A note is in the clear and outlives the keys of months: no personal data belongs in it.
+//! Notes of operators on objects of merchants and on months, each a Record with the operator's name
+//! and the time. A note is in the clear and outlives the keys of months: no personal data belongs
+//! in it.
 
 use std::sync::Arc;
 
@@ -8,7 +9,9 @@ use axum::response::Response;
 use ledger::event::Event;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
+use ledger::period::month_notes_id;
 use ledger::record::Record;
+use ledger::time::Month;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -38,8 +41,8 @@ pub struct NoteRequest<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Note)]
 pub struct NoteView {
-    /// The object's id.
-    #[schema(format = "uuid")]
+    /// The object's id, or the month.
+    #[schema(example = "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
     object: String,
     /// The note.
     #[schema(example = "Ligou e confirmou a entrega")]
@@ -52,12 +55,44 @@ pub struct NoteView {
     pub at: String,
 }
 
-impl NoteView {
-    /// The note that a Record has on an object, if it has one.
-    fn in_record(record: &Record, object: ObjectId) -> Option<Self> {
+/// What a note is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoteSubject {
+    /// An object of a merchant.
+    Object(ObjectId),
+    /// A month, of whose closing the notes speak.
+    Month(Month),
+}
+
+impl NoteSubject {
+    /// Its name in addresses.
+    pub fn name(self) -> String {
+        match self {
+            Self::Object(id) => id.uuid().to_string(),
+            Self::Month(month) => month.to_string(),
+        }
+    }
+
+    /// The object of an id, or the month of a name. Error: 404 when it is neither.
+    fn named(desk: &Desk, name: &str) -> Result<Self, Problem> {
+        let not_found = || Problem::new(Code::NotFound);
+        if let Some(month) = Month::parse(name) {
+            return Ok(Self::Month(month));
+        }
+        let object = ObjectId::parse(name).ok_or_else(not_found)?;
+        desk.engine.merchant(desk.engine.ids().group(object), |_| ()).ok_or_else(not_found)?;
+        item_of(desk, object)?.map(|_| Self::Object(object)).ok_or_else(not_found)
+    }
+
+    /// The note that a Record has on it, if it has one.
+    fn note_in(self, record: &Record) -> Option<NoteView> {
+        let object = match self {
+            Self::Object(id) => id,
+            Self::Month(month) => month_notes_id(month),
+        };
         record.events.iter().find_map(|event| match event {
-            Event::NoteWritten { object: of, text } if *of == object => Some(Self {
-                object: object.uuid().to_string(),
+            Event::NoteWritten { object: of, text } if *of == object => Some(NoteView {
+                object: self.name(),
                 text: text.clone(),
                 operator: record.operator.clone().unwrap_or_default(),
                 at: time(record.effective_at),
@@ -68,51 +103,56 @@ impl NoteView {
 }
 
 /// Writes a note on an object of a merchant: a charge, refund, withdrawal, dispute, cashout,
-/// recipient, subscription, stored card, API key, or the merchant itself. It stands in the journal
-/// and in the audit trail, for ever and in the clear: no personal data belongs in it.
+/// recipient, subscription, stored card, API key, or the merchant itself; or on a month. It stands
+/// in the journal and in the audit trail, for ever and in the clear: no personal data belongs in
+/// it.
 #[utoipa::path(post, path = "/ops/notes/{id}", operation_id = "write_note",
-    params(("id" = String, Path, description = "The id of the object: a txid or a UUID.")), request_body = NoteRequest,
+    params(("id" = String, Path, description = "The id of the object, a txid or a UUID; or a month, such as `2026-11`.")), request_body = NoteRequest,
     responses((status = 201, body = NoteView)))]
 pub async fn write(call: DeciderCall) -> Result<Response, Problem> {
     let DeciderCall { desk, operator, id, sent, .. } = &call;
     let wire: NoteRequest<'_> = parse_exact(sent.bytes())?;
-    let object = named(desk, id)?;
-    let group = desk.engine.ids().group(object);
-    let (key, wire) = (call.key(&object.txid())?, &wire);
+    let noted = NoteSubject::named(desk, id)?;
+    let (key, wire) = (call.key(&noted.name())?, &wire);
     let execute = |admitted| async move {
         let mut check = Checker::new();
         let text = check.prose("text", wire.text, 1..=NOTE_MAX);
         let text = check.finish_with(text)?.into_owned();
-        let command = MerchantCommand::WriteNote { object, text };
-        Ok(desk.engine.command(group, command, operator.context(admitted)).await?)
+        let context = operator.context(admitted);
+        Ok(match noted {
+            NoteSubject::Object(object) => {
+                let command = MerchantCommand::WriteNote { object, text };
+                desk.engine.command(desk.engine.ids().group(object), command, context).await?
+            }
+            NoteSubject::Month(month) => desk.engine.note_month(month, text, context).await?,
+        })
     };
-    let note = |record: &Record| NoteView::in_record(record, object);
-    let written = key.run_recorded(LedgerId::Merchant(group), note, execute).await?;
+    let owner = match noted {
+        NoteSubject::Object(object) => LedgerId::Merchant(desk.engine.ids().group(object)),
+        NoteSubject::Month(_) => LedgerId::System,
+    };
+    let written = key.run_recorded(owner, |record: &Record| noted.note_in(record), execute).await?;
     written.answer(|note| Ok(created(note)))
 }
 
 /// The notes on an object, newest first.
 #[utoipa::path(get, path = "/ops/notes/{id}", operation_id = "list_notes",
-    params(("id" = String, Path, description = "The id of the object: a txid or a UUID.")),
+    params(("id" = String, Path, description = "The id of the object, a txid or a UUID; or a month, such as `2026-11`.")),
     responses((status = 200, body = All<NoteView>), (status = 400)))]
 pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
-    let items = notes_on(&desk, named(&desk, &id)?)?;
+    let items = notes_on(&desk, NoteSubject::named(&desk, &id)?)?;
     Ok(ok(All { total: items.len() as u64, items }))
 }
 
-/// The object of an id. Error: 404 when it is no object of a merchant.
-fn named(desk: &Desk, id: &str) -> Result<ObjectId, Problem> {
-    let not_found = || Problem::new(Code::NotFound);
-    let object = ObjectId::parse(id).ok_or_else(not_found)?;
-    desk.engine.merchant(desk.engine.ids().group(object), |_| ()).ok_or_else(not_found)?;
-    item_of(desk, object)?.map(|_| object).ok_or_else(not_found)
-}
-
-/// The notes on an object, newest first.
-pub fn notes_on(desk: &Desk, object: ObjectId) -> Result<Vec<NoteView>, Problem> {
+/// The notes on an object or a month, newest first.
+pub fn notes_on(desk: &Desk, noted: NoteSubject) -> Result<Vec<NoteView>, Problem> {
+    let records = match noted {
+        NoteSubject::Object(id) => desk.engine.history(id)?,
+        NoteSubject::Month(month) => desk.engine.month_notes(month)?,
+    };
     let mut notes = Vec::new();
-    for found in desk.engine.history(object)? {
-        notes.extend(NoteView::in_record(&found?.1, object));
+    for found in records {
+        notes.extend(noted.note_in(&found?.1));
     }
     notes.reverse();
     Ok(notes)

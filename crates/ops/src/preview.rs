@@ -10,6 +10,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::account::Account;
 use ledger::asked_entry::{EntryCommand, Ruling};
+use ledger::charge::Charge;
 use ledger::entry::Balance;
 use ledger::event::{AdjustmentTarget, Event, PayoutBank};
 use ledger::house::HouseCommand;
@@ -53,7 +54,8 @@ pub struct DecisionPreview {
     version: u32,
     /// What is booked, in order. One step, or two when money leaves afterwards.
     steps: Vec<PreviewStep>,
-    /// The balances of the merchant and of recipients that all steps change.
+    /// The balances of the merchant and of recipients that all steps change; of a recipient who
+    /// keeps its split of the charge, the available one.
     balances: Vec<ChangedBalance>,
     /// The commission that goes back to the merchant, centavos; refunds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,7 +64,7 @@ pub struct DecisionPreview {
 }
 
 /// Balance of an account before and after a decision, debits minus credits, centavos.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ChangedBalance {
     /// `M-…` or `R-…`.
     #[schema(example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
@@ -81,13 +83,61 @@ pub struct ChangedBalance {
     pub after: i128,
 }
 
-/// The balances of merchants' and recipients' assets and liabilities that Records change.
-pub fn changed_balances(desk: &Desk, steps: &Steps) -> Vec<ChangedBalance> {
+/// A decision on an item as it would be now.
+#[derive(Debug)]
+pub struct ForeseenDecision {
+    /// The decision.
+    pub verdict: Verdict,
+    /// The Records that it would write, or why it cannot be taken.
+    pub steps: Result<Steps, Problem>,
+    /// The balances that it would change.
+    pub balances: Vec<ChangedBalance>,
+    /// The commission that goes back to the merchant, centavos; refunds that are approved.
+    pub commission_returned: Option<i64>,
+}
+
+/// Both decisions on an item. Error: another process has its merchant.
+pub async fn foreseen(desk: &Desk, item: &WaitingItem) -> Result<Vec<ForeseenDecision>, Problem> {
+    let mut both = Vec::new();
+    for verdict in [Verdict::Approve, Verdict::Reject] {
+        let steps = steps(desk, item, verdict).await;
+        if let Err(problem) = &steps
+            && problem.needed_partition().is_some()
+        {
+            return steps.map(|_| both);
+        }
+        let taken = steps.as_deref().unwrap_or_default();
+        let (balances, commission_returned) = (changed_balances(desk, item, taken)?, commission_returned(taken));
+        both.push(ForeseenDecision { verdict, steps, balances, commission_returned });
+    }
+    Ok(both)
+}
+
+/// The balances of merchants' and recipients' assets and liabilities that Records change, and those
+/// of recipients who keep their splits of the charge of a refund or dispute.
+fn changed_balances(
+    desk: &Desk,
+    item: &WaitingItem,
+    steps: &[(Follows, Record)],
+) -> Result<Vec<ChangedBalance>, Problem> {
     let mut changes: BTreeMap<(LedgerId, Account), Balance> = BTreeMap::new();
     for entry in steps.iter().flat_map(|(_, record)| &record.entries) {
         let is_of_owner = matches!(entry.ledger(), LedgerId::Merchant(_) | LedgerId::Recipient(..));
         for posting in entry.postings().iter().filter(|_| is_of_owner) {
             changes.entry((entry.ledger(), posting.account)).or_default().post(posting);
+        }
+    }
+    let charge = match &item.what {
+        WaitingKind::Refund { charge, .. } | WaitingKind::Dispute { charge, .. } => Some(*charge),
+        _ => None,
+    };
+    if let Some(charge) = charge.filter(|_| !changes.is_empty()) {
+        let group = item.ledger.group().unwrap_or_default();
+        for split in &desk.engine.known_object::<Charge>(charge)?.terms.splits {
+            let recipient = LedgerId::Recipient(group, split.recipient);
+            if !changes.keys().any(|(ledger, _)| *ledger == recipient) {
+                changes.insert((recipient, Account::Available), Balance::default());
+            }
         }
     }
     let is_balance = |account: Account| {
@@ -105,11 +155,11 @@ pub fn changed_balances(desk: &Desk, steps: &Steps) -> Vec<ChangedBalance> {
             after: before + change.net(),
         }
     };
-    changes.map(row).collect()
+    Ok(changes.map(row).collect())
 }
 
 /// The commission that a refund gives back, centavos; `None` of Records that approve none.
-pub fn commission_returned(steps: &Steps) -> Option<i64> {
+fn commission_returned(steps: &[(Follows, Record)]) -> Option<i64> {
     let mut events = steps.iter().flat_map(|(_, record)| &record.events);
     events.find_map(|event| match event {
         Event::RefundApproved { commission, .. } => Some(commission.total().0),
@@ -201,7 +251,7 @@ pub async fn preview(
         decision: verdict.name(),
         version: version_of(&desk, &item)?,
         steps: records.iter().map(step).collect(),
-        balances: changed_balances(&desk, &records),
+        balances: changed_balances(&desk, &item, &records)?,
         commission_returned: commission_returned(&records),
     }))
 }

@@ -6,21 +6,22 @@ use actors::engine::{WaitingItem, WaitingKind, WaitingPage};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
-use ledger::id::{GroupNumber, ObjectId};
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::money::AMOUNT_MAX;
 use ledger::time::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::desk::Desk;
-use crate::item_flags::{EXPIRES_SOON_MS, FLAGS, flags};
+use crate::item_flags::{EXPIRES_SOON_MS, flags};
 use crate::list_file::too_many;
-use crate::merchants;
+use crate::named_ledger::filtered_owners;
 use crate::operator::Operator;
 use crate::queue_item::{QueueItem, kind_name, view};
+use crate::wire_words::FLAGS;
 use web::json::Checker;
 use web::problem::Problem;
-use web::reply::{between, number, ok, one_of, query, single};
+use web::reply::{between, number, ok, one_of, query};
 
 /// Items of one answer; `total` counts all.
 const ITEMS_MAX: usize = 1_000;
@@ -67,6 +68,8 @@ const PAYOUT_AGE_MS: i64 = 10 * 60_000;
 pub struct QueueFilter {
     /// Only of this merchant's group.
     pub group: Option<GroupNumber>,
+    /// Only of this recipient: its registration, its withdrawals and what concerns them.
+    pub recipient: Option<LedgerId>,
     /// Only of this kind.
     pub kind: Option<&'static str>,
     /// Only of at least this amount, centavos; what has no amount is left out.
@@ -86,8 +89,8 @@ pub struct QueueFilter {
 impl QueueFilter {
     /// Reads a query. Errors: 400 `validation_failed`; 404 of a merchant that does not exist.
     pub fn read(desk: &Desk, pairs: &[(String, String)]) -> Result<Self, Problem> {
-        let group = single(pairs, "merchant_id")?.map(|id| merchants::find(desk, id)).transpose()?;
-        let (kind, flag) = (one_of(pairs, "kind", &KINDS)?, one_of(pairs, "flag", &FLAGS)?);
+        let (group, recipient) = filtered_owners(desk, pairs)?;
+        let (kind, flag) = (one_of(pairs, "kind", &KINDS)?, one_of(pairs, "flag", &FLAGS.map(|(name, _)| name))?);
         let by_deadline = one_of(pairs, "order", &ORDERS)? == Some("deadline");
         let limit = |name| {
             let most = AMOUNT_MAX.0.unsigned_abs();
@@ -100,12 +103,13 @@ impl QueueFilter {
         }
         let (from, to) = between(&mut check, pairs)?;
         check.finish()?;
-        Ok(Self { group, kind, amount_from, amount_to, from, to, flag, by_deadline })
+        Ok(Self { group, recipient, kind, amount_from, amount_to, from, to, flag, by_deadline })
     }
 
     fn wants(&self, item: &WaitingItem) -> bool {
         let has_amount = |is_within: &dyn Fn(i64) -> bool| item.amount().is_some_and(|amount| is_within(amount.0));
         self.group.is_none_or(|group| item.ledger.group() == Some(group))
+            && self.recipient.is_none_or(|recipient| item.ledger == recipient)
             && self.kind.is_none_or(|kind| kind == kind_name(item))
             && self.amount_from.is_none_or(|from| has_amount(&|amount| amount >= from))
             && self.amount_to.is_none_or(|to| has_amount(&|amount| amount <= to))
@@ -152,6 +156,9 @@ impl QueueFilter {
 /// The queue, oldest first; with `order=deadline`, items that expire soon stand at its head.
 #[utoipa::path(get, path = "/ops/queue", operation_id = "get_queue",
     params(("merchant_id" = Option<String>, Query, format = "uuid", description = "Only of this merchant."),
+        ("merchant" = Option<String>, Query, description = "The same, by its id or its name."),
+        ("recipient_id" = Option<String>, Query, format = "uuid", description = "Only of this recipient."),
+        ("recipient" = Option<String>, Query, description = "The same, by its id or its name."),
         ("kind" = Option<String>, Query, pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail|period|balance|batch|erasure)$", description = "Only of this kind."),
         ("amount_from" = Option<i64>, Query, minimum = 0, example = 100_000, description = "Only of at least so many centavos; what is not about money is left out."),
         ("amount_to" = Option<i64>, Query, minimum = 0, description = "Only of at most so many centavos."),

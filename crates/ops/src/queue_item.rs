@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 use wire::mask;
 
 use crate::desk::Desk;
+use crate::found_item::{FoundItem, payer_of};
 use crate::item_flags::flags;
 use crate::rail_items::outcome_name;
 use crate::second_operator::{first_approval, needs_two};
@@ -100,11 +101,11 @@ pub struct QueueItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = "uuid")]
     pub recipient_id: Option<String>,
-    /// The recipient's name; recipients, and what belongs to one.
+    /// The name of the recipient, or of the payer of a refund or dispute.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "Ana Prado")]
     pub name: Option<String>,
-    /// The recipient's document, masked; recipients.
+    /// The document of the same, masked; recipients, refunds and disputes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "***.456.789-**")]
     pub document: Option<String>,
@@ -256,6 +257,13 @@ impl QueueItem {
         Ok(())
     }
 
+    /// Takes in the charge of a refund or dispute, and its payer.
+    fn say_charge(&mut self, desk: &Desk, charge: ObjectId) -> Result<(), Problem> {
+        let FoundItem { name, document, .. } = FoundItem::default().by(payer_of(desk, charge)?);
+        (self.payment_id, self.name, self.document) = (Some(charge.txid()), name, document);
+        Ok(())
+    }
+
     /// Takes in what operators said of an entry.
     fn say_entry(&mut self, entry: HouseEntryView) {
         self.requested_by = Some(entry.requested_by);
@@ -347,7 +355,7 @@ pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
         }
         WaitingKind::Refund { charge, amount, until, disputes, .. } => {
             view.say_approvals(desk, item.id, *amount)?;
-            view.payment_id = Some(charge.txid());
+            view.say_charge(desk, *charge)?;
             view.reason =
                 reason_text(&desk.engine, item.id, desk.engine.known_object::<Refund>(item.id)?.reason.as_ref());
             view.approvable_until = until.map(time);
@@ -361,7 +369,7 @@ pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
         WaitingKind::Dispute { charge, exceeds, case, .. } => {
             view.case_id = case.as_ref().map(|case| case.id.clone());
             view.due_at = item.deadline().map(time);
-            view.payment_id = Some(charge.txid());
+            view.say_charge(desk, *charge)?;
             view.reason =
                 reason_text(&desk.engine, item.id, desk.engine.known_object::<Dispute>(item.id)?.reason.as_ref());
             view.exceeds_charge = Some(exceeds.is_some());

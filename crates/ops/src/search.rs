@@ -137,8 +137,9 @@ pub(crate) fn kind_name<S: serde::Serializer>(kind: &ItemKind, serializer: S) ->
 /// Finds by what people have in hand: a txid or its first 8 characters, any other id, an end-to-end
 /// id or another id of an institution (NSU), a merchant's `reference`, CPF or CNPJ, beginnings of
 /// words of a name, an e-mail, an amount, a day, the last four digits of a card. An amount or a day
-/// finds refunds, disputes, withdrawals and cashouts among the newest 2,000 of each. The newest 20
-/// of each kind are shown.
+/// finds refunds, disputes, withdrawals and cashouts among the newest 2,000 of each, and a day the
+/// charges of the 2,000 Records before its end. The newest 20 of each kind are shown, and all that
+/// were found are counted; what stands inside of a word of a name is not found.
 #[utoipa::path(get, path = "/ops/search", operation_id = "search",
     params(("q" = String, Query, min_length = 1, max_length = 200, description = "What is looked for.", example = "82,53")),
     responses((status = 200, body = SearchResult)))]
@@ -349,36 +350,41 @@ impl Groups {
         Ok(())
     }
 
-    /// Adds the newest charges of a day.
+    /// Adds the newest charges of a day, and counts those of 2,000 Records.
     fn take_day(&mut self, desk: &Desk, from: Timestamp, to: Timestamp) -> Result<(), Problem> {
         let of_day = ChargeQuery { from: Some(from), to: Some(to), ..ChargeQuery::default() };
-        let NewestCharges { found, rest } = desk.engine.newest_charges(&desk.engine.published(), &of_day, SHOWN_MAX)?;
-        for (_, id) in found {
+        let NewestCharges { found, rest } =
+            desk.engine.newest_charges(&desk.engine.published(), &of_day, usize::MAX)?;
+        let total = found.len();
+        for (_, id) in found.into_iter().take(SHOWN_MAX) {
             let charge: Charge = desk.engine.known_object(id)?;
             self.add(ItemKind::Charges, charge_item(desk, &charge)?);
         }
-        if !rest.is_empty() {
-            self.group(ItemKind::Charges).more = true;
-        }
+        self.count(ItemKind::Charges, total, !rest.is_empty());
         self.take_objects(desk, &of_day)
     }
 
-    /// Adds refunds, disputes, withdrawals and cashouts of an amount or a day, among the newest
-    /// 2,000 of each.
+    /// Adds refunds, disputes, withdrawals and cashouts of an amount or a day, and counts those
+    /// among the newest 2,000 of each.
     fn take_objects(&mut self, desk: &Desk, wanted: &ChargeQuery) -> Result<(), Problem> {
         let kinds = [ItemKind::Refunds, ItemKind::Disputes, ItemKind::Withdrawals, ItemKind::Cashouts];
         for list in LISTS.into_iter().filter(|list| kinds.contains(&list.kind)) {
-            let (items, rest) =
-                ListFilter::of(list, wanted.clone()).newest(desk, &desk.engine.published(), SHOWN_MAX)?;
+            let (items, total, more) = ListFilter::of(list, wanted.clone()).counted(desk, SHOWN_MAX)?;
             items.into_iter().for_each(|item| {
                 self.add(
                     list.kind,
                     FoundItem { record: item.record.filter(|_| list.kind == ItemKind::Cashouts), ..item },
                 )
             });
-            self.group(list.kind).more |= !rest.is_empty();
+            self.count(list.kind, total, more);
         }
         Ok(())
+    }
+
+    /// Takes in how many of a kind one way to search has found; another may have found more.
+    fn count(&mut self, kind: ItemKind, total: usize, more: bool) {
+        let group = self.group(kind);
+        (group.total, group.more) = (group.total.max(total), group.more || more);
     }
 
     fn into_result(self) -> SearchResult {

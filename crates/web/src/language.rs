@@ -14,6 +14,28 @@ pub enum Language {
     English,
 }
 
+/// One text in both languages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word {
+    pt: &'static str,
+    en: &'static str,
+}
+
+/// A text in Portuguese and in English.
+pub const fn word(pt: &'static str, en: &'static str) -> Word {
+    Word { pt, en }
+}
+
+impl Word {
+    /// The text in a language.
+    pub fn text(self, language: Language) -> &'static str {
+        match language {
+            Language::Portuguese => self.pt,
+            Language::English => self.en,
+        }
+    }
+}
+
 impl Language {
     /// Its tag (BCP 47).
     pub fn tag(self) -> &'static str {

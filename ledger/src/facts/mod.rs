@@ -31,6 +31,7 @@ use crate::anticipation::Anticipation;
 use crate::event::{Batch, Event};
 use crate::id::{GroupNumber, LedgerId, RecipientNumber};
 use crate::personal::SealedFor;
+use crate::terms::noted_month;
 
 pub use facets::{AuditSubject, AuditedFact};
 pub(crate) use facets::{Books, Effect, Facets, Lines, Outbox};
@@ -68,7 +69,13 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::RecipientUnfrozen { number, reason } => recipient::froze(to, *number, "unfreeze", reason),
         Event::NoteWritten { object, text } => {
             to.about(*object);
-            to.audited(|| AuditedFact::of("create", "note", *object).because(text));
+            to.audited(|| match noted_month(*object) {
+                Some(month) => {
+                    let notes = Some(format!("{month}: {text}"));
+                    AuditedFact { action: "create", kind: "note", subject: AuditSubject::Period, notes }
+                }
+                None => AuditedFact::of("create", "note", *object).because(text),
+            });
         }
         Event::PersonLookedUp { document } => {
             let (action, kind, subject) = ("read", "person", AuditSubject::Report);

@@ -1,17 +1,13 @@
 //! End of a merchant: while it is closing it takes no new charges, and what is open goes on. It is
-//! closed once nothing of it is open and its ledger holds and owes nothing, and only closing again
-//! when money or a debt comes back later (a returned transfer, a chargeback, a late capture).
+//! closed once nothing of it is open and its ledger holds and owes nothing. While money or a debt
+//! has come back later (a returned transfer, a chargeback, a late capture), readers show it as
+//! closing again.
 
 use super::MerchantState;
 use super::adjustments::Open;
 use crate::account::Account;
-use crate::entry::Entry;
-use crate::event::Event;
-use crate::fees::Settings;
-use crate::id::{LedgerId, ObjectId};
+use crate::id::ObjectId;
 use crate::money::Centavos;
-use crate::postings;
-use crate::record::Decision;
 use crate::rejection::Rejection;
 
 /// Kind of something that is open of a merchant.
@@ -77,20 +73,6 @@ impl MerchantState {
     /// zero, centavos.
     pub fn open_balances(&self) -> Vec<(Account, Centavos)> {
         open_balances(self.ledger.balances().into_iter().map(|(account, balance)| (account, balance.net())))
-    }
-
-    /// Makes a closed merchant a closing one where a decision brings money or a debt to its ledger
-    /// or to a recipient's. A Record of the recipient itself, such as a returned withdrawal, is not
-    /// its decision.
-    pub(super) fn withdraw_end(&self, decision: &mut Decision, ledger: LedgerId) {
-        let posted = postings::entries(ledger, &decision.events);
-        let is_own = |entry: &&Entry| !matches!(entry.ledger(), LedgerId::Platform(_));
-        let mut postings = posted.iter().filter(is_own).flat_map(|entry| entry.postings());
-        // The personal part of a change of settings is a profile.
-        if postings.any(|posting| is_open(posting.account)) && decision.personal.is_none() {
-            let (settings, before) = (Settings { closed: false, ..self.settings }, Some(self.settings));
-            decision.events.push(Event::MerchantChanged { settings, before, reason: None });
-        }
     }
 
     /// Refuses to close a merchant of which something is open.

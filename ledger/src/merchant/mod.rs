@@ -127,20 +127,6 @@ impl MerchantState {
         now: Timestamp,
         ids: &IdKey,
     ) -> Result<Decision, Rejection> {
-        let mut decision = self.decide_command(command, group, now, ids)?;
-        if self.settings.closed {
-            self.withdraw_end(&mut decision, LedgerId::Merchant(group));
-        }
-        Ok(decision)
-    }
-
-    fn decide_command(
-        &self,
-        command: MerchantCommand,
-        group: GroupNumber,
-        now: Timestamp,
-        ids: &IdKey,
-    ) -> Result<Decision, Rejection> {
         use MerchantCommand as Command;
         if self.id.is_none() && !matches!(command, Command::Open { .. }) {
             return Err(Rejection::MerchantNotFound);
@@ -158,7 +144,7 @@ impl MerchantState {
             }
             Command::ManageKeys { by, command } => {
                 self.may_manage_keys(by, &command)?;
-                self.decide_command(*command, group, now, ids)
+                self.decide(*command, group, now, ids)
             }
             Command::RevokeApiKey { id } => self.revoke_api_key(id),
             Command::ChangeApiKey { id, webhook_url, events } => self.change_api_key(id, webhook_url, events),
@@ -169,7 +155,7 @@ impl MerchantState {
             Command::SubmitRecipient { id } => self.submit_recipient(id, ids),
             Command::OnVersion { id, version, decision } => self.decide_on(id, version, *decision, (group, now, ids)),
             Command::ReserveReference { reference, open } => {
-                self.decide_command(*open, group, now, ids).map(|opened| reference.reserved_by(opened))
+                self.decide(*open, group, now, ids).map(|opened| reference.reserved_by(opened))
             }
             Command::ChangeCharge { charge, key, change } => Ok(change.decided(charge, key)),
             Command::ApproveRecipient { id } => self.approve_recipient(id, ids),
@@ -201,7 +187,7 @@ impl MerchantState {
             }
             Command::WithStoredCard { card, command } => {
                 self.deleted_cards.refuse(card)?;
-                self.decide_command(*command, group, now, ids)
+                self.decide(*command, group, now, ids)
             }
             Command::Subscribe(wanted) => self.subscribe(wanted, now, ids),
             Command::BillSubscription { id, charge, payer, rail } => {
@@ -244,7 +230,7 @@ impl MerchantState {
     ) -> Result<Decision, Rejection> {
         match self.version_of(id, ids) {
             Some(current) if current != version => Err(Rejection::VersionChanged),
-            _ => self.decide_command(decision, group, now, ids),
+            _ => self.decide(decision, group, now, ids),
         }
     }
 

@@ -51,9 +51,44 @@ pub enum ChartError {
     /// A code is empty or too long, or a text has a control character.
     #[error("the row of {0:?} has no usable {1}: 1 to {TEXT_MAX} characters, none of them a control character")]
     Text(String, &'static str),
-    /// The layout cannot be used.
-    #[error("the layout cannot be used: {0}")]
-    Layout(String),
+    /// The layout has other marks than files have.
+    #[error("a separator is , or ; or | or a tab, and a decimal mark is , or .")]
+    Marks,
+    /// The layout has no column.
+    #[error("the layout has no column")]
+    NoColumn,
+    /// A column of the layout has a control character.
+    #[error("the column {0:?} has a control character")]
+    Column(String),
+    /// A value of the layout has a place that does not exist.
+    #[error("the value {0:?} has a place that does not exist")]
+    Place(String),
+}
+
+impl ChartError {
+    /// The same in Portuguese, with the line of the file where TOML is wrong. `text` is the file.
+    pub fn in_portuguese(&self, text: &str) -> String {
+        match self {
+            Self::Form(error) => {
+                let line = error.span().and_then(|span| text.get(..span.start));
+                let line = line.map_or(1, |before| before.matches('\n').count() + 1);
+                let named = |said: &str| error.message().strip_prefix(said)?.split('`').next();
+                match (named("missing field `"), named("unknown field `")) {
+                    (Some(field), _) => format!("linha {line}: falta o campo {field}"),
+                    (_, Some(field)) => format!("linha {line}: o campo {field} não existe"),
+                    _ => format!("linha {line}: não é TOML desta forma"),
+                }
+            }
+            Self::Twice(prefix) => format!("duas linhas têm o prefixo {prefix:?}"),
+            Self::Text(prefix, name) => {
+                format!("{name} de {prefix:?} deve ter de 1 a {TEXT_MAX} caracteres, nenhum deles de controle")
+            }
+            Self::Marks => "o separador é , ou ; ou | ou tab, e a marca decimal , ou .".to_owned(),
+            Self::NoColumn => "o layout não tem coluna".to_owned(),
+            Self::Column(head) => format!("a coluna {head:?} tem um caractere de controle"),
+            Self::Place(value) => format!("o valor {value:?} tem um lugar que não existe"),
+        }
+    }
 }
 
 /// Most characters of a code or a text.
@@ -94,7 +129,7 @@ impl Chart {
                 return Err(ChartError::Twice(prefix));
             }
         }
-        let layout = file.layout.map(LayoutFile::layout).transpose().map_err(ChartError::Layout)?;
+        let layout = file.layout.map(LayoutFile::layout).transpose()?;
         Ok(Self { rows, layout: layout.unwrap_or_default(), sha256: hex(&Sha256::digest(text)) })
     }
 
@@ -143,6 +178,28 @@ mod tests {
         ] {
             let error = Chart::parse(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_portuguese_with_its_line() {
+        let row = |rest: &str| format!("[[account]]\nprefix = 'Assets'\ncode = '1'\n{rest}");
+        for (text, said) in [
+            (row("[[account]]\nprefix = 'Income'\n"), "linha 4: falta o campo code"),
+            (row("kode = '2'"), "linha 4: o campo kode não existe"),
+            (row("\nhistory = "), "linha 5: não é TOML desta forma"),
+            ("account = 1".to_owned(), "linha 1: não é TOML desta forma"),
+            (row(&row("")), "duas linhas têm o prefixo \"Assets\""),
+            (row("history = ''"), "history de \"Assets\" deve ter de 1 a 250 caracteres, nenhum deles de controle"),
+            (
+                row("[layout]\nseparator = '.'\ncolumn = []"),
+                "o separador é , ou ; ou | ou tab, e a marca decimal , ou .",
+            ),
+            (row("[layout]\ncolumn = []"), "o layout não tem coluna"),
+            (row("[[layout.column]]\nhead = 'a\tb'\nvalue = 'x'"), "a coluna \"a\\tb\" tem um caractere de controle"),
+            (row("[[layout.column]]\nhead = 'a'\nvalue = '{day}'"), "o valor \"{day}\" tem um lugar que não existe"),
+        ] {
+            assert_eq!(Chart::parse(&text).unwrap_err().in_portuguese(&text), said, "{text}");
         }
     }
 }

@@ -8,6 +8,8 @@ use std::str::FromStr;
 use serde::Deserialize;
 use strum::EnumString;
 
+use super::chart::ChartError;
+
 /// Columns of a file of journal entries, and their notation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
@@ -117,29 +119,29 @@ impl Default for Layout {
 
 impl LayoutFile {
     /// Checks the layout; the error says what is wrong with it.
-    pub(super) fn layout(self) -> Result<Layout, String> {
+    pub(super) fn layout(self) -> Result<Layout, ChartError> {
         let Self { separator, decimal, zero, heads: has_heads, column: columns } = self;
         let (separator, decimal) = (separator.unwrap_or(','), decimal.unwrap_or('.'));
         if !matches!(separator, ',' | ';' | '|' | '\t') || !matches!(decimal, ',' | '.') {
-            return Err("a separator is , or ; or | or a tab, and a decimal mark is , or .".to_owned());
+            return Err(ChartError::Marks);
         }
         if columns.is_empty() {
-            return Err("it has no column".to_owned());
+            return Err(ChartError::NoColumn);
         }
         let column = |of: ColumnFile| match of.head.chars().chain(of.value.chars()).any(char::is_control) {
-            true => Err(format!("the column {:?} has a control character", of.head)),
+            true => Err(ChartError::Column(of.head)),
             false => Ok(LayoutColumn { value: parts(&of.value)?, head: of.head }),
         };
-        let columns = columns.into_iter().map(column).collect::<Result<_, String>>()?;
+        let columns = columns.into_iter().map(column).collect::<Result<_, ChartError>>()?;
         Ok(Layout { separator, decimal, zero, has_heads, columns })
     }
 }
 
 /// The parts of a value: text, and places in braces.
-fn parts(value: &str) -> Result<Vec<ValuePart>, String> {
+fn parts(value: &str) -> Result<Vec<ValuePart>, ChartError> {
     let (mut parts, mut rest) = (Vec::new(), value);
     while let Some((text, after)) = rest.split_once('{') {
-        let unknown = || format!("the value {value:?} has a place that does not exist");
+        let unknown = || ChartError::Place(value.to_owned());
         let (name, after) = after.split_once('}').ok_or_else(unknown)?;
         parts.push(ValuePart::Text(text.to_owned()));
         parts.push(ValuePart::Place(LayoutPlace::from_str(name).map_err(|_| unknown())?));

@@ -1,0 +1,249 @@
+//! Words of the audit trail and of the settings of merchants, in both languages: what pages and
+//! files for people show. A name of the interface that has no word is [`OTHER`], by which tests
+//! fail.
+
+use serde_json::Value;
+use wire::reais::grouped;
+
+use crate::audit::shown;
+use crate::lists::status_in_words;
+use crate::search::ItemKind;
+use fields::*;
+use web::language::{Language, Word, word};
+
+/// The word for a name that has none: what a test fails by.
+pub const OTHER: Word = word("outro", "other");
+
+/// The review of a changed bank account, by its name in the interface.
+pub fn account_review(name: &str) -> Word {
+    match name {
+        "pending" => word("em análise", "under review"),
+        "approved" => word("aprovada", "approved"),
+        "rejected" => word("recusada", "rejected"),
+        _ => OTHER,
+    }
+}
+
+/// The word of a name in a table of both.
+fn word_of(table: &[(&str, Word)], name: &str) -> Word {
+    table.iter().find(|(own, _)| *own == name).map_or(OTHER, |(_, word)| *word)
+}
+
+/// Flags of items of the queue.
+pub const FLAGS: [(&str, Word); 13] = [
+    ("expires_soon", word("vence em até 7 dias", "expires within 7 days")),
+    ("expired", word("o prazo passou", "its time has passed")),
+    ("disputed", word("há contestação aberta", "a dispute is open")),
+    ("exceeds_charge", word("passa do que restava da cobrança", "passes what was left of the charge")),
+    ("rejected_before", word("já foi recusado antes", "was rejected before")),
+    ("rejected_elsewhere", word("outro cadastro do documento foi recusado", "its document was rejected elsewhere")),
+    ("shared_document", word("documento de outro cadastro", "document of another registration")),
+    ("shared_account", word("conta de outros cadastros", "account of other registrations")),
+    ("foreign_account", word("conta de outro titular", "account of another holder")),
+    ("returned_before", word("saques que voltaram antes", "withdrawals that came back before")),
+    ("first_to_account", word("primeiro saque para esta conta", "first withdrawal to this account")),
+    ("account_replaced", word("outra conta foi cadastrada depois", "another account was registered since")),
+    ("frozen", word("recebedor congelado", "frozen recipient")),
+];
+
+/// Flag of an item of the queue.
+pub fn flag(name: &str) -> Word {
+    word_of(&FLAGS, name)
+}
+
+/// Actions of the audit trail.
+pub const ACTIONS: [(&str, Word); 20] = [
+    ("create", word("criar", "create")),
+    ("change", word("alterar", "change")),
+    ("revoke", word("revogar", "revoke")),
+    ("rotate_secret", word("trocar o segredo de", "rotate the secret of")),
+    ("approve", word("aprovar", "approve")),
+    ("reject", word("recusar", "reject")),
+    ("open", word("abrir", "open")),
+    ("accept", word("aceitar", "accept")),
+    ("release", word("liberar", "release")),
+    ("advance", word("adiantar", "advance")),
+    ("request", word("pedir", "ask for")),
+    ("settle", word("dizer o desfecho de", "settle")),
+    ("close", word("fechar", "close")),
+    ("read", word("ler", "read")),
+    ("pay", word("pagar", "pay")),
+    ("freeze", word("congelar", "freeze")),
+    ("unfreeze", word("descongelar", "unfreeze")),
+    ("cancel", word("cancelar", "cancel")),
+    ("delete", word("excluir", "delete")),
+    ("erase", word("eliminar", "erase")),
+];
+
+/// What was done, by its name in the audit trail. [`audited`] says to what.
+pub fn action(name: &str) -> Word {
+    word_of(&ACTIONS, name)
+}
+
+/// Kinds of things to which something was done.
+pub const KINDS: [(&str, Word); 19] = [
+    ("merchant", word("lojista", "merchant")),
+    ("api_key", word("chave de API", "API key")),
+    ("recipient", word("recebedor", "recipient")),
+    ("bank_account", word("conta bancária", "bank account")),
+    ("withdrawal", word("saque", "withdrawal")),
+    ("refund", word("reembolso", "refund")),
+    ("dispute", word("contestação", "dispute")),
+    ("clock", word("relógio", "clock")),
+    ("entry", word("lançamento de operador", "entry of an operator")),
+    ("period", word("mês", "month")),
+    ("chart_of_accounts", word("plano de contas", "chart of accounts")),
+    ("tax_ids", word("CPF e CNPJ de lojistas", "tax ids of merchants")),
+    ("charge", word("cobrança", "charge")),
+    ("rail_item", word("uma ordem", "an order")),
+    ("batch", word("arquivo do adquirente", "file of the acquirer")),
+    ("note", word("nota", "note")),
+    ("person", word("dados de uma pessoa", "data of a person")),
+    ("card", word("cartão guardado", "stored card")),
+    ("personal_data", word("dados pessoais até o mês", "personal data through the month")),
+];
+
+/// To what it was done, by its name in the audit trail.
+pub fn audited(name: &str) -> Word {
+    word_of(&KINDS, name)
+}
+
+/// The label of a field, as the pages that change it name it.
+pub fn label(field: &str) -> Word {
+    match field {
+        "name, city" => word("Nome, cidade", "Name, city"),
+        "split_enabled" => SPLITS,
+        "cashout_enabled" => CASHOUTS,
+        "suspended" => SUSPENDED,
+        "payouts_held" => PAYOUTS_HELD,
+        "closing" => CLOSING,
+        "closed" => CLOSED,
+        "fees.mdr_1x" => MDR_1X,
+        "fees.mdr_2_6x" => MDR_2_6X,
+        "fees.mdr_7_12x" => MDR_7_12X,
+        "fees.margin" => FEE_MARGIN,
+        "fees.pix" => word("Taxa do PIX", "Fee of PIX"),
+        "fees.antifraud_cents" => FEE_ANTIFRAUD,
+        "fees.cashout_cents" => word("Taxa do cashout", "Fee of a cashout"),
+        "fees.anticipation.d2" => ANTICIPATION_D2,
+        "fees.anticipation.d7" => ANTICIPATION_D7,
+        "fees.anticipation.d15" => ANTICIPATION_D15,
+        "options.split_guard" => SPLIT_GUARD,
+        "options.mdr_base" => MDR_BASE,
+        "options.refund_commission" => word("Devolver a comissão com reembolsos", "Return the commission with refunds"),
+        "options.card_settlement_days" => SETTLEMENT_DAYS,
+        "options.own_keys" => OWN_KEYS,
+        "rate_limits.card" => LIMIT_CARD,
+        "rate_limits.other" => LIMIT_OTHER,
+        "webhook_url" => WEBHOOK_ADDRESS,
+        "scopes" => SCOPES,
+        "events" => EVENTS_SENT,
+        "bank_account" => DESTINATION,
+        "status" => STATUS,
+        "frozen" => word("Congelado", "Frozen"),
+        "bank_account_review" => word("Análise da conta bancária", "Review of the bank account"),
+        _ => OTHER,
+    }
+}
+
+/// A value of a field, as people read it.
+pub fn value(language: Language, field: &str, value: &Value) -> String {
+    let said = |word: Word| word.text(language).to_owned();
+    match (field, value) {
+        (_, Value::Bool(is_so)) => said(if *is_so { YES } else { NO }),
+        ("rate_limits.card" | "rate_limits.other", Value::Null) => said(LIMIT_OF_SERVER),
+        ("options.split_guard", Value::String(name)) => {
+            said(if name == "net" { SPLIT_GUARD_NET } else { SPLIT_GUARD_NONE })
+        }
+        ("options.mdr_base", Value::String(name)) => said(if name == "total" { MDR_TOTAL } else { MDR_SELLER }),
+        ("status", Value::String(name)) => {
+            let [pt, en] = status_in_words(ItemKind::Recipients, name);
+            said(word(pt, en))
+        }
+        ("bank_account_review", Value::String(name)) => said(account_review(name)),
+        (field, Value::String(rate)) if field.starts_with("fees.") => percent(language, rate),
+        (field, Value::Number(cents)) if field.ends_with("_cents") => {
+            money(language, cents.as_i64().unwrap_or_default().into())
+        }
+        (_, value) => shown(value),
+    }
+}
+
+/// A rate with the decimal sign of a language, such as `2,99 %`.
+pub fn percent(language: Language, rate: &str) -> String {
+    format!("{} %", decimal(language, rate))
+}
+
+/// Words of fields and their values, which forms have too.
+#[allow(missing_docs, reason = "the texts say what each is")]
+pub mod fields {
+    use super::{Word, word};
+
+    pub const STATUS: Word = word("Situação", "Status");
+    pub const YES: Word = word("sim", "yes");
+    pub const NO: Word = word("não", "no");
+    pub const MDR_1X: Word = word("Taxa à vista (MDR)", "MDR 1×");
+    pub const MDR_2_6X: Word = word("Taxa de 2 a 6× (MDR)", "MDR 2–6×");
+    pub const MDR_7_12X: Word = word("Taxa de 7 a 12× (MDR)", "MDR 7–12×");
+    pub const ANTICIPATION_D2: Word = word("Antecipação em 2 dias", "Anticipation, D+2");
+    pub const ANTICIPATION_D7: Word = word("Antecipação em 7 dias", "Anticipation, D+7");
+    pub const ANTICIPATION_D15: Word = word("Antecipação em 15 dias", "Anticipation, D+15");
+    pub const FEE_ANTIFRAUD: Word = word("Antifraude", "Antifraud");
+    pub const FEE_MARGIN: Word = word("Margem", "Margin");
+    pub const SUSPENDED: Word = word("Conta suspensa", "Suspended");
+    pub const PAYOUTS_HELD: Word = word("Saídas de dinheiro retidas", "Payouts held");
+    pub const DESTINATION: Word = word("Conta bancária", "Bank account");
+    pub const SPLIT_GUARD: Word =
+        word("Repasses que deixam o vendedor abaixo de zero", "Splits that leave the seller below zero");
+    pub const SPLIT_GUARD_NONE: Word = word("aceitos", "accepted");
+    pub const SPLIT_GUARD_NET: Word = word("recusados", "refused");
+    pub const MDR_BASE: Word = word("MDR sobre", "MDR of");
+    pub const MDR_TOTAL: Word = word("o total", "the total");
+    pub const MDR_SELLER: Word = word("a parte bruta do vendedor", "the seller's gross part");
+    pub const SPLITS: Word = word("Repasses", "Splits");
+    pub const CASHOUTS: Word = word("Cashouts", "Cashouts");
+    pub const WEBHOOK_ADDRESS: Word = word("Endereço dos webhooks", "Webhook address");
+    pub const CLOSING: Word = word("Em encerramento", "Closing");
+    pub const CLOSED: Word = word("Encerrada", "Closed");
+    pub const SETTLEMENT_DAYS: Word = word("Dias até o dinheiro do cartão", "Days until card money");
+    pub const EVENTS_SENT: Word = word("Eventos enviados", "Events sent");
+    pub const OWN_KEYS: Word = word("gerir as próprias chaves de API", "manage its own API keys");
+    pub const SCOPES: Word = word("Permissões", "Scopes");
+    pub const LIMIT_CARD: Word = word("Cobranças de cartão por minuto", "Card charges a minute");
+    pub const LIMIT_OTHER: Word = word("Outras requisições por minuto", "Other requests a minute");
+    pub const LIMIT_OF_SERVER: Word = word("o do servidor", "that of the server");
+}
+
+/// An amount of centavos: `R$ 1.234,56`, or `R$1,234.56` in English.
+pub fn money(language: Language, centavos: i128) -> String {
+    let sign = if centavos < 0 { "−" } else { "" };
+    let unit = if language == Language::Portuguese { "R$ " } else { "R$" };
+    format!("{sign}{unit}{}", figures(language, centavos.unsigned_abs()))
+}
+
+/// An amount of centavos without sign and currency.
+pub fn figures(language: Language, centavos: u128) -> String {
+    let (thousands, decimal) = if language == Language::Portuguese { ('.', ',') } else { (',', '.') };
+    format!("{}{decimal}{:02}", grouped(&(centavos / 100).to_string(), thousands), centavos % 100)
+}
+
+/// A decimal number of the interface, such as `2.99`, as people of a language write it.
+pub fn decimal(language: Language, number: &str) -> String {
+    if language == Language::Portuguese { number.replace('.', ",") } else { number.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audited_changes::settings_fields;
+    use ledger::fees::Settings;
+
+    #[test]
+    fn every_setting_has_its_word() {
+        let fields = settings_fields(&Settings::default());
+        assert!(fields.len() > 18, "{fields:?}");
+        for field in fields.keys() {
+            assert_ne!(label(field), OTHER, "{field}");
+        }
+    }
+}
