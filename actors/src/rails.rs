@@ -481,6 +481,9 @@ pub enum PixOpening {
         /// Why, in its words.
         reason: String,
     },
+    /// It has the charge, and nobody can pay it any more: [`PixRail::cancel`] says whether it was
+    /// paid.
+    Ended,
 }
 
 /// Payments that an institution received in a span of time, page by page.

@@ -147,6 +147,11 @@ impl Engine {
             Ok(PixOpening::Refused { reason }) => {
                 (MerchantCommand::CancelPix { charge }, PixRegistration::Refused { reason })
             }
+            Ok(PixOpening::Ended) => {
+                let permit = self.admission.take(INSIDE_BYTES).await;
+                self.end_pix(group, charge, Some(name), permit.into()).await?;
+                return Ok(PixRegistration::Ended);
+            }
             Err(RailError::NotSent) => return Err(Unavailable::RailUnavailable),
             Err(RailError::NoAnswer) => return Err(Unavailable::OutcomeUnknown),
         };

@@ -131,13 +131,15 @@ fn debtor(payer: &Payer) -> Option<Value> {
 
 /// What an answer to an order, or about one, comes to. It must be our charge to the last field.
 fn registered(calls: &Calls, path: &str, charge: Charge, call: &OpenPix) -> Result<PixOpening, RailError> {
-    let code = charge.code.unwrap_or_default();
+    let (code, status) = (charge.code.unwrap_or_default(), charge_status(&charge.status));
     let differs = if charge.txid != call.charge.txid() {
         "txid is another one"
     } else if amount(&charge.valor.original) != Some(call.amount) {
         "valor.original is not the amount"
-    } else if charge_status(&charge.status) != Some(ChargeStatus::Active) {
-        "status is not ATIVA"
+    } else if status.is_none() {
+        "status is a word that is not known"
+    } else if status != Some(ChargeStatus::Active) {
+        return Ok(PixOpening::Ended);
     } else if !brcode::is_sound(&code) {
         "pixCopiaECola is no BR Code with a right checksum"
     } else {

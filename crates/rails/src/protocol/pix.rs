@@ -57,13 +57,14 @@ pub(super) async fn open(calls: &BridgeCalls, call: &OpenPix) -> Result<PixOpeni
     }
 }
 
-/// A charge of this amount that can be paid, to the last field.
+/// A charge of this amount that can be paid, to the last field, or one that has ended.
 pub(super) fn registered(object: &Object, amount: Centavos) -> Result<PixOpening, &'static str> {
-    if object.status != "open" {
-        return Err("status is not open");
-    }
-    if !object.has_amount(amount) {
-        return Err("amount is not that of the order");
+    match object.status.as_str() {
+        "closed" => return Ok(PixOpening::Ended),
+        _ if !object.has_amount(amount) => return Err("amount is not that of the order"),
+        "paid" => return Ok(PixOpening::Ended),
+        "open" => {}
+        _ => return Err("status says no outcome"),
     }
     let code = object.code.clone().filter(|code| brcode::is_sound(code));
     Ok(PixOpening::Registered { code: code.ok_or("code is no BR Code with a right checksum")? })

@@ -153,6 +153,8 @@ async fn transfers_are_under_way_done_or_returned() {
         [(id(2), Centavos(1_050))]
     );
     let payment = world.paid(3).await;
+    let again = PixRail::open(&world.rail, open_pix(id(3))).await;
+    assert_eq!(again, Ok(PixOpening::Ended), "it was paid, and its first answer was lost");
     world.player.records().status = "under_way";
     assert_eq!(PixRail::repay(&world.rail, repay(4, id(3), &payment)).await, Ok(RepayAnswer::UnderWay));
     let too_much = PixRail::repay(&world.rail, repay(5, id(3), &payment)).await;

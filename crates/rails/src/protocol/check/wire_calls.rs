@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
+use actors::rails::PixOpening;
 use hyper::Method;
 use ledger::event::PayoutBank;
 use ledger::money::Centavos;
@@ -93,7 +94,11 @@ impl ObservedAnswer {
         let read = match list {
             cards::LIST if object.status == "under_way" => Ok(()),
             cards::LIST => cards::captured(&object, amount).map(drop),
-            pix::LIST => pix::registered(&object, amount).map(drop),
+            pix::LIST => match pix::registered(&object, amount) {
+                Ok(PixOpening::Registered { .. }) => Ok(()),
+                Ok(_) => Err("status is not open"),
+                Err(defect) => Err(defect),
+            },
             payouts::LIST => payouts::taken(&object, amount, PayoutBank::Pix).map(drop),
             _ => repayments::repaid(&object, amount).map(drop),
         };
