@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use testkit::callers::{Callers, client};
 use testkit::server::{Launch, OPS_TOKEN, Server, must_verify};
 
-use crate::clock::WallClock;
 use crate::shop::{SPLIT, Shop};
+use testkit::wall_clock::WallClock;
 
 /// Token of the second operator.
 const SECOND_TOKEN: &str = "second-operator-of-the-test-32-characters";

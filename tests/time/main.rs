@@ -9,7 +9,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod audit;
-mod clock;
 mod clock_jump;
 mod shop;
 
@@ -23,9 +22,9 @@ use store::testkit::power_cut::Chance;
 use testkit::callers::Callers;
 use testkit::server::{Launch, Server, must_verify};
 use testkit::setting;
+use testkit::wall_clock::WallClock;
 
 use audit::audit;
-use clock::WallClock;
 use shop::{SPLIT, Shop, time};
 
 /// Callers that charge at once.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use testkit::callers::{Callers, client, operate};
 use testkit::server::{Launch, Server};
 
-use crate::clock::WallClock;
+use testkit::wall_clock::WallClock;
 
 /// A server with one merchant's callers, under a clock of the test's own.
 pub(crate) struct Shop {

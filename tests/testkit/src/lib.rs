@@ -16,6 +16,7 @@ pub mod rail_player;
 pub mod server;
 pub mod shop;
 pub mod useless_answers;
+pub mod wall_clock;
 
 /// A number from the environment.
 pub fn setting(name: &str) -> Option<u64> {

@@ -2,6 +2,7 @@
 //! server library would not let it do.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -79,6 +80,11 @@ pub enum Oddity {
     CutsAnswerAt(usize),
     /// It carries the request out and never answers.
     IsSilent,
+    /// It carries the request out and answers after this time.
+    AnswersAfter(Duration),
+    /// It ends the connection, and carries the request out after this time: it was held up on its
+    /// way.
+    CarriesOutAfter(Duration),
     /// It carries the request out and answers with another body.
     Edits(Edit),
 }
@@ -93,6 +99,9 @@ pub struct Odd {
     pub oddity: Oddity,
 }
 
+/// What becomes of a request by chance.
+pub type Chances = Box<dyn FnMut(&Request) -> Option<Oddity> + Send>;
+
 /// What a player has seen, and how it will misbehave.
 #[derive(Default)]
 pub struct Stage {
@@ -100,13 +109,19 @@ pub struct Stage {
     pub connections: usize,
     pub requests: Vec<Request>,
     pub odd: Vec<Odd>,
+    /// What becomes of the requests that `odd` does not name.
+    pub chances: Option<Chances>,
+    /// Requests that are held up on their way and not carried out yet.
+    pub held_up: usize,
 }
 
 impl Stage {
     fn oddity(&mut self, request: &Request) -> Option<Oddity> {
         let is_meant =
             |odd: &&mut Odd| odd.times > 0 && odd.method == request.method && request.path.contains(odd.path);
-        let odd = self.odd.iter_mut().find(is_meant)?;
+        let Some(odd) = self.odd.iter_mut().find(is_meant) else {
+            return self.chances.as_mut().and_then(|chances| chances(request));
+        };
         odd.times -= 1;
         Some(odd.oddity.clone())
     }
@@ -160,6 +175,21 @@ async fn converse(mut stream: impl AsyncRead + AsyncWrite + Unpin, stage: Arc<Mu
                 handler(&request);
                 std::future::pending::<()>().await;
                 return;
+            }
+            Some(Oddity::AnswersAfter(time)) => {
+                let reply = handler(&request);
+                tokio::time::sleep(time).await;
+                (reply.bytes(), ends)
+            }
+            Some(Oddity::CarriesOutAfter(time)) => {
+                stage.lock().held_up += 1;
+                let (stage, handler) = (Arc::clone(&stage), Arc::clone(&handler));
+                tokio::spawn(async move {
+                    tokio::time::sleep(time).await;
+                    handler(&request);
+                    stage.lock().held_up -= 1;
+                });
+                (Vec::new(), true)
             }
             Some(Oddity::Edits(edit)) => {
                 let mut reply = handler(&request);

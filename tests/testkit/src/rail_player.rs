@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -91,7 +91,15 @@ pub struct RailRecords {
     /// Requests that the document does not allow, with why.
     pub violations: Vec<String>,
     pub fault: Option<Fault>,
+    /// How far its clock is ahead of the machine's.
+    pub ahead: TimeDelta,
     reads: usize,
+}
+
+impl RailRecords {
+    fn now(&self) -> DateTime<Utc> {
+        Utc::now() + self.ahead
+    }
 }
 
 /// The player; it ends when it is dropped.
@@ -129,6 +137,7 @@ impl RailPlayer {
             status: "done",
             violations: Vec::new(),
             fault: None,
+            ahead: TimeDelta::zero(),
             reads: 0,
         };
         let (stage, records) = (Arc::default(), Arc::new(Mutex::new(records)));
@@ -171,12 +180,8 @@ impl RailPlayer {
     pub fn pay(&self, charge: Option<&str>, amount: i64) -> String {
         let mut records = self.records();
         let end_to_end_id = format!("E12345678202611281200{:011}", records.payments.len());
-        records.payments.push(PlayedPayment {
-            charge: charge.map(str::to_owned),
-            end_to_end_id: end_to_end_id.clone(),
-            amount,
-            at: Utc::now(),
-        });
+        let (charge_id, id, at) = (charge.map(str::to_owned), end_to_end_id.clone(), records.now());
+        records.payments.push(PlayedPayment { charge: charge_id, end_to_end_id: id, amount, at });
         if let Some(object) = charge.and_then(|id| records.objects.get_mut(&format!("/pix/{id}"))) {
             object.status = "paid";
         }
@@ -292,8 +297,8 @@ fn order(records: &mut RailRecords, request: &Request, list: &str, id: &str) -> 
     if refusal.is_none() && list != "pix" {
         records.carried_out.push(path.clone());
     }
-    let reference = format!("ref-{number}");
-    records.objects.insert(path, PlayedObject { body, status, refusal, reference, at: Utc::now() });
+    let (reference, at) = (format!("ref-{number}"), records.now());
+    records.objects.insert(path, PlayedObject { body, status, refusal, reference, at });
     shown(records, list, id, 201)
 }
 
@@ -332,8 +337,8 @@ fn get(records: &mut RailRecords, list: &str, id: &str) -> Reply {
 
 fn close(records: &mut RailRecords, list: &str, id: &str) -> Reply {
     let path = format!("/{list}/{id}");
-    let closed =
-        PlayedObject { body: Value::Null, status: "closed", refusal: None, reference: String::new(), at: Utc::now() };
+    let at = records.now();
+    let closed = PlayedObject { body: Value::Null, status: "closed", refusal: None, reference: String::new(), at };
     match (records.objects.get_mut(&path), records.fault) {
         (None, Some(Fault::ForgetsClosedIds)) => return Reply::json(200, &json!({ "id": id, "status": "closed" })),
         (Some(_), Some(Fault::ClosesWhatItCharged)) if list == "cards" => {

@@ -8,10 +8,11 @@ use std::process::Command;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use tempfile::TempDir;
-use testkit::server::Launch;
+
+use crate::server::Launch;
 
 /// A library that stands between a server and its wall clock, and the file that sets it.
-pub(crate) struct WallClock {
+pub struct WallClock {
     library: PathBuf,
     setting: PathBuf,
     file: File,
@@ -26,8 +27,15 @@ const OFFSET: u64 = 0;
 const STANDING_AT: u64 = 8;
 
 impl WallClock {
+    /// A clock that runs with the machine's until it is set.
+    pub fn running() -> Self {
+        let clock = Self::standing_at(&Utc::now().to_rfc3339());
+        clock.jump(0);
+        clock
+    }
+
     /// A clock that stands at a time.
-    pub(crate) fn standing_at(time: &str) -> Self {
+    pub fn standing_at(time: &str) -> Self {
         let folder = TempDir::new().unwrap();
         let library = build(folder.path());
         let setting = folder.path().join("wall-clock");
@@ -42,25 +50,25 @@ impl WallClock {
     }
 
     /// Lets the server go by this clock.
-    pub(crate) fn rule<'a>(&self, launch: Launch<'a>) -> Launch<'a> {
+    pub fn rule<'a>(&self, launch: Launch<'a>) -> Launch<'a> {
         let library = self.library.to_str().unwrap();
         launch.with("LD_PRELOAD", library).with("CENTAVO_TEST_WALL_CLOCK", self.setting.to_str().unwrap())
     }
 
     /// Stops it where it is.
-    pub(crate) fn stand(&self) {
+    pub fn stand(&self) {
         let now = Utc::now() + self.offset.get();
         self.write(STANDING_AT, now.timestamp_millis() / 1000 * 1_000_000_000);
     }
 
     /// Lets it run, from where it would be had it never stood still.
-    pub(crate) fn run(&self) {
+    pub fn run(&self) {
         self.write(OFFSET, self.offset.get().num_nanoseconds().unwrap());
         self.write(STANDING_AT, 0);
     }
 
     /// Lets it run, from where it stands.
-    pub(crate) fn go_on(&self) {
+    pub fn go_on(&self) {
         let mut stood_at = [0; 8];
         self.file.read_exact_at(&mut stood_at, STANDING_AT).unwrap();
         let stood_at = DateTime::from_timestamp_nanos(i64::from_ne_bytes(stood_at));
@@ -69,18 +77,18 @@ impl WallClock {
     }
 
     /// A server begins now, which trusts it.
-    pub(crate) fn begins(&self) {
+    pub fn begins(&self) {
         self.at_start.set(self.offset.get());
     }
 
     /// Sets it to where it would be had nobody set it since the server began; it runs from there.
-    pub(crate) fn set_right(&self) {
+    pub fn set_right(&self) {
         self.offset.set(self.at_start.get());
         self.run();
     }
 
     /// Moves it forward or back by this number of seconds; it runs from there.
-    pub(crate) fn jump(&self, seconds: i64) {
+    pub fn jump(&self, seconds: i64) {
         self.offset.set(self.offset.get() + TimeDelta::seconds(seconds));
         self.run();
     }
@@ -93,7 +101,7 @@ impl WallClock {
 
 fn build(folder: &Path) -> PathBuf {
     let (source, library) = (folder.join("clock.c"), folder.join("clock.so"));
-    fs::write(&source, include_str!("clock.c")).unwrap();
+    fs::write(&source, include_str!("wall_clock.c")).unwrap();
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
     let built = Command::new(&compiler).args(["-shared", "-fPIC", "-O2", "-o"]).arg(&library).arg(&source).output();
     let built =

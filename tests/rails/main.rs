@@ -1,0 +1,110 @@
+//! Rails under faults: a live server whose cards, PIX and transfers go through two bridges with
+//! records of their own. Under a mixed load, answers are lost, cut, late or wrong, orders are held
+//! up on their way, payers pay twice, other amounts or nothing that was ordered, and the server is
+//! killed in mid-call. Once the faults have ended, the books must agree with the bridges' records,
+//! centavo by centavo: nothing is carried out twice, and nothing stays unknown but what `again`
+//! forbids to send.
+//!
+//! `CENTAVO_RAILS_SEED=s` begins with another seed, `CENTAVO_RAILS_ROUNDS=n` kills n servers a test.
+
+#![allow(clippy::unwrap_used)]
+
+mod bridges;
+mod load;
+mod reckoning;
+
+use std::time::Duration;
+
+use store::testkit::power_cut::Chance;
+use testkit::server::{Launch, Server, must_verify};
+use testkit::setting;
+use testkit::wall_clock::WallClock;
+
+use bridges::Bridges;
+use load::Load;
+use reckoning::{differences, settle_unknown};
+
+/// Token of the second operator.
+pub(crate) const SECOND_TOKEN: &str = "second-operator-of-the-test-32-characters";
+/// Servers of a test that are killed.
+const ROUNDS: u64 = 3;
+/// Seconds between the restarts after the faults have ended. At the end of them everything must have
+/// come to its end, and have been unchanged by each restart since it did.
+const RESTARTED_AFTER: [i64; 9] = [130, 130, 5, 1_200, 1_200, 1_200, 1_200, 4_000, 4_000];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn books_agree_with_a_bridge_that_answers_a_repeat_the_same() {
+    money_agrees("same", 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn books_agree_with_a_bridge_that_refuses_a_repeat() {
+    money_agrees("refused", 2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn books_agree_with_a_bridge_that_carries_a_repeat_out_again() {
+    money_agrees("again", 3).await;
+}
+
+async fn money_agrees(repeats: &'static str, number: u64) {
+    let seed = setting("CENTAVO_RAILS_SEED").unwrap_or(0) + number;
+    let mut chance = Chance(seed);
+    let data = tempfile::tempdir().unwrap();
+    let clock = WallClock::running();
+    let bridges = Bridges::start(repeats).await;
+    let config = bridges.settings(data.path());
+    let launch = || {
+        let launch = Launch::on(data.path()).live().with("CENTAVO_CONFIG", config.to_str().unwrap());
+        let tokens = format!("ana:{},rui:{SECOND_TOKEN}", testkit::server::OPS_TOKEN);
+        let launch = launch.with("CENTAVO_OPS_TOKEN", tokens).with("CENTAVO_OPS_ROLES", "ana=admin,rui=decide");
+        clock.rule(launch)
+    };
+    let mut server = Server::start(&launch()).await.unwrap();
+    let load = Load::open(&server).await.unwrap();
+    for round in 0..setting("CENTAVO_RAILS_ROUNDS").unwrap_or(ROUNDS) {
+        bridges.misbehave(seed * 1_000 + round);
+        let life = Duration::from_millis(1_500 + chance.below(1_500));
+        load.run(&server, &bridges, &clock, life).await;
+        server.kill();
+        server.wait();
+        bridges.behave().await;
+        let passed = [5, 70, 700, 4_000][usize::try_from(chance.below(4)).unwrap()];
+        pass(&clock, &bridges, passed);
+        server = Server::start(&launch()).await.unwrap();
+    }
+    for seconds in RESTARTED_AFTER {
+        settled_within(&server, &bridges, &load, repeats).await;
+        server.stop().unwrap();
+        pass(&clock, &bridges, seconds);
+        server = Server::start(&launch()).await.unwrap();
+    }
+    let left = settled_within(&server, &bridges, &load, repeats).await;
+    assert!(left.is_empty(), "{repeats}, seed {seed}: {left:#?}\n{}", load.summary());
+    assert_eq!(load.surprises(), [""; 0], "{repeats}, seed {seed}");
+    server.stop().unwrap();
+    must_verify(data.path()).unwrap();
+    println!("{repeats}: {}", load.summary());
+}
+
+/// Time passes, for the server and for the bridges.
+pub(crate) fn pass(clock: &WallClock, bridges: &Bridges, seconds: i64) {
+    clock.jump(seconds);
+    bridges.pass(seconds);
+}
+
+/// Waits until the books agree with the bridges; gives what differs still after some seconds.
+async fn settled_within(server: &Server, bridges: &Bridges, load: &Load, repeats: &str) -> Vec<String> {
+    let mut left = Vec::new();
+    for _ in 0..12 {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        if repeats == "again" {
+            settle_unknown(server, bridges).await;
+        }
+        left = differences(server, bridges, load).await.unwrap();
+        if left.is_empty() {
+            break;
+        }
+    }
+    left
+}

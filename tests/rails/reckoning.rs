@@ -1,0 +1,157 @@
+//! The books against the records of the bridges.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use testkit::callers::client;
+use testkit::rail_player::RailRecords;
+use testkit::server::{OPS_TOKEN, Server};
+
+use crate::SECOND_TOKEN;
+use crate::bridges::Bridges;
+use crate::load::{Load, text};
+
+async fn read(server: &Server, path: &str) -> Result<Value, String> {
+    let request = client().get(format!("{}{path}", server.operations)).bearer_auth(OPS_TOKEN);
+    let answer = request.send().await.map_err(|error| error.to_string())?;
+    let status = answer.status();
+    let body: Value = answer.json().await.map_err(|error| error.to_string())?;
+    if status.is_success() { Ok(body) } else { Err(format!("{path}: {body}")) }
+}
+
+/// Balances of the platform's accounts, summed over its ledgers, centavos.
+async fn platform_balances(server: &Server) -> Result<BTreeMap<String, i64>, String> {
+    let (mut balances, mut page) = (BTreeMap::new(), 1);
+    loop {
+        let trial = read(server, &format!("/ops/trial-balance?page={page}")).await?;
+        for row in trial["accounts"].as_array().into_iter().flatten() {
+            if text(&row["ledger"]).starts_with("P-") {
+                *balances.entry(text(&row["account"])).or_default() += row["balance"].as_i64().unwrap_or_default();
+            }
+        }
+        if trial["pages"].as_u64().unwrap_or_default() <= page {
+            return Ok(balances);
+        }
+        page += 1;
+    }
+}
+
+/// Sum of the orders of a list that a bridge carried out, centavos, less what it keeps of each.
+fn carried_out(records: &RailRecords, list: &str, kept: impl Fn(i64) -> i64) -> i64 {
+    let amount = |path: &String| records.objects[path].body["amount"].as_i64().unwrap_or_default();
+    let paths = records.carried_out.iter().filter(|path| path.starts_with(list));
+    paths.map(amount).map(|amount| amount - kept(amount)).sum()
+}
+
+/// What the accounts at institutions must have by the bridges' records.
+fn expected(bridges: &Bridges) -> BTreeMap<&'static str, i64> {
+    let (money, bank) = (bridges.money.records(), bridges.pix.records());
+    let came_in: i64 = bank.payments.iter().map(|payment| payment.amount).sum();
+    let of_nothing = bank.payments.iter().filter(|payment| payment.charge.is_none());
+    let of_nothing: i64 = of_nothing.map(|payment| payment.amount).sum();
+    let gone_back = carried_out(&bank, "/repayments/", |_| 0);
+    let gone_out = carried_out(&money, "/payouts/", |_| 0);
+    let captured = carried_out(&money, "/cards/", |amount| amount * 3 / 100);
+    let refunded = carried_out(&money, "/repayments/", |_| 0);
+    [
+        ("Assets:Bank:Pix", came_in - gone_back - gone_out),
+        ("Assets:Acquirer:Receivable", captured - refunded),
+        ("Liabilities:Payers:Refunds", 0),
+        ("Liabilities:Suspense", -of_nothing),
+    ]
+    .into()
+}
+
+/// Where the books and the bridges' records differ; empty when all agrees and nothing is unknown.
+pub(crate) async fn differences(server: &Server, bridges: &Bridges, load: &Load) -> Result<Vec<String>, String> {
+    let mut found = Vec::new();
+    for (path, times) in bridges.carried_out().iter().filter(|(_, times)| **times > 1) {
+        found.push(format!("{path} was carried out {times} times"));
+    }
+    for player in [&bridges.money, &bridges.pix] {
+        found.extend(player.records().violations.iter().map(|violation| format!("violation: {violation}")));
+    }
+    let balances = platform_balances(server).await?;
+    for (account, expected) in expected(bridges) {
+        let booked = balances.get(account).copied().unwrap_or_default();
+        if booked != expected {
+            found.push(format!("{account}: booked {booked}, by the bridges {expected}"));
+        }
+    }
+    found.extend(statuses(server, bridges, load).await?);
+    let queue = read(server, "/ops/queue").await?;
+    let open = queue["items"].as_array().into_iter().flatten();
+    let open = open.filter(|item| matches!(text(&item["kind"]).as_str(), "rail" | "payout"));
+    found.extend(open.map(|item| format!("in the queue: {item}")));
+    Ok(found)
+}
+
+/// Each charge as its bridge has it, and everything that was acknowledged is there.
+async fn statuses(server: &Server, bridges: &Bridges, load: &Load) -> Result<Vec<String>, String> {
+    let (mut found, mut seen) = (Vec::new(), load.acknowledged());
+    let mut of_books = BTreeMap::new();
+    for page in 1.. {
+        let url = format!("{}/api/charges?per_page=100&page={page}", server.public);
+        let answer = client().get(url).bearer_auth(&load.api_key).send().await.map_err(|error| error.to_string())?;
+        let list: Value = answer.json().await.map_err(|error| error.to_string())?;
+        for charge in list["items"].as_array().into_iter().flatten() {
+            of_books.insert(text(&charge["txid"]), text(&charge["status"]));
+        }
+        if list["pages"].as_u64().unwrap_or_default() <= page {
+            break;
+        }
+    }
+    seen.retain(|id| of_books.contains_key(id));
+    if seen.is_empty() {
+        found.push("no charge was acknowledged: the load came to nothing".to_owned());
+    }
+    for (player, list) in [(&bridges.money, "/cards/"), (&bridges.pix, "/pix/")] {
+        for (path, object) in &player.records().objects {
+            let Some(id) = path.strip_prefix(list) else { continue };
+            let booked = of_books.get(id).map(String::as_str);
+            let is_right = match object.status {
+                "captured" => booked == Some("CONCLUIDA"),
+                "refused" => booked == Some("RECUSADA"),
+                "closed" => matches!(booked, Some("RECUSADA" | "cancelled")),
+                "paid" => matches!(booked, Some("CONCLUIDA" | "cancelled" | "pending")),
+                _ => matches!(booked, Some("pending" | "cancelled")),
+            };
+            if !is_right {
+                found.push(format!("{path} is {}, in the books {booked:?}", object.status));
+            }
+        }
+    }
+    let cards = bridges.money.records();
+    let unknown = of_books.iter().filter(|(id, status)| {
+        *status == "pending" && !bridges.pix.records().objects.contains_key(&format!("/pix/{id}"))
+            || *status == "CONCLUIDA"
+                && cards.objects.get(&format!("/cards/{id}")).is_some_and(|one| one.status != "captured")
+    });
+    found.extend(unknown.map(|(id, status)| format!("{id} is {status} in the books, and no bridge says so")));
+    Ok(found)
+}
+
+/// Two operators end what the queue has as unknown, by the bridge's record.
+pub(crate) async fn settle_unknown(server: &Server, bridges: &Bridges) {
+    let Ok(queue) = read(server, "/ops/queue").await else { return };
+    for item in queue["items"].as_array().into_iter().flatten() {
+        if !matches!(text(&item["kind"]).as_str(), "rail" | "payout") {
+            continue;
+        }
+        let id = text(&item["id"]).replace('-', "");
+        let paths = ["/cards/", "/payouts/", "/repayments/", "/pix/"].map(|list| format!("{list}{id}"));
+        let carried_out = bridges.carried_out();
+        let happened = paths.iter().any(|path| carried_out.contains_key(path));
+        let reference = if happened && carried_out.contains_key(&paths[1]) {
+            format!("E87654321{}", &id[9..])
+        } else {
+            format!("ref-{id}")
+        };
+        let outcome = if happened { "happened" } else { "did_not_happen" };
+        let body = json!({"outcome": outcome, "reference": reference, "reason": "O banco confirmou por escrito"});
+        let url = format!("{}/ops/rail-items/{}/settle", server.operations, text(&item["id"]));
+        for token in [OPS_TOKEN, SECOND_TOKEN] {
+            let _may_be_early = client().post(&url).bearer_auth(token).json(&body).send().await;
+        }
+    }
+}
