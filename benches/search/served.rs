@@ -208,7 +208,7 @@ async fn charge(engine: &Engine, shops: &[Shop], number: u64) -> ObjectId {
     record(engine, shop.group, open).await;
     let capture = MerchantCommand::CaptureCard { charge, acquirer_mdr: Centavos(200), captured_at: None, brand: None };
     let requester = Some(Requester::Rail(RailStamp::new(nsu(number), now)));
-    let permit = Arc::new(engine.permit(1_024).expect("room"));
+    let permit = engine.permit(1_024).expect("room");
     let captured = engine.command(shop.group, capture, CommandContext { key: None, requester, permit }).await;
     assert!(matches!(captured, Ok(Outcome::Recorded(_))), "{captured:?}");
     charge
