@@ -246,8 +246,11 @@ async fn a_month_is_closed_by_two_operators() {
     let opened = of(&format!("general-ledger?by=effect&from={next}")).await;
     assert_eq!(opened.iter().map(|row| &row["balance"]).collect::<Vec<_>>(), [700, 700], "{opened:?}");
     // The balances by effect are those of the report; those by booking have none of it.
+    let before = local(now).date_naive().pred_opt().unwrap();
     for (query, expected) in [
         (format!("trial-balance?by=account&date={day}"), None),
+        (format!("trial-balance?by=effect&date={before}"), None),
+        (format!("ledgers/P-house/accounts?by=effect&date={before}"), None),
         (format!("trial-balance?by=effect&date={day}"), Some(700)),
         (format!("trial-balance?by=effect&date={day}&ledger=P-house"), Some(700)),
         ("trial-balance?by=effect".to_owned(), Some(700)),

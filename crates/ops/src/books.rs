@@ -167,25 +167,21 @@ fn asked(desk: &Desk, pairs: &[(String, String)]) -> Result<(TrialBalanceQuery, 
     let cut = end.map(|end| desk.engine.last_booked_before(end)).transpose()?;
     let account = requested_account(pairs)?;
     let by = one_of(pairs, "by", &["ledger", "account", "effect"])?;
-    let (by_account, effect_before) =
-        (Some(matches!(by, Some("account" | "effect"))), end.filter(|_| by == Some("effect")));
+    let by_account = matches!(by, Some("account" | "effect"));
+    let effect_before = end.filter(|_| by == Some("effect"));
+    let as_csv = one_of(pairs, "format", &["json", "csv"])? == Some("csv");
     let mut check = Checker::new();
-    let as_csv = match single(pairs, "format")? {
-        None | Some("json") => Some(false),
-        Some("csv") => Some(true),
-        Some(_) => check.refuse("format", "unknown", "format deve ser json ou csv"),
-    };
-    let is_one_list = ledger.is_some() || by_account == Some(true);
-    if level.is_some() && ledger.is_none() && by_account == Some(false) {
+    let is_one_list = ledger.is_some() || by_account;
+    if level.is_some() && !is_one_list {
         check.refuse::<()>("level", "not_summed", "level precisa de ledger ou de by=account");
     }
-    if as_csv == Some(true) && is_one_list {
+    if as_csv && is_one_list {
         check.refuse::<()>("format", "not_streamed", "csv traz todas as contas: sem ledger e sem by=account");
     }
-    if account.is_some() && (is_one_list || as_csv == Some(true)) {
+    if account.is_some() && (is_one_list || as_csv) {
         check.refuse::<()>("account", "not_filtered", "account não vem com ledger, by=account nem format=csv");
     }
-    let (by_account, as_csv) = check.finish_with(by_account.zip(as_csv))?;
+    check.finish()?;
     let level = level.map_or(usize::MAX, |level| level as usize);
     Ok((TrialBalanceQuery { ledger, by_account, account, cut, effect_before, level, page }, as_csv))
 }
@@ -236,9 +232,9 @@ fn read_now(desk: &Desk, asked: TrialBalanceQuery) -> Result<TrialBalance, Probl
         (true, Some(cut)) => {
             let mut totals = of_the_past(desk.engine.sums_as_of(&cut)?);
             if let Some(end) = effect_before {
-                let late = booked_later(desk, &cut, end, None)?;
-                (totals.through, totals.is_balanced) = (late.through, totals.is_balanced && is_balanced(&late.sums));
-                totals.kinds.extend(late.sums);
+                let (late, through) = booked_later(desk, &cut, end, None)?;
+                (totals.through, totals.is_balanced) = (through, totals.is_balanced && is_balanced(&late));
+                totals.kinds.extend(late);
             }
             by_kind(totals, (level, page))
         }
@@ -274,17 +270,10 @@ fn requested_end(pairs: &[(String, String)]) -> Result<Option<Timestamp>, Proble
     Ok(Some(Timestamp(check.finish_with(named)?.end)))
 }
 
-/// What was booked after a cut and took effect before the end of its day.
-struct LateSums {
-    /// Sums by account; over all ledgers, by the kind of account.
-    sums: Balances,
-    /// The last Records that were looked at.
-    through: Cut,
-}
-
-/// The postings that were booked after a cut and took effect before `end`, of one ledger or of all:
-/// the journal is read from the cut on. Nothing takes effect after it is booked.
-fn booked_later(desk: &Desk, after: &Cut, end: Timestamp, ledger: Option<LedgerId>) -> Result<LateSums, Problem> {
+/// Sums of what was booked after a cut and took effect before `end`, by account of one ledger, or by
+/// kind of account of all; and the last Records that were read, from the cut on. Nothing takes
+/// effect after it is booked.
+fn booked_later(desk: &Desk, after: &Cut, end: Timestamp, of: Option<LedgerId>) -> Result<(Balances, Cut), Problem> {
     let (mut sums, through) = (Balances::new(), desk.engine.published());
     let mut pace = ReadPace::new(&desk.engine);
     for block in desk.engine.blocks(after) {
@@ -295,16 +284,16 @@ fn booked_later(desk: &Desk, after: &Cut, end: Timestamp, ledger: Option<LedgerI
             if record.takes_effect_at() >= end {
                 continue;
             }
-            for entry in record.entries.iter().filter(|entry| ledger.is_none_or(|ledger| entry.ledger() == ledger)) {
+            for entry in record.entries.iter().filter(|entry| of.is_none_or(|ledger| entry.ledger() == ledger)) {
                 for posting in entry.postings() {
-                    let kind = Account::of_kind(posting.account.code().0).filter(|_| ledger.is_none());
+                    let kind = Account::of_kind(posting.account.code().0).filter(|_| of.is_none());
                     sums.entry(kind.unwrap_or(posting.account)).or_default().post(posting);
                 }
             }
         }
         pace.step();
     }
-    Ok(LateSums { sums, through })
+    Ok((sums, through))
 }
 
 fn is_balanced(sums: &Balances) -> bool {
@@ -322,9 +311,9 @@ fn of_ledger(
     let mut through = cut.unwrap_or_else(|| desk.engine.published());
     let mut balances = desk.engine.ledger_as_of(ledger, &through)?;
     if let Some(end) = effect_before {
-        let late = booked_later(desk, &through, end, Some(ledger))?;
-        late.sums.into_iter().for_each(|(account, sum)| balances.entry(account).or_default().add(sum));
-        through = late.through;
+        let (late, last) = booked_later(desk, &through, end, Some(ledger))?;
+        late.into_iter().for_each(|(account, sum)| balances.entry(account).or_default().add(sum));
+        through = last;
     }
     let named = balances.iter().map(|(account, balance)| (account_name(desk, ledger, *account), *balance));
     let name = ledger_name(&desk.engine, ledger);
