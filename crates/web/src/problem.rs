@@ -204,144 +204,112 @@ impl Code {
 
     /// The code's line in the table of problems (interface section 7).
     pub fn row(self) -> Row {
-        use StatusCode as S;
-        let row = |status, title, message| Row { code: self.into(), status, title, message };
+        let row = |status, title, message| {
+            let status = StatusCode::from_u16(status).expect("the table has statuses of HTTP");
+            Row { code: self.into(), status, title, message }
+        };
         match self {
-            Code::InvalidJson => row(S::BAD_REQUEST, "Invalid JSON", "JSON inválido"),
-            Code::DuplicateKey => row(S::BAD_REQUEST, "Duplicate key", "Chave JSON duplicada"),
-            Code::InvalidUtf8 => row(S::BAD_REQUEST, "Invalid UTF-8", "O corpo deve ser UTF-8"),
-            Code::IncompleteBody => row(S::BAD_REQUEST, "Incomplete body", "Corpo incompleto"),
-            Code::ValidationFailed => row(S::BAD_REQUEST, "Validation failed", "Dados inválidos"),
-            Code::InvalidCardData => row(S::BAD_REQUEST, "Invalid card data", "Dados do cartão inválidos"),
-            Code::RecipientNotFound => row(S::BAD_REQUEST, "Recipient not found", "Recebedor não encontrado"),
-            Code::RecipientNotActive => row(S::BAD_REQUEST, "Recipient not active", "Recebedor não está ativo"),
-            Code::SplitsReachTotal => {
-                row(S::BAD_REQUEST, "Splits reach the total", "A soma dos splits deve ser menor que o total")
+            Self::InvalidJson => row(400, "Invalid JSON", "JSON inválido"),
+            Self::DuplicateKey => row(400, "Duplicate key", "Chave JSON duplicada"),
+            Self::InvalidUtf8 => row(400, "Invalid UTF-8", "O corpo deve ser UTF-8"),
+            Self::IncompleteBody => row(400, "Incomplete body", "Corpo incompleto"),
+            Self::ValidationFailed => row(400, "Validation failed", "Dados inválidos"),
+            Self::InvalidCardData => row(400, "Invalid card data", "Dados do cartão inválidos"),
+            Self::RecipientNotFound => row(400, "Recipient not found", "Recebedor não encontrado"),
+            Self::RecipientNotActive => row(400, "Recipient not active", "Recebedor não está ativo"),
+            Self::SplitsReachTotal => {
+                row(400, "Splits reach the total", "A soma dos splits deve ser menor que o total")
             }
-            Code::FeesExceedSellerPart => {
-                row(S::BAD_REQUEST, "Fees exceed the seller's part", "As taxas excedem a parte do vendedor")
+            Self::FeesExceedSellerPart => {
+                row(400, "Fees exceed the seller's part", "As taxas excedem a parte do vendedor")
             }
-            Code::AmountBelowMinimum => row(S::BAD_REQUEST, "Amount below the minimum", "Valor abaixo do mínimo"),
-            Code::InsufficientBalance => row(S::BAD_REQUEST, "Insufficient balance", "Saldo insuficiente"),
-            Code::Unauthorized => row(S::UNAUTHORIZED, "Unauthorized", "Credencial ausente ou inválida"),
-            Code::CardDeclined => row(S::PAYMENT_REQUIRED, "Card declined", "Transação recusada"),
-            Code::CashoutNotEnabled => row(S::FORBIDDEN, "Cashout not enabled", "Conta sem acesso a cashout"),
-            Code::MerchantSuspended => row(S::FORBIDDEN, "Merchant suspended", "Conta suspensa"),
-            Code::MerchantClosing => row(S::FORBIDDEN, "Merchant is closing", "Conta em encerramento"),
-            Code::PayoutsHeld => row(S::FORBIDDEN, "Payouts are held", "Saídas de dinheiro retidas"),
-            Code::RecipientFrozen => row(S::FORBIDDEN, "Recipient is frozen", "Recebedor congelado"),
-            Code::RoleNotAllowed => row(S::FORBIDDEN, "Role not allowed", "Seu papel não permite esta operação"),
-            Code::FormRefused => row(S::FORBIDDEN, "Form refused", "Formulário recusado"),
-            Code::InsufficientScope => {
-                row(S::FORBIDDEN, "Insufficient scope", "A chave de API não tem permissão para esta operação")
+            Self::AmountBelowMinimum => row(400, "Amount below the minimum", "Valor abaixo do mínimo"),
+            Self::InsufficientBalance => row(400, "Insufficient balance", "Saldo insuficiente"),
+            Self::Unauthorized => row(401, "Unauthorized", "Credencial ausente ou inválida"),
+            Self::CardDeclined => row(402, "Card declined", "Transação recusada"),
+            Self::CashoutNotEnabled => row(403, "Cashout not enabled", "Conta sem acesso a cashout"),
+            Self::MerchantSuspended => row(403, "Merchant suspended", "Conta suspensa"),
+            Self::MerchantClosing => row(403, "Merchant is closing", "Conta em encerramento"),
+            Self::PayoutsHeld => row(403, "Payouts are held", "Saídas de dinheiro retidas"),
+            Self::RecipientFrozen => row(403, "Recipient is frozen", "Recebedor congelado"),
+            Self::RoleNotAllowed => row(403, "Role not allowed", "Seu papel não permite esta operação"),
+            Self::FormRefused => row(403, "Form refused", "Formulário recusado"),
+            Self::InsufficientScope => {
+                row(403, "Insufficient scope", "A chave de API não tem permissão para esta operação")
             }
-            Code::OwnKeysNotAllowed => {
-                row(S::FORBIDDEN, "Own keys not allowed", "As chaves de API desta conta são geridas pela operação")
+            Self::OwnKeysNotAllowed => {
+                row(403, "Own keys not allowed", "As chaves de API desta conta são geridas pela operação")
             }
-            Code::ScopesExceedKey => {
-                row(S::FORBIDDEN, "Scopes exceed those of the key", "A outra chave de API tem mais permissões que esta")
+            Self::ScopesExceedKey => {
+                row(403, "Scopes exceed those of the key", "A outra chave de API tem mais permissões que esta")
             }
-            Code::NotFound => row(S::NOT_FOUND, "Not found", "Recurso não encontrado"),
-            Code::ChargeNotFound => row(S::NOT_FOUND, "Charge not found", "Pagamento não encontrado"),
-            Code::MethodNotAllowed => row(S::METHOD_NOT_ALLOWED, "Method not allowed", "Método não permitido"),
-            Code::RequestTimeout => row(S::REQUEST_TIMEOUT, "Request timeout", "O corpo não chegou a tempo"),
-            Code::DuplicateTransaction => row(S::CONFLICT, "Duplicate transaction", "Transação duplicada"),
-            Code::DuplicateReference => {
-                row(S::CONFLICT, "Duplicate reference", "Já existe um item com esta referência")
+            Self::NotFound => row(404, "Not found", "Recurso não encontrado"),
+            Self::ChargeNotFound => row(404, "Charge not found", "Pagamento não encontrado"),
+            Self::MethodNotAllowed => row(405, "Method not allowed", "Método não permitido"),
+            Self::RequestTimeout => row(408, "Request timeout", "O corpo não chegou a tempo"),
+            Self::DuplicateTransaction => row(409, "Duplicate transaction", "Transação duplicada"),
+            Self::DuplicateReference => row(409, "Duplicate reference", "Já existe um item com esta referência"),
+            Self::ReferenceTaken => row(409, "Reference taken", "Outro item já tem esta referência, com outros dados"),
+            Self::AlreadyDecided => row(409, "Already decided", "Já decidido"),
+            Self::ItemChanged => row(409, "Changed meanwhile", "Mudou desde que foi visto"),
+            Self::SecondOperatorNeeded => row(409, "Second operator needed", "Outro operador precisa aprovar"),
+            Self::OutcomeNotUnknown => row(409, "Outcome not unknown", "O desfecho não está desconhecido há uma hora"),
+            Self::ExceedsDebt => row(409, "Exceeds debt", "A baixa é maior que a dívida"),
+            Self::WriteOffPending => row(409, "Write-off pending", "Já há uma baixa pendente desta dívida"),
+            Self::WithdrawalNotPaid => row(409, "Withdrawal not paid", "O saque não está pago, ou já foi devolvido"),
+            Self::ReturnPending => row(409, "Return pending", "Já há uma devolução pendente deste saque"),
+            Self::ReferenceRepeated => row(409, "Reference repeated", "Já existe um lançamento com esta referência"),
+            Self::PeriodClosed => row(409, "Period closed", "O mês está fechado"),
+            Self::PeriodNotOver => row(409, "Period not over", "O mês ainda não terminou"),
+            Self::OtherBankAccount => row(409, "Other bank account", "Extrato de outra conta"),
+            Self::BatchAlreadyBooked => row(409, "Batch already booked", "O lote já está lançado"),
+            Self::AlreadyReconciled => row(409, "Already reconciled", "Arquivo já conciliado"),
+            Self::ChargeNotPending => row(409, "Charge not pending", "Cobrança não está pendente"),
+            Self::IdempotencyKeyInProgress => {
+                row(409, "Idempotency key in progress", "Requisição com esta Idempotency-Key em andamento")
             }
-            Code::ReferenceTaken => {
-                row(S::CONFLICT, "Reference taken", "Outro item já tem esta referência, com outros dados")
+            Self::WithdrawalPending => row(409, "Withdrawal pending", "Já existe um saque pendente"),
+            Self::BankAccountInReview => row(409, "Bank account in review", "Conta bancária em análise"),
+            Self::AnticipationAfterDue => row(409, "Anticipation after the due day", "O split vence antes deste prazo"),
+            Self::FeeChanged => row(409, "Fee changed", "A taxa mudou"),
+            Self::SplitNotAnticipable => row(409, "Split not anticipable", "Split não pode ser antecipado"),
+            Self::RefundExceedsAvailable => {
+                row(409, "Refund exceeds what is available", "Valor maior que o disponível")
             }
-            Code::AlreadyDecided => row(S::CONFLICT, "Already decided", "Já decidido"),
-            Code::ItemChanged => row(S::CONFLICT, "Changed meanwhile", "Mudou desde que foi visto"),
-            Code::SecondOperatorNeeded => row(S::CONFLICT, "Second operator needed", "Outro operador precisa aprovar"),
-            Code::OutcomeNotUnknown => {
-                row(S::CONFLICT, "Outcome not unknown", "O desfecho não está desconhecido há uma hora")
+            Self::DisputeExceedsAvailable => {
+                row(409, "Dispute exceeds what is available", "Valor maior que o disponível")
             }
-            Code::ExceedsDebt => row(S::CONFLICT, "Exceeds debt", "A baixa é maior que a dívida"),
-            Code::WriteOffPending => row(S::CONFLICT, "Write-off pending", "Já há uma baixa pendente desta dívida"),
-            Code::WithdrawalNotPaid => {
-                row(S::CONFLICT, "Withdrawal not paid", "O saque não está pago, ou já foi devolvido")
+            Self::TagTaken => row(409, "Duplicate tag", "Já existe um plano com esta tag"),
+            Self::PlanDisabled => row(409, "Plan disabled", "Plano desativado"),
+            Self::TooManyApiKeys => row(409, "Too many API keys", "Limite de chaves de API atingido"),
+            Self::StateConflict => row(409, "State conflict", "Operação não permitida no estado atual"),
+            Self::PayloadTooLarge => row(413, "Payload too large", "Corpo grande demais"),
+            Self::UnsupportedMediaType => row(415, "Unsupported media type", "Content-Type deve ser application/json"),
+            Self::RangeNotSatisfiable => row(416, "Range not satisfiable", "O arquivo não tem esse intervalo"),
+            Self::Misdirected => row(421, "Misdirected", "Requisição entregue ao processo errado"),
+            Self::SplitNotEnabled => row(422, "Split not enabled", "Conta não configurada para split"),
+            Self::IdempotencyKeyReused => {
+                row(422, "Idempotency key reused", "Idempotency-Key já usada com outro corpo (comparado byte a byte)")
             }
-            Code::ReturnPending => row(S::CONFLICT, "Return pending", "Já há uma devolução pendente deste saque"),
-            Code::ReferenceRepeated => {
-                row(S::CONFLICT, "Reference repeated", "Já existe um lançamento com esta referência")
+            Self::ChargeNotRefundable => row(422, "Charge not refundable", "Pagamento não elegível"),
+            Self::NothingAvailable => row(422, "Nothing available", "Nenhum valor disponível"),
+            Self::RateLimited => row(429, "Rate limited", "Limite de requisições atingido"),
+            Self::HeadersTooLarge => row(431, "Headers too large", "Cabeçalhos grandes demais"),
+            Self::Internal => row(500, "Internal error", "Erro interno"),
+            Self::RailUnavailable => {
+                row(502, "Payment institution unavailable", "Erro de comunicação com a instituição de pagamento")
             }
-            Code::PeriodClosed => row(S::CONFLICT, "Period closed", "O mês está fechado"),
-            Code::PeriodNotOver => row(S::CONFLICT, "Period not over", "O mês ainda não terminou"),
-            Code::OtherBankAccount => row(S::CONFLICT, "Other bank account", "Extrato de outra conta"),
-            Code::BatchAlreadyBooked => row(S::CONFLICT, "Batch already booked", "O lote já está lançado"),
-            Code::AlreadyReconciled => row(S::CONFLICT, "Already reconciled", "Arquivo já conciliado"),
-            Code::ChargeNotPending => row(S::CONFLICT, "Charge not pending", "Cobrança não está pendente"),
-            Code::IdempotencyKeyInProgress => {
-                row(S::CONFLICT, "Idempotency key in progress", "Requisição com esta Idempotency-Key em andamento")
+            Self::Overloaded => row(503, "Overloaded", "Serviço sobrecarregado"),
+            Self::StorageFull => {
+                row(503, "Storage full", "Sem espaço para novas operações; consultas continuam disponíveis")
             }
-            Code::WithdrawalPending => row(S::CONFLICT, "Withdrawal pending", "Já existe um saque pendente"),
-            Code::BankAccountInReview => row(S::CONFLICT, "Bank account in review", "Conta bancária em análise"),
-            Code::AnticipationAfterDue => {
-                row(S::CONFLICT, "Anticipation after the due day", "O split vence antes deste prazo")
+            Self::ClockInDoubt => {
+                row(503, "Clock in doubt", "Relógio do servidor em dúvida; consultas continuam disponíveis")
             }
-            Code::FeeChanged => row(S::CONFLICT, "Fee changed", "A taxa mudou"),
-            Code::SplitNotAnticipable => row(S::CONFLICT, "Split not anticipable", "Split não pode ser antecipado"),
-            Code::RefundExceedsAvailable => {
-                row(S::CONFLICT, "Refund exceeds what is available", "Valor maior que o disponível")
-            }
-            Code::DisputeExceedsAvailable => {
-                row(S::CONFLICT, "Dispute exceeds what is available", "Valor maior que o disponível")
-            }
-            Code::TagTaken => row(S::CONFLICT, "Duplicate tag", "Já existe um plano com esta tag"),
-            Code::PlanDisabled => row(S::CONFLICT, "Plan disabled", "Plano desativado"),
-            Code::TooManyApiKeys => row(S::CONFLICT, "Too many API keys", "Limite de chaves de API atingido"),
-            Code::StateConflict => row(S::CONFLICT, "State conflict", "Operação não permitida no estado atual"),
-            Code::PayloadTooLarge => row(S::PAYLOAD_TOO_LARGE, "Payload too large", "Corpo grande demais"),
-            Code::UnsupportedMediaType => {
-                row(S::UNSUPPORTED_MEDIA_TYPE, "Unsupported media type", "Content-Type deve ser application/json")
-            }
-            Code::RangeNotSatisfiable => {
-                row(S::RANGE_NOT_SATISFIABLE, "Range not satisfiable", "O arquivo não tem esse intervalo")
-            }
-            Code::Misdirected => row(S::MISDIRECTED_REQUEST, "Misdirected", "Requisição entregue ao processo errado"),
-            Code::SplitNotEnabled => {
-                row(S::UNPROCESSABLE_ENTITY, "Split not enabled", "Conta não configurada para split")
-            }
-            Code::IdempotencyKeyReused => row(
-                S::UNPROCESSABLE_ENTITY,
-                "Idempotency key reused",
-                "Idempotency-Key já usada com outro corpo (comparado byte a byte)",
-            ),
-            Code::ChargeNotRefundable => {
-                row(S::UNPROCESSABLE_ENTITY, "Charge not refundable", "Pagamento não elegível")
-            }
-            Code::NothingAvailable => row(S::UNPROCESSABLE_ENTITY, "Nothing available", "Nenhum valor disponível"),
-            Code::RateLimited => row(S::TOO_MANY_REQUESTS, "Rate limited", "Limite de requisições atingido"),
-            Code::HeadersTooLarge => {
-                row(S::REQUEST_HEADER_FIELDS_TOO_LARGE, "Headers too large", "Cabeçalhos grandes demais")
-            }
-            Code::Internal => row(S::INTERNAL_SERVER_ERROR, "Internal error", "Erro interno"),
-            Code::RailUnavailable => row(
-                S::BAD_GATEWAY,
-                "Payment institution unavailable",
-                "Erro de comunicação com a instituição de pagamento",
-            ),
-            Code::Overloaded => row(S::SERVICE_UNAVAILABLE, "Overloaded", "Serviço sobrecarregado"),
-            Code::StorageFull => row(
-                S::SERVICE_UNAVAILABLE,
-                "Storage full",
-                "Sem espaço para novas operações; consultas continuam disponíveis",
-            ),
-            Code::ClockInDoubt => row(
-                S::SERVICE_UNAVAILABLE,
-                "Clock in doubt",
-                "Relógio do servidor em dúvida; consultas continuam disponíveis",
-            ),
-            Code::StoreUnavailable => row(S::SERVICE_UNAVAILABLE, "Store unavailable", "Banco de dados indisponível"),
-            Code::RailRefused => {
-                row(S::UNPROCESSABLE_ENTITY, "Rail refused", "A instituição de pagamento recusou a cobrança")
-            }
-            Code::RailNotConfigured => {
-                row(S::SERVICE_UNAVAILABLE, "Rail not configured", "Nenhuma instituição de pagamento configurada")
-            }
-            Code::OutcomeUnknown => row(S::SERVICE_UNAVAILABLE, "Outcome unknown", "Resultado desconhecido"),
+            Self::StoreUnavailable => row(503, "Store unavailable", "Banco de dados indisponível"),
+            Self::RailRefused => row(422, "Rail refused", "A instituição de pagamento recusou a cobrança"),
+            Self::RailNotConfigured => row(503, "Rail not configured", "Nenhuma instituição de pagamento configurada"),
+            Self::OutcomeUnknown => row(503, "Outcome unknown", "Resultado desconhecido"),
         }
     }
 }
