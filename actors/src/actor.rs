@@ -7,9 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use ledger::id::{IdKey, LedgerId};
-use ledger::record::Record;
-use ledger::time::Timestamp;
+use ledger::{IdKey, LedgerId, Record, Timestamp};
 use parking_lot::Mutex;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::oneshot;

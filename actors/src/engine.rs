@@ -49,12 +49,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ledger::entry::Balances;
-use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, MerchantState};
 use ledger::rail_name::RailName;
 use ledger::recipient::{RecipientCommand, RecipientState};
-use ledger::record::Record;
-use ledger::time::Timestamp;
+use ledger::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, Record, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 

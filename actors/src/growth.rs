@@ -10,9 +10,8 @@
 
 use std::num::NonZeroU16;
 
-use ledger::event::Event;
-use ledger::id::{Fingerprint, GroupNumber};
-use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
+use ledger::record::IDEMPOTENCY_KEPT_MS;
+use ledger::{Event, Fingerprint, GroupNumber, Record};
 
 use derived::extents::{ExtentError, Extents, HOUSE, OpenedAccounts};
 use derived::heads::Heads;

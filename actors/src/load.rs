@@ -5,9 +5,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use ledger::id::{GroupNumber, LedgerId};
 use ledger::recipient::Credit;
-use ledger::record::Record;
+use ledger::{GroupNumber, LedgerId, Record};
 use parking_lot::Mutex;
 
 use crate::resident::{Books, Resident};

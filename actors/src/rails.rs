@@ -15,14 +15,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ledger::event::{Batch, CardBrand, CardRefusal, PayoutBank, SettledObject};
-use ledger::fees::PaymentMethod;
-use ledger::id::ObjectId;
 use ledger::merchant::{Authorization, OpenCharge};
-use ledger::money::Centavos;
 use ledger::personal::{BankAccount, MerchantProfile, Payer, PixDestination};
 use ledger::rail_name::RailName;
 use ledger::record::RailStamp;
-use ledger::time::Timestamp;
+use ledger::{Centavos, ObjectId, PaymentMethod, Timestamp};
 use minicbor::{Decode, Encode};
 use zeroize::Zeroize;
 

@@ -12,13 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ledger::entry::Balances;
 use ledger::event::Cut;
-use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId};
 use ledger::merchant::{MerchantCommand, MerchantState};
 use ledger::recipient::{Credit, RecipientCommand, RecipientState};
-use ledger::record::{Decision, Idempotency, Record, Requester};
-use ledger::rejection::Rejection;
+use ledger::record::{Decision, Idempotency, Requester};
 use ledger::section::{Section, Sectioned};
-use ledger::time::Timestamp;
+use ledger::{Fingerprint, GroupNumber, IdKey, LedgerId, Record, Rejection, Timestamp};
 
 use crate::journal::{Permit, Submission};
 use derived::snapshots::{Receipt, Snapshot, StatePosition, StoredSnapshot};

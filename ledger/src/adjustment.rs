@@ -3,12 +3,9 @@
 //! it, and another one approves it. It belongs to the merchant's ledger.
 
 use crate::asked_entry::{AskedEntry, EntryCommand, EntryTerms};
-use crate::event::{AdjustmentTarget, Event, ReturnEntry};
-use crate::id::ObjectId;
-use crate::money::Centavos;
-use crate::record::Record;
-use crate::rejection::Rejection;
+use crate::event::AdjustmentTarget;
 use crate::write_off::OpenWriteOff;
+use crate::{Centavos, Event, ObjectId, Record, Rejection};
 
 /// What an adjustment gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,12 +32,7 @@ pub(crate) fn follow(open: &mut Vec<OpenWriteOff>, event: &Event, record: &Recor
             let (requested_by, reference) = (record.operator.clone().unwrap_or_default(), reference.clone());
             open.push(OpenWriteOff { id: *id, amount: *amount, reference, requested_by, target: *target });
         }
-        Event::AdjustmentRejected { id, .. }
-        | Event::AdjustmentCreated { id, .. }
-        | Event::DisputeReversed { entry: Some(ReturnEntry { id, .. }), .. } => {
-            open.retain(|waiting| waiting.id != *id);
-        }
-        _ => {}
+        _ => open.retain(|waiting| event.decided_entry().is_none_or(|(id, _)| waiting.id != id)),
     }
 }
 
@@ -74,21 +66,6 @@ impl EntryTerms for AdjustmentTerms {
             Event::AdjustmentRequested { id, amount, reference, reason, target } => {
                 Some((*id, Self { amount: *amount, reference: reference.clone(), target: *target }, reason))
             }
-            _ => None,
-        }
-    }
-
-    fn booked(event: &Event) -> Option<ObjectId> {
-        match event {
-            Event::AdjustmentCreated { id, .. }
-            | Event::DisputeReversed { entry: Some(ReturnEntry { id, .. }), .. } => Some(*id),
-            _ => None,
-        }
-    }
-
-    fn rejected(event: &Event) -> Option<(ObjectId, &String)> {
-        match event {
-            Event::AdjustmentRejected { id, notes } => Some((*id, notes)),
             _ => None,
         }
     }

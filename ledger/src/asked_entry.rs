@@ -1,11 +1,9 @@
 //! Entries by two operators: one asks for an entry, and another one approves or rejects it. So are
 //! booked entries of the house ledger, write-offs of debts, and returns of withdrawals.
 
-use crate::event::Event;
-use crate::id::{LedgerId, ObjectId};
+use crate::event::ReturnEntry;
 use crate::object::Object;
-use crate::record::Record;
-use crate::rejection::Rejection;
+use crate::{Event, LedgerId, ObjectId, Record, Rejection};
 
 /// Command of an operator about an entry. `T` is what is asked for.
 #[derive(Clone, Debug)]
@@ -86,12 +84,25 @@ pub enum EntryDecision {
 pub trait EntryTerms: Sized {
     /// Id, terms and reason of the entry that an event asks for.
     fn requested(event: &Event) -> Option<(ObjectId, Self, &String)>;
+}
 
-    /// The entry that an event books.
-    fn booked(event: &Event) -> Option<ObjectId>;
-
-    /// The entry that an event rejects, and why.
-    fn rejected(event: &Event) -> Option<(ObjectId, &String)>;
+impl Event {
+    /// The entry of two operators that this event books, or rejects for a reason.
+    pub fn decided_entry(&self) -> Option<(ObjectId, Option<&String>)> {
+        match self {
+            Self::HouseEntryApproved { id, .. }
+            | Self::AdjustmentCreated { id, .. }
+            | Self::DeficitWrittenOff { id, .. }
+            | Self::ClawbackWrittenOff { id, .. }
+            | Self::WithdrawalReturned { entry: Some(ReturnEntry { id, .. }), .. }
+            | Self::DisputeReversed { entry: Some(ReturnEntry { id, .. }), .. } => Some((*id, None)),
+            Self::HouseEntryRejected { id, notes }
+            | Self::AdjustmentRejected { id, notes }
+            | Self::WriteOffRejected { id, notes }
+            | Self::WithdrawalReturnRejected { id, notes } => Some((*id, Some(notes))),
+            _ => None,
+        }
+    }
 }
 
 /// An entry that an operator asked for, from its Records.
@@ -127,16 +138,13 @@ impl<T: EntryTerms> Object for AskedEntry<T> {
     }
 
     fn follow(&mut self, record: &Record) {
-        let by = || record.operator.clone().unwrap_or_default();
-        for event in &record.events {
-            if T::booked(event) == Some(self.id) {
-                self.decision = EntryDecision::Approved { by: by() };
-            }
-            if let Some((id, notes)) = T::rejected(event)
-                && id == self.id
-            {
-                self.decision = EntryDecision::Rejected { by: by(), notes: notes.clone() };
-            }
+        let decided = record.events.iter().filter_map(Event::decided_entry);
+        for (_, notes) in decided.filter(|(id, _)| *id == self.id) {
+            let by = record.operator.clone().unwrap_or_default();
+            self.decision = match notes.cloned() {
+                None => EntryDecision::Approved { by },
+                Some(notes) => EntryDecision::Rejected { by, notes },
+            };
         }
     }
 }

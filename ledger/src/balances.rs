@@ -7,11 +7,9 @@
 use minicbor::decode::Error;
 use minicbor::{Decode, Decoder, Encode, Encoder};
 
-use crate::account::Account;
 use crate::entry::{Balance, Balances, Posting};
-use crate::id::RecipientNumber;
-use crate::money::Centavos;
 use crate::section::{Section, TouchedSections};
+use crate::{Account, Centavos, RecipientNumber};
 
 /// A recipient's account takes about 12 bytes.
 const RECIPIENTS_PER_SECTION: u32 = 256;

@@ -1,12 +1,8 @@
 //! Cashout: the read model of one transfer out of a merchant's balance (interface 2.6).
 
-use crate::event::{CashoutFailure, Event};
-use crate::id::{LedgerId, ObjectId};
-use crate::money::Centavos;
+use crate::event::CashoutFailure;
 use crate::object::Object;
-use crate::personal::Sealed;
-use crate::record::Record;
-use crate::time::Timestamp;
+use crate::{Centavos, Event, LedgerId, ObjectId, Record, Sealed, Timestamp};
 
 /// How far a cashout has come.
 #[derive(Clone, Debug, PartialEq, Eq)]

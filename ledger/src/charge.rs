@@ -1,14 +1,11 @@
 //! Charge: the read model of one charge: its opening, its outcome, and its refunds (interface 2.2,
 //! 2.5, 3.1).
 
-use crate::event::{CardFace, CardRefusal, Event, Terms};
-use crate::id::{Fingerprint, ObjectId, RecipientNumber};
-use crate::money::Centavos;
+use crate::event::{CardFace, CardRefusal, Terms};
 use crate::object::Object;
-use crate::personal::Sealed;
 use crate::rail_name::RailName;
-use crate::record::{RailStamp, Record};
-use crate::time::Timestamp;
+use crate::record::RailStamp;
+use crate::{Centavos, Event, Fingerprint, ObjectId, RecipientNumber, Record, Sealed, Timestamp};
 
 /// Status of a charge.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,12 +1,8 @@
 //! Dispute: the read model of one charge that a payer's bank wants back, and of the decision on it.
 
-use crate::event::{DisputeCase, DisputeKind, Event, SellerDraw};
-use crate::id::{LedgerId, ObjectId};
-use crate::money::Centavos;
+use crate::event::{DisputeCase, DisputeKind, SellerDraw};
 use crate::object::Object;
-use crate::personal::Sealed;
-use crate::record::Record;
-use crate::time::Timestamp;
+use crate::{Centavos, Event, LedgerId, ObjectId, Record, Sealed, Timestamp};
 
 /// Status of a dispute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

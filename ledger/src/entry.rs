@@ -4,9 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::account::Account;
-use crate::id::{GroupNumber, LedgerId, RecipientNumber};
-use crate::money::Centavos;
+use crate::{Account, Centavos, GroupNumber, LedgerId, RecipientNumber};
 
 /// The side of an account. There is no signed amount anywhere in the books.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,10 +2,8 @@
 //! dropped, and what was sealed under them opens nowhere. One operator asks for it, and another
 //! carries it out. The books stay as they are.
 
-use crate::event::Event;
-use crate::record::{Decision, Record};
-use crate::rejection::Rejection;
-use crate::time::{Month, Timestamp};
+use crate::record::Decision;
+use crate::{Event, Month, Record, Rejection, Timestamp};
 
 pub use crate::terms::{ERASURES, erasure_id};
 

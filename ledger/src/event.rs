@@ -7,13 +7,12 @@ use minicbor::{Decode, Encode};
 use strum::IntoStaticStr;
 
 use crate::event_choice::EventChoice;
-use crate::fees::{Commission, PaymentMethod, Settings, is_false};
-use crate::id::{Fingerprint, ObjectId, RecipientNumber};
-use crate::money::{Centavos, Rate};
+use crate::fees::{Commission, Settings, is_false};
+use crate::money::Rate;
 use crate::rail_name::RailName;
 use crate::recurrence::{CycleOutcome, PlanTerms, SubscriptionStanding, SubscriptionTerms};
 use crate::scope::Scopes;
-use crate::time::{Minute, Month, Timestamp};
+use crate::{Centavos, Fingerprint, Minute, Month, ObjectId, PaymentMethod, RecipientNumber, Timestamp};
 
 pub use crate::card_refusal::CardRefusal;
 pub use crate::terms::{

@@ -2,11 +2,8 @@
 //! an entry, and another one approves it.
 
 use crate::asked_entry::{AskedEntry, EntryCommand, EntryDecision, EntryTerms};
-use crate::event::Event;
-use crate::id::{GroupNumber, ObjectId};
 use crate::record::Decision;
-use crate::rejection::Rejection;
-use crate::time::{Month, Timestamp};
+use crate::{Event, GroupNumber, Month, ObjectId, Rejection, Timestamp};
 
 pub use crate::terms::{HouseAccount, HouseEntryTerms};
 
@@ -50,20 +47,6 @@ impl EntryTerms for HouseEntryTerms {
     fn requested(event: &Event) -> Option<(ObjectId, Self, &String)> {
         match event {
             Event::HouseEntryRequested { id, terms, reason } => Some((*id, terms.clone(), reason)),
-            _ => None,
-        }
-    }
-
-    fn booked(event: &Event) -> Option<ObjectId> {
-        match event {
-            Event::HouseEntryApproved { id, .. } => Some(*id),
-            _ => None,
-        }
-    }
-
-    fn rejected(event: &Event) -> Option<(ObjectId, &String)> {
-        match event {
-            Event::HouseEntryRejected { id, notes } => Some((*id, notes)),
             _ => None,
         }
     }

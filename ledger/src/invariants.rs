@@ -3,10 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::account::Account;
 use crate::entry::{Balances, Entry, Side};
-use crate::id::LedgerId;
-use crate::record::Record;
+use crate::{Account, LedgerId, Record};
 
 /// The books of one account group: the fold of its Records in order.
 ///

@@ -77,3 +77,14 @@ pub mod webhook_events;
 pub mod withdrawal;
 pub mod withdrawal_return;
 pub mod write_off;
+
+// The words of every other file, here and in the crates above, by their short names.
+pub use account::Account;
+pub use event::Event;
+pub use fees::PaymentMethod;
+pub use id::{Fingerprint, GroupNumber, IdKey, IdMap, LedgerId, ObjectId, RecipientNumber};
+pub use money::Centavos;
+pub use personal::{Sealed, SealedFor};
+pub use record::Record;
+pub use rejection::Rejection;
+pub use time::{Minute, Month, Timestamp};

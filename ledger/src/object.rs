@@ -6,10 +6,8 @@
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
-use crate::event::Event;
 use crate::facts::{self, Facets};
-use crate::id::ObjectId;
-use crate::record::Record;
+use crate::{Event, ObjectId, Record};
 
 /// Object with an id of its own, read from the Records about it.
 pub trait Object: Sized {

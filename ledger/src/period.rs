@@ -1,12 +1,9 @@
 //! Closing of a month: a Record fixes the sums of its books. No manual entry takes effect in it
 //! after that. One operator asks for it, and another carries it out.
 
-use crate::event::Event;
-use crate::id::ObjectId;
 use crate::object::Object;
-use crate::record::{Decision, Record};
-use crate::rejection::Rejection;
-use crate::time::{Month, Timestamp};
+use crate::record::Decision;
+use crate::{Event, Month, ObjectId, Record, Rejection, Timestamp};
 
 pub use crate::terms::{MonthEnd, month_notes_id, period_id};
 

@@ -3,9 +3,8 @@
 //! file of its noun in `facts/`.
 
 use crate::entry::Entry;
-use crate::event::Event;
 use crate::facts::{self, Books, Facets};
-use crate::id::LedgerId;
+use crate::{Event, LedgerId};
 
 /// The entries of a Record's events, in order. `owner` decided them; every entry stays in its
 /// group, and those of the house in its ledger.

@@ -2,12 +2,9 @@
 //! says what the bank or acquirer confirmed on paper, and another one says the same. It ends the
 //! order as the rail's own answer would.
 
-use crate::event::{Event, PayoutBank};
-use crate::id::ObjectId;
+use crate::event::PayoutBank;
 use crate::merchant::{FailRefund, ReturnedCashout};
-use crate::record::Record;
-use crate::rejection::Rejection;
-use crate::time::Timestamp;
+use crate::{Event, ObjectId, Record, Rejection, Timestamp};
 
 /// How long an outcome has to be unknown before operators may end it, milliseconds.
 pub const UNKNOWN_FOR_MS: i64 = 60 * 60 * 1000;

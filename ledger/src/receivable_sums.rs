@@ -7,13 +7,9 @@
 //! `Acquirer:Receivable`, and no minute is below zero: nothing matures, is anticipated or is taken
 //! back that was not due then.
 
-use crate::event::Event;
-use crate::id::{GroupNumber, IdMap, LedgerId};
 use crate::invariants::GroupBooks;
-use crate::money::Centavos;
 use crate::receivables::{self, ReceivablesDiffer};
-use crate::record::Record;
-use crate::time::Minute;
+use crate::{Centavos, Event, GroupNumber, IdMap, LedgerId, Minute, Record};
 
 /// Sums of receivables, folded from all Records in order.
 #[derive(Clone, Debug, Default)]

@@ -11,14 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use minicbor::{Decode, Encode};
 
-use crate::account::Account;
-use crate::event::{CardBrand, Event, SellerPart, SettledObject, Terms};
-use crate::fees::{Commission, PaymentMethod};
-use crate::id::{GroupNumber, LedgerId, ObjectId};
+use crate::event::{CardBrand, SellerPart, SettledObject, Terms};
+use crate::fees::Commission;
 use crate::invariants::GroupBooks;
-use crate::money::Centavos;
-use crate::record::Record;
-use crate::time::{Minute, Timestamp};
+use crate::{Account, Centavos, Event, GroupNumber, LedgerId, Minute, ObjectId, PaymentMethod, Record, Timestamp};
 
 /// Days from a debit's capture until the acquirer pays it.
 const DEBIT_DAYS: u16 = 1;

@@ -13,12 +13,9 @@ use std::convert::Infallible;
 use minicbor::{Decode, Decoder, Encode, Encoder};
 
 use crate::entry::Entry;
-use crate::event::Event;
 use crate::facts::{self, Facets};
-use crate::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
-use crate::personal::{Sealed, SealedFor};
 use crate::postings;
-use crate::time::Timestamp;
+use crate::{Event, Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber, Sealed, SealedFor, Timestamp};
 
 /// The format that this release writes, and the newest that it reads.
 pub const FORMAT: u8 = 1;

@@ -7,11 +7,10 @@
 
 use minicbor::{Decode, Encode};
 
-use crate::fees::PaymentMethod;
-use crate::id::ObjectId;
-use crate::money::{Centavos, Rate};
+use crate::money::Rate;
 use crate::terms::{CardFace, Split};
-use crate::time::{BEHIND_UTC_MS, DAY_MS, Timestamp, civil, day_of};
+use crate::time::{BEHIND_UTC_MS, DAY_MS, civil, day_of};
+use crate::{Centavos, ObjectId, PaymentMethod, Timestamp};
 
 /// The most cycles of a plan, and the most grace cycles: ten years of days.
 pub const CYCLES_MAX: u32 = 3_650;

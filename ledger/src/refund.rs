@@ -2,14 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::event::{Event, GiveBack, SellerDraw, Split, TakeBack};
+use crate::event::{GiveBack, SellerDraw, Split, TakeBack};
 use crate::fees::Commission;
-use crate::id::{LedgerId, ObjectId};
-use crate::money::Centavos;
 use crate::object::Object;
-use crate::personal::Sealed;
-use crate::record::Record;
-use crate::time::Minute;
+use crate::{Centavos, Event, LedgerId, Minute, ObjectId, Record, Sealed};
 
 pub use crate::facts::webhook_event::RefundDecision;
 

@@ -2,8 +2,7 @@
 //! rejection is the business saying no; nothing has changed. Failures of the machine are errors,
 //! and not here.
 
-use crate::id::ObjectId;
-use crate::money::Centavos;
+use crate::{Centavos, ObjectId};
 
 /// Why a command was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

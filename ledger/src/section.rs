@@ -10,9 +10,7 @@ use minicbor::decode::Error;
 use minicbor::{Decode, Decoder, Encode, Encoder};
 
 use crate::event::Due;
-use crate::id::ObjectId;
-use crate::money::Centavos;
-use crate::time::{Minute, Timestamp};
+use crate::{Centavos, Minute, ObjectId, Timestamp};
 
 /// A part of a state: its kind, and its number among those of the kind. A state's head belongs to
 /// none.

@@ -1,11 +1,8 @@
 //! Account statement of a merchant: the lines of each Record. They agree with the books: for each
 //! account, the lines of a Record sum to its postings there.
 
-use crate::event::Event;
 use crate::facts::{self, Facets, Lines};
-use crate::id::LedgerId;
-use crate::record::Record;
-use crate::time::Timestamp;
+use crate::{Event, LedgerId, Record, Timestamp};
 
 pub use crate::facts::statement_line::{StatementAccount, StatementLine, StatementLineKind};
 

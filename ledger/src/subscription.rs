@@ -1,9 +1,7 @@
 //! Subscription: its standing after a Record (interface 2.12, 3.7).
 
-use crate::event::Event;
-use crate::id::ObjectId;
-use crate::record::Record;
 use crate::recurrence::{StoredCard, SubscriptionStanding};
+use crate::{Event, ObjectId, Record};
 
 impl SubscriptionStanding {
     /// The standing that a Record gives to a subscription; `None` if it gives none.

@@ -5,11 +5,8 @@ use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
 use strum::IntoStaticStr;
 
-use crate::account::Account;
-use crate::fees::{Commission, PaymentMethod};
-use crate::id::{ObjectId, RecipientNumber};
-use crate::money::Centavos;
-use crate::time::Month;
+use crate::fees::Commission;
+use crate::{Account, Centavos, Month, ObjectId, PaymentMethod, RecipientNumber};
 
 /// One part of a charge that belongs to a recipient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]

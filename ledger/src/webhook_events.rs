@@ -2,12 +2,8 @@
 //! add. The journal is the outbox: a webhook event follows from a Record alone, so it is durable
 //! with the money, and every try sends the same event.
 
-use crate::event::Event;
 use crate::facts::{self, Facets, Outbox};
-use crate::id::LedgerId;
-use crate::money::Centavos;
-use crate::record::Record;
-use crate::time::Timestamp;
+use crate::{Centavos, Event, LedgerId, Record, Timestamp};
 
 pub use crate::facts::webhook_event::{
     AvailableSplits, DecidedRefund, RecipientDebt, Subject, WebhookEvent, WebhookEventKind, WebhookObject,

@@ -3,13 +3,9 @@
 
 use strum::IntoStaticStr;
 
-use crate::event::{Event, PayoutBank, Settlement, Span};
-use crate::id::{LedgerId, ObjectId};
-use crate::money::Centavos;
+use crate::event::{PayoutBank, Settlement, Span};
 use crate::object::Object;
-use crate::personal::Sealed;
-use crate::record::Record;
-use crate::time::Timestamp;
+use crate::{Centavos, Event, LedgerId, ObjectId, Record, Sealed, Timestamp};
 
 /// A withdrawal, from its Records.
 #[derive(Clone, Debug, PartialEq, Eq)]

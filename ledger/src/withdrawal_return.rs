@@ -5,14 +5,10 @@
 use minicbor::{Decode, Encode};
 
 use crate::asked_entry::{AskedEntry, EntryCommand, EntryTerms};
-use crate::event::{Event, PayoutBank, ReturnEntry};
+use crate::event::{PayoutBank, ReturnEntry};
 use crate::house::may_take_effect;
-use crate::id::ObjectId;
-use crate::money::Centavos;
-use crate::record::Record;
-use crate::rejection::Rejection;
-use crate::time::{Month, Timestamp};
 use crate::withdrawal::Withdrawal;
+use crate::{Centavos, Event, Month, ObjectId, Record, Rejection, Timestamp};
 
 /// Command of an operator about the return of a withdrawal. The caller has read the withdrawal, and
 /// of a ruling after it has read the request; the recipient's state knows what came since.
@@ -159,20 +155,6 @@ impl EntryTerms for ReturnTerms {
                 let (reference, effective_day) = (reference.clone(), *effective_day);
                 Some((*id, Self { withdrawal, amount, bank, reference, effective_day }, reason))
             }
-            _ => None,
-        }
-    }
-
-    fn booked(event: &Event) -> Option<ObjectId> {
-        match event {
-            Event::WithdrawalReturned { entry, .. } => entry.as_ref().map(|entry| entry.id),
-            _ => None,
-        }
-    }
-
-    fn rejected(event: &Event) -> Option<(ObjectId, &String)> {
-        match event {
-            Event::WithdrawalReturnRejected { id, notes } => Some((*id, notes)),
             _ => None,
         }
     }

@@ -5,11 +5,9 @@
 use minicbor::{Decode, Encode};
 
 use crate::asked_entry::{AskedEntry, EntryCommand, EntryTerms};
-use crate::event::{AdjustmentTarget, Event};
-use crate::id::ObjectId;
-use crate::money::Centavos;
-use crate::record::{Decision, Record};
-use crate::rejection::Rejection;
+use crate::event::AdjustmentTarget;
+use crate::record::Decision;
+use crate::{Centavos, Event, ObjectId, Record, Rejection};
 
 /// What a write-off takes off a debt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,20 +96,6 @@ impl EntryTerms for WriteOffTerms {
             Event::WriteOffRequested { id, amount, reference, reason } => {
                 Some((*id, Self { amount: *amount, reference: reference.clone() }, reason))
             }
-            _ => None,
-        }
-    }
-
-    fn booked(event: &Event) -> Option<ObjectId> {
-        match event {
-            Event::DeficitWrittenOff { id, .. } | Event::ClawbackWrittenOff { id, .. } => Some(*id),
-            _ => None,
-        }
-    }
-
-    fn rejected(event: &Event) -> Option<(ObjectId, &String)> {
-        match event {
-            Event::WriteOffRejected { id, notes } => Some((*id, notes)),
             _ => None,
         }
     }

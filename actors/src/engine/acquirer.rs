@@ -9,12 +9,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ledger::charge::{Charge, ChargeOutcome};
-use ledger::event::{Batch, Event, SettledLine, SettledObject};
-use ledger::id::{GroupNumber, ObjectId};
+use ledger::event::{Batch, SettledLine, SettledObject};
 use ledger::merchant::{BookBatch, MerchantCommand};
-use ledger::money::Centavos;
 use ledger::record::Decision;
-use ledger::time::Timestamp;
+use ledger::{Centavos, Event, GroupNumber, ObjectId, Timestamp};
 
 use super::outcome::CommandContext;
 use super::rail_line::RailLine;

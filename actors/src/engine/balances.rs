@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
-use ledger::account::Account;
 use ledger::entry::{Balance, Balances, Entry};
-use ledger::id::LedgerId;
-use ledger::time::Timestamp;
+use ledger::{Account, LedgerId, Timestamp};
 
 use super::Engine;
 use super::shard::Shard;

@@ -8,14 +8,11 @@ use std::time::Duration;
 use derived::read_model::CardRow;
 use ledger::charge::{Charge, ChargeOutcome};
 use ledger::event::{CardFace, CardRefusal, Terms};
-use ledger::fees::PaymentMethod;
-use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::{MerchantCommand, OpenCharge, RECONCILE_AFTER_MS, SplitRequest};
-use ledger::money::Centavos;
-use ledger::personal::{MerchantProfile, Payer, SealedFor};
+use ledger::personal::{MerchantProfile, Payer};
 use ledger::rail_name::RailName;
-use ledger::record::{RailStamp, Record};
-use ledger::time::Timestamp;
+use ledger::record::RailStamp;
+use ledger::{Centavos, GroupNumber, ObjectId, PaymentMethod, Record, SealedFor, Timestamp};
 
 use super::labels::ReferenceLookup;
 use super::late_answers::{LateCall, answered};

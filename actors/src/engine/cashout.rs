@@ -10,14 +10,12 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use ledger::cashout::{Cashout, CashoutStage};
-use ledger::event::{CashoutFailure, Event};
-use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
+use ledger::event::CashoutFailure;
 use ledger::merchant::{CashoutOutcome, MerchantCommand, MerchantState, OpenCashout};
-use ledger::money::Centavos;
-use ledger::personal::{PixDestination, SealedFor};
+use ledger::personal::PixDestination;
 use ledger::rail_name::RailName;
-use ledger::record::{RailStamp, Record};
-use ledger::time::Timestamp;
+use ledger::record::RailStamp;
+use ledger::{Centavos, Event, Fingerprint, GroupNumber, LedgerId, ObjectId, Record, SealedFor, Timestamp};
 
 use super::inquiry_times::{CashoutInquiryTimes, wait_ms};
 use super::labels::{ReferenceLookup, reserving};

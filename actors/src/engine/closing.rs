@@ -2,9 +2,8 @@
 //! too.
 
 use futures_util::future::join_all;
-use ledger::fees::PaymentMethod;
-use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::{MerchantCommand, MerchantState, SubscriptionChange};
+use ledger::{GroupNumber, ObjectId, PaymentMethod};
 
 use super::{Engine, INSIDE_BYTES, Unavailable};
 

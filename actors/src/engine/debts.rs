@@ -9,12 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use ledger::account::Account;
-use ledger::event::Event;
-use ledger::id::{GroupNumber, LedgerId, RecipientNumber};
 use ledger::merchant::MerchantState;
 use ledger::recipient::RecipientState;
-use ledger::record::Record;
+use ledger::{Account, Event, GroupNumber, LedgerId, RecipientNumber, Record};
 
 use super::{Engine, Unavailable, read};
 use crate::journal::Permit;

@@ -7,16 +7,13 @@ use std::sync::Arc;
 use ledger::asked_entry::EntryDecision;
 use ledger::entry::Balance;
 use ledger::erasure::{ERASURES, Erasure};
-use ledger::event::Event;
 use ledger::house::{HouseCommand, HouseEntry, HouseEntryTerms};
-use ledger::id::{Fingerprint, LedgerId, ObjectId};
 use ledger::object::Object;
 use ledger::period::{MonthEnd, Period, month_notes_id, period_id};
 use ledger::recipient::RecipientCommand;
-use ledger::record::{Decision, Record, Requester};
-use ledger::rejection::Rejection;
-use ledger::time::Month;
+use ledger::record::{Decision, Requester};
 use ledger::withdrawal_return::ReturnCommand;
+use ledger::{Event, Fingerprint, LedgerId, Month, ObjectId, Record, Rejection};
 
 use super::outcome::CommandContext;
 use super::reads::{Records, records_of};

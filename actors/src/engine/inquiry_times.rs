@@ -4,11 +4,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use ledger::id::{LedgerId, ObjectId};
-use ledger::money::Centavos;
 use ledger::rail_word::UNKNOWN_FOR_MS;
 use ledger::recipient::{OpenWithdrawal, Returnable};
-use ledger::time::Timestamp;
+use ledger::{Centavos, LedgerId, ObjectId, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 

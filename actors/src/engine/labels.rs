@@ -3,12 +3,10 @@
 
 use std::slice;
 
-use ledger::event::Event;
 use ledger::fiscal_key::FiscalKey;
-use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{ChargeChange, MerchantCommand, UniqueReference};
-use ledger::personal::{Metadata, SealedFor};
-use ledger::record::Record;
+use ledger::personal::Metadata;
+use ledger::{Event, Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber, Record, SealedFor};
 
 use super::outcome::CommandContext;
 use super::search::with_all;

@@ -3,11 +3,10 @@
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::{Authorization, MerchantCommand};
-use ledger::money::Centavos;
 use ledger::rail_name::RailName;
 use ledger::record::RailStamp;
+use ledger::{Centavos, GroupNumber, ObjectId};
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio::task::JoinHandle;
 

@@ -8,8 +8,7 @@
 
 use std::collections::HashSet;
 
-use ledger::id::{GroupNumber, IdKey, ObjectId};
-use ledger::time::Timestamp;
+use ledger::{GroupNumber, IdKey, ObjectId, Timestamp};
 use parking_lot::Mutex;
 
 /// The bits of a number that are in an id.

@@ -6,10 +6,9 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use ledger::id::LedgerId;
 use ledger::merchant::MerchantState;
 use ledger::recipient::RecipientState;
-use ledger::time::Timestamp;
+use ledger::{LedgerId, Timestamp};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex as AsyncMutex;

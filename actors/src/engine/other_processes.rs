@@ -3,9 +3,8 @@
 
 use std::pin::Pin;
 
-use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::BookBatch;
-use ledger::time::{Month, Timestamp};
+use ledger::{GroupNumber, Month, ObjectId, Timestamp};
 
 use super::Unavailable;
 use crate::rails::{CardNotification, PixReceipt, RailCase, ReturnedPayout};

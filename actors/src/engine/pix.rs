@@ -4,15 +4,14 @@
 use std::sync::Arc;
 
 use ledger::charge::{Charge, ChargeOutcome};
-use ledger::event::{Event, Terms};
-use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
+use ledger::event::Terms;
 use ledger::merchant::{MerchantCommand, Repayment, SplitRequest, UnorderedPix};
-use ledger::money::Centavos;
-use ledger::personal::{Payer, Sealed, SealedFor};
+use ledger::personal::Payer;
 use ledger::rail_name::RailName;
-use ledger::record::{RailStamp, Record, Requester};
-use ledger::rejection::Rejection;
-use ledger::time::Timestamp;
+use ledger::record::{RailStamp, Requester};
+use ledger::{
+    Centavos, Event, Fingerprint, GroupNumber, LedgerId, ObjectId, Record, Rejection, Sealed, SealedFor, Timestamp,
+};
 
 use super::labels::ReferenceLookup;
 use super::outcome::CommandContext;

@@ -9,12 +9,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use ledger::charge::Charge;
-use ledger::event::Event;
 use ledger::house::{HOUSE_GROUP, HouseAccount, HouseEntryTerms};
-use ledger::id::ObjectId;
 use ledger::rail_name::RailName;
 use ledger::record::{Decision, RailStamp};
-use ledger::time::Timestamp;
+use ledger::{Event, ObjectId, Timestamp};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 

@@ -2,12 +2,9 @@
 //! due is booked first, as before the command itself. A preview stores nothing.
 
 use ledger::event::{Cut, PayoutBank};
-use ledger::id::{GroupNumber, LedgerId};
 use ledger::merchant::MerchantCommand;
-use ledger::money::Centavos;
 use ledger::recipient::RecipientCommand;
-use ledger::record::Record;
-use ledger::rejection::Rejection;
+use ledger::{Centavos, GroupNumber, LedgerId, Record, Rejection};
 
 use super::{Engine, Unavailable};
 

@@ -12,14 +12,13 @@ use futures_util::future::join_all;
 use ledger::adjustment::AdjustmentCommand;
 use ledger::charge::Charge;
 use ledger::dispute::{Dispute, DisputeDecision};
-use ledger::event::{DisputeCase, DisputeKind, Event};
-use ledger::id::{GroupNumber, ObjectId};
+use ledger::event::{DisputeCase, DisputeKind};
 use ledger::merchant::{ChargeFacts, MerchantCommand, OpenDispute, ReverseDispute};
 use ledger::object::Object;
-use ledger::personal::{FreeText, SealedFor};
+use ledger::personal::FreeText;
 use ledger::rail_name::RailName;
 use ledger::record::RailStamp;
-use ledger::time::Timestamp;
+use ledger::{Event, GroupNumber, ObjectId, SealedFor, Timestamp};
 use tokio::time::sleep;
 
 use super::outcome::CommandContext;

@@ -2,14 +2,12 @@
 //! Record, and the second one, the same from another operator, ends the order.
 
 use ledger::cashout::Cashout;
-use ledger::event::{Event, PayoutBank};
-use ledger::id::{LedgerId, ObjectId};
+use ledger::event::PayoutBank;
 use ledger::merchant::{MerchantCommand, MerchantState, RepaymentKind, WaitingOrder};
-use ledger::money::Centavos;
 use ledger::rail_word::{AskedRailWord, RailWord, SayRailWord};
 use ledger::recipient::RecipientCommand;
-use ledger::rejection::Rejection;
 use ledger::withdrawal::Withdrawal;
+use ledger::{Centavos, Event, LedgerId, ObjectId, Rejection};
 
 use super::house::operator_of;
 use super::outcome::CommandContext;

@@ -13,19 +13,18 @@ use ledger::audit::{self, AuditedFact};
 use ledger::cashout::Cashout;
 use ledger::charge::Charge;
 use ledger::dispute::Dispute;
-use ledger::event::{Batch, Event, Split, Terms};
-use ledger::fees::PaymentMethod;
-use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
+use ledger::event::{Batch, Split, Terms};
 use ledger::merchant::{ChargeFacts, EndedBatch};
-use ledger::money::Centavos;
 use ledger::object::Object;
 use ledger::recipient::SplitHistory;
-use ledger::record::Record;
 use ledger::refund::{Refund, RefundMoney};
 use ledger::statement::{StatementLine, statement_lines};
-use ledger::time::{Minute, Timestamp};
 use ledger::webhook_events::{WebhookEvent, webhook_events};
 use ledger::withdrawal::Withdrawal;
+use ledger::{
+    Centavos, Event, Fingerprint, GroupNumber, LedgerId, Minute, ObjectId, PaymentMethod, RecipientNumber, Record,
+    Timestamp,
+};
 
 use super::inquiry_times::Inquiry;
 use super::shard::Shard;

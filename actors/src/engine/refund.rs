@@ -8,11 +8,9 @@ use std::time::Duration;
 
 use derived::records::{LoadError, may_wait};
 use futures_util::future::join_all;
-use ledger::event::Event;
-use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::{FailRefund, MerchantCommand, Repayment, RepaymentKind};
-use ledger::money::Centavos;
 use ledger::rail_name::RailName;
+use ledger::{Centavos, Event, GroupNumber, ObjectId};
 
 use super::inquiry_times::Inquiry;
 use super::outcome::CommandContext;

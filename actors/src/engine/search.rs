@@ -2,10 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ledger::event::Event;
-use ledger::id::ObjectId;
-use ledger::record::Record;
-use ledger::time::Timestamp;
+use ledger::{Event, ObjectId, Record, Timestamp};
 
 use super::Engine;
 use super::shard::Shard;

@@ -8,13 +8,11 @@
 
 use std::collections::BTreeMap;
 
-use ledger::event::{Batch, Event, FileApproval};
+use ledger::event::{Batch, FileApproval};
 use ledger::house::HOUSE_GROUP;
-use ledger::id::{GroupNumber, LedgerId};
 use ledger::merchant::{EndedBatch, SentFile, file_id};
-use ledger::money::Centavos;
-use ledger::record::{Decision, Record};
-use ledger::rejection::Rejection;
+use ledger::record::Decision;
+use ledger::{Centavos, Event, GroupNumber, LedgerId, Record, Rejection};
 
 use super::acquirer::{AcquirerBatches, BatchError};
 use super::house::operator_of;

@@ -7,12 +7,11 @@
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::MerchantState;
 use ledger::object::{self, Object};
 use ledger::recipient::RecipientState;
-use ledger::record::{Decision, Record};
-use ledger::time::Timestamp;
+use ledger::record::Decision;
+use ledger::{GroupNumber, LedgerId, ObjectId, Record, Timestamp};
 use parking_lot::Mutex;
 use ractor::{Actor, ActorRef};
 use tokio::sync::{Mutex as AsyncMutex, oneshot};

@@ -3,12 +3,10 @@
 //! of the charge asks for it, and its Record moves the subscription on.
 
 use futures_util::future::join_all;
-use ledger::fees::PaymentMethod;
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, MerchantState};
-use ledger::personal::{Payer, SealedFor};
+use ledger::personal::Payer;
 use ledger::record::Requester;
-use ledger::time::Timestamp;
+use ledger::{GroupNumber, LedgerId, ObjectId, PaymentMethod, SealedFor, Timestamp};
 
 use super::card::not_after;
 use super::outcome::{CommandContext, terms_opened_by};

@@ -5,12 +5,10 @@
 
 use std::sync::Arc;
 
-use ledger::id::{LedgerId, ObjectId};
-use ledger::money::Centavos;
-use ledger::personal::{BankAccount, Sealed, SealedFor};
+use ledger::personal::BankAccount;
 use ledger::recipient::{OpenWithdrawal, RecipientCommand, RecipientState, Returnable, TransferOutcome};
 use ledger::record::RailStamp;
-use ledger::time::Timestamp;
+use ledger::{Centavos, LedgerId, ObjectId, Sealed, SealedFor, Timestamp};
 
 use super::cashout::FIRST_ANSWER_MAX;
 use super::inquiry_times::{ASK_EVERY_MAX_MS, wait_ms};

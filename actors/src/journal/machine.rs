@@ -17,9 +17,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use ledger::id::{IdMap, IdSet, LedgerId};
-use ledger::record::Record;
-use ledger::time::Timestamp;
+use ledger::id::IdSet;
+use ledger::{IdMap, LedgerId, Record, Timestamp};
 
 use super::admission::Permit;
 use derived::snapshots::Snapshot;

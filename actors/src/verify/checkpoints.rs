@@ -3,10 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ledger::entry::Balance;
-use ledger::event::Event;
 use ledger::period::MonthEnd;
-use ledger::record::Record;
-use ledger::time::{Month, Timestamp};
+use ledger::{Event, Month, Record, Timestamp};
 
 use super::{Promise, VerifyError, broken};
 use derived::checkpoint::{Checkpoint, SignedCheckpoint, digest_of, hex};

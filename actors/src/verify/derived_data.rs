@@ -3,10 +3,8 @@
 
 use std::collections::HashMap;
 
-use ledger::id::GroupNumber;
 use ledger::invariants::GroupBooks;
-use ledger::record::Record;
-use ledger::time::Timestamp;
+use ledger::{GroupNumber, Record, Timestamp};
 
 use super::{Promise, VerifyError, broken};
 use derived::balance_files::BalanceFileCheck;

@@ -4,11 +4,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ledger::account::Account;
 use ledger::entry::{Balance, Balances};
-use ledger::id::LedgerId;
 use ledger::merchant::MerchantState;
 use ledger::recipient::RecipientState;
+use ledger::{Account, LedgerId};
 
 use super::summary::{JournalSummary, OwnerRecords};
 use super::{Promise, VerifyError, VerifyProgress, broken};

@@ -3,17 +3,13 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ledger::account::Account;
 use ledger::entry::{Entry, Side};
-use ledger::event::Event;
-use ledger::id::{Fingerprint, GroupNumber, LedgerId};
 use ledger::invariants::{GroupBooks, Violation};
-use ledger::personal::{Sealed, SealedFor};
 use ledger::postings;
 use ledger::receivable_sums::{ReceivableSums, WrongReceivables};
 use ledger::receivables::ReceivablesDiffer;
-use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
-use ledger::time::Timestamp;
+use ledger::record::IDEMPOTENCY_KEPT_MS;
+use ledger::{Account, Event, Fingerprint, GroupNumber, LedgerId, Record, Sealed, SealedFor, Timestamp};
 
 use super::checkpoints::CheckpointCheck;
 use super::derived_data::{DerivedCheck, DerivedParts};

@@ -4,13 +4,12 @@
 
 use std::collections::BTreeSet;
 
-use ledger::event::{AdjustmentTarget, Event};
-use ledger::id::{IdMap, IdSet, LedgerId};
+use ledger::event::AdjustmentTarget;
+use ledger::id::IdSet;
 use ledger::merchant::OpenCharge;
 use ledger::recipient::first_asked_at;
-use ledger::record::Record;
 use ledger::recurrence::SubscriptionStanding;
-use ledger::time::{Minute, Timestamp};
+use ledger::{Event, IdMap, LedgerId, Minute, Record, Timestamp};
 use minicbor::{Decode, Encode};
 
 use store::Sequence;

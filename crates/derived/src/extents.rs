@@ -23,9 +23,8 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU16;
 use std::sync::Arc;
 
-use ledger::id::{Fingerprint, GroupNumber, LedgerId};
 use ledger::record::IDEMPOTENCY_KEPT_MS;
-use ledger::time::Timestamp;
+use ledger::{Fingerprint, GroupNumber, LedgerId, Timestamp};
 
 use store::{KeyAndValue, Part, Partition, Sequence, Store, StoreError};
 

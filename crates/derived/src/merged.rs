@@ -5,8 +5,7 @@
 use std::collections::VecDeque;
 use std::iter::Peekable;
 
-use ledger::record::Record;
-use ledger::time::Timestamp;
+use ledger::{Record, Timestamp};
 
 use crate::records::{LoadError, booked_records};
 use store::cut::{Cut, Position};

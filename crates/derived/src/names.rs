@@ -3,9 +3,7 @@
 
 use std::collections::HashMap;
 
-use ledger::event::Event;
-use ledger::id::{LedgerId, ObjectId};
-use ledger::record::Record;
+use ledger::{Event, LedgerId, ObjectId, Record};
 
 /// The outside name of the house ledger.
 pub const HOUSE: &str = "P-house";

@@ -9,11 +9,9 @@
 
 use std::sync::Arc;
 
-use ledger::event::Event;
-use ledger::id::{GroupNumber, IdSet, LedgerId, ObjectId};
-use ledger::record::Record;
-use ledger::time::Timestamp;
+use ledger::id::IdSet;
 use ledger::webhook_events::{Subject, each_webhook_event};
+use ledger::{Event, GroupNumber, LedgerId, ObjectId, Record, Timestamp};
 use minicbor::{Decode, Encode};
 use parking_lot::Mutex;
 use tokio::sync::Notify;

@@ -8,12 +8,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use ledger::event::Event;
-use ledger::id::GroupNumber;
 use ledger::personal::{
-    Address, BankAccount, Labels, MerchantProfile, Payer, PixDestination, PixKeyKind, RecipientProfile, Sealed,
+    Address, BankAccount, Labels, MerchantProfile, Payer, PixDestination, PixKeyKind, RecipientProfile,
 };
-use ledger::record::Record;
+use ledger::{Event, GroupNumber, Record, Sealed};
 
 use crate::index::{FoundKind, SearchKey, WORD_BEGIN};
 use crate::read_model::FoldName;

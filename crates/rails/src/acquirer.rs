@@ -13,12 +13,10 @@ use actors::rails::{
 };
 use futures_util::TryFutureExt;
 use ledger::event::{CardBrand, CardFace, CardRefusal};
-use ledger::fees::{Fees, PaymentMethod};
-use ledger::id::ObjectId;
+use ledger::fees::Fees;
 use ledger::merchant::OpenCharge;
-use ledger::money::Centavos;
 use ledger::record::RailStamp;
-use ledger::time::Timestamp;
+use ledger::{Centavos, ObjectId, PaymentMethod, Timestamp};
 
 use super::acquirer_books::{AcquirerBooks, Capture, TakeBack, first_payment_after};
 use super::bank_books::BankBooks;

@@ -13,9 +13,7 @@ use std::sync::Arc;
 use actors::rails::{SettlementCursor, SettlementLine, SettlementPage};
 use chrono::{Days, NaiveDate};
 use ledger::event::{Batch, SettledObject};
-use ledger::id::ObjectId;
-use ledger::money::Centavos;
-use ledger::time::Timestamp;
+use ledger::{Centavos, ObjectId, Timestamp};
 
 use super::bank_books::{BATCH, BankBooks};
 use super::folder_lock::{FolderLock, Patience};

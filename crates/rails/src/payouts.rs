@@ -15,10 +15,8 @@ use actors::rails::{
     Call, Destination, PayoutAnswer, PayoutRail, PixSpan, RailError, ReturnedPayout, ReturnedPayouts, SendPayout,
 };
 use ledger::event::PayoutBank;
-use ledger::id::ObjectId;
-use ledger::money::Centavos;
 use ledger::record::RailStamp;
-use ledger::time::Timestamp;
+use ledger::{Centavos, ObjectId, Timestamp};
 use wire::timestamp::day_of;
 
 use super::bank_books::{BankBooks, PIX_SENT, RETURNED, TRANSFER};

@@ -13,10 +13,8 @@ use std::sync::Arc;
 use actors::rails::{Call, PixFate, PixRail, PixReceipt, RailError, Repay, RepayAnswer};
 use chrono::NaiveDate;
 use futures_util::TryFutureExt;
-use ledger::id::ObjectId;
-use ledger::money::Centavos;
 use ledger::record::RailStamp;
-use ledger::time::Timestamp;
+use ledger::{Centavos, ObjectId, Timestamp};
 use serde_json::{Value, json};
 use wire::timestamp::{begin_of, day_of, with_milliseconds};
 

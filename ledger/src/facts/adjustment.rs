@@ -1,12 +1,10 @@
 //! Facets of adjustments: goodwill of the house, which bears it as a loss.
 
-use crate::account::Account;
 use crate::event::AdjustmentTarget;
 use crate::facts::facets::{AuditedFact, Effect, Facets, uuid};
 use crate::facts::statement_line::{StatementAccount, StatementLineKind};
 use crate::facts::webhook_event::{WebhookEventKind, WebhookObject};
-use crate::id::ObjectId;
-use crate::money::Centavos;
+use crate::{Account, Centavos, ObjectId};
 
 /// Another operator approved it: the merchant has the money, or the recipient that it is for.
 pub(super) fn created(

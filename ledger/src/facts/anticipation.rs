@@ -1,11 +1,10 @@
 //! Facets of anticipation: pending card splits become available before they are due, less a fee.
 
-use crate::account::Account;
 use crate::anticipation::Anticipation;
 use crate::event::AnticipatedSplit;
 use crate::facts::facets::{Facets, uuid};
 use crate::facts::webhook_event::{WebhookEventKind, WebhookObject};
-use crate::id::LedgerId;
+use crate::{Account, LedgerId};
 
 /// A recipient anticipated these splits.
 pub(super) fn anticipated(to: &mut impl Facets, splits: &[AnticipatedSplit], done: &Anticipation) {

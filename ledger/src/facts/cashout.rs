@@ -1,13 +1,10 @@
 //! Facets of cashouts: money of the merchant is held, then sent or given back.
 
-use crate::account::Account;
 use crate::event::PayoutBank;
 use crate::facts::facets::{Facets, uuid};
 use crate::facts::statement_line::{StatementAccount, StatementLineKind};
 use crate::facts::webhook_event::{WebhookEventKind, WebhookObject};
-use crate::id::{Fingerprint, LedgerId, ObjectId};
-use crate::money::Centavos;
-use crate::personal::SealedFor;
+use crate::{Account, Centavos, Fingerprint, LedgerId, ObjectId, SealedFor};
 
 /// Money is held for a transfer out.
 pub(super) fn created(to: &mut impl Facets, id: ObjectId, transaction_key: Fingerprint, amount: Centavos) {

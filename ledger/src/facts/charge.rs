@@ -3,16 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::account::Account;
 use crate::entry::Draft;
 use crate::event::{SellerPart, Split, Terms};
 use crate::facts::facets::{Books, Effect, Facets, Lines};
 use crate::facts::statement_line::{StatementAccount, StatementLine, StatementLineKind};
-use crate::fees::PaymentMethod;
-use crate::id::{Fingerprint, ObjectId, RecipientNumber};
-use crate::money::Centavos;
-use crate::personal::SealedFor;
-use crate::time::{Minute, Timestamp};
+use crate::{Account, Centavos, Fingerprint, Minute, ObjectId, PaymentMethod, RecipientNumber, SealedFor, Timestamp};
 
 /// A charge was created and waits for its payment. The statements of its recipients show the splits
 /// of a PIX, which has an expiry, from here on.

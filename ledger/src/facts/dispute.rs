@@ -1,17 +1,12 @@
 //! Facets of disputes: a payer's bank wants a charge back; the money is held, then taken by that
 //! bank or released.
 
-use crate::account::Account;
-use crate::event::{Event, SellerDraw};
+use crate::event::SellerDraw;
 use crate::facts::facets::{AuditedFact, Facets, uuid};
 use crate::facts::refund::{about, draw, drawn_from_claims, drawn_from_merchant};
 use crate::facts::statement_line::{StatementAccount, StatementLineKind};
 use crate::facts::webhook_event::{WebhookEventKind, WebhookObject};
-use crate::fees::PaymentMethod;
-use crate::id::ObjectId;
-use crate::money::Centavos;
-use crate::personal::SealedFor;
-use crate::time::Minute;
+use crate::{Account, Centavos, Event, Minute, ObjectId, PaymentMethod, SealedFor};
 
 /// The money is held.
 pub(super) fn opened(
@@ -62,26 +57,17 @@ pub(super) fn accepted(to: &mut impl Facets, id: ObjectId, charge: ObjectId, met
     });
 }
 
-/// Money of a dispute that goes back to the seller.
-pub(super) struct ReleasedMoney {
-    pub(super) id: ObjectId,
-    pub(super) charge: ObjectId,
-    pub(super) amount: Centavos,
-    pub(super) to_pending: Centavos,
-    pub(super) to_available: Centavos,
-    /// When the charge's own money falls due; none for PIX.
-    pub(super) seller_due: Option<Minute>,
-    /// True for the rest of a dispute that the same Record accepts in part.
-    pub(super) is_rest: bool,
-}
-
 /// It was released: the money goes back to where it was drawn from.
-pub(super) fn released(to: &mut impl Facets, dispute: ReleasedMoney) {
-    let ReleasedMoney { id, charge, amount, to_pending, to_available, seller_due, is_rest } = dispute;
+pub(super) fn released(to: &mut impl Facets, event: &Event) {
+    let Event::DisputeReleased { id, charge, amount, to_pending, seller_due, to_available, accepted, .. } = event
+    else {
+        return;
+    };
+    let (id, charge, amount, to_pending, to_available) = (*id, *charge, *amount, *to_pending, *to_available);
     about(to, id, charge);
     to.objects(|| vec![uuid("dispute", id), ("txid", charge.txid())]);
     // The event of the acceptance covers a dispute that is accepted in part.
-    if !is_rest {
+    if accepted.is_none() {
         to.emit(WebhookEventKind::DisputeReleased, WebhookObject::Dispute(id));
         to.audited(|| AuditedFact::of("release", "dispute", id));
     }

@@ -5,14 +5,12 @@
 //! facet implements that facet's method. The other methods do nothing, and their closures are not
 //! called.
 
-use crate::account::Account;
 use crate::entry::{Draft, Entry};
 use crate::facts::statement_line::{StatementAccount, StatementLine, StatementLineKind};
 use crate::facts::webhook_event::{AvailableSplits, WebhookEvent, WebhookEventKind, WebhookObject};
-use crate::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
-use crate::money::Centavos;
-use crate::personal::SealedFor;
-use crate::time::{Minute, Timestamp};
+use crate::{
+    Account, Centavos, Fingerprint, GroupNumber, LedgerId, Minute, ObjectId, RecipientNumber, SealedFor, Timestamp,
+};
 
 /// Takes the facets of facts. By default every facet is left out.
 pub(crate) trait Facets {

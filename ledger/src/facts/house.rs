@@ -7,9 +7,8 @@ use crate::terms::HouseEntryTerms;
 
 /// An operator asked for an entry.
 pub(super) fn requested(to: &mut impl Facets, id: ObjectId, terms: &HouseEntryTerms, reason: &str) {
-    to.about(id);
     to.about(HouseEntryTerms::reference_id(&terms.reference));
-    to.audited(|| AuditedFact::of("request", "entry", id).because(reason));
+    said(to, id, "request", reason);
 }
 
 /// Another operator approved it.
@@ -24,8 +23,8 @@ pub(super) fn approved(to: &mut impl Facets, id: ObjectId, terms: &HouseEntryTer
     });
 }
 
-/// An operator rejected it.
-pub(super) fn rejected(to: &mut impl Facets, id: ObjectId, notes: &str) {
+/// What an operator says of an entry of any kind that needs two: that it is asked for, or rejected.
+pub(super) fn said(to: &mut impl Facets, id: ObjectId, action: &'static str, why: &str) {
     to.about(id);
-    to.audited(|| AuditedFact::of("reject", "entry", id).because(notes));
+    to.audited(|| AuditedFact::of(action, "entry", id).because(why));
 }

@@ -1,13 +1,10 @@
 //! Facets of maturity: money falls due, and incoming money pays debts back.
 
-use crate::account::Account;
 use crate::event::{Due, PaidBack};
 use crate::facts::facets::{Books, Effect, Facets};
 use crate::facts::statement_line::{StatementAccount, StatementLine, StatementLineKind};
 use crate::facts::webhook_event::{RecipientDebt, WebhookEventKind, WebhookObject};
-use crate::id::LedgerId;
-use crate::money::Centavos;
-use crate::time::Minute;
+use crate::{Account, Centavos, LedgerId, Minute};
 
 /// Pending money of the owner became available.
 pub(super) fn matured(to: &mut impl Facets, dues: &[Due]) {

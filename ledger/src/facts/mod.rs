@@ -28,10 +28,9 @@ mod withdrawal;
 mod write_off;
 
 use crate::anticipation::Anticipation;
-use crate::event::{Batch, Event};
-use crate::id::{GroupNumber, LedgerId, RecipientNumber};
-use crate::personal::SealedFor;
+use crate::event::Batch;
 use crate::terms::noted_month;
+use crate::{Event, GroupNumber, LedgerId, RecipientNumber, SealedFor};
 
 pub use facets::{AuditSubject, AuditedFact};
 pub(crate) use facets::{Books, Effect, Facets, Lines, Outbox};
@@ -136,13 +135,15 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::AcquirerUnexplained { batch, net, .. } => acquirer::unexplained(to, batch, *net),
         Event::HouseEntryRequested { id, terms, reason } => house::requested(to, *id, terms, reason),
         Event::HouseEntryApproved { id, terms } => house::approved(to, *id, terms),
-        Event::HouseEntryRejected { id, notes } => house::rejected(to, *id, notes),
-        Event::WriteOffRequested { id, reason, .. } => write_off::requested(to, *id, reason),
-        Event::WriteOffRejected { id, notes } => write_off::rejected(to, *id, notes),
+        Event::WriteOffRequested { id, reason, .. }
+        | Event::AdjustmentRequested { id, reason, .. }
+        | Event::WithdrawalReturnRequested { id, reason, .. } => house::said(to, *id, "request", reason),
+        Event::HouseEntryRejected { id, notes }
+        | Event::WriteOffRejected { id, notes }
+        | Event::AdjustmentRejected { id, notes }
+        | Event::WithdrawalReturnRejected { id, notes } => house::said(to, *id, "reject", notes),
         Event::DeficitWrittenOff { id, amount, reference } => write_off::of_deficit(to, *id, *amount, reference),
         Event::ClawbackWrittenOff { id, reference, debts } => write_off::of_clawback(to, *id, reference, debts),
-        Event::AdjustmentRequested { id, reason, .. } => write_off::requested(to, *id, reason),
-        Event::AdjustmentRejected { id, notes } => write_off::rejected(to, *id, notes),
         Event::AdjustmentCreated { id, amount, reference, target } => {
             adjustment::created(to, *id, *amount, reference, *target);
         }
@@ -164,8 +165,6 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::WithdrawalReturned { id, amount, bank, entry, .. } => {
             withdrawal::returned(to, *id, *amount, *bank, entry.as_ref());
         }
-        Event::WithdrawalReturnRequested { id, reason, .. } => withdrawal::return_requested(to, *id, reason),
-        Event::WithdrawalReturnRejected { id, notes } => withdrawal::return_rejected(to, *id, notes),
         Event::CashoutCreated { id, transaction_key, amount, .. } => {
             cashout::created(to, *id, *transaction_key, *amount)
         }
@@ -179,29 +178,7 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         }
         Event::RefundRequested { id, charge, .. } => refund::requested(to, *id, *charge),
         Event::RefundRejected { id, charge, amount, notes } => refund::rejected(to, *id, *charge, *amount, notes),
-        Event::RefundApproved {
-            id,
-            charge,
-            amount,
-            drawn,
-            seller_due,
-            commission,
-            commission_pending,
-            take_backs,
-            ..
-        } => refund::approved(
-            to,
-            refund::ApprovedRefund {
-                id: *id,
-                charge: *charge,
-                amount: *amount,
-                drawn,
-                seller_due: *seller_due,
-                commission,
-                commission_pending: *commission_pending,
-                take_backs,
-            },
-        ),
+        Event::RefundApproved { .. } => refund::approved(to, event),
         Event::RepaymentReversed { method, amount, key, .. } => {
             to.uses_up(*key);
             refund::reversed(to, *method, *amount);
@@ -218,20 +195,7 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
             dispute::accepted(to, *id, *charge, *method, *amount);
         }
         Event::AcceptanceConfirmed { id, charge } => refund::about(to, *id, *charge),
-        Event::DisputeReleased { id, charge, amount, to_pending, seller_due, to_available, accepted, .. } => {
-            dispute::released(
-                to,
-                dispute::ReleasedMoney {
-                    id: *id,
-                    charge: *charge,
-                    amount: *amount,
-                    to_pending: *to_pending,
-                    to_available: *to_available,
-                    seller_due: *seller_due,
-                    is_rest: accepted.is_some(),
-                },
-            )
-        }
+        Event::DisputeReleased { .. } => dispute::released(to, event),
         Event::DisputeReversed { .. } => dispute::reversed(to, event),
         Event::SubscriptionCreated { id, standing, .. } => {
             to.personal(|_| SealedFor::customer(*id));

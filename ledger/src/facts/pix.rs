@@ -1,13 +1,11 @@
 //! Facets of PIX charges: paid, cancelled, or paid after the code had expired or was cancelled.
 
-use crate::account::Account;
 use crate::event::{SellerPart, Terms};
 use crate::facts::facets::{AuditedFact, Effect, Facets};
 use crate::facts::statement_line::StatementAccount;
 use crate::facts::webhook_event::{WebhookEventKind, WebhookObject};
 use crate::facts::{charge, refund};
-use crate::id::{ObjectId, RecipientNumber};
-use crate::money::Centavos;
+use crate::{Account, Centavos, ObjectId, RecipientNumber};
 
 /// The payer paid: the money is available at once.
 pub(super) fn paid(to: &mut impl Facets, charge: ObjectId, terms: &Terms, seller: &SellerPart, end_to_end_id: &str) {

@@ -1,18 +1,14 @@
 //! Facets of refunds: requested, rejected or approved. The seller bears a refund; recipients owe
 //! the part of their splits that it takes back.
 
-use crate::account::Account;
 use crate::entry::Draft;
 use crate::event::{SellerDraw, Split, TakeBack};
 use crate::facts::charge::by_recipient;
 use crate::facts::facets::{AuditedFact, Books, Effect, Facets, Lines, uuid};
 use crate::facts::statement_line::{StatementAccount, StatementLineKind};
 use crate::facts::webhook_event::{DecidedRefund, RecipientDebt, RefundDecision, WebhookEventKind, WebhookObject};
-use crate::fees::{Commission, PaymentMethod};
-use crate::id::ObjectId;
-use crate::money::Centavos;
-use crate::personal::SealedFor;
-use crate::time::Minute;
+use crate::fees::Commission;
+use crate::{Account, Centavos, Event, Minute, ObjectId, PaymentMethod, SealedFor};
 
 /// A merchant, or an operator for it, asked for a refund.
 pub(super) fn requested(to: &mut impl Facets, id: ObjectId, charge: ObjectId) {
@@ -32,24 +28,12 @@ pub(super) fn rejected(to: &mut impl Facets, id: ObjectId, charge: ObjectId, amo
     to.audited(|| AuditedFact::of("reject", "refund", id).because(notes));
 }
 
-/// Facts of an approved refund: amounts in centavos, and how each split is charged.
-pub(super) struct ApprovedRefund<'a> {
-    pub(super) id: ObjectId,
-    pub(super) charge: ObjectId,
-    pub(super) amount: Centavos,
-    /// The seller's money that bears it.
-    pub(super) drawn: &'a SellerDraw,
-    /// When the charge's own money falls due; none for PIX.
-    pub(super) seller_due: Option<Minute>,
-    /// The commission that is given back, and whether to Pending.
-    pub(super) commission: &'a Commission,
-    pub(super) commission_pending: bool,
-    pub(super) take_backs: &'a [TakeBack],
-}
-
 /// The operations team approved it.
-pub(super) fn approved(to: &mut impl Facets, refund: ApprovedRefund<'_>) {
-    let ApprovedRefund { id, charge, amount, drawn, seller_due, commission, commission_pending, take_backs } = refund;
+pub(super) fn approved(to: &mut impl Facets, event: &Event) {
+    let Event::RefundApproved { id, charge, amount, drawn, commission, take_backs, .. } = event else { return };
+    let Event::RefundApproved { seller_due, commission_pending, .. } = event else { return };
+    let (id, charge, amount, seller_due, commission_pending) =
+        (*id, *charge, *amount, *seller_due, *commission_pending);
     about(to, id, charge);
     to.others(take_backs.iter().map(|part| (Some(part.recipient), Effect::Changed)));
     to.objects(|| vec![uuid("refund", id), ("txid", charge.txid())]);

@@ -1,14 +1,12 @@
 //! Facets of a refund that its rail refused: the reverse of its approval.
 
-use crate::account::Account;
-use crate::event::{Event, GiveBack, SellerDraw};
+use crate::event::{GiveBack, SellerDraw};
 use crate::facts::facets::{Books, Effect, Facets, uuid};
 use crate::facts::refund::{about, draw, drawn_from_claims, drawn_from_merchant};
 use crate::facts::statement_line::{StatementAccount, StatementLineKind};
 use crate::facts::webhook_event::{DecidedRefund, RefundDecision, WebhookEventKind, WebhookObject};
 use crate::fees::Commission;
-use crate::money::Centavos;
-use crate::time::Minute;
+use crate::{Account, Centavos, Event, Minute};
 
 /// The rail refused to carry out a refund; its money is back.
 pub(super) fn failed(to: &mut impl Facets, event: &Event) {

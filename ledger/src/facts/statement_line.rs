@@ -2,9 +2,7 @@
 
 use strum::{IntoStaticStr, VariantNames};
 
-use crate::id::ObjectId;
-use crate::money::Centavos;
-use crate::time::Timestamp;
+use crate::{Centavos, ObjectId, Timestamp};
 
 /// Which of the merchant's money an operation moves: its name on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]

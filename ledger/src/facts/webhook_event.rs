@@ -4,10 +4,8 @@
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 use crate::anticipation::Anticipation;
-use crate::id::{ObjectId, RecipientNumber};
-use crate::money::Centavos;
 use crate::recurrence::SubscriptionStanding;
-use crate::time::Timestamp;
+use crate::{Centavos, ObjectId, RecipientNumber, Timestamp};
 
 /// Kind of a webhook event: its name on the wire. The description of the interface has these
 /// sentences.

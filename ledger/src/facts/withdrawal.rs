@@ -1,13 +1,10 @@
 //! Facets of withdrawals: all available money of a recipient is held, then sent to its bank or
 //! given back.
 
-use crate::account::Account;
 use crate::event::{PayoutBank, ReturnEntry};
 use crate::facts::facets::{AuditedFact, Facets, uuid};
 use crate::facts::webhook_event::{WebhookEventKind, WebhookObject};
-use crate::id::ObjectId;
-use crate::money::Centavos;
-use crate::personal::SealedFor;
+use crate::{Account, Centavos, ObjectId, SealedFor};
 
 /// The recipient asked for all that is available.
 pub(super) fn requested(to: &mut impl Facets, id: ObjectId, amount: Centavos) {
@@ -50,18 +47,6 @@ pub(super) fn rejected(to: &mut impl Facets, id: ObjectId, amount: Centavos, not
         false => to.audited(|| AuditedFact::of("reject", "withdrawal", id).because(notes)),
     }
     to.entries(|books| books.between_claims(books.owner, Account::Available, Account::ReservedWithdrawal, amount));
-}
-
-/// An operator says that the bank returned it.
-pub(super) fn return_requested(to: &mut impl Facets, entry: ObjectId, reason: &str) {
-    to.about(entry);
-    to.audited(|| AuditedFact::of("request", "entry", entry).because(reason));
-}
-
-/// Another one, or the same, says that it did not.
-pub(super) fn return_rejected(to: &mut impl Facets, entry: ObjectId, notes: &str) {
-    to.about(entry);
-    to.audited(|| AuditedFact::of("reject", "entry", entry).because(notes));
 }
 
 /// The bank returned a transfer that had been taken: the institution said so, or two operators in

@@ -1,23 +1,9 @@
 //! Facets of write-offs: a merchant's Deficit or a recipient's Clawback that will not be paid back.
 //! Who was to get the money bears the loss: the platform, or the merchant.
 
-use crate::account::Account;
 use crate::event::DebtPart;
 use crate::facts::facets::{AuditedFact, Effect, Facets, uuid};
-use crate::id::ObjectId;
-use crate::money::Centavos;
-
-/// An operator asked for one.
-pub(super) fn requested(to: &mut impl Facets, id: ObjectId, reason: &str) {
-    to.about(id);
-    to.audited(|| AuditedFact::of("request", "entry", id).because(reason));
-}
-
-/// An operator rejected it.
-pub(super) fn rejected(to: &mut impl Facets, id: ObjectId, notes: &str) {
-    to.about(id);
-    to.audited(|| AuditedFact::of("reject", "entry", id).because(notes));
-}
+use crate::{Account, Centavos, ObjectId};
 
 /// Another operator approved the write-off of a Deficit.
 pub(super) fn of_deficit(to: &mut impl Facets, id: ObjectId, amount: Centavos, reference: &str) {

@@ -4,10 +4,9 @@
 use minicbor::{Decode, Encode};
 
 use super::MerchantState;
-use crate::event::{Batch, Event, FileApproval, SettledLine};
-use crate::id::ObjectId;
-use crate::money::Centavos;
-use crate::record::{Decision, Record};
+use crate::event::{Batch, FileApproval, SettledLine};
+use crate::record::Decision;
+use crate::{Centavos, Event, ObjectId, Record};
 
 /// How far the acquirer's batches are booked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]

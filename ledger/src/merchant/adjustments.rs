@@ -7,13 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
-use crate::event::{Event, GiveBack, SellerDraw, Split};
-use crate::fees::PaymentMethod;
-use crate::id::{ObjectId, RecipientNumber};
-use crate::money::Centavos;
-use crate::record::Record;
+use crate::event::{GiveBack, SellerDraw, Split};
 use crate::section::{Objects, Section};
-use crate::time::Timestamp;
+use crate::{Centavos, Event, ObjectId, PaymentMethod, RecipientNumber, Record, Timestamp};
 
 /// How much of one charge refunds and disputes have taken, centavos.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]

@@ -6,14 +6,11 @@ use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
 use super::{MerchantCommand, MerchantState};
-use crate::event::Event;
 use crate::event_choice::EventChoice;
-use crate::id::ObjectId;
-use crate::record::{Decision, Record};
-use crate::rejection::Rejection;
+use crate::record::Decision;
 use crate::scope::Scopes;
 use crate::section::{Section, TouchedSections};
-use crate::time::Timestamp;
+use crate::{Event, ObjectId, Record, Rejection, Timestamp};
 
 /// An API key as its merchant keeps it: the digest, never the key.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]

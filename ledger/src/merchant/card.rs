@@ -2,16 +2,12 @@
 
 use super::MerchantState;
 use super::charge::{Authorization, CAPTURE_AGAIN_AFTER_MS, OpenCharge};
-use crate::event::{CardBrand, CardFace, CardRefusal, Event, SellerPart, Terms};
+use crate::event::{CardBrand, CardFace, CardRefusal, SellerPart, Terms};
 use crate::fees::SPLIT_SETTLEMENT_DAYS;
-use crate::id::ObjectId;
-use crate::money::Centavos;
-use crate::personal::Sealed;
 use crate::rail_name::RailName;
-use crate::record::{Decision, Record};
+use crate::record::Decision;
 use crate::recurrence::{CycleOutcome, UnpaidReason};
-use crate::rejection::Rejection;
-use crate::time::{Minute, Timestamp};
+use crate::{Centavos, Event, Minute, ObjectId, Record, Rejection, Sealed, Timestamp};
 
 impl MerchantState {
     /// The intent, which is durable before the acquirer is called.

@@ -5,14 +5,10 @@ use minicbor::{Decode, Encode};
 
 use super::MerchantState;
 use super::rail_waits::Waits;
-use crate::event::{CashoutFailure, Event, PayoutBank};
-use crate::id::{Fingerprint, ObjectId};
-use crate::money::Centavos;
-use crate::personal::Sealed;
+use crate::event::{CashoutFailure, PayoutBank};
 use crate::rail_name::RailName;
-use crate::record::{Decision, Record};
-use crate::rejection::Rejection;
-use crate::time::Timestamp;
+use crate::record::Decision;
+use crate::{Centavos, Event, Fingerprint, ObjectId, Record, Rejection, Sealed, Timestamp};
 
 /// The institution's answer to a cashout.
 #[derive(Clone, Debug, PartialEq, Eq)]

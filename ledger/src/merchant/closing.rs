@@ -5,10 +5,7 @@
 
 use super::MerchantState;
 use super::adjustments::Open;
-use crate::account::Account;
-use crate::id::ObjectId;
-use crate::money::Centavos;
-use crate::rejection::Rejection;
+use crate::{Account, Centavos, ObjectId, Rejection};
 
 /// Kind of something that is open of a merchant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

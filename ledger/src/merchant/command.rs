@@ -11,16 +11,13 @@ use super::subscriptions::{Subscribe, SubscriptionChange};
 use crate::adjustment::AdjustmentCommand;
 use crate::event::{CardBrand, CardFace, CardRefusal};
 use crate::event_choice::EventChoice;
-use crate::fees::{PaymentMethod, Settings};
-use crate::id::{Fingerprint, ObjectId};
-use crate::money::Centavos;
-use crate::personal::Sealed;
+use crate::fees::Settings;
 use crate::rail_name::RailName;
 use crate::rail_word::SayRailWord;
 use crate::recurrence::{PlanTerms, StoredCard};
 use crate::scope::Scopes;
-use crate::time::Timestamp;
 use crate::write_off::WriteOffCommand;
+use crate::{Centavos, Fingerprint, ObjectId, PaymentMethod, Sealed, Timestamp};
 
 /// Command to a merchant. The caller has checked shapes and ranges; `decide` checks the rules.
 #[derive(Clone, Debug)]

@@ -8,13 +8,9 @@ use super::adjustments::{Open, Repayment};
 use super::refund::{ChargeFacts, drawn, is_pending};
 use crate::adjustment::{self, AdjustmentCommand, AdjustmentTerms};
 use crate::dispute::{Dispute, DisputeDecision};
-use crate::event::{AdjustmentTarget, DisputeCase, DisputeKind, Event, ReturnEntry, SellerDraw};
-use crate::id::{Fingerprint, ObjectId};
-use crate::money::Centavos;
-use crate::personal::Sealed;
-use crate::record::{Decision, Record};
-use crate::rejection::Rejection;
-use crate::time::{Minute, Timestamp};
+use crate::event::{AdjustmentTarget, DisputeCase, DisputeKind, ReturnEntry, SellerDraw};
+use crate::record::Decision;
+use crate::{Centavos, Event, Fingerprint, Minute, ObjectId, Record, Rejection, Sealed, Timestamp};
 
 /// A dispute as the payer's bank reports it.
 #[derive(Clone, Debug)]

@@ -2,12 +2,10 @@
 
 use super::MerchantState;
 use crate::adjustment::AdjustmentCommand;
-use crate::event::{AdjustmentTarget, Due, Event};
-use crate::money::Centavos;
+use crate::event::{AdjustmentTarget, Due};
 use crate::record::Decision;
-use crate::rejection::Rejection;
-use crate::time::{Minute, Timestamp};
 use crate::write_off::WriteOffCommand;
+use crate::{Centavos, Event, Minute, Rejection, Timestamp};
 
 impl MerchantState {
     /// The facts of all that is due at `now`, and of the Deficit that Available can repay; `None`

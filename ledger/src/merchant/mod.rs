@@ -25,19 +25,16 @@ mod stored_cards;
 mod sub_recipients;
 mod subscriptions;
 
-use crate::account::Account;
 use crate::adjustment;
 use crate::balances::Ledger;
-use crate::event::Event;
-use crate::fees::{PaymentMethod, Settings};
-use crate::id::{GroupNumber, IdKey, LedgerId, ObjectId};
-use crate::money::Centavos;
-use crate::personal::Sealed;
-use crate::record::{Decision, Record};
-use crate::rejection::Rejection;
+use crate::fees::Settings;
+use crate::record::Decision;
 use crate::section::Sums;
-use crate::time::Timestamp;
 use crate::write_off::OpenWriteOff;
+use crate::{
+    Account, Centavos, Event, GroupNumber, IdKey, LedgerId, ObjectId, PaymentMethod, Record, Rejection, Sealed,
+    Timestamp,
+};
 
 use acquirer::SettledThrough;
 use adjustments::Adjustments;

@@ -1,12 +1,9 @@
 //! Opening of a merchant's account group, and changes of its settings and profile.
 
 use super::MerchantState;
-use crate::event::Event;
 use crate::fees::Settings;
-use crate::id::{GroupNumber, ObjectId};
-use crate::personal::Sealed;
-use crate::record::{Decision, Record};
-use crate::rejection::Rejection;
+use crate::record::Decision;
+use crate::{Event, GroupNumber, ObjectId, Record, Rejection, Sealed};
 
 /// What an opening did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,15 +1,11 @@
 //! PIX charges (interface 2.3, 2.5, 2.13 rules 1 and 4): creation, payment and cancellation.
 
 use super::MerchantState;
-use crate::event::{Event, Terms};
-use crate::id::ObjectId;
-use crate::money::Centavos;
-use crate::personal::Sealed;
+use crate::event::Terms;
 use crate::rail_name::RailName;
 use crate::record::Decision;
 use crate::recurrence::CycleOutcome;
-use crate::rejection::Rejection;
-use crate::time::Timestamp;
+use crate::{Centavos, Event, ObjectId, Rejection, Sealed, Timestamp};
 
 impl MerchantState {
     pub(super) fn open_pix(

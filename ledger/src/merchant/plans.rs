@@ -7,12 +7,10 @@ use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
 use super::MerchantState;
-use crate::event::Event;
-use crate::id::ObjectId;
-use crate::record::{Decision, Record};
+use crate::record::Decision;
 use crate::recurrence::PlanTerms;
-use crate::rejection::Rejection;
 use crate::section::{Section, TouchedSections};
+use crate::{Event, ObjectId, Record, Rejection};
 
 /// A plan with an initial fee takes about 100 bytes.
 const PLANS_PER_SECTION: usize = 32;

@@ -6,9 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
-use crate::id::{IdMap, ObjectId};
 use crate::section::{Section, TouchedSections};
-use crate::time::Timestamp;
+use crate::{IdMap, ObjectId, Timestamp};
 
 /// Objects that were opened one after the other share a section: most of them are closed together
 /// too. A charge with a split or two takes about 100 bytes.

@@ -3,13 +3,10 @@
 use super::adjustments::{Open, Repayment, RepaymentKind};
 use super::cashout::CashoutOutcome;
 use super::{MerchantState, RECONCILE_AFTER_MS};
-use crate::event::{CardRefusal, CashoutFailure, Event};
-use crate::id::ObjectId;
-use crate::money::Centavos;
+use crate::event::{CardRefusal, CashoutFailure};
 use crate::rail_word::SayRailWord;
 use crate::record::Decision;
-use crate::rejection::Rejection;
-use crate::time::Timestamp;
+use crate::{Centavos, Event, ObjectId, Rejection, Timestamp};
 
 /// An order of a merchant that waits for its rail.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,14 +6,13 @@ use std::collections::BTreeMap;
 
 use super::adjustments::{ChargeAdjustments, Open, Repayment, RepaymentKind};
 use super::{MerchantState, SplitRequest};
-use crate::event::{Event, PaidBack, SellerDraw, Split, TakeBack, Terms};
-use crate::fees::{Commission, PaymentMethod};
-use crate::id::{Fingerprint, IdKey, ObjectId, RecipientNumber};
-use crate::money::Centavos;
-use crate::personal::Sealed;
-use crate::record::{Decision, Record};
-use crate::rejection::Rejection;
-use crate::time::{Minute, Timestamp};
+use crate::event::{PaidBack, SellerDraw, Split, TakeBack, Terms};
+use crate::fees::Commission;
+use crate::record::Decision;
+use crate::{
+    Centavos, Event, Fingerprint, IdKey, Minute, ObjectId, PaymentMethod, RecipientNumber, Record, Rejection, Sealed,
+    Timestamp,
+};
 
 /// How long after its payment a PIX charge can be refunded, days of 24 hours.
 pub const PIX_WINDOW_DAYS: u16 = 90;

@@ -5,13 +5,10 @@
 use super::MerchantState;
 use super::adjustments::{ChargeAdjustments, Open, Repayment, RepaymentKind};
 use super::refund::{ChargeFacts, drawn, is_pending};
-use crate::event::Event;
 use crate::fees::Commission;
-use crate::id::{Fingerprint, ObjectId};
-use crate::money::Centavos;
 use crate::record::Decision;
 use crate::refund::RefundMoney;
-use crate::time::Timestamp;
+use crate::{Centavos, Event, Fingerprint, ObjectId, Timestamp};
 
 /// A refund that the rail refused.
 #[derive(Clone, Debug)]

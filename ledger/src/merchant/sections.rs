@@ -15,10 +15,9 @@ use super::acquirer::SettledThrough;
 use super::stored_cards::DeletedCards;
 use crate::balances::{Ledger, StoredBalance};
 use crate::fees::Settings;
-use crate::id::ObjectId;
-use crate::personal::Sealed;
 use crate::section::{Section, Sectioned, unknown};
 use crate::write_off::OpenWriteOff;
+use crate::{ObjectId, Sealed};
 
 const API_KEYS: u8 = 1;
 const RECIPIENTS: u8 = 2;

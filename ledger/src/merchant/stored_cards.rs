@@ -8,11 +8,8 @@ use std::collections::BTreeMap;
 use minicbor::{Decode, Encode};
 
 use super::{MerchantState, Subscription};
-use crate::event::Event;
-use crate::id::ObjectId;
 use crate::record::Decision;
-use crate::rejection::Rejection;
-use crate::time::Timestamp;
+use crate::{Event, ObjectId, Rejection, Timestamp};
 
 /// How long a deletion is remembered, milliseconds: much longer than a request takes from its
 /// look-up to its command.

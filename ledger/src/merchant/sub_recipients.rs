@@ -6,13 +6,10 @@ use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
 use super::MerchantState;
-use crate::event::Event;
 use crate::fees::is_false;
-use crate::id::{Fingerprint, IdKey, ObjectId, RecipientNumber};
-use crate::personal::Sealed;
-use crate::record::{Decision, Record};
-use crate::rejection::Rejection;
+use crate::record::Decision;
 use crate::section::{Section, TouchedSections};
+use crate::{Event, Fingerprint, IdKey, ObjectId, RecipientNumber, Record, Rejection, Sealed};
 
 /// A registration with an address and a bank account takes about 350 bytes, sealed.
 const RECIPIENTS_PER_SECTION: usize = 16;

@@ -11,19 +11,15 @@ use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
 use super::{MerchantState, SplitPart, SplitRequest, SplitRule};
-use crate::event::{Event, Split, Terms};
-use crate::fees::PaymentMethod;
-use crate::id::{IdKey, ObjectId};
+use crate::event::{Split, Terms};
 use crate::merchant::RecipientStatus;
-use crate::personal::Sealed;
 use crate::rail_name::RailName;
 use crate::record::Decision;
 use crate::recurrence::{
     CycleOutcome, PlanTerms, SplitPercent, StoredCard, SubscriptionStanding, SubscriptionTerms, UnpaidReason,
 };
-use crate::rejection::Rejection;
 use crate::section::{Section, TouchedSections};
-use crate::time::Timestamp;
+use crate::{Event, IdKey, ObjectId, PaymentMethod, Rejection, Sealed, Timestamp};
 
 /// Shortest and longest life of a cycle's PIX code, days. In between it lives until the next
 /// cycle's date.

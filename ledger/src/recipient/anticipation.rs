@@ -3,9 +3,7 @@
 
 use super::{AnticipationTerms, CardSplit, RecipientState};
 use crate::event::{AnticipatedSplit, Cut};
-use crate::money::Centavos;
-use crate::rejection::Rejection;
-use crate::time::Timestamp;
+use crate::{Centavos, Rejection, Timestamp};
 
 impl RecipientState {
     /// The part of a card split that can be anticipated: what take-backs left of it, while it is

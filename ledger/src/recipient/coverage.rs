@@ -7,8 +7,7 @@
 
 use super::{OpenWithdrawal, RecipientState};
 use crate::event::{Cut, Span};
-use crate::money::Centavos;
-use crate::time::Minute;
+use crate::{Centavos, Minute};
 
 /// Place at which a split became available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,13 +3,9 @@
 //! a recipient's state is built without reading these Records.
 
 use super::RecipientState;
-use crate::account::Account;
 use crate::entry::{Posting, Side};
 use crate::facts::{self, Effect};
-use crate::id::LedgerId;
-use crate::money::Centavos;
-use crate::record::Record;
-use crate::time::Minute;
+use crate::{Account, Centavos, LedgerId, Minute, Record};
 
 /// Amount that a Record credits to a recipient, where the Record changes nothing else of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

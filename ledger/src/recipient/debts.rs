@@ -9,10 +9,8 @@ use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
 use crate::event::{DebtPart, PaidBack, SplitKey, TakeBack};
-use crate::id::ObjectId;
-use crate::money::Centavos;
 use crate::section::{Section, TouchedSections};
-use crate::time::Minute;
+use crate::{Centavos, Minute, ObjectId};
 
 /// A debt takes up to 80 bytes.
 const DEBTS_PER_SECTION: u64 = 64;

@@ -6,10 +6,8 @@ use std::collections::BTreeMap;
 use minicbor::decode::Error;
 
 use crate::event::SplitKey;
-use crate::id::ObjectId;
-use crate::money::Centavos;
 use crate::section::{Section, TouchedSections};
-use crate::time::Minute;
+use crate::{Centavos, Minute, ObjectId};
 
 /// The splits of one charge fall due together: an hour of a busy shop is a few kilobytes.
 const MINUTES_PER_SECTION: u32 = 60;

@@ -18,20 +18,18 @@ mod withdrawals;
 
 use std::collections::BTreeMap;
 
-use crate::account::Account;
 use crate::balances::Ledger;
-use crate::event::{AdjustmentTarget, Cut, Event, GiveBack, PaidBack, PayoutBank, Settlement, Split, SplitKey};
-use crate::id::{LedgerId, ObjectId, RecipientNumber};
-use crate::money::{Centavos, Rate};
-use crate::personal::Sealed;
+use crate::event::{AdjustmentTarget, Cut, GiveBack, PaidBack, PayoutBank, Settlement, Split, SplitKey};
+use crate::money::Rate;
 use crate::rail_name::RailName;
 use crate::rail_word::SayRailWord;
-use crate::record::{Decision, Record};
-use crate::rejection::Rejection;
+use crate::record::Decision;
 use crate::section::Sums;
-use crate::time::{Minute, Month, Timestamp};
 use crate::withdrawal_return::{OpenReturn, ReturnCommand};
 use crate::write_off::{OpenWriteOff, WriteOffCommand};
+use crate::{
+    Account, Centavos, Event, LedgerId, Minute, Month, ObjectId, RecipientNumber, Record, Rejection, Sealed, Timestamp,
+};
 
 use debts::Debts;
 use exceptions::Exceptions;

@@ -6,13 +6,9 @@ use std::collections::BTreeMap;
 
 use super::CardSplit;
 use super::coverage::Place;
-use crate::event::{Event, SplitKey, Terms};
+use crate::event::{SplitKey, Terms};
 use crate::fees::SPLIT_SETTLEMENT_DAYS;
-use crate::id::{LedgerId, ObjectId, RecipientNumber};
-use crate::money::Centavos;
-use crate::personal::Sealed;
-use crate::record::Record;
-use crate::time::{Minute, Timestamp};
+use crate::{Centavos, Event, LedgerId, Minute, ObjectId, RecipientNumber, Record, Sealed, Timestamp};
 
 /// A charge as one recipient sees it: its splits of the charge, and what became of them.
 pub struct SplitHistory {

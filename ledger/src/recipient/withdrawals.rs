@@ -4,15 +4,11 @@
 use minicbor::{Decode, Encode};
 
 use super::RecipientState;
-use crate::event::{Cut, Event, PayoutBank, Settlement, Span};
-use crate::id::ObjectId;
-use crate::money::Centavos;
-use crate::personal::Sealed;
+use crate::event::{Cut, PayoutBank, Settlement, Span};
 use crate::rail_name::RailName;
 use crate::rail_word::SayRailWord;
 use crate::record::Decision;
-use crate::rejection::Rejection;
-use crate::time::Timestamp;
+use crate::{Centavos, Event, ObjectId, Rejection, Sealed, Timestamp};
 
 /// The institution's answer to a transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,13 +6,10 @@ use std::io::{self, Write};
 use std::iter::Peekable;
 use std::sync::Arc;
 
-use ledger::account::Account;
 use ledger::entry::{Balance, Balances};
 use ledger::fees::Settings;
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::receivables::Receivables;
-use ledger::record::Record;
-use ledger::time::{Month, Timestamp};
+use ledger::{Account, GroupNumber, LedgerId, Month, ObjectId, Record, Timestamp};
 
 use super::carried_facts::{AnticipatedOn, AnticipatedSums, CarriedFact, Change, Changes, Kind, RowKey, SettingsPart};
 use super::file::{self, BalanceFile, FileCut, FileError, FileSource, Row, Rows};

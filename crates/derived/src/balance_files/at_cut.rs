@@ -3,12 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use ledger::account::Account;
 use ledger::entry::Balance;
 use ledger::fees::Settings;
-use ledger::id::{GroupNumber, LedgerId};
 use ledger::receivables::Receivables;
-use ledger::time::Month;
+use ledger::{Account, GroupNumber, LedgerId, Month};
 
 use super::as_of::{AsOf, SumOfKind, Sums};
 use super::carried_facts::{AnticipatedOn, AnticipatedSums, CarriedFact};

@@ -6,13 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use ledger::account::Account;
 use ledger::entry::Balance;
-use ledger::event::{CardBrand, Event};
+use ledger::event::CardBrand;
 use ledger::fees::Settings;
-use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
-use ledger::record::Record;
-use ledger::time::{Month, Timestamp};
+use ledger::{Account, Event, GroupNumber, LedgerId, Month, ObjectId, RecipientNumber, Record, Timestamp};
 
 use crate::names::Names;
 use store::Sequence;

@@ -4,12 +4,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use ledger::account::Account;
 use ledger::entry::Balance;
-use ledger::id::LedgerId;
 use ledger::receivables::Receivables;
-use ledger::record::Record;
-use ledger::time::Timestamp;
+use ledger::{Account, LedgerId, Record, Timestamp};
 
 use super::as_of::AsOf;
 use super::carried_facts::RowKey;

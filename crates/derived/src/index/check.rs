@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Write};
 
-use ledger::id::{GroupNumber, IdMap};
-use ledger::record::Record;
+use ledger::{GroupNumber, IdMap, Record};
 
 use super::key::{Balances, IndexKey, mix};
 use super::memtable::each_occurrence;

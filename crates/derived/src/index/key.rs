@@ -1,17 +1,15 @@
 //! Keys of the index, and the numbers that one Record adds to their lists.
 
-use ledger::account::Account;
 use ledger::entry::{Entry, Side};
-use ledger::event::Event;
-use ledger::fees::{PaymentMethod, SPLIT_SETTLEMENT_DAYS};
-use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
-use ledger::money::Centavos;
+use ledger::fees::SPLIT_SETTLEMENT_DAYS;
 use ledger::object;
 use ledger::recipient::Credit;
-use ledger::record::Record;
 use ledger::statement::each_statement_line;
-use ledger::time::Minute;
 use ledger::webhook_events::each_webhook_event;
+use ledger::{
+    Account, Centavos, Event, Fingerprint, GroupNumber, LedgerId, Minute, ObjectId, PaymentMethod, RecipientNumber,
+    Record,
+};
 
 /// A list of numbers: a kind and whose it is. The order of keys is their order in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,9 +1,8 @@
 //! Memtable of the index: for each key the last Records that have it, in memory, until they are
 //! written to a file as a sorted run.
 
-use ledger::id::{GroupNumber, IdMap, LedgerId};
 use ledger::recipient::credits;
-use ledger::record::Record;
+use ledger::{GroupNumber, IdMap, LedgerId, Record};
 
 use super::key::{Balances, IndexKey, occurrences, words_of};
 use super::numbers::Numbers;

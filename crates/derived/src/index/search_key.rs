@@ -12,10 +12,7 @@
 //! lists of that month (see [`crate::personal_index`]). Without that key nobody knows what to look
 //! for.
 
-use ledger::event::Event;
-use ledger::id::ObjectId;
-use ledger::money::Centavos;
-use ledger::record::Record;
+use ledger::{Centavos, Event, ObjectId, Record};
 
 use super::key::{IndexKey, SEALED, TXIDS, VALUES, mix};
 

@@ -3,12 +3,10 @@
 
 use std::collections::VecDeque;
 
-use ledger::account::Account;
 use ledger::entry::Side;
 use ledger::event::CardRefusal;
-use ledger::event::{Event, Terms};
-use ledger::id::LedgerId;
-use ledger::record::Record;
+use ledger::event::Terms;
+use ledger::{Account, Event, LedgerId, Record};
 use minicbor::{Decode, Encode};
 
 /// Days of which figures are kept.

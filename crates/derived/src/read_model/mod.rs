@@ -21,12 +21,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use ledger::account::Account;
 use ledger::entry::{Balance, Balances, Entry};
-use ledger::id::{GroupNumber, IdKey, IdMap, IdSet, LedgerId, ObjectId, RecipientNumber};
-use ledger::personal::{RecipientProfile, Sealed};
-use ledger::record::Record;
-use ledger::time::{Month, Timestamp};
+use ledger::id::IdSet;
+use ledger::personal::RecipientProfile;
+use ledger::{
+    Account, GroupNumber, IdKey, IdMap, LedgerId, Month, ObjectId, RecipientNumber, Record, Sealed, Timestamp,
+};
 use parking_lot::{Mutex, RwLock};
 
 use crate::checkpoint;

@@ -1,20 +1,15 @@
 //! Operators' queue: everything that waits for a decision of an operator, oldest first.
 //!
-//! A new kind is a variant of [`WaitingKind`], an arm of [`WaitingSet::count`] and its events in
-//! `concerns_registry`. It needs nothing else here: an item belongs to the ledger of its event, and
-//! is stored with that ledger's page.
+//! A new kind is a variant of [`WaitingKind`] and an arm of [`WaitingSet::count`]. It needs nothing
+//! else here: an item belongs to the ledger of its event, and is stored with that ledger's page.
 
 use std::collections::{BTreeMap, BinaryHeap};
 
 use ledger::erasure::erasure_id;
-use ledger::event::{DisputeCase, Event, ReturnEntry};
-use ledger::id::{LedgerId, ObjectId};
+use ledger::event::DisputeCase;
 use ledger::merchant::file_id;
-use ledger::money::Centavos;
 use ledger::period::period_id;
-use ledger::personal::Sealed;
-use ledger::record::Record;
-use ledger::time::{Month, Timestamp};
+use ledger::{Centavos, Event, LedgerId, Month, ObjectId, Record, Sealed, Timestamp};
 use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
 
@@ -328,17 +323,10 @@ impl WaitingSet {
             | Event::WithdrawalReturnRequested { id, amount, .. } => {
                 self.put(about, *id, WaitingKind::HouseEntry { amount: *amount });
             }
-            Event::HouseEntryApproved { id, .. }
-            | Event::HouseEntryRejected { id, .. }
-            | Event::WriteOffRejected { id, .. }
-            | Event::WithdrawalReturnRejected { id, .. }
-            | Event::WithdrawalReturned { entry: Some(ReturnEntry { id, .. }), .. }
-            | Event::DisputeReversed { entry: Some(ReturnEntry { id, .. }), .. }
-            | Event::AdjustmentRejected { id, .. }
-            | Event::AdjustmentCreated { id, .. }
-            | Event::DeficitWrittenOff { id, .. }
-            | Event::ClawbackWrittenOff { id, .. } => self.remove(about, *id),
-            _ => self.count_month(event, about, record),
+            _ => match event.decided_entry() {
+                Some((id, _)) => self.remove(about, id),
+                None => self.count_month(event, about, record),
+            },
         }
     }
 

@@ -1,8 +1,6 @@
 //! Page ids of the read model: which page holds the data of a ledger.
 
-use ledger::event::Event;
-use ledger::id::{GroupNumber, LedgerId, RecipientNumber};
-use ledger::record::Record;
+use ledger::{Event, GroupNumber, LedgerId, RecipientNumber, Record};
 
 const RECIPIENTS_A_PAGE: u32 = 32;
 

@@ -7,12 +7,10 @@
 //! Records that it has. If a page is lost, damaged, or of another release, all pages are built
 //! again from the journal.
 
-use ledger::account::Account;
 use ledger::entry::{Balance, Balances};
 use ledger::fees::Settings;
-use ledger::id::{Fingerprint, IdMap, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{BankReview, RecipientStatus};
-use ledger::time::{Month, Timestamp};
+use ledger::{Account, Fingerprint, IdMap, LedgerId, Month, ObjectId, RecipientNumber, Timestamp};
 use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
 

@@ -3,11 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use ledger::event::Event;
-use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{BankReview, PreviousSecret, RecipientStatus};
-use ledger::record::Record;
-use ledger::time::Month;
+use ledger::{Event, GroupNumber, LedgerId, Month, ObjectId, RecipientNumber, Record};
 use minicbor::{Decode, Encode};
 
 use super::merchants::Merchants;
@@ -198,66 +195,29 @@ fn recipient_row(merchant: &mut MerchantRow, number: RecipientNumber) -> Option<
     merchant.recipients.get_mut((number.0 as usize).checked_sub(1)?)
 }
 
-/// True for events that [`Registry::count`] counts.
+/// False for the frequent events that [`Registry::count`] does not count: they need no lock of it,
+/// and wake no merchant that is at rest.
 pub(super) fn concerns_registry(event: &Event) -> bool {
-    matches!(
+    !matches!(
         event,
-        Event::MerchantOpened { .. }
-            | Event::MerchantChanged { .. }
-            | Event::ApiKeyCreated { .. }
-            | Event::ApiKeyRevoked { .. }
-            | Event::ApiKeyChanged { .. }
-            | Event::WebhookSecretRotated { .. }
-            | Event::RecipientRegistered { .. }
-            | Event::RecipientRegisteredAgain { .. }
-            | Event::RecipientSubmitted { .. }
-            | Event::RecipientApproved { .. }
-            | Event::RecipientRejected { .. }
-            | Event::RecipientChanged { .. }
-            | Event::BankAccountChanged { .. }
-            | Event::BankAccountApproved { .. }
-            | Event::BankAccountRejected { .. }
-            | Event::RecipientFrozen { .. }
-            | Event::RecipientUnfrozen { .. }
-            | Event::ClockMoved { .. }
-            | Event::ChartOfAccountsSet { .. }
-            | Event::AcquirerBatchBooked { .. }
-            | Event::AcquirerFileSent { .. }
-            | Event::AcquirerFileRejected { .. }
-            | Event::ErasureRequested { .. }
-            | Event::ErasureWithdrawn { .. }
-            | Event::KeysErased { .. }
-            | Event::PeriodCloseRequested { .. }
-            | Event::PeriodClosed { .. }
-            | Event::WithdrawalRequested { .. }
-            | Event::WithdrawalApproved { .. }
-            | Event::WithdrawalPaid { .. }
-            | Event::WithdrawalRejected { .. }
-            | Event::WithdrawalReturned { entry: Some(_), .. }
-            | Event::WithdrawalReturnRequested { .. }
-            | Event::WithdrawalReturnRejected { .. }
-            | Event::CashoutCreated { .. }
-            | Event::CashoutProcessed { .. }
-            | Event::CashoutFailed { .. }
-            | Event::RefundRequested { .. }
-            | Event::RefundApproved { .. }
-            | Event::RefundRejected { .. }
-            | Event::RefundFailed { .. }
-            | Event::PayerNotRepaid { .. }
-            | Event::PayerRepaid { is_unordered: true, .. }
-            | Event::DisputeOpened { .. }
-            | Event::DisputeAccepted { .. }
-            | Event::DisputeReleased { .. }
-            | Event::DisputeReversed { .. }
-            | Event::HouseEntryRequested { .. }
-            | Event::HouseEntryApproved { .. }
-            | Event::HouseEntryRejected { .. }
-            | Event::AdjustmentRequested { .. }
-            | Event::AdjustmentRejected { .. }
-            | Event::AdjustmentCreated { .. }
-            | Event::WriteOffRequested { .. }
-            | Event::WriteOffRejected { .. }
-            | Event::DeficitWrittenOff { .. }
-            | Event::ClawbackWrittenOff { .. }
+        Event::ChargeOpened { .. }
+            | Event::CardAuthorized { .. }
+            | Event::CardCaptured { .. }
+            | Event::CardRefused { .. }
+            | Event::CardUnanswered { .. }
+            | Event::PixRegistered { .. }
+            | Event::PixPaid { .. }
+            | Event::PixCancelled { .. }
+            | Event::ReferenceReserved { .. }
+            | Event::MetadataChanged { .. }
+            | Event::FiscalDocumentLinked { .. }
+            | Event::Matured { .. }
+            | Event::DeficitRecovered { .. }
+            | Event::ClawbackRecovered { .. }
+            | Event::SplitsAnticipated { .. }
+            | Event::AcquirerSettled { .. }
+            | Event::PayerRepaid { is_unordered: false, .. }
+            | Event::SubscriptionBilled { .. }
+            | Event::SubscriptionAdvanced { .. }
     )
 }

@@ -5,12 +5,9 @@ use std::sync::OnceLock;
 
 use ledger::event_choice::EventChoice;
 use ledger::fees::Settings;
-use ledger::id::{Fingerprint, GroupNumber, ObjectId, RecipientNumber};
 use ledger::merchant::{BankReview, PreviousSecret, RecipientStatus};
-use ledger::personal::{Sealed, SealedFor};
-use ledger::record::Record;
 use ledger::scope::Scopes;
-use ledger::time::Timestamp;
+use ledger::{Fingerprint, GroupNumber, ObjectId, RecipientNumber, Record, Sealed, SealedFor, Timestamp};
 use minicbor::{Decode, Encode};
 use store::Sequence;
 

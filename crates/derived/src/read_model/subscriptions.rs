@@ -3,12 +3,10 @@
 
 use std::ops::Range;
 
-use ledger::event::{CardFace, Event};
-use ledger::id::{LedgerId, ObjectId};
-use ledger::personal::Sealed;
+use ledger::event::CardFace;
 use ledger::rail_name::RailName;
-use ledger::record::Record;
 use ledger::recurrence::{StoredCard, SubscriptionStanding, SubscriptionTerms};
+use ledger::{Event, LedgerId, ObjectId, Record, Sealed};
 
 use super::ReadModel;
 use crate::index::{IndexKey, ObjectList};

@@ -2,9 +2,8 @@
 //! place makes a message unreadable. Words that are not known here say nothing.
 
 use actors::rails::{CardSecrets, CardToken, ChargeCard, ChargedCard, SecurityCode};
-use ledger::fees::PaymentMethod;
-use ledger::money::Centavos;
 use ledger::personal::{MerchantProfile, StoreAddress, Storefront};
+use ledger::{Centavos, PaymentMethod};
 use serde::{Deserialize, Serialize};
 
 use crate::client::Answer;

@@ -30,11 +30,10 @@ use actors::rails::{
     Call, CaptureCard, CardAnswer, CardFate, CardNotification, CardRail, CardSecrets, CardToken, ChargeCard, RailError,
     Repay, RepayAnswer, SettlementCursor, SettlementPage,
 };
-use ledger::id::ObjectId;
 use ledger::merchant::OpenCharge;
 use ledger::rail_name::RailName;
 use ledger::record::RailStamp;
-use ledger::time::Timestamp;
+use ledger::{ObjectId, Timestamp};
 use parking_lot::RwLock;
 use zeroize::Zeroizing;
 

@@ -2,10 +2,9 @@
 //! them; what became of them comes as a notification, and only of those that failed it matters.
 
 use actors::rails::{CaptureCard, CardAnswer, RailError, Repay, RepayAnswer};
-use ledger::id::ObjectId;
 use ledger::merchant::Authorization;
-use ledger::money::Centavos;
 use ledger::record::RailStamp;
+use ledger::{Centavos, ObjectId};
 
 use super::calls::{AdyenCalls, KeyedRequest, Said};
 use super::messages::{Amount, Modification, NewModification};

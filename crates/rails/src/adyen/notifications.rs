@@ -8,9 +8,8 @@ use actors::rails::{CardIncident, CardNotification};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
-use ledger::id::ObjectId;
-use ledger::money::Centavos;
 use ledger::rail_name::RailName;
+use ledger::{Centavos, ObjectId};
 use serde::Deserialize;
 use sha2::Sha256;
 

@@ -4,9 +4,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use actors::rails::{OpenPix, PixFate, PixOpening, RailError};
 use hyper::Method;
-use ledger::id::ObjectId;
 use ledger::personal::Payer;
-use ledger::time::Timestamp;
+use ledger::{ObjectId, Timestamp};
 use serde_json::{Value, json};
 use wire::brcode;
 

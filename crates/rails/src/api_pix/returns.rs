@@ -2,9 +2,8 @@
 
 use actors::rails::{CaseStage, PixSpan, RailCase, RailCases, RailError, Repay, RepayAnswer};
 use hyper::Method;
-use ledger::id::ObjectId;
 use ledger::record::RailStamp;
-use ledger::time::Timestamp;
+use ledger::{ObjectId, Timestamp};
 use serde_json::json;
 use serde_json::value::RawValue;
 

@@ -2,8 +2,7 @@
 //! is read exactly, or not at all.
 
 use chrono::DateTime;
-use ledger::money::Centavos;
-use ledger::time::Timestamp;
+use ledger::{Centavos, Timestamp};
 use serde_json::Value;
 
 /// The begin of a text, with blanks for control characters.

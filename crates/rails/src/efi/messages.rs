@@ -2,11 +2,9 @@
 
 use actors::rails::{Destination, PayoutAnswer, ReturnedPayout, SendPayout, UnpayableAccount};
 use ledger::event::PayoutBank;
-use ledger::id::ObjectId;
-use ledger::money::Centavos;
 use ledger::personal::{AccountKind, BankAccount};
 use ledger::record::RailStamp;
-use ledger::time::Timestamp;
+use ledger::{Centavos, ObjectId, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

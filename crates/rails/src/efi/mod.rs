@@ -20,9 +20,8 @@ use std::time::Duration;
 
 use actors::rails::{Call, PayoutAnswer, PayoutRail, PixSpan, ReturnedPayouts, SendPayout, UnpayableAccount};
 use ledger::event::PayoutBank;
-use ledger::money::Centavos;
 use ledger::personal::BankAccount;
-use ledger::time::Timestamp;
+use ledger::{Centavos, Timestamp};
 use parking_lot::RwLock;
 
 use crate::api_pix::Calls;

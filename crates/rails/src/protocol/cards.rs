@@ -3,11 +3,8 @@
 use actors::rails::{CardAnswer, CardFate, CardSecrets, CardToken, ChargeCard, ChargedCard, RailError};
 use hyper::Method;
 use ledger::event::{CardBrand, CardRefusal};
-use ledger::fees::PaymentMethod;
-use ledger::id::ObjectId;
-use ledger::money::Centavos;
 use ledger::personal::{MerchantProfile, StoreAddress, Storefront};
-use ledger::time::Timestamp;
+use ledger::{Centavos, ObjectId, PaymentMethod, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::calls::{BridgeCalls, Order};

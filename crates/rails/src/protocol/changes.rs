@@ -3,8 +3,7 @@
 
 use actors::rails::{CaseStage, PixReceipts, PixSpan, RailCase, RailCases, RailError, ReturnedPayout, ReturnedPayouts};
 use ledger::event::PayoutBank;
-use ledger::id::ObjectId;
-use ledger::money::Centavos;
+use ledger::{Centavos, ObjectId};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use wire::timestamp::with_milliseconds;

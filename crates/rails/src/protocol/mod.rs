@@ -29,11 +29,9 @@ use actors::rails::{
     SettlementCursor, SettlementPage,
 };
 use ledger::event::PayoutBank;
-use ledger::id::ObjectId;
 use ledger::merchant::OpenCharge;
-use ledger::money::Centavos;
 use ledger::record::RailStamp;
-use ledger::time::Timestamp;
+use ledger::{Centavos, ObjectId, Timestamp};
 
 use crate::client::{Address, Credentials, SettingsError};
 use calls::BridgeCalls;

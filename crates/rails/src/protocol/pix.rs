@@ -1,8 +1,7 @@
 //! PIX charges: registered, ended.
 
 use actors::rails::{OpenPix, PixFate, PixOpening, PixReceipt, RailError};
-use ledger::id::ObjectId;
-use ledger::money::Centavos;
+use ledger::{Centavos, ObjectId};
 use serde::Serialize;
 use wire::brcode;
 use wire::timestamp::with_milliseconds;

@@ -2,8 +2,7 @@
 
 use actors::rails::{RailError, SettlementCursor, SettlementLine, SettlementPage};
 use ledger::event::{Batch, SettledObject};
-use ledger::id::ObjectId;
-use ledger::money::Centavos;
+use ledger::{Centavos, ObjectId};
 use serde::Deserialize;
 use wire::timestamp::day;
 
