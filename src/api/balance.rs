@@ -53,7 +53,6 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller) -> Result<Response
 #[schema(as = Operation)]
 pub struct OperationRow {
     /// The operation's id.
-    #[schema(format = "uuid")]
     id: String,
     /// `charge`, `fee`, `split`, `settlement`, `refund`, `take_back`, `cashout`, `cashout_fee`,
     /// `cashout_returned`, `deficit`, `dispute` or `adjustment`.

@@ -111,7 +111,6 @@ pub struct CardResponse {
     card_status: &'static str,
     /// Only with splits.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     breakdown: Option<Breakdown>,
 }
 

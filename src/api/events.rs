@@ -32,7 +32,6 @@ use webhooks::event::OutboxEvent;
 #[schema(as = Event)]
 pub struct EventView {
     /// The event's id: `webhook-id` of every try.
-    #[schema(format = "uuid")]
     id: String,
     /// The body of its webhooks, member by member.
     #[serde(flatten)]
@@ -48,23 +47,19 @@ pub struct EventView {
 #[schema(as = WebhookDelivery)]
 pub struct DeliveryView {
     /// The API key whose address it is.
-    #[schema(format = "uuid")]
     api_key_id: String,
     /// `pending`, `delivered`, or `failed` after the last try.
     #[schema(pattern = "^(pending|delivered|failed)$")]
     status: &'static str,
     /// Tries in vain, while it is pending.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     failed_tries: Option<u32>,
     /// When it is tried next, on the service's clock; absent while it waits for an earlier event
     /// about the same thing.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     next_try_at: Option<String>,
     /// How its last try ended; absent before the first, and once it is delivered.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     last_answer: Option<AnswerView>,
 }
 

@@ -103,7 +103,6 @@ pub struct PixResponse {
     created_at: String,
     /// Only with splits.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     breakdown: Option<Breakdown>,
 }
 
@@ -120,11 +119,10 @@ pub struct StatusResponse {
     status: &'static str,
     /// The payment's end-to-end id; paid PIX only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "E00000000202607011200abcdef01234")]
+    #[schema(example = "E00000000202607011200abcdef01234")]
     end_to_end_id: Option<String>,
     /// When it was paid.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     paid_at: Option<String>,
 }
 

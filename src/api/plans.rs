@@ -71,7 +71,6 @@ pub struct InitialFeeRequest<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct PlanView {
     /// Its id.
-    #[schema(format = "uuid")]
     id: String,
     /// Its name.
     #[schema(example = "Mensal")]
@@ -119,7 +118,6 @@ pub struct PlanList {
     plans: Vec<PlanView>,
     /// Address of the plans that follow; where the request has `limit`, and there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     next: Option<String>,
 }
 
@@ -127,7 +125,6 @@ pub struct PlanList {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct DisabledPlan {
     /// Its id.
-    #[schema(format = "uuid")]
     id: String,
     /// Always false.
     #[schema(example = false)]

@@ -70,7 +70,6 @@ pub struct ChargeQuote {
     settlement_days: u16,
     /// As in the answer of the charge; only with splits.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     breakdown: Option<Breakdown>,
 }
 

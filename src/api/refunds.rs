@@ -149,7 +149,6 @@ pub struct RefundList {
     total: u64,
     /// Address of the items that follow; where the request has `limit`, and there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     next: Option<String>,
 }
 

@@ -45,7 +45,6 @@ use web::views::statement::{Statement, statement};
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RegistrationResponse {
     /// Used in splits and in paths.
-    #[schema(format = "uuid")]
     id: String,
     /// `draft`, `pending`, `active` or `rejected`.
     #[schema(pattern = "^(draft|pending|active|rejected)$")]

@@ -29,7 +29,6 @@ pub struct WithdrawalRequested {
     /// Always true.
     success: bool,
     /// The withdrawal's id.
-    #[schema(format = "uuid")]
     withdrawal_id: String,
     /// All that was available, centavos.
     #[schema(example = 1200)]
@@ -47,7 +46,6 @@ pub struct Withdrawals {
     items: Vec<WithdrawalView>,
     /// Address of the items that follow; where the request has `limit`, and there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     next: Option<String>,
 }
 

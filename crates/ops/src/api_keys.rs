@@ -75,14 +75,13 @@ pub struct ApiKeyChange<'a> {
 #[schema(as = ApiKey)]
 pub struct ApiKeyView {
     /// The key's id.
-    #[schema(format = "uuid")]
     pub(crate) id: String,
     /// Where webhooks go; null for nowhere.
     #[schema(required, example = "https://loja.example.com/webhooks")]
     pub(crate) webhook_url: Option<String>,
     /// The events that go there; absent where all do.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Option<Vec<String>>)]
+    #[schema(value_type = Option<Vec<String>>)]
     pub(crate) events: Option<Vec<&'static str>>,
 }
 
@@ -99,7 +98,6 @@ pub struct ApiKeyList {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ListedApiKey {
     /// The key's id.
-    #[schema(format = "uuid")]
     pub id: String,
     /// When it was made.
     pub created_at: String,
@@ -108,7 +106,7 @@ pub struct ListedApiKey {
     pub webhook_url: Option<String>,
     /// The events that go there; absent where all do.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Option<Vec<String>>)]
+    #[schema(value_type = Option<Vec<String>>)]
     pub events: Option<Vec<&'static str>>,
     /// What it may do.
     #[schema(value_type = Vec<ScopeName>)]
@@ -121,7 +119,7 @@ pub struct ListedApiKey {
     pub revoked: bool,
     /// Begin of the minute in which it last opened a request; null when it did not since the
     /// server started.
-    #[schema(required, format = "date-time")]
+    #[schema(required)]
     pub last_used_at: Option<String>,
 }
 
@@ -137,7 +135,6 @@ pub struct SecretResponse {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ApiKeyResponse {
     /// The key's id.
-    #[schema(format = "uuid")]
     pub(crate) id: String,
     /// The key; null in an idempotent replay, since it is kept nowhere.
     #[schema(required, example = "test_019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e0000…")]
@@ -154,7 +151,6 @@ pub struct ApiKeyResponse {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RevokedResponse {
     /// The key's id.
-    #[schema(format = "uuid")]
     pub(crate) id: String,
     /// Always true.
     pub(crate) revoked: bool,

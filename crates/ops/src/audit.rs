@@ -49,7 +49,6 @@ pub struct AuditRow {
     pub operator: Option<String>,
     /// The API key, when one did it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = "uuid")]
     pub api_key_id: Option<String>,
     /// What was done.
     #[schema(
@@ -57,7 +56,7 @@ pub struct AuditRow {
     )]
     pub action: &'static str,
     /// The merchant that it concerns; null when it concerns none.
-    #[schema(required, format = "uuid")]
+    #[schema(required)]
     pub merchant_id: Option<String>,
     /// To what it was done.
     #[schema(
@@ -65,16 +64,16 @@ pub struct AuditRow {
     )]
     pub kind: &'static str,
     /// Of what it was done to; null for the clock, a month, tax ids and batches.
-    #[schema(required, format = "uuid")]
+    #[schema(required)]
     pub id: Option<String>,
     /// Name of the recipient, payer, customer or merchant to whom that belongs, as it is now;
     /// absent where it has none, or was erased.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "Ana Prado")]
+    #[schema(example = "Ana Prado")]
     pub name: Option<String>,
     /// The reason, where one was given; the month, for `period`; the first references, for `batch`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "Sem comprovante")]
+    #[schema(example = "Sem comprovante")]
     pub notes: Option<String>,
     /// The fields that it changed: settings of a merchant, status and bank account (masked) of a
     /// recipient, the address of webhooks.

@@ -58,11 +58,10 @@ pub async fn backup(State(desk): State<Arc<Desk>>, _: Admin, parts: Parts) -> Re
 pub struct LastBackupView {
     /// When it was taken, by the clock of the machine; absent where there was never one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = "date-time")]
     taken_at: Option<String>,
     /// The last Record that it has; absent where there was never one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = 42)]
+    #[schema(example = 42)]
     through: Option<u64>,
 }
 

@@ -57,7 +57,6 @@ pub struct BatchView {
     #[schema(example = 0)]
     unexplained_net: i64,
     /// When it was booked.
-    #[schema(format = "date-time")]
     booked_at: String,
     /// The Record that ended it: its place in the journal of its partition.
     #[schema(minimum = 1, example = 42)]
@@ -114,11 +113,11 @@ pub struct BatchFileView {
     status: &'static str,
     /// The operator who sent it first; absent from a preview.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "ana")]
+    #[schema(example = "ana")]
     requested_by: Option<String>,
     /// The operator who approved it by sending it too.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "bia")]
+    #[schema(example = "bia")]
     approved_by: Option<String>,
     /// Its batches, in the order of the file; those that were booked before the booking broke off
     /// are absent.

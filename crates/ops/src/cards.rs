@@ -20,7 +20,6 @@ use web::reply::ok;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct DeletedCard {
     /// The card's token.
-    #[schema(format = "uuid")]
     id: String,
     /// Always true.
     deleted: bool,

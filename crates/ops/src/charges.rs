@@ -37,7 +37,6 @@ pub struct NewestChargePage {
     /// `before` of the next, older charges; absent at the begin of the journal. There may be more
     /// even after an empty page: one answer looks through 2,000 Records at most.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     next_before: Option<NextBefore>,
 }
 
@@ -52,7 +51,6 @@ struct GoOn {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ChargeOfMerchant {
     /// The merchant.
-    #[schema(format = "uuid")]
     merchant_id: String,
     /// The Record that opened it: its place in the journal of its partition.
     sequence: u64,
@@ -67,7 +65,6 @@ pub struct ChargeOfMerchant {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ChargeWithRecords {
     /// The merchant.
-    #[schema(format = "uuid")]
     merchant_id: String,
     /// The Records about it, oldest first, 100 at most; see `GET /ops/records/{sequence}`.
     #[schema(example = json!([41, 42]))]

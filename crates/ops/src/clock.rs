@@ -35,9 +35,10 @@ pub struct WallClockView {
     followed: bool,
     /// Why it is in doubt: it made a `step`, or a live server began too long after the last Record
     /// (`late_start`), or before it (`early_start`). Null while it is followed.
-    #[schema(pattern = "^(step|late_start|early_start)$")]
+    #[schema(required, pattern = "^(step|late_start|early_start)$")]
     doubt: Option<&'static str>,
     /// The operator who confirmed it first; a second one must too.
+    #[schema(required)]
     confirmed_by: Option<String>,
 }
 

@@ -44,23 +44,22 @@ pub struct OpenItemView {
     pub kind: &'static str,
     /// The object's id; none of a balance.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
+    #[schema(example = "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
     pub id: Option<String>,
     /// The ledger of a balance.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub ledger: Option<String>,
     /// The name of its owner.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "Ana Prado")]
+    #[schema(example = "Ana Prado")]
     pub owner: Option<String>,
     /// The account of a balance.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "Assets:Platform:Available")]
+    #[schema(example = "Assets:Platform:Available")]
     pub account: Option<String>,
     /// How much, centavos; none of a subscription.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = 1200)]
+    #[schema(example = 1200)]
     pub amount: Option<i64>,
 }
 

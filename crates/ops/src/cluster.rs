@@ -35,7 +35,7 @@ pub struct NodeView {
     #[schema(example = "centavo-2f0c1a9b7d3e4f50")]
     node: String,
     /// Where other nodes reach it; null for a process that is no node.
-    #[schema(example = "10.0.0.1:8082")]
+    #[schema(required, example = "10.0.0.1:8082")]
     address: Option<String>,
     /// Its release, machine and process number.
     about: String,
@@ -59,6 +59,7 @@ pub struct PartitionView {
     /// How often it was taken; 0 before the first time.
     epoch: u64,
     /// The process that has it; null while it moves, or nobody wants it.
+    #[schema(required)]
     owner: Option<String>,
     /// How many Records its journal has.
     records: u64,
@@ -67,6 +68,7 @@ pub struct PartitionView {
     #[schema(pattern = "^(owner|leaving|follower|absent)$")]
     here: &'static str,
     /// How many Records that process lacks; null where it is absent.
+    #[schema(required)]
     lag: Option<u64>,
 }
 

@@ -68,15 +68,13 @@ pub struct ErasureView {
     #[schema(example = "ana")]
     pub requested_by: String,
     /// When that was asked.
-    #[schema(format = "date-time")]
     pub requested_at: String,
     /// The operator who carried it out.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "rui")]
+    #[schema(example = "rui")]
     pub erased_by: Option<String>,
     /// When it was carried out.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = "date-time")]
     pub erased_at: Option<String>,
 }
 

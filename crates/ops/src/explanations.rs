@@ -38,7 +38,6 @@ pub struct Explanation {
     pub reason: String,
     /// The entry that books it; absent where a reason is enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = "uuid")]
     pub entry_id: Option<String>,
 }
 

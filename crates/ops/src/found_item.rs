@@ -42,59 +42,54 @@ pub struct FoundItem {
     pub id: String,
     /// The merchant.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = "uuid")]
     pub merchant_id: Option<String>,
     /// Name of the merchant; empty when it was erased.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "Loja Azul")]
+    #[schema(example = "Loja Azul")]
     pub merchant_name: Option<String>,
     /// Name of the payer or customer, the recipient or the merchant.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "João Ávila")]
+    #[schema(example = "João Ávila")]
     pub name: Option<String>,
     /// Document of the same, masked.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "***.456.789-**")]
+    #[schema(example = "***.456.789-**")]
     pub document: Option<String>,
     /// Its amount, centavos.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = 8253)]
+    #[schema(example = 8253)]
     pub amount: Option<i64>,
     /// Where it stands, in the words of its own view.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "CONCLUIDA")]
+    #[schema(example = "CONCLUIDA")]
     pub status: Option<&'static str>,
     /// How a charge is paid.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "pix")]
+    #[schema(example = "pix")]
     pub payment_method: Option<&'static str>,
     /// When it was created.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = "date-time")]
     pub created_at: Option<String>,
     /// The charge of a refund or a dispute: its txid.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub charge: Option<String>,
     /// The recipient of a withdrawal or an anticipation.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = "uuid")]
     pub recipient_id: Option<String>,
     /// The fee, centavos: part of the amount of a cashout or an anticipation.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = 238)]
+    #[schema(example = 238)]
     pub fee: Option<i64>,
     /// Why it was asked for or opened, of a refund or a dispute.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "Produto devolvido")]
+    #[schema(example = "Produto devolvido")]
     pub reason: Option<String>,
     /// Until when the rail of a dispute has to be answered.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = "date-time")]
     pub due_at: Option<String>,
     /// The Record that made it. A search gives it only where the thing has no page of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "42")]
+    #[schema(example = "42")]
     pub record: Option<String>,
 }
 

@@ -60,7 +60,6 @@ pub struct ItemDetails {
     #[schema(pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail)$")]
     pub kind: &'static str,
     /// Of what is or was to be decided on.
-    #[schema(format = "uuid")]
     pub id: String,
     /// The item as the queue shows it; null when nothing waits.
     #[schema(required)]
@@ -74,7 +73,6 @@ pub struct ItemDetails {
     pub decisions: Vec<TakenDecision>,
     /// The charge; refunds, disputes and rail items.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub charge: Option<ChargeView>,
     /// The refunds of the charge, this one among them, oldest first, as its first 100 Records name
     /// them.
@@ -85,29 +83,26 @@ pub struct ItemDetails {
     pub disputes: Vec<DisputeView>,
     /// The withdrawal.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub withdrawal: Option<ReviewedWithdrawal>,
     /// The recipient's other withdrawals, the newest 10.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_withdrawals: Vec<WithdrawalView>,
     /// Since when the recipient's bank account is the one to which the withdrawal goes, or was.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = "date-time")]
+    #[schema(format = "date-time")]
     pub account_since: Option<String>,
     /// Until when it was, where another account was registered since.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = "date-time")]
+    #[schema(format = "date-time")]
     pub account_until: Option<String>,
     /// The splits that the withdrawal takes, among the recipient's newest 100.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub splits: Vec<WithdrawnSplit>,
     /// The registration, masked: `POST /ops/recipients/{id}/reveal` has it whole; recipients.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub registration: Option<Registration>,
     /// The recipient; recipients and withdrawals.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub recipient: Option<RecipientView>,
     /// Other recipients, of any merchant, that share something of the registration, now or earlier;
     /// recipients.
@@ -115,14 +110,13 @@ pub struct ItemDetails {
     pub sharing: Vec<Sharing>,
     /// The entry of an operator.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub entry: Option<HouseEntryView>,
     /// The balances that the approval would change, as in its preview.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub balances: Vec<ChangedBalance>,
     /// The commission that would go back to the merchant, centavos; refunds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = 150)]
+    #[schema(example = 150)]
     pub commission_returned: Option<i64>,
     /// The decisions on what waits, whose entries a page shows.
     #[serde(skip)]
@@ -136,7 +130,6 @@ pub struct Sharing {
     #[schema(pattern = "^(document|bank_account|phone|address)$")]
     pub value: &'static str,
     /// The other recipient's id.
-    #[schema(format = "uuid")]
     pub recipient_id: String,
     /// Its name; empty when it was erased.
     #[schema(example = "Bia Lima")]
@@ -170,14 +163,13 @@ pub struct TakenDecision {
     pub operator: Option<String>,
     /// The API key, when one did it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = "uuid")]
     pub api_key_id: Option<String>,
     /// When it was done.
     #[schema(format = "date-time")]
     pub at: String,
     /// The reason, where one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "Sem comprovante")]
+    #[schema(example = "Sem comprovante")]
     pub notes: Option<String>,
     /// The Record's place in the journal of its partition.
     pub sequence: u64,

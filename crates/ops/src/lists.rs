@@ -363,7 +363,6 @@ pub struct ObjectPage {
     items: Vec<FoundItem>,
     /// How many are in the order, where another order than newest first was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     total: Option<u64>,
     /// In another order: true where the filter has, or may have, older things than the newest
     /// 2,000, which alone are in the order. Else absent.
@@ -373,7 +372,6 @@ pub struct ObjectPage {
     /// Newest first: `before` of the next, older things; absent at the end of the list. There may
     /// be more even after an empty page: one answer looks through 2,000 Records at most.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     next_before: Option<NextBefore>,
 }
 

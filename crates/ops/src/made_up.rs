@@ -39,7 +39,6 @@ const COMMAND_BYTES: usize = 4_096;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct MadeUpData {
     /// The merchant.
-    #[schema(format = "uuid")]
     merchant_id: String,
 }
 

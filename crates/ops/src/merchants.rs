@@ -160,7 +160,6 @@ struct OptionsWire<'a> {
 #[schema(as = Merchant)]
 pub struct MerchantView {
     /// The merchant's id.
-    #[schema(format = "uuid")]
     id: String,
     /// Name, as shown to payers.
     #[schema(example = "Loja Azul")]
@@ -197,7 +196,6 @@ pub struct MerchantView {
     effective_rate_limits: Option<EffectiveRateLimits>,
     /// What a card acquirer has to know of the shop; absent where nothing is registered.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     storefront: Option<StorefrontView>,
     /// When it was created.
     created_at: String,

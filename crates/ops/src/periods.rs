@@ -42,19 +42,17 @@ pub struct PeriodView {
     pub status: &'static str,
     /// The operator who asked to close it; absent while it is open.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "ana")]
+    #[schema(example = "ana")]
     pub requested_by: Option<String>,
     /// When that was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = "date-time")]
     pub requested_at: Option<String>,
     /// The operator who closed it; absent until then.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "rui")]
+    #[schema(example = "rui")]
     pub closed_by: Option<String>,
     /// When it was closed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = "date-time")]
     pub closed_at: Option<String>,
     /// The last Record of the month, by partition of the journal.
     #[schema(value_type = BTreeMap<String, u64>, example = json!({"0": 42}))]
@@ -62,19 +60,11 @@ pub struct PeriodView {
     /// Hash of the journal at the month's end, of the partition of the house; absent until it is
     /// closed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(
-        nullable = false,
-        pattern = "^[0-9a-f]{64}$",
-        example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928"
-    )]
+    #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
     pub head: Option<String>,
     /// Digest of the sums of all accounts at the month's end; absent until it is closed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(
-        nullable = false,
-        pattern = "^[0-9a-f]{64}$",
-        example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928"
-    )]
+    #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
     pub totals: Option<String>,
     /// What was open at the month's end, or is open now while the month is not over.
     pub open: Vec<OpenItem>,
@@ -97,11 +87,10 @@ pub struct OpenItem {
     pub name: String,
     /// Balance in centavos, debits minus credits; absent for a count.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = i64)]
+    #[schema(value_type = i64)]
     pub balance: Option<i128>,
     /// How many there are; absent for a balance.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub count: Option<u64>,
 }
 

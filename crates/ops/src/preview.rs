@@ -59,7 +59,7 @@ pub struct DecisionPreview {
     balances: Vec<ChangedBalance>,
     /// The commission that goes back to the merchant, centavos; refunds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = 150)]
+    #[schema(example = 150)]
     commission_returned: Option<i64>,
 }
 

@@ -52,15 +52,14 @@ pub struct QueueItem {
     pub version: u32,
     /// Whose it is; absent from an entry of the house ledger.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = "uuid")]
     pub merchant_id: Option<String>,
     /// The merchant's name; absent from an entry of the house ledger.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "Padaria Sol")]
+    #[schema(example = "Padaria Sol")]
     pub merchant_name: Option<String>,
     /// Centavos, where it is about money.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = 1200)]
+    #[schema(example = 1200)]
     pub amount: Option<i64>,
     /// When it was asked for.
     pub created_at: String,
@@ -72,108 +71,102 @@ pub struct QueueItem {
     pub status: &'static str,
     /// The charge's txid; refunds, disputes and rail items.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub payment_id: Option<String>,
     /// Until when it can be approved; refunds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = "date-time")]
+    #[schema(format = "date-time")]
     pub approvable_until: Option<String>,
     /// The open disputes of the charge; refunds, where there are some.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disputes: Vec<String>,
     /// Why it should wait, or can't be approved any more; refunds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "Há contestação aberta desta cobrança")]
+    #[schema(example = "Há contestação aberta desta cobrança")]
     pub note: Option<&'static str>,
     /// True for one that passes what was left of the charge, and is to be contested; disputes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub exceeds_charge: Option<bool>,
     /// The rail's id of the case; disputes that a rail opened.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "MED-2026-118")]
+    #[schema(example = "MED-2026-118")]
     pub case_id: Option<String>,
     /// Until when the rail has to be answered; disputes that a rail opened, where it says so.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = "date-time")]
     pub due_at: Option<String>,
     /// The recipient; withdrawals, their transfers and returns, write-offs of its debt.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = "uuid")]
     pub recipient_id: Option<String>,
     /// The name of the recipient, or of the payer of a refund or dispute.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "Ana Prado")]
+    #[schema(example = "Ana Prado")]
     pub name: Option<String>,
     /// The document of the same, masked; recipients, refunds and disputes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "***.456.789-**")]
+    #[schema(example = "***.456.789-**")]
     pub document: Option<String>,
     /// What of a recipient is to be decided on: its `registration`, or the `bank_account` of an
     /// active one that was changed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, pattern = "^(registration|bank_account)$")]
+    #[schema(pattern = "^(registration|bank_account)$")]
     pub review: Option<&'static str>,
     /// Where money goes, masked: the account of a recipient to be decided on; that of a withdrawal
     /// or its transfer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub destination: Option<DestinationView>,
     /// The name of the bank of `destination`, of the largest institutions.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "Itaú")]
+    #[schema(example = "Itaú")]
     pub bank_name: Option<&'static str>,
     /// The operator who asked for an entry, or who was the first to say the outcome of a transfer
     /// or rail item.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "ana")]
+    #[schema(example = "ana")]
     pub requested_by: Option<String>,
     /// The account that would be debited; entries.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "Assets:Bank:Own")]
+    #[schema(example = "Assets:Bank:Own")]
     pub debit: Option<String>,
     /// The account that would be credited; entries.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "Assets:Bank:Settlement")]
+    #[schema(example = "Assets:Bank:Settlement")]
     pub credit: Option<String>,
     /// Why, as that operator said, or the merchant who asked for a refund, or the payer's bank that
     /// disputes a charge.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "Comissão de novembro")]
+    #[schema(example = "Comissão de novembro")]
     pub reason: Option<String>,
     /// Reference of the document that proves it, as that operator said.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "EXTRATO-2026-11-30-17")]
+    #[schema(example = "EXTRATO-2026-11-30-17")]
     pub reference: Option<String>,
     /// The outcome by that operator, `happened` or `did_not_happen`; transfers and rail items.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, pattern = "^(happened|did_not_happen)$")]
+    #[schema(pattern = "^(happened|did_not_happen)$")]
     pub outcome: Option<&'static str>,
     /// The dispute that was won after it had been accepted; entries that say so.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = "uuid")]
+    #[schema(format = "uuid")]
     pub dispute: Option<String>,
     /// The withdrawal that came back; entries that say so.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = "uuid")]
+    #[schema(format = "uuid")]
     pub withdrawal: Option<String>,
     /// The day on which it would take effect; entries, absent where it is the day of its booking.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = Date, example = "2026-11-30")]
+    #[schema(format = Date, example = "2026-11-30")]
     pub effective_date: Option<String>,
     /// The limit that the sum of an account has passed, centavos; balances.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = 100_000)]
+    #[schema(example = 100_000)]
     pub above: Option<i64>,
     /// How many of the recipient's 10 withdrawals before it came back from the bank; withdrawals,
     /// absent where none did.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = 2)]
+    #[schema(example = 2)]
     pub returned_before: Option<usize>,
     /// True where an approval takes two operators, and none has approved yet: the first one moves
     /// nothing; withdrawals and refunds above the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub second_operator_needed: Option<bool>,
     /// What its decider should look at: `expires_soon` (within 7 days), `expired`, `disputed`,
     /// `exceeds_charge`, `rejected_before`, `rejected_elsewhere` (another recipient with its

@@ -40,7 +40,6 @@ pub struct RailItemWord<'a> {
 #[schema(as = RailItem)]
 pub struct RailItemView {
     /// The order.
-    #[schema(format = "uuid")]
     id: String,
     /// `happened` or `did_not_happen`.
     #[schema(pattern = "^(happened|did_not_happen)$")]
@@ -59,7 +58,7 @@ pub struct RailItemView {
     requested_by: String,
     /// The operator who said it second.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "bia")]
+    #[schema(example = "bia")]
     settled_by: Option<String>,
 }
 

@@ -25,7 +25,6 @@ use web::views::registration::Registration;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RecipientOfMerchant {
     /// The merchant.
-    #[schema(format = "uuid")]
     merchant_id: String,
     /// The recipient, as its merchant's list has it.
     #[serde(flatten)]

@@ -47,10 +47,9 @@ pub struct Reconciliation {
     pub(crate) kind: String,
     /// The account of a bank statement, `settlement`, `pix` or `own`; absent for the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, pattern = "^(settlement|pix|own)$")]
+    #[schema(pattern = "^(settlement|pix|own)$")]
     account: Option<String>,
     /// When it was compared.
-    #[schema(format = "date-time")]
     made_at: String,
     /// The operator who sent it.
     #[schema(example = "ana")]
@@ -60,21 +59,20 @@ pub struct Reconciliation {
     sequence: u64,
     /// The account's number at the bank, as the statement has it; absent for other files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "12345-6")]
+    #[schema(example = "12345-6")]
     acctid: Option<String>,
     /// First day of the period; of a file of the acquirer, the day of its first payment. Absent for
     /// one without lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = Date, example = "2026-11-27")]
+    #[schema(format = Date, example = "2026-11-27")]
     from: Option<String>,
     /// Last day of the period; of a file of the acquirer, the day of its last payment. Absent for
     /// one without lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = Date, example = "2026-11-27")]
+    #[schema(format = Date, example = "2026-11-27")]
     to: Option<String>,
     /// The days that count as compared: the file has all of each. Absent where it has no whole day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     compared: Option<ComparedDays>,
     /// Lines of the file: of a PIX list, its payments and returns; of a statement, its movements.
     #[schema(example = 3)]
@@ -111,31 +109,25 @@ pub struct Reconciliation {
     explained: usize,
     /// Who dismissed it, once an operator did: its differences and its days do not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     dismissed: Option<Dismissal>,
     /// The first 1,000 rows of a statement that state a balance and move no money; absent in lists
     /// and for other files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     balances: Option<Vec<BalanceView>>,
     /// The accounts in the file of a bank; absent in lists and for other files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     accounts: Option<Vec<FileAccount>>,
     /// The first 1,000 differences; absent in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub(crate) findings: Option<Vec<FindingView>>,
     /// What explains differences; absent in lists and where nothing is explained.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) explanations: Vec<Explanation>,
     /// The first 1,000 lines on which file and books agree; absent in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     matched_lines: Option<Vec<FindingView>>,
     /// The first 1,000 of what is undecided; absent in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     undecided_lines: Option<Vec<FindingView>>,
 }
 
@@ -159,11 +151,11 @@ pub struct BalanceView {
     line: u64,
     /// The day; absent where the row has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = Date, example = "2026-11-27")]
+    #[schema(format = Date, example = "2026-11-27")]
     day: Option<String>,
     /// The amount, centavos; absent where the row has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = 970_100)]
+    #[schema(example = 970_100)]
     amount: Option<i64>,
     /// Its text, at most 200 characters.
     #[schema(example = "SALDO DO DIA")]
@@ -220,15 +212,14 @@ pub struct FindingView {
     pub(crate) finding: String,
     /// Number of the line in the file; absent for what only the books have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = 7)]
+    #[schema(example = 7)]
     line: Option<u64>,
     /// Reference of the acquirer's batch, if it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "LOTE-20785")]
+    #[schema(example = "LOTE-20785")]
     batch: Option<String>,
     /// The charge's txid, if it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     payment_id: Option<String>,
     /// `installment`, `refund` or `dispute` of the acquirer; `pix`, `return`, `cashout`,
     /// `cashout_return`, `batch`, `withdrawal`, `withdrawal_return`, `entry`, or `statement_line`,
@@ -241,11 +232,9 @@ pub struct FindingView {
     pub(crate) id: String,
     /// What the books say; absent where only the file has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     ours: Option<SettledView>,
     /// What the file says; absent where only the books have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     theirs: Option<SettledView>,
 }
 

@@ -46,7 +46,6 @@ struct RecordView {
     effective_at: String,
     /// What the institution says whose act it books; absent where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     institution: Option<ActView>,
     /// Ledger of the owner who decided it.
     #[schema(example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
@@ -80,17 +79,19 @@ struct PartView {
     #[schema(example = "acquirer_settled")]
     event: &'static str,
     /// The charge.
+    #[schema(required)]
     txid: Option<String>,
     /// The installment of the charge, from 1.
+    #[schema(required)]
     installment: Option<u8>,
     /// The refund.
-    #[schema(format = "uuid")]
+    #[schema(required, format = "uuid")]
     refund: Option<String>,
     /// The dispute.
-    #[schema(format = "uuid")]
+    #[schema(required, format = "uuid")]
     dispute: Option<String>,
     /// The day on which the money falls due, in America/Sao_Paulo.
-    #[schema(format = Date, example = "2026-11-27")]
+    #[schema(required, format = Date, example = "2026-11-27")]
     due_date: Option<String>,
     /// Before the fee; below zero where money is taken back.
     amount: i64,
@@ -107,10 +108,8 @@ struct NewestView {
     /// The partition.
     partition: u16,
     /// When it was booked.
-    #[schema(format = "date-time")]
     booked_at: String,
     /// When it took effect.
-    #[schema(format = "date-time")]
     effective_at: String,
     /// Ledger of the owner who decided it.
     #[schema(example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
@@ -120,11 +119,10 @@ struct NewestView {
     events: Vec<&'static str>,
     /// The operator who asked for it; absent where none did.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "ana")]
+    #[schema(example = "ana")]
     operator: Option<String>,
     /// The API key that asked for it; absent where none did.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = "uuid")]
     api_key_id: Option<String>,
 }
 
@@ -135,7 +133,6 @@ struct NewestRecordPage {
     items: Vec<NewestView>,
     /// `before` of the next, older Records; absent at the begin of the journal.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     next_before: Option<NextBefore>,
 }
 

@@ -42,10 +42,8 @@ pub struct WebhookBacklogs {
 #[schema(as = WebhookBacklog)]
 pub struct BacklogView {
     /// The API key whose address it is.
-    #[schema(format = "uuid")]
     pub api_key_id: String,
     /// Whose key it is.
-    #[schema(format = "uuid")]
     pub merchant_id: String,
     /// The address.
     #[schema(example = "https://loja.example.com/webhooks")]
@@ -55,7 +53,6 @@ pub struct BacklogView {
     pub waiting: usize,
     /// When the oldest of them happened.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub oldest_at: Option<String>,
     /// How many of the last 1,000 events that were given up were not asked for again.
     #[schema(maximum = 1000)]
@@ -64,7 +61,6 @@ pub struct BacklogView {
     pub under_way: usize,
     /// How the last try ended, of whatever event.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub last_answer: Option<AnswerView>,
 }
 
@@ -86,7 +82,6 @@ pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> R
 #[schema(as = RedeliveredEvent)]
 pub struct RedeliveredView {
     /// The event's id.
-    #[schema(format = "uuid")]
     id: String,
     /// Its kind, as it is delivered.
     #[schema(example = "charge.paid")]
@@ -127,10 +122,8 @@ pub struct TryList {
 #[schema(as = WebhookEventDetails)]
 pub struct EventDetails {
     /// The event's id: `webhook-id` of every try.
-    #[schema(format = "uuid")]
     id: String,
     /// The merchant.
-    #[schema(format = "uuid")]
     merchant_id: String,
     /// The body of its webhooks as it is sent, with PIX keys, e-mail addresses and telephone
     /// numbers masked.
@@ -145,7 +138,6 @@ pub struct EventDetails {
 #[schema(as = WebhookEventTry)]
 pub struct EventTry {
     /// The API key whose address it is.
-    #[schema(format = "uuid")]
     pub api_key_id: String,
     /// How the try ended.
     #[serde(flatten)]
@@ -213,7 +205,6 @@ pub fn event_tries(webhooks: &Webhooks, group: GroupNumber, event: &OutboxEvent)
 #[schema(as = TestedEndpoint)]
 pub struct TestView {
     /// The id of the test event: its `webhook-id`.
-    #[schema(format = "uuid")]
     id: String,
     /// How the try ended.
     #[serde(flatten)]
@@ -266,7 +257,6 @@ pub async fn send_test(
 #[schema(as = WebhookTry)]
 pub struct TryView {
     /// The event's id.
-    #[schema(format = "uuid")]
     pub event_id: String,
     /// Its kind, as it is delivered.
     #[schema(example = "charge.paid")]

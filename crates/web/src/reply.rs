@@ -677,7 +677,6 @@ pub struct List<T> {
     /// Address of the items that follow; where the request has `limit`, `before` or `after`, and
     /// there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub next: Option<String>,
 }
 

@@ -63,37 +63,26 @@ pub struct WebhookBody {
 struct Things {
     /// A charge as `GET /api/charges/{txid}` shows it; a paid one with its `id`, a PIX payment with
     /// its `valor`.
-    #[schema(nullable = false)]
     charge: Option<ChargePaid>,
     /// A sub-recipient.
-    #[schema(nullable = false)]
     recipient: Option<RecipientTold>,
     /// A refund.
-    #[schema(nullable = false)]
     refund: Option<RefundTold>,
     /// A withdrawal.
-    #[schema(nullable = false)]
     withdrawal: Option<WithdrawalTold>,
     /// A cashout as `GET /api/cashout/{id}` shows it.
-    #[schema(nullable = false)]
     cashout: Option<CashoutView>,
     /// A dispute as `GET /api/disputes` shows it.
-    #[schema(nullable = false)]
     dispute: Option<DisputeView>,
     /// A subscription; one whose charge was created comes with that `charge`.
-    #[schema(nullable = false)]
     subscription: Option<SubscriptionView>,
     /// Splits that became available.
-    #[schema(nullable = false)]
     split: Option<SplitsTold>,
     /// A debt of the recipient; with the recipient.
-    #[schema(nullable = false)]
     debt: Option<DebtView>,
     /// An anticipation's result.
-    #[schema(nullable = false)]
     anticipation: Option<AnticipationTold>,
     /// Money that the house credited.
-    #[schema(nullable = false)]
     adjustment: Option<AdjustmentTold>,
 }
 
@@ -247,7 +236,6 @@ impl OutboxEvent {
 #[schema(as = EventRecipient)]
 struct RecipientTold {
     /// The recipient's id.
-    #[schema(format = "uuid")]
     id: String,
     /// `active` or `rejected`.
     #[schema(pattern = "^(active|rejected)$")]
@@ -259,7 +247,6 @@ struct RecipientTold {
     document_type: &'static str,
     /// The account that its money goes to from now on; only of `recipient.bank_account_changed`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     bank_account: Option<DestinationView>,
     #[serde(flatten)]
     labels: LabelsView,
@@ -270,11 +257,9 @@ struct RecipientTold {
 #[schema(as = EventAdjustment)]
 struct AdjustmentTold {
     /// Its id, that of its line in the statement.
-    #[schema(format = "uuid")]
     id: String,
     /// The recipient that has the money; absent where the account has it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = "uuid")]
     recipient_id: Option<String>,
     /// How much, centavos.
     #[schema(example = 5000)]
@@ -305,7 +290,6 @@ impl AdjustmentTold {
 #[schema(as = EventRefund)]
 struct RefundTold {
     /// The refund's id.
-    #[schema(format = "uuid")]
     id: String,
     /// The charge's `txid`.
     #[schema(pattern = "^[0-9a-f]{32}$")]
@@ -318,7 +302,6 @@ struct RefundTold {
     status: &'static str,
     /// Why it was rejected, or failed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     notes: Option<String>,
     #[serde(flatten)]
     labels: LabelsView,
@@ -344,7 +327,7 @@ struct WithdrawalTold {
     #[serde(flatten)]
     withdrawal: WithdrawalView,
     /// The recipient whose money it is.
-    #[schema(required, format = "uuid")]
+    #[schema(required)]
     recipient_id: Option<String>,
 }
 
@@ -353,7 +336,7 @@ struct WithdrawalTold {
 #[schema(as = EventSplits)]
 struct SplitsTold {
     /// The recipient whose money it is.
-    #[schema(required, format = "uuid")]
+    #[schema(required)]
     recipient_id: Option<String>,
     /// How many.
     count: u64,
@@ -365,7 +348,6 @@ struct SplitsTold {
     recovered_cents: i64,
     /// The charge's `txid`, if they are all of one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     payment_id: Option<String>,
     /// Since when.
     available_at: String,
@@ -376,22 +358,20 @@ struct SplitsTold {
 #[schema(as = EventDebt)]
 struct DebtView {
     /// The recipient who owes it.
-    #[schema(required, format = "uuid")]
+    #[schema(required)]
     recipient_id: Option<String>,
     /// How much arose or was paid, centavos.
     #[schema(example = 800)]
     amount_cents: i64,
     /// The refund that took splits back; with `recipient.debt_opened`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = "uuid")]
     refund_id: Option<String>,
     /// The `txid` of its charge; with `recipient.debt_opened`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     payment_id: Option<String>,
     /// What the recipient still owes, centavos; with `recipient.debt_paid`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = 0)]
+    #[schema(example = 0)]
     debt_cents: Option<i64>,
 }
 
@@ -400,10 +380,9 @@ struct DebtView {
 #[schema(as = EventAnticipation)]
 struct AnticipationTold {
     /// The anticipation's id.
-    #[schema(format = "uuid")]
     id: String,
     /// The recipient whose money it is.
-    #[schema(required, format = "uuid")]
+    #[schema(required)]
     recipient_id: Option<String>,
     /// How many splits.
     anticipated_count: usize,
@@ -427,11 +406,11 @@ struct AnticipationTold {
 #[schema(as = EventCharge)]
 struct ChargePaid {
     /// The txid; with `charge.paid`.
-    #[schema(required = false)]
+    #[schema(required = false, example = "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e")]
     id: String,
     /// What was paid, in reais with two decimals; with `charge.paid` of PIX.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, pattern = r"^[0-9]+\.[0-9]{2}$", example = "100.00")]
+    #[schema(pattern = r"^[0-9]+\.[0-9]{2}$", example = "100.00")]
     valor: Option<String>,
     #[serde(flatten)]
     charge: ChargeView,

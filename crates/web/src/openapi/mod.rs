@@ -33,7 +33,11 @@ pub fn complete(collected: OpenApi, of: Listener) -> Value {
         "contact": {"name": "The operator of this server"},
     });
     document["servers"] = json!([{"url": "/", "description": "The server that serves this description."}]);
-    for schema in members_mut(&mut document["components"]["schemas"]) {
+    let requested = requested(&document);
+    for (name, schema) in document["components"]["schemas"].as_object_mut().into_iter().flatten() {
+        if !requested.contains(name) && name != NULL_OR_ABSENT {
+            deny_nulls(schema);
+        }
         complete_schema("", schema);
     }
     write_whole(&mut document["components"]["schemas"]);
@@ -580,6 +584,10 @@ fn complete_schema(name: &str, schema: &mut Value) {
     if is_text && name.ends_with("_at") && schema.get("format").is_none() {
         schema["format"] = json!("date-time");
     }
+    let is_unshaped = ["format", "pattern", "minLength", "example"].iter().all(|shape| schema.get(*shape).is_none());
+    if is_text && (name == "id" || name.ends_with("_id")) && name != "payment_id" && is_unshaped {
+        schema["format"] = json!("uuid");
+    }
     if is_text && matches!(name, "txid" | "payment_id") && schema.get("pattern").or(schema.get("minLength")).is_none() {
         schema["pattern"] = json!(TXID);
     }
@@ -593,6 +601,52 @@ fn complete_schema(name: &str, schema: &mut Value) {
     }
     if let Some(items) = schema.get_mut("items") {
         complete_schema("", items);
+    }
+}
+
+/// The schemas that bodies of requests have.
+fn requested(document: &Value) -> HashSet<String> {
+    let mut names = HashSet::new();
+    let operations = document["paths"].as_object().into_iter().flatten().flat_map(|(_, item)| item.as_object());
+    let bodies = operations.flatten().map(|(_, operation)| operation["requestBody"].clone());
+    let mut bodies: Vec<Value> = bodies.collect();
+    while let Some(mut body) = bodies.pop() {
+        each_reference(&mut body, &mut |reference| {
+            let name = reference.as_str().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+            if names.insert(name.to_owned()) {
+                bodies.push(document["components"]["schemas"][name].clone());
+            }
+        });
+    }
+    names
+}
+
+/// The schema whose fields are absent for a method of payment, and null where a value is not known.
+const NULL_OR_ABSENT: &str = "Fiscal";
+
+/// A field of an answer that may be absent is not null: one that is always there says `required`.
+fn deny_nulls(schema: &mut Value) {
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    for (name, property) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+        if required.contains(&json!(name)) {
+            continue;
+        }
+        if let Some(kinds) = property.get("type").and_then(Value::as_array) {
+            let kinds: Vec<_> = kinds.iter().filter(|kind| **kind != "null").cloned().collect();
+            property["type"] = if let [kind] = kinds.as_slice() { kind.clone() } else { kinds.into() };
+        }
+        if let Some(choices) = property.get("oneOf").and_then(Value::as_array) {
+            let choices: Vec<_> = choices.iter().filter(|choice| choice["type"] != "null").cloned().collect();
+            property["oneOf"] = choices.into();
+            let only = property["oneOf"].as_array().filter(|choices| choices.len() == 1).map(|only| only[0].clone());
+            if let (Some(Value::Object(only)), Some(property)) = (only, property.as_object_mut()) {
+                property.remove("oneOf");
+                property.extend(only);
+            }
+        }
+    }
+    for part in schema.get_mut("allOf").and_then(Value::as_array_mut).into_iter().flatten() {
+        deny_nulls(part);
     }
 }
 

@@ -20,10 +20,8 @@ pub struct CashoutItem {
     #[schema(pattern = "^(cashout)$")]
     object: &'static str,
     /// The cashout's id.
-    #[schema(format = "uuid")]
     pub id: String,
     /// The caller's id of the transfer, or the one that was made.
-    #[schema(format = "uuid")]
     merchant_transaction_id: String,
     /// Net centavos that the receiver gets: gross minus fee.
     #[schema(example = 2900)]

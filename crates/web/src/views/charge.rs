@@ -189,11 +189,11 @@ pub struct ChargeView {
     pub description: Option<String>,
     /// The caller's reference, where the request had one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, min_length = 1, max_length = 64, example = "pedido-1042")]
+    #[schema(min_length = 1, max_length = 64, example = "pedido-1042")]
     pub reference: Option<String>,
     /// The caller's values by key, where there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Option<HashMap<String, String>>, example = json!({"loja": "azul"}))]
+    #[schema(value_type = Option<HashMap<String, String>>, example = json!({"loja": "azul"}))]
     pub metadata: Option<Metadata>,
     /// What a fiscal document says of its payment.
     pub fiscal: FiscalView,
@@ -203,38 +203,35 @@ pub struct ChargeView {
     pub fiscal_documents: Vec<FiscalDocumentView>,
     /// The acquirer's status; cards only.
     #[serde(rename = "cardStatus", skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "captured")]
+    #[schema(example = "captured")]
     pub card_status: Option<Cow<'static, str>>,
     /// The card; cards only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub card: Option<CardView>,
     /// The copy-and-paste payload; PIX only, once the institution has registered the charge.
     #[serde(rename = "pixCopiaECola", skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub pix_copia_e_cola: Option<String>,
     /// When the code expires; PIX only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub expires_at: Option<String>,
     /// When it was paid.
     #[schema(required)]
     pub paid_at: Option<String>,
     /// The payment's end-to-end id; paid PIX only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "E00000000202607011200abcdef01234")]
+    #[schema(example = "E00000000202607011200abcdef01234")]
     pub end_to_end_id: Option<String>,
     /// The issuer's authorization code; captured cards, where the acquirer gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "123456")]
+    #[schema(example = "123456")]
     pub authorization: Option<String>,
     /// The number of the capture at the acquirer (NSU); captured cards, where it gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "000000000017")]
+    #[schema(example = "000000000017")]
     pub nsu: Option<String>,
     /// The acquirer's own id of the capture, `capture` in exports; captured cards only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "000000000017")]
+    #[schema(example = "000000000017")]
     pub acquirer_reference: Option<String>,
     /// When it was created.
     pub created_at: String,
@@ -246,7 +243,6 @@ pub struct ChargeView {
     pub splits: Vec<SplitView>,
     /// What the seller receives; only with splits.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub breakdown: Option<Breakdown>,
     /// What it costs the seller, fixed when it is created and charged when it is paid.
     pub fees: Vec<FeeView>,
@@ -318,7 +314,6 @@ pub struct PayerView {
 #[schema(as = Split)]
 pub struct SplitView {
     /// The recipient.
-    #[schema(format = "uuid")]
     pub sub_recipient_id: String,
     /// Part of the recipient, centavos.
     #[schema(example = 2000)]

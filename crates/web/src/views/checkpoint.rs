@@ -29,11 +29,7 @@ pub struct CheckpointView {
     /// Digest of the checkpoint that it follows: SHA-256 of its signed text, hexadecimal; absent
     /// for one that stands alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(
-        nullable = false,
-        pattern = "^[0-9a-f]{64}$",
-        example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928"
-    )]
+    #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
     previous: Option<String>,
     /// The Ed25519 key of the installation, hexadecimal.
     #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]

@@ -12,7 +12,7 @@ use crate::reply::time;
 pub struct AnswerView {
     /// The status of the HTTP answer; absent when there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, minimum = 100, maximum = 999, example = 503)]
+    #[schema(minimum = 100, maximum = 999, example = 503)]
     pub status: Option<u16>,
     /// Why it is a failure; absent when it is none. `status`: an answer that is neither 2xx nor
     /// 3xx. `redirect`: 3xx, which is not followed. `dns`: the host has no address. `not_public`:
@@ -23,7 +23,6 @@ pub struct AnswerView {
     /// this service could not send it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(
-        nullable = false,
         pattern = "^(status|redirect|dns|not_public|refused|unreachable|tls|timeout|closed|too_large|not_http|internal)$",
         example = "status"
     )]

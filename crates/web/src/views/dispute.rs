@@ -14,7 +14,6 @@ use crate::views::refund::reason_text;
 #[schema(as = Dispute)]
 pub struct DisputeView {
     /// The dispute's id.
-    #[schema(format = "uuid")]
     pub id: String,
     /// The charge: its txid.
     payment_id: String,
@@ -28,11 +27,11 @@ pub struct DisputeView {
     exceeds_charge: bool,
     /// The part that passes it, centavos; where one does.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = 3000)]
+    #[schema(example = 3000)]
     exceeding_amount: Option<i64>,
     /// The part that was accepted, centavos, where it was; the rest was released.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = 2000)]
+    #[schema(example = 2000)]
     accepted_amount: Option<i64>,
     /// `open`, `accepted` (the money went back to the payer), `released` (the seller keeps it) or
     /// `reversed` (it was accepted and won later: the seller has the money again).
@@ -43,11 +42,10 @@ pub struct DisputeView {
     pub reason: Option<String>,
     /// The rail's id of the case; absent from a dispute that an operator opened.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "MED-2026-118")]
+    #[schema(example = "MED-2026-118")]
     case_id: Option<String>,
     /// Until when the rail has to be answered, where it says so.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = "date-time")]
     due_at: Option<String>,
     /// When it was opened.
     pub created_at: String,

@@ -39,15 +39,14 @@ pub struct ExportJobView {
     /// Why it failed: `too_large` (over 4 GiB), `no_space`, `interrupted` (the server ended),
     /// `no_code` (accounts without a code in the map) or `internal`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, pattern = "^(too_large|no_space|interrupted|no_code|internal)$")]
+    #[schema(pattern = "^(too_large|no_space|interrupted|no_code|internal)$")]
     failure: Option<String>,
     /// The same for people, such as the accounts without a code.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     detail: Option<String>,
     /// The report's name; absent for an export.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "trial-balance")]
+    #[schema(example = "trial-balance")]
     report: Option<String>,
     /// The ledger; `all` for the rows of all.
     #[schema(example = "all")]
@@ -57,33 +56,28 @@ pub struct ExportJobView {
     format: String,
     /// The first day; absent for the first of the books.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = Date, example = "2026-11-01")]
+    #[schema(format = Date, example = "2026-11-01")]
     from: Option<String>,
     /// The last day; absent for the last of the books.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = Date, example = "2026-11-30")]
+    #[schema(format = Date, example = "2026-11-30")]
     to: Option<String>,
     /// When it was asked for.
-    #[schema(format = "date-time")]
     created_at: String,
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = "date-time")]
     finished_at: Option<String>,
     /// When its file is removed, at the latest.
-    #[schema(format = "date-time")]
     expires_at: String,
     /// The last Record that counts, by partition of the journal.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<BTreeMap<String, u64>>, nullable = false, example = json!({"0": 42}))]
+    #[schema(value_type = Option<BTreeMap<String, u64>>, example = json!({"0": 42}))]
     cut: Option<CutView>,
     /// The file, once it is done.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     file: Option<JobFileView>,
     /// Signature of the manifest, once it is done.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     manifest: Option<ManifestView>,
 }
 
@@ -103,10 +97,7 @@ pub struct JobFileView {
     /// Query of DuckDB that reads the file of this name with the type of each column; of JSON lines
     /// alone.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(
-        nullable = false,
-        example = "SELECT * FROM read_json('all.jsonl', format = 'newline_delimited', columns = {…});"
-    )]
+    #[schema(example = "SELECT * FROM read_json('all.jsonl', format = 'newline_delimited', columns = {…});")]
     read_sql: Option<String>,
 }
 

@@ -77,7 +77,6 @@ impl OperatorEntry {
 #[schema(as = HouseEntry)]
 pub struct HouseEntryView {
     /// Its id.
-    #[schema(format = "uuid")]
     pub id: String,
     /// `pending`, `approved` or `rejected`. An approved one is booked.
     #[schema(pattern = "^(pending|approved|rejected)$")]
@@ -99,29 +98,28 @@ pub struct HouseEntryView {
     pub reference: String,
     /// The day on which it takes effect; absent where it is the day of its booking.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = Date, example = "2026-11-30")]
+    #[schema(format = Date, example = "2026-11-30")]
     pub effective_date: Option<String>,
     /// The withdrawal that came back; absent from other entries.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = "uuid")]
+    #[schema(format = "uuid")]
     pub withdrawal: Option<String>,
     /// The dispute that was won after it had been accepted; absent from other entries.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = "uuid")]
+    #[schema(format = "uuid")]
     pub dispute: Option<String>,
     /// The operator who asked for it.
     #[schema(example = "ana")]
     pub requested_by: String,
     /// When it was asked for.
-    #[schema(format = "date-time")]
     created_at: String,
     /// The operator who approved or rejected it; absent while it is pending.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "rui")]
+    #[schema(example = "rui")]
     pub decided_by: Option<String>,
     /// Why it was rejected; rejected ones only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "Valor diferente do extrato")]
+    #[schema(example = "Valor diferente do extrato")]
     pub notes: Option<String>,
 }
 

@@ -27,11 +27,11 @@ pub fn with_metadata(engine: &Engine, id: ObjectId, first: Option<Labels>, chang
 pub struct LabelsView {
     /// The caller's reference, where the request had one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, min_length = 1, max_length = 64, example = "pedido-1042")]
+    #[schema(min_length = 1, max_length = 64, example = "pedido-1042")]
     reference: Option<String>,
     /// The caller's values by key, where there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Option<HashMap<String, String>>, example = json!({"loja": "azul"}))]
+    #[schema(value_type = Option<HashMap<String, String>>, example = json!({"loja": "azul"}))]
     metadata: Option<Metadata>,
 }
 

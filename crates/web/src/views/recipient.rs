@@ -22,7 +22,6 @@ use crate::views::registration;
 #[schema(as = RecipientSummary)]
 pub struct RecipientView {
     /// Used in splits and in paths.
-    #[schema(format = "uuid")]
     id: String,
     /// `draft`, `pending`, `active` or `rejected`.
     #[schema(pattern = "^(draft|pending|active|rejected)$")]

@@ -16,7 +16,6 @@ use crate::views::labels::{LabelsView, with_metadata};
 #[schema(as = Refund)]
 pub struct RefundView {
     /// The refund's id.
-    #[schema(format = "uuid")]
     pub id: String,
     /// The charge: its txid.
     payment_id: String,
@@ -30,7 +29,7 @@ pub struct RefundView {
     pub created_at: String,
     /// Why, as the merchant said; where it said so.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "Produto devolvido")]
+    #[schema(example = "Produto devolvido")]
     pub reason: Option<String>,
     /// What it takes back of recipients' splits; where it does.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -40,7 +39,7 @@ pub struct RefundView {
     fees: Vec<FeeView>,
     /// Why it was rejected, or failed; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "Sem comprovante")]
+    #[schema(example = "Sem comprovante")]
     notes: Option<String>,
     #[serde(flatten)]
     labels: LabelsView,

@@ -31,19 +31,19 @@ pub struct RegisterInformationView {
     document_number: String,
     /// Full name; individuals.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "Ana Prado")]
+    #[schema(example = "Ana Prado")]
     name: Option<String>,
     /// Legal name; corporations.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "Padaria Sol")]
+    #[schema(example = "Padaria Sol")]
     company_name: Option<String>,
     /// DD/MM/YYYY; individuals.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "29/02/2000")]
+    #[schema(example = "29/02/2000")]
     birthdate: Option<String>,
     /// Only for individuals.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "Rita Prado")]
+    #[schema(example = "Rita Prado")]
     mother_name: Option<String>,
     /// Where they live or trade.
     #[schema(required)]
@@ -52,18 +52,17 @@ pub struct RegisterInformationView {
     phone_numbers: Vec<PhoneView>,
     /// Only for corporations.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     managing_partners: Option<Vec<PartnerView>>,
     /// Contact e-mail.
     #[schema(required, example = "ana@example.com")]
     email: Option<String>,
     /// Centavos; individuals.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = 500000)]
+    #[schema(example = 500000)]
     monthly_income: Option<i64>,
     /// Centavos; corporations.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = 100000000)]
+    #[schema(example = 100000000)]
     annual_revenue: Option<i64>,
 }
 
@@ -103,11 +102,11 @@ pub struct AddressView {
     street: String,
     /// House number.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "10")]
+    #[schema(example = "10")]
     number: Option<String>,
     /// House number, in a partner's address.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "10")]
+    #[schema(example = "10")]
     street_number: Option<String>,
     /// Neighborhood of the address.
     #[schema(example = "Sé")]
@@ -120,11 +119,11 @@ pub struct AddressView {
     state: String,
     /// CEP, 8 digits.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "01002000")]
+    #[schema(example = "01002000")]
     zip_code: Option<String>,
     /// CEP, 8 digits, in a partner's address.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "01002000")]
+    #[schema(example = "01002000")]
     zipcode: Option<String>,
 }
 

@@ -49,7 +49,6 @@ pub struct Statement {
     /// Address of the splits that follow; where the request has `limit`, `before` or `after`, and
     /// there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
     pub next: Option<String>,
     /// The recipient's money.
     balance: RecipientBalance,
@@ -125,11 +124,11 @@ pub struct SplitPayment {
     pub balance_available_at: Option<String>,
     /// The payment's end-to-end id; paid PIX only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "E00000000202607011200abcdef01234")]
+    #[schema(example = "E00000000202607011200abcdef01234")]
     end_to_end_id: Option<String>,
     /// The issuer's authorization code; captured cards, where the acquirer gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "123456")]
+    #[schema(example = "123456")]
     authorization: Option<String>,
 }
 

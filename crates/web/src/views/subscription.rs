@@ -16,10 +16,8 @@ use crate::views::charge::SplitView;
 #[schema(as = Subscription)]
 pub struct SubscriptionView {
     /// Its id.
-    #[schema(format = "uuid")]
     id: String,
     /// Its plan.
-    #[schema(format = "uuid")]
     plan_id: String,
     /// Who pays.
     customer: CustomerView,
@@ -33,11 +31,11 @@ pub struct SubscriptionView {
     splits: Vec<CycleSplitView>,
     /// The caller's reference, where the request had one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, min_length = 1, max_length = 64, example = "assinatura-77")]
+    #[schema(min_length = 1, max_length = 64, example = "assinatura-77")]
     reference: Option<String>,
     /// The caller's values by key, where there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Option<std::collections::HashMap<String, String>>)]
+    #[schema(value_type = Option<std::collections::HashMap<String, String>>)]
     metadata: Option<Metadata>,
     /// `pending` (no cycle was paid yet), `active`, `past_due`, `paused`, `cancelled` or
     /// `completed`.
@@ -91,7 +89,7 @@ pub struct CycleSplitView {
     part: SplitView,
     /// Percent of each cycle's total; only where the split was asked for by percent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "12.5")]
+    #[schema(example = "12.5")]
     percent: Option<String>,
 }
 

@@ -20,7 +20,6 @@ use crate::views::recipient::{find_recipient, recipient_id, review_name};
 #[schema(as = Withdrawal)]
 pub struct WithdrawalView {
     /// The withdrawal's id.
-    #[schema(format = "uuid")]
     pub id: String,
     /// Amount of the withdrawal, centavos.
     #[schema(example = 1200)]
@@ -107,12 +106,11 @@ pub struct ReviewedWithdrawal {
     /// As its merchant reads it.
     pub withdrawal: WithdrawalView,
     /// The recipient whose money it is.
-    #[schema(format = "uuid")]
     recipient_id: String,
     /// What of it was anticipated, and when that can be sent.
     pub settlements: Vec<SettlementView>,
     /// The API key that asked for it; null where none did.
-    #[schema(required, format = "uuid")]
+    #[schema(required)]
     api_key_id: Option<String>,
     /// Where the review of a bank account stands that was registered since, and that the money does
     /// not go to; null when there is none.
