@@ -7,7 +7,7 @@ use std::time::Instant;
 use actors::backup::{BackupError, BackupResult, BackupRun, Frame};
 
 use crate::commands::journal_source::JournalSource;
-use crate::commands::terminal::{self, advance};
+use crate::commands::terminal;
 use crate::commands::verify::quietly;
 use crate::commands::{Failure, follow};
 use crate::settings::args::BackupArgs;
@@ -24,9 +24,7 @@ pub async fn run(args: BackupArgs) -> Result<(), Failure> {
     let folder = out.clone();
     let work = move || quietly("the backup could not go on", || make(&journal, &folder));
     let made = tokio::task::spawn_blocking(work).await??;
-    for line in summary(&out, &made, begun.elapsed().as_secs_f64()) {
-        terminal::say(&line);
-    }
+    say_made(&out, &made, begun.elapsed().as_secs_f64());
     Ok(())
 }
 
@@ -55,23 +53,17 @@ fn make(settings: &JournalSettings, out: &Path) -> Result<NewBackup, Failure> {
 }
 
 pub(crate) fn begin(out: &Path) -> Result<BackupRun, BackupError> {
-    let bar = terminal::bar("checking the backup", "Records");
-    let run = BackupRun::begin(out, &mut |done, total| advance(&bar, done, total));
-    bar.finish_and_clear();
-    run
+    terminal::with_bar("checking the backup", "Records", |advance| BackupRun::begin(out, advance))
 }
 
 fn take(
     run: &mut BackupRun,
     frames: impl Iterator<Item = Result<Frame, BackupError>>,
 ) -> Result<BackupResult, BackupError> {
-    let bar = terminal::bar("copying the journal", "Records");
-    let taken = run.take(frames, &mut |done, total| advance(&bar, done, total));
-    bar.finish_and_clear();
-    taken
+    terminal::with_bar("copying the journal", "Records", |advance| run.take(frames, advance))
 }
 
-fn summary(out: &Path, made: &NewBackup, seconds: f64) -> Vec<String> {
+fn say_made(out: &Path, made: &NewBackup, seconds: f64) {
     let NewBackup { taken, source } = made;
     let (last, all) = (taken.heads.cut().name(), taken.heads.records());
     let rows = [
@@ -84,7 +76,5 @@ fn summary(out: &Path, made: &NewBackup, seconds: f64) -> Vec<String> {
         ["Taken from".to_owned(), source.clone()],
         ["Not in it".to_owned(), "the master key (CENTAVO_MASTER_KEY, or master.key beside the data)".to_owned()],
     ];
-    let mut lines = vec![format!("{}: the backup is whole ({seconds:.1} s)", out.display())];
-    lines.extend(terminal::aligned(&rows, 2).iter().map(|line| format!("  {line}")));
-    lines
+    terminal::say_done(&format!("{}: the backup is whole", out.display()), seconds, &rows);
 }

@@ -33,9 +33,7 @@ pub async fn run(settings: ExportSettings) -> Result<(), Failure> {
     let (begun, out) = (Instant::now(), settings.out.clone());
     let work = move || quietly("the export could not go on", || make(&settings));
     let made = tokio::task::spawn_blocking(work).await??;
-    for line in summary(&out, &made, begun.elapsed().as_secs_f64()) {
-        terminal::say(&line);
-    }
+    say_made(&out, &made, begun.elapsed().as_secs_f64());
     Ok(())
 }
 
@@ -115,7 +113,7 @@ fn heads_of(frames: &mut Frames<'_>) -> Result<Heads, Failure> {
     Err(BackupError::Source("it has no end").into())
 }
 
-fn summary(out: &Path, made: &ExportSummary, seconds: f64) -> Vec<String> {
+fn say_made(out: &Path, made: &ExportSummary, seconds: f64) {
     let ExportSummary { exported, files, cut, source } = made;
     let rows = [
         ["Cut", &format!("sequence {}", cut_name(cut))],
@@ -125,8 +123,6 @@ fn summary(out: &Path, made: &ExportSummary, seconds: f64) -> Vec<String> {
         ["Files", &terminal::count(*files as u64)],
         ["Taken from", source],
     ];
-    let mut lines = vec![format!("{}: the export is whole ({seconds:.1} s)", out.display())];
     let rows = rows.map(|row| row.map(str::to_owned));
-    lines.extend(terminal::aligned(&rows, 2).iter().map(|line| format!("  {line}")));
-    lines
+    terminal::say_done(&format!("{}: the export is whole", out.display()), seconds, &rows);
 }

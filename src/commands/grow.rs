@@ -12,7 +12,7 @@ use store::{Part, StoreError};
 
 use crate::commands::Failure;
 use crate::commands::books_location::{Location, release};
-use crate::commands::terminal::{self, advance};
+use crate::commands::terminal;
 use crate::commands::verify::quietly;
 use crate::settings::args::GrowArgs;
 use crate::settings::checked::PARTITIONS_MAX;
@@ -50,9 +50,8 @@ pub fn run(args: GrowArgs) -> Result<(), Failure> {
 
 fn make(location: &Location, wanted: NonZeroU16) -> Result<Growth, Failure> {
     let parts = location.open_source(location)?;
-    let bar = terminal::bar("reading the journal", "Records");
-    let grown = grow(&parts, wanted, PARTITIONS_MAX, &mut |done, total| advance(&bar, done, total));
-    bar.finish_and_clear();
+    let grown =
+        terminal::with_bar("reading the journal", "Records", |advance| grow(&parts, wanted, PARTITIONS_MAX, advance));
     let shown = grown.as_ref().map_or(Ok(()), |grown| show_new(&parts, grown));
     release(&parts);
     shown?;

@@ -15,11 +15,10 @@ use actors::verify::{VerifyProgress, verify};
 use derived::extents::Extents;
 use derived::heads::Heads;
 use derived::seal::Keyring;
-use indicatif::ProgressBar;
 use store::{Part, StoreError};
 
 use crate::commands::books_location::{Location, MoveTarget, leave, release};
-use crate::commands::terminal::{self, advance};
+use crate::commands::terminal;
 use crate::commands::verify::quietly;
 use crate::commands::{Failure, folder_files};
 use crate::settings::args::MigrateArgs;
@@ -37,9 +36,7 @@ pub fn run(args: MigrateArgs) -> Result<(), Failure> {
     let from = &from;
     let moved =
         quietly(&format!("the migration could not go on. {AS_BEFORE}"), || make(from, to, beside.as_deref(), &key))?;
-    for line in summary(&name, &moved, begun.elapsed().as_secs_f64()) {
-        terminal::say(&line);
-    }
+    say_moved(&name, &moved, begun.elapsed().as_secs_f64());
     Ok(())
 }
 
@@ -141,35 +138,35 @@ fn copy_all(source: &[Part], target: &MoveTarget) -> Result<MovedValues, Failure
     let (there, all) = (Heads::of_parts(target.parts())?.records(), Heads::of_parts(source)?.records());
     let (there, all) = (terminal::count(there), terminal::count(all));
     terminal::say(&format!("Copying {all} Records to {}, which has {there} of them", target.name()));
-    let bar = terminal::bar("copying the journal", "Records");
-    let copied = copy(source, target.parts(), &mut |progress| show(&bar, progress));
-    bar.finish_and_clear();
+    let copied = terminal::with_bar("copying the journal", "Records", |advance| {
+        copy(source, target.parts(), &mut |progress| show(advance, progress))
+    });
     copied.map_err(as_before)
 }
 
 fn compare_all(source: &[Part], target: &MoveTarget) -> Result<MigrationResult, Failure> {
     terminal::say("Comparing the blocks of both, byte by byte");
-    let bar = terminal::bar("comparing the blocks", "Records");
-    let compared = compare(source, target.parts(), &mut |progress| show(&bar, progress));
-    bar.finish_and_clear();
+    let compared = terminal::with_bar("comparing the blocks", "Records", |advance| {
+        compare(source, target.parts(), &mut |progress| show(advance, progress))
+    });
     compared.map_err(as_before)
 }
 
-fn show(bar: &ProgressBar, progress: MigrationProgress) {
+fn show(advance: &mut dyn FnMut(u64, u64), progress: MigrationProgress) {
     let (MigrationProgress::Copied(done, total) | MigrationProgress::Compared(done, total)) = progress;
-    advance(bar, done, total);
+    advance(done, total);
 }
 
 /// Verifies the books of the target, and opens its sealed parts. Gives how many the key opened.
 fn verify_all(target: &[Part], key: [u8; 32]) -> Result<u64, Failure> {
     terminal::say("Verifying the books, every Record and every sealed part");
     let keyring = Keyring::open_unchanged(key, Arc::clone(target[0].store()))?;
-    let bar = terminal::bar("verifying the books", "steps");
-    let verified = verify(target, Some(&keyring), &mut |progress| {
-        let (VerifyProgress::Journal(done, total) | VerifyProgress::States(done, total)) = progress;
-        advance(&bar, done, total);
+    let verified = terminal::with_bar("verifying the books", "steps", |advance| {
+        verify(target, Some(&keyring), &mut |progress| {
+            let (VerifyProgress::Journal(done, total) | VerifyProgress::States(done, total)) = progress;
+            advance(done, total);
+        })
     });
-    bar.finish_and_clear();
     let verified = verified.map_err(|error| as_before(format!("the copy does not verify: {error}")))?;
     Ok(verified.sealed.opened.unwrap_or_default())
 }
@@ -191,7 +188,7 @@ fn copy_beside(from: &Location, target: &MoveTarget, beside: Option<&Path>) -> R
     Ok(Beside::Copied(names, if target.folder().is_some() { target.name().into() } else { there }))
 }
 
-fn summary(from: &str, moved: &MovedBooks, seconds: f64) -> Vec<String> {
+fn say_moved(from: &str, moved: &MovedBooks, seconds: f64) {
     let MovedBooks { to, source, target, compared, values: [common, cursors, side_values], opened, beside, folder } =
         moved;
     let head = |heads: &Heads| format!("sequence {}, {:?}", heads.cut().name(), heads.hash());
@@ -215,18 +212,15 @@ fn summary(from: &str, moved: &MovedBooks, seconds: f64) -> Vec<String> {
         ["Made again", "index, read model, snapshots and balance files, at the first start"],
     ];
     let rows = rows.map(|[name, value]| [name.to_owned(), value.to_owned()]);
-    let mut lines = vec![format!("{to}: the books are whole, and are here now ({seconds:.1} s)")];
-    lines.extend(terminal::aligned(&rows, 2).iter().map(|line| format!("  {line}")));
-    lines.push(format!("  {from} is not served any more. Keep it until a backup of the new place is made."));
-    lines.push(
-        "  To serve the new place, give it the master key that the data was made with: CENTAVO_MASTER_KEY, or"
-            .to_owned(),
-    );
-    lines.push(match folder {
-        Some(folder) => format!("  {}", folder.join(MASTER_KEY_FILE).display()),
-        None => "  CENTAVO_MASTER_KEY_FILE, on every machine. It is not in the database".to_owned(),
-    });
-    lines
+    terminal::say_done(&format!("{to}: the books are whole, and are here now"), seconds, &rows);
+    let key = match folder {
+        Some(folder) => folder.join(MASTER_KEY_FILE).display().to_string(),
+        None => "CENTAVO_MASTER_KEY_FILE, on every machine. It is not in the database".to_owned(),
+    };
+    terminal::say(&format!(
+        "  {from} is not served any more. Keep it until a backup of the new place is made.\n  \
+         To serve the new place, give it the master key that the data was made with: CENTAVO_MASTER_KEY, or\n  {key}"
+    ));
 }
 
 fn told_of_beside(beside: &Beside) -> String {

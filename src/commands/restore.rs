@@ -70,13 +70,8 @@ fn no_tail(error: BackupError) -> String {
 }
 
 fn fill(backup: &BackupFolder, second: Option<&Second>, store: &Arc<dyn AnyStore>) -> Result<RestoreResult, Failure> {
-    let bar = terminal::bar("restoring the journal", "Records");
-    let restored = restore(backup, second.map(Second::tail), store, &mut |done, total| {
-        bar.set_length(total);
-        bar.set_position(done);
-    });
-    bar.finish_and_clear();
-    Ok(restored?)
+    let second = second.map(Second::tail);
+    Ok(terminal::with_bar("restoring the journal", "Records", |advance| restore(backup, second, store, advance))?)
 }
 
 /// A second copy of the journal, which may go further than the backup.

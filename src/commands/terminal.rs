@@ -61,6 +61,20 @@ pub fn advance(bar: &ProgressBar, done: u64, total: u64) {
     bar.set_position(done);
 }
 
+/// Does work that says how much of all is done, and shows that in a bar meanwhile.
+pub fn with_bar<T>(label: &str, unit: &str, work: impl FnOnce(&mut dyn FnMut(u64, u64)) -> T) -> T {
+    let bar = bar(label, unit);
+    let done = work(&mut |done, total| advance(&bar, done, total));
+    bar.finish_and_clear();
+    done
+}
+
+/// Says what was done, in `seconds`, and rows of a name and a value below it.
+pub fn say_done(what: &str, seconds: f64, rows: &[[String; 2]]) {
+    say(&format!("{what} ({seconds:.1} s)"));
+    aligned(rows, 2).iter().for_each(|row| say(&format!("  {row}")));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -45,9 +45,7 @@ pub fn run(data: &Path, store: &Store, master_key: &SecretSource, against: Optio
     let CheckResult { verified, skipped, set_aside } =
         checked.map_err(|failure| if against.is_none() { of_own(failure, &own) } else { failure })?;
     let place = if store.is_postgres() { store.place().to_owned() } else { data.display().to_string() };
-    for line in summary(&place, &verified, skipped, begun.elapsed()) {
-        terminal::say(&line);
-    }
+    say_verified(&place, &verified, skipped, begun.elapsed());
     say_compared(&checkpoints, against.is_none().then_some(&own));
     for file in set_aside {
         terminal::say(&format!("  damaged, made again, and kept: {}", file.display()));
@@ -199,7 +197,7 @@ pub(crate) fn quietly<T>(what_ended: &str, work: impl FnOnce() -> Result<T, Fail
     done.unwrap_or_else(|_| Err(format!("{what_ended}: {message}").into()))
 }
 
-fn summary(place: &str, verified: &VerificationResult, skipped: bool, took: Duration) -> Vec<String> {
+fn say_verified(place: &str, verified: &VerificationResult, skipped: bool, took: Duration) {
     let row = |label: &str, text: String| [label.to_owned(), text];
     let count = terminal::count;
     let unusable = |unusable: u64| match unusable {
@@ -241,9 +239,7 @@ fn summary(place: &str, verified: &VerificationResult, skipped: bool, took: Dura
         row("Head", format!("sequence {last}, {:?}", verified.heads.hash())),
         row("Size", terminal::bytes(verified.size_bytes)),
     ];
-    let mut lines = vec![format!("{place}: the books are whole ({:.1} s)", took.as_secs_f64())];
-    lines.extend(terminal::aligned(&rows, 2).iter().map(|line| format!("  {line}")));
-    lines
+    terminal::say_done(&format!("{place}: the books are whole"), took.as_secs_f64(), &rows);
 }
 
 fn sealed(parts: &SealedParts, skipped: bool) -> String {

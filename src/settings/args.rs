@@ -361,24 +361,14 @@ pub struct Arguments {
 }
 
 /// Why a command can't begin.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ArgumentsError {
     /// Flags or variables are wrong, or help was asked for.
-    Typed(clap::Error),
+    #[error(transparent)]
+    Typed(#[from] clap::Error),
     /// The file is wrong.
-    File(SettingsFileError),
-}
-
-impl From<clap::Error> for ArgumentsError {
-    fn from(error: clap::Error) -> Self {
-        Self::Typed(error)
-    }
-}
-
-impl From<SettingsFileError> for ArgumentsError {
-    fn from(error: SettingsFileError) -> Self {
-        Self::File(error)
-    }
+    #[error(transparent)]
+    File(#[from] SettingsFileError),
 }
 
 /// The command line, the variables of the environment, and the file. An empty variable counts as
