@@ -104,7 +104,7 @@ fn status(desk: &Desk, at: Position, record: &Record, number: RecipientNumber, n
         Event::RecipientSubmitted { .. } => Some("pending"),
         _ => None,
     };
-    let old = before.filter_map(|(_, record)| record.events.iter().filter_map(status).last()).last();
+    let old = before.filter_map(|(_, record)| record.events.iter().rev().find_map(status)).last();
     FieldChange::of("status", json!(old), json!(new))
 }
 
