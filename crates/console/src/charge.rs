@@ -15,7 +15,6 @@ use wire::mask;
 
 use crate::anticipations;
 use crate::dispute;
-use crate::find::status_word;
 use crate::flow::{self, ChargePart, Flow, PartOf};
 use crate::notes;
 use crate::page::{PageRequest, Screen, Section, Visit};
@@ -26,6 +25,7 @@ use crate::show;
 use crate::show::Head::{Amount, Text};
 use crate::webhooks;
 use crate::wire_words;
+use crate::wire_words::status_word;
 use crate::words::{self, Word};
 use ops::charges;
 use ops::desk::Desk;

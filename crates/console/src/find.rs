@@ -14,10 +14,10 @@ use crate::queue::merchant_link;
 use crate::scope::Scope;
 use crate::show;
 use crate::show::Head::Text;
-use crate::words::{self, Word, word};
+use crate::wire_words;
+use crate::words;
 use ops::desk::Desk;
 use ops::found_item::FoundItem;
-use ops::lists;
 use ops::queue;
 use ops::search::{FoundGroup, ItemKind, SearchResult, requested_text, search};
 use web::problem::{Code, Problem};
@@ -93,7 +93,7 @@ fn screen(desk: &Desk, visit: &Visit, text: &str, found: &SearchResult) -> Scree
 }
 
 fn section(desk: &Desk, visit: &Visit, group: &FoundGroup) -> Markup {
-    let heading = visit.say(heading(group.kind));
+    let heading = visit.say(wire_words::heading(group.kind));
     let columns = Columns {
         name: words::NAME,
         has_status: true,
@@ -112,16 +112,4 @@ fn section(desk: &Desk, visit: &Visit, group: &FoundGroup) -> Markup {
             @if group.more || group.total > group.items.len() { p.dim { (visit.say(words::FOUND_NEWEST)) } }
         }
     }
-}
-
-/// The name of a kind of things.
-pub(crate) fn heading(kind: ItemKind) -> Word {
-    let [pt, en] = lists::heading_in_words(kind);
-    word(pt, en)
-}
-
-/// The status of a thing in words.
-pub(crate) fn status_word(kind: ItemKind, status: &str) -> Word {
-    let [pt, en] = lists::status_in_words(kind, status);
-    word(pt, en)
 }

@@ -8,7 +8,6 @@ use ledger::time::Month;
 use maud::{Markup, html};
 
 use crate::dispute;
-use crate::find::status_word;
 use crate::item_context;
 use crate::notes;
 use crate::page::{PageRequest, Screen, Section, Visit};
@@ -18,6 +17,7 @@ use crate::registration;
 use crate::show;
 use crate::show::Head::{Amount, Text};
 use crate::wire_words;
+use crate::wire_words::status_word;
 use crate::words;
 use ops::desk::Desk;
 use ops::item_details::{self, ItemDetails};

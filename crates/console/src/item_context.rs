@@ -6,12 +6,12 @@ use maud::{Markup, html};
 use store::cut::Position;
 use store::{Partition, Sequence};
 
-use crate::find::status_word;
 use crate::page::Visit;
 use crate::records::record_link;
 use crate::show;
 use crate::show::Head::{Amount, Text};
 use crate::wire_words;
+use crate::wire_words::status_word;
 use crate::words;
 use ops::desk::Desk;
 use ops::item_details::{ItemDetails, Sharing, TakenDecision};

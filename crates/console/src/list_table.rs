@@ -8,9 +8,10 @@ use ops::desk::Desk;
 use ops::found_item::FoundItem;
 use ops::search::ItemKind;
 
-use crate::find::{page_of, status_word};
+use crate::find::page_of;
 use crate::page::Visit;
 use crate::show::{self, Head};
+use crate::wire_words::status_word;
 use crate::words::{self, Word};
 
 /// Columns of a list. Each row has a name and a time.

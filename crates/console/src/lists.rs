@@ -10,7 +10,6 @@ use ledger::fees::PaymentMethod;
 use maud::{Markup, html};
 use wire::cut_text::cut_name;
 
-use crate::find::{heading, status_word};
 use crate::list_filter::{self, Field, RECIPIENT_FIELD, as_sent, file_links, merchant_field};
 use crate::list_table::{self, Columns};
 use crate::page::{Screen, Section, Visit};
@@ -19,6 +18,7 @@ use crate::queue::merchant_link;
 use crate::show::Head::{Amount, Text};
 use crate::show::{self, Head};
 use crate::wire_words;
+use crate::wire_words::{heading, status_word};
 use crate::words;
 use ops::desk::Desk;
 use ops::found_item::FoundItem;

@@ -15,7 +15,6 @@ use maud::{Markup, html};
 use wire::mask;
 
 use crate::books::balance_table;
-use crate::find::status_word;
 use crate::holds;
 use crate::keys::{key_form, revoke_form};
 use crate::lists;
@@ -26,6 +25,7 @@ use crate::scope::Scope;
 use crate::show;
 use crate::show::Head::Text;
 use crate::wire_words;
+use crate::wire_words::status_word;
 use crate::words::{self, Word};
 use ops::api_keys;
 use ops::closing;

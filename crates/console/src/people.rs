@@ -10,12 +10,12 @@ use ledger::tax_id;
 use maud::{Markup, html};
 use serde_json::json;
 
-use crate::find::heading;
 use crate::keys::admin;
 use crate::page::{Screen, Section, Visit};
 use crate::sent_form::PostedForm;
 use crate::show;
 use crate::show::Head::{Amount, Text};
+use crate::wire_words::heading;
 use crate::words;
 use ops::cards;
 use ops::desk::Desk;

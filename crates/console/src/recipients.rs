@@ -7,7 +7,6 @@ use maud::{Markup, html};
 use wire::mask;
 
 use crate::anticipations;
-use crate::find::status_word;
 use crate::holds;
 use crate::notes;
 use crate::page::{PageRequest, Screen, Section, Visit};
@@ -16,6 +15,7 @@ use crate::queue::merchant_link;
 use crate::registration;
 use crate::show;
 use crate::wire_words;
+use crate::wire_words::status_word;
 use crate::words;
 use ops::desk::Desk;
 use ops::notes::NoteSubject;

@@ -11,8 +11,7 @@ use ledger::webhook_events::WebhookEventKind;
 use strum::VariantArray;
 
 use crate::words::{self, Word, word};
-use ops::lists::method_in_words;
-pub(crate) use ops::wire_words::{OTHER, account_review, action, audited, flag, percent};
+pub(crate) use ops::wire_words::*;
 use web::credential::Role;
 use web::views::statement::SplitRecord;
 
@@ -60,12 +59,6 @@ pub(crate) fn refusal(refusal: CardRefusal) -> Word {
 /// A payment method.
 pub(crate) fn method(method: PaymentMethod) -> Word {
     method_named(method.name())
-}
-
-/// A means of payment by its name in the interface.
-pub(crate) fn method_named(name: &str) -> Word {
-    let [pt, en] = method_in_words(name);
-    word(pt, en)
 }
 
 /// The scheme of a card, by its name in the interface.

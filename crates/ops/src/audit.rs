@@ -28,9 +28,9 @@ use crate::list_file::{list_file, requested_format, too_many};
 use crate::merchants;
 use crate::operator::Operator;
 use crate::search::ItemKind;
-use crate::wire_words::{ACTIONS, KINDS, action, audited, label, value};
+use crate::wire_words::{ACTIONS, KINDS, action, audited, in_file, label, value};
 use web::json::Checker;
-use web::language::{Language, Word};
+use web::language::Language;
 use web::problem::Problem;
 use web::reply::{List, Page, between, ok, one_of, only, query, single, time};
 use web::views::ledger::owner_name;
@@ -240,24 +240,20 @@ const COLUMNS: [ListColumn; 13] = [
     ("sequence", "Registro", ListKind::Count),
 ];
 
-/// The language of files for people.
-const PORTUGUESE: Language = Language::Portuguese;
-
 /// The rows of a filter as a file, newest first.
 pub async fn file(desk: &Arc<Desk>, filter: &AuditFilter, format: ListFormat) -> Result<Response, Problem> {
+    let for_people = format != ListFormat::Csv;
     let cells = |row: Result<AuditRow, Problem>| {
         let row = row?;
         let merchant = row.merchant_id.as_deref().and_then(|id| merchants::find(desk, id).ok());
         let merchant = merchant.and_then(|group| owner_name(&desk.engine, LedgerId::Merchant(group)));
-        let changes: Vec<_> = row.changes.iter().map(|change| change_text(change, format)).collect();
-        let said =
-            |name: &'static str, word: Word| if format == ListFormat::Csv { name } else { word.text(PORTUGUESE) };
+        let changes: Vec<_> = row.changes.iter().map(|change| change_text(change, for_people)).collect();
         Ok(vec![
             ListCell::Instant(row.effective_at.0),
             ListCell::text(row.operator),
             ListCell::text(row.api_key_id),
-            ListCell::text(Some(said(row.action, action(row.action)))),
-            ListCell::text(Some(said(row.kind, audited(row.kind)))),
+            ListCell::text(Some(in_file(for_people, row.action, action(row.action)))),
+            ListCell::text(Some(in_file(for_people, row.kind, audited(row.kind)))),
             ListCell::text(row.name),
             ListCell::text(row.id),
             ListCell::text(row.merchant_id),
@@ -273,14 +269,12 @@ pub async fn file(desk: &Arc<Desk>, filter: &AuditFilter, format: ListFormat) ->
 }
 
 /// A change in one line: by the names of the interface, or in the words of people.
-fn change_text(FieldChange { field, old, new }: &FieldChange, format: ListFormat) -> String {
-    match format {
-        ListFormat::Csv => format!("{field}: {} → {}", shown(old), shown(new)),
-        _ => {
-            let [old, new] = [old, new].map(|of| value(PORTUGUESE, field, of));
-            format!("{}: {old} → {new}", label(field).text(PORTUGUESE))
-        }
+fn change_text(FieldChange { field, old, new }: &FieldChange, for_people: bool) -> String {
+    if !for_people {
+        return format!("{field}: {} → {}", shown(old), shown(new));
     }
+    let [old, new] = [old, new].map(|of| value(Language::Portuguese, field, of));
+    format!("{}: {old} → {new}", label(field).text(Language::Portuguese))
 }
 
 /// Parts of a bank account in the order in which people read them.

@@ -34,9 +34,10 @@ use crate::list_file::{list_file, requested_format, too_many};
 use crate::operator::Operator;
 use crate::queue::waiting;
 use crate::search::ItemKind;
-use crate::wire_words::FLAGS;
+use crate::wire_words::{FLAGS, heading, in_file, method_named, status_word};
 use web::caller::PathId;
 use web::cut::{NextBefore, next_before, requested_before};
+use web::language::Language;
 use web::problem::{Code, Problem};
 use web::reply::{Page, ok, one_of, only, query, single};
 use web::views::recipient::recipient_id;
@@ -315,7 +316,7 @@ impl ListFilter {
         let ChargeQuery { from, to, .. } = &self.query;
         let period = period_ptbr(from.map(|from| from.0), to.map(|to| to.0));
         let (list, for_people) = (self.list, format != ListFormat::Csv);
-        let (name, title) = (list.kind.name(), (heading_in_words(list.kind)[0], period));
+        let (name, title) = (list.kind.name(), (heading(list.kind).text(Language::Portuguese), period));
         let is_shown = |column: &ListColumn| !for_people || has_column(list, column.0);
         let columns: Vec<_> = COLUMNS.into_iter().filter(is_shown).collect();
         let row = |item: FoundItem| {
@@ -415,74 +416,6 @@ pub async fn get(
     Ok(ok(ObjectPage { items, total: page.map(|(_, total)| total), more, next_before: next_before(&rest) }))
 }
 
-/// The name of a kind of things, in Portuguese and in English.
-pub fn heading_in_words(kind: ItemKind) -> [&'static str; 2] {
-    match kind {
-        ItemKind::Charges => ["Cobranças", "Charges"],
-        ItemKind::Merchants => ["Lojistas", "Merchants"],
-        ItemKind::Recipients => ["Recebedores", "Recipients"],
-        ItemKind::Refunds => ["Reembolsos", "Refunds"],
-        ItemKind::Disputes => ["Contestações", "Disputes"],
-        ItemKind::Withdrawals => ["Saques", "Withdrawals"],
-        ItemKind::Cashouts => ["Cashouts", "Cashouts"],
-        ItemKind::Subscriptions => ["Assinaturas", "Subscriptions"],
-        ItemKind::Cards => ["Cartões guardados", "Stored cards"],
-        ItemKind::Anticipations => ["Antecipações", "Anticipations"],
-        ItemKind::Plans => ["Planos", "Plans"],
-        ItemKind::ApiKeys => ["Chaves de API", "API keys"],
-        ItemKind::Entries => ["Lançamentos", "Entries"],
-        ItemKind::WebhookEvents => ["Eventos", "Events"],
-        ItemKind::Records => ["Registros", "Records"],
-        ItemKind::Ledgers => ["Razões", "Ledgers"],
-    }
-}
-
-/// The status of a thing in Portuguese and in English. Each kind has names of its own for where it
-/// stands.
-pub fn status_in_words(kind: ItemKind, status: &str) -> [&'static str; 2] {
-    use ItemKind::{Charges, Disputes, Merchants, Recipients, Refunds, Withdrawals};
-    match (kind, status) {
-        (Merchants, "suspended") => ["Conta suspensa", "Suspended"],
-        (Merchants, "payouts_held") => ["Saídas de dinheiro retidas", "Payouts held"],
-        (Merchants, "closing") => ["Em encerramento", "Closing"],
-        (Merchants, "closed") => ["Encerrada", "Closed"],
-        (Charges, "CONCLUIDA") => ["paga", "paid"],
-        (Charges, "RECUSADA") => ["recusada", "refused"],
-        (Recipients, "draft") => ["rascunho", "draft"],
-        (Recipients, "pending") => ["em análise", "under review"],
-        (Recipients | Withdrawals, "rejected") => ["recusado", "rejected"],
-        (Withdrawals, "approved") => ["aprovado", "approved"],
-        (Refunds, "approved") => ["aprovada", "approved"],
-        (Refunds, "rejected") => ["recusada", "rejected"],
-        (Refunds, "failed") => ["não realizada", "failed"],
-        (Disputes, "open") => ["aberta", "open"],
-        (Disputes, "accepted") => ["aceita", "accepted"],
-        (Disputes, "released") => ["liberada", "released"],
-        (Disputes, "reversed") => ["revertida", "reversed"],
-        (_, "pending") => ["pendente", "pending"],
-        (_, "active") => ["ativo", "active"],
-        (_, "past_due") => ["em atraso", "past due"],
-        (_, "paused") => ["pausada", "paused"],
-        (_, "completed") => ["completa", "completed"],
-        (_, "cancelled") => ["cancelada", "cancelled"],
-        (_, "failed") => ["falhou", "failed"],
-        (_, "revoked") => ["revogada", "revoked"],
-        (_, "in_processing") => ["em processamento", "in processing"],
-        (_, "processed") => ["processado", "processed"],
-        _ => ["—", "—"],
-    }
-}
-
-/// A way to pay, by its name in the interface, in Portuguese and in English.
-pub fn method_in_words(name: &str) -> [&'static str; 2] {
-    match name {
-        "pix" => ["PIX", "PIX"],
-        "credit_card" => ["cartão de crédito", "credit card"],
-        "debit_card" => ["cartão de débito", "debit card"],
-        _ => ["outro", "other"],
-    }
-}
-
 /// Columns of a list as a file. Programs get all of each list; people those that it can have.
 const COLUMNS: [ListColumn; 15] = [
     ("created_at", "Criado em", ListKind::Instant),
@@ -533,8 +466,8 @@ fn cells(kind: ItemKind, item: FoundItem, for_people: bool) -> Vec<ListCell> {
         instant(item.created_at),
         ListCell::text(item.name),
         ListCell::text(item.document),
-        ListCell::text(item.status.map(|status| if for_people { status_in_words(kind, status)[0] } else { status })),
-        ListCell::text(item.payment_method.map(|name| if for_people { method_in_words(name)[0] } else { name })),
+        ListCell::text(item.status.map(|status| in_file(for_people, status, status_word(kind, status)))),
+        ListCell::text(item.payment_method.map(|name| in_file(for_people, name, method_named(name)))),
         amount(item.amount),
         amount(item.fee),
         ListCell::text(item.merchant_name),

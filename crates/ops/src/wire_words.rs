@@ -6,13 +6,80 @@ use serde_json::Value;
 use wire::reais::grouped;
 
 use crate::audit::shown;
-use crate::lists::status_in_words;
 use crate::search::ItemKind;
 use fields::*;
 use web::language::{Language, Word, word};
 
 /// The word for a name that has none: what a test fails by.
 pub const OTHER: Word = word("outro", "other");
+
+/// The name of a kind of things, in Portuguese and in English.
+pub fn heading(kind: ItemKind) -> Word {
+    match kind {
+        ItemKind::Charges => word("Cobranças", "Charges"),
+        ItemKind::Merchants => word("Lojistas", "Merchants"),
+        ItemKind::Recipients => word("Recebedores", "Recipients"),
+        ItemKind::Refunds => word("Reembolsos", "Refunds"),
+        ItemKind::Disputes => word("Contestações", "Disputes"),
+        ItemKind::Withdrawals => word("Saques", "Withdrawals"),
+        ItemKind::Cashouts => word("Cashouts", "Cashouts"),
+        ItemKind::Subscriptions => word("Assinaturas", "Subscriptions"),
+        ItemKind::Cards => word("Cartões guardados", "Stored cards"),
+        ItemKind::Anticipations => word("Antecipações", "Anticipations"),
+        ItemKind::Plans => word("Planos", "Plans"),
+        ItemKind::ApiKeys => word("Chaves de API", "API keys"),
+        ItemKind::Entries => word("Lançamentos", "Entries"),
+        ItemKind::WebhookEvents => word("Eventos", "Events"),
+        ItemKind::Records => word("Registros", "Records"),
+        ItemKind::Ledgers => word("Razões", "Ledgers"),
+    }
+}
+
+/// The status of a thing in Portuguese and in English. Each kind has names of its own for where it
+/// stands.
+pub fn status_word(kind: ItemKind, status: &str) -> Word {
+    use ItemKind::{Charges, Disputes, Merchants, Recipients, Refunds, Withdrawals};
+    match (kind, status) {
+        (Merchants, "suspended") => word("Conta suspensa", "Suspended"),
+        (Merchants, "payouts_held") => word("Saídas de dinheiro retidas", "Payouts held"),
+        (Merchants, "closing") => word("Em encerramento", "Closing"),
+        (Merchants, "closed") => word("Encerrada", "Closed"),
+        (Charges, "CONCLUIDA") => word("paga", "paid"),
+        (Charges, "RECUSADA") => word("recusada", "refused"),
+        (Recipients, "draft") => word("rascunho", "draft"),
+        (Recipients, "pending") => word("em análise", "under review"),
+        (Recipients | Withdrawals, "rejected") => word("recusado", "rejected"),
+        (Withdrawals, "approved") => word("aprovado", "approved"),
+        (Refunds, "approved") => word("aprovada", "approved"),
+        (Refunds, "rejected") => word("recusada", "rejected"),
+        (Refunds, "failed") => word("não realizada", "failed"),
+        (Disputes, "open") => word("aberta", "open"),
+        (Disputes, "accepted") => word("aceita", "accepted"),
+        (Disputes, "released") => word("liberada", "released"),
+        (Disputes, "reversed") => word("revertida", "reversed"),
+        (_, "pending") => word("pendente", "pending"),
+        (_, "active") => word("ativo", "active"),
+        (_, "past_due") => word("em atraso", "past due"),
+        (_, "paused") => word("pausada", "paused"),
+        (_, "completed") => word("completa", "completed"),
+        (_, "cancelled") => word("cancelada", "cancelled"),
+        (_, "failed") => word("falhou", "failed"),
+        (_, "revoked") => word("revogada", "revoked"),
+        (_, "in_processing") => word("em processamento", "in processing"),
+        (_, "processed") => word("processado", "processed"),
+        _ => word("—", "—"),
+    }
+}
+
+/// A way to pay, by its name in the interface, in Portuguese and in English.
+pub fn method_named(name: &str) -> Word {
+    match name {
+        "pix" => word("PIX", "PIX"),
+        "credit_card" => word("cartão de crédito", "credit card"),
+        "debit_card" => word("cartão de débito", "debit card"),
+        _ => OTHER,
+    }
+}
 
 /// The review of a changed bank account, by its name in the interface.
 pub fn account_review(name: &str) -> Word {
@@ -22,6 +89,11 @@ pub fn account_review(name: &str) -> Word {
         "rejected" => word("recusada", "rejected"),
         _ => OTHER,
     }
+}
+
+/// A name of the interface in a file: as it is for programs, and in Portuguese for people.
+pub fn in_file(for_people: bool, name: &'static str, word: Word) -> &'static str {
+    if for_people { word.text(Language::Portuguese) } else { name }
 }
 
 /// The word of a name in a table of both.
@@ -156,10 +228,7 @@ pub fn value(language: Language, field: &str, value: &Value) -> String {
             said(if name == "net" { SPLIT_GUARD_NET } else { SPLIT_GUARD_NONE })
         }
         ("options.mdr_base", Value::String(name)) => said(if name == "total" { MDR_TOTAL } else { MDR_SELLER }),
-        ("status", Value::String(name)) => {
-            let [pt, en] = status_in_words(ItemKind::Recipients, name);
-            said(word(pt, en))
-        }
+        ("status", Value::String(name)) => said(status_word(ItemKind::Recipients, name)),
         ("bank_account_review", Value::String(name)) => said(account_review(name)),
         (field, Value::String(rate)) if field.starts_with("fees.") => percent(language, rate),
         (field, Value::Number(cents)) if field.ends_with("_cents") => {
