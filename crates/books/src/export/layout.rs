@@ -159,7 +159,7 @@ mod tests {
     fn a_value_has_text_and_places() {
         let text = |of: &str| ValuePart::Text(of.to_owned());
         let place = ValuePart::Place(LayoutPlace::DateBr);
-        assert_eq!(parts("a {date_br} b"), Ok(vec![text("a "), place, text(" b")]));
+        assert_eq!(parts("a {date_br} b").unwrap(), [text("a "), place, text(" b")]);
         for wrong in ["{day}", "{date", "a {}"] {
             assert!(parts(wrong).is_err(), "{wrong}");
         }
