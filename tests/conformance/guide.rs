@@ -142,7 +142,7 @@ impl Workplace {
         for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(FIRST_FILES)).unwrap() {
             let (path, name) = entry.map(|entry| (entry.path(), entry.file_name())).unwrap();
             std::fs::copy(&path, to.join(&name)).unwrap();
-            if path.file_stem().is_some_and(|stem| stem == "centavo") {
+            if path.file_stem().is_some_and(|stem| stem == "centavo" || stem == "centavo_guide") {
                 std::fs::copy(&path, self.folder.path().join(&name)).unwrap();
             }
         }
@@ -273,7 +273,7 @@ fn is_as(output: &str, shown: &str) -> bool {
 fn the_page_of_the_first_charge_shows_its_files() {
     for (language, names) in [
         ("sh", vec!["account.sh"]),
-        ("python", vec!["centavo.py", "first.py"]),
+        ("python", vec!["centavo_guide.py", "first.py"]),
         ("ts", vec!["centavo.mts", "first.mts"]),
         ("php", vec!["centavo.php"]),
     ] {
@@ -379,7 +379,7 @@ pub(crate) fn busy_server() -> String {
 /// Calls once, with a clock that does not wait, and prints the pauses between the tries.
 const PAUSES_IN_PYTHON: &str = r#"python3 -c '
 import time; pauses = []; time.sleep = pauses.append
-import centavo; centavo.call("GET", "/x"); print("pauses:", *pauses)'"#;
+import centavo_guide; centavo_guide.call("GET", "/x"); print("pauses:", *pauses)'"#;
 const PAUSES_IN_NODE: &str = r#"node --input-type=module -e '
 const pauses = [], real = setTimeout, { call } = await import("./centavo.mjs");
 // The other ones are of the fetch.

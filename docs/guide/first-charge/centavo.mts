@@ -32,10 +32,10 @@ export async function call(method: string, path: string, body?: unknown, key?: s
 
 /** All items of a list, page by page. */
 export async function* pages(path: string): AsyncGenerator<any> {
-  for (let page = 1, last = 1; page <= last; page++) {
-    const answer = await call("GET", `${path}?page=${page}&per_page=100`);
+  for (let next: string | undefined = `${path}?limit=100`; next; ) {
+    const answer: any = await call("GET", next);
     yield* answer.items;
-    last = answer.pages;
+    next = answer.next;
   }
 }
 

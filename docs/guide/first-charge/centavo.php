@@ -49,12 +49,11 @@ function call(string $method, string $path, ?array $body = null, ?string $key = 
 /** All items of a list, page by page. */
 function pages(string $path): \Generator
 {
-    for ($page = 1, $last = 1; $page <= $last; $page++) {
-        $answer = call('GET', "$path?page=$page&per_page=100");
+    for ($next = "$path?limit=100"; $next !== null; $next = $answer['next'] ?? null) {
+        $answer = call('GET', $next);
         foreach ($answer['items'] as $item) {
             yield $item;
         }
-        $last = $answer['pages'];
     }
 }
 

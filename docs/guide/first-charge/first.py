@@ -1,7 +1,7 @@
 import os
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-from centavo import Refused, call, pages, verified
+from centavo_guide import Refused, call, pages, verified
 
 card = {"number": "4111111111111111", "holder_name": "MARIA SOUZA", "exp_month": 12, "exp_year": 2039, "cvv": "123"}
 run = os.urandom(4).hex()  # a new order each time: its key is its own

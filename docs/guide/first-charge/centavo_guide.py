@@ -37,13 +37,11 @@ def call(method, path, body=None, key=None, tries=10):
 
 def pages(path):
     """All items of a list, page by page."""
-    page = 1
-    while True:
-        answer = call("GET", f"{path}?page={page}&per_page=100")
+    path += "?limit=100"
+    while path:
+        answer = call("GET", path)
         yield from answer["items"]
-        if page >= answer["pages"]:
-            return
-        page += 1
+        path = answer.get("next")
 
 
 def verified(headers, body, secret):
