@@ -226,9 +226,9 @@ python3 docs/guide/first-charge/first.py
 echo "== slowly"
 cd docs/guide/first-charge
 python3 -c '
-import time, centavo
-real = centavo.call
-centavo.call = lambda *asked, **more: (time.sleep(0.5), real(*asked, **more))[1]
+import time, centavo_guide
+real = centavo_guide.call
+centavo_guide.call = lambda *asked, **more: (time.sleep(0.5), real(*asked, **more))[1]
 exec(open("first.py").read())'
 wait
 "#;

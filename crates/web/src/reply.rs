@@ -638,10 +638,8 @@ impl Page {
     /// Reads `page` and `per_page`; the argument is the default of `per_page`, at most 100.
     pub fn read(pairs: &[(String, String)], per_page: u64) -> Result<Self, Problem> {
         let page = number(pairs, "page", 1..=u64::MAX)?.unwrap_or(1);
+        // `limit` first: clients that are generated send the default of `per_page` with it.
         let (limit, given) = (number(pairs, "limit", 1..=100)?, number(pairs, "per_page", 1..=100)?);
-        if limit.is_some() && given.is_some() {
-            return Err(wrong("limit", "ambiguous", "limit e per_page juntos não: é o mesmo".to_owned()));
-        }
         Ok(Self { page, per_page: limit.or(given).unwrap_or(per_page) })
     }
 
