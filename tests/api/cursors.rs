@@ -102,6 +102,7 @@ async fn what_is_made_between_two_answers_moves_nothing() {
             let page = answer.expect(200);
             assert!(ids(&page).len() <= limit && (!has_pages || page["per_page"] == limit), "{page}");
             seen.extend(ids(&page));
+            assert!(seen.len() <= expected.len(), "{path}: the same again");
             address = page.get("next").map(text);
             assert_eq!(link, address.as_ref().map(|next| format!("<{next}>; rel=\"next\"")), "{path}");
             merchant.make_another(number, &plan, &recipient).await;
