@@ -316,7 +316,7 @@ fn a_sandbox_that_others_may_have_too_is_shared() {
 
 #[test]
 fn what_makes_no_sense_is_refused_by_name() {
-    let cases: [(&str, &[&str], &str); 29] = [
+    let cases: [(&str, &[&str], &str); 30] = [
         ("", &["--peer-listen", "127.0.0.1:9"], "CENTAVO_PEER_LISTEN wants a PostgreSQL store"),
         ("peer_tls_cert = 'a'", &[], "CENTAVO_PEER_TLS_CERT has no meaning without CENTAVO_PEER_LISTEN"),
         ("store = 'postgres://db/books'\npeer_listen = ':8082'", &[], "card numbers pass there"),
