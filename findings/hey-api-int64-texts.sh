@@ -8,6 +8,7 @@ set -euo pipefail
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT; cd "$work"
 npm install --silent --no-audit --no-fund @hey-api/openapi-ts@0.99.0 typescript@5.9.3
 amount='{"type":"object","required":["amount"],"properties":{"amount":{"type":"integer","format":"int64"}}}'
+# shellcheck disable=SC2016 # `$ref` is a word of OpenAPI.
 content='{"application/json":{"schema":{"$ref":"#/components/schemas/Charge"}}}'
 cat > api.json << JSON
 {"openapi":"3.1.0","info":{"title":"Charges","version":"1"},"servers":[{"url":"http://localhost"}],
