@@ -261,7 +261,7 @@ async fn cash_out(engine: &Arc<Engine>, group: GroupNumber, script: Script, numb
     let transaction = engine.look_up_transaction(group, Some(u128::from(number).to_be_bytes())).unwrap();
     assert!(!transaction.is_used);
     let context = CommandContext { key: None, requester: None, permit: engine.permit(1_024).unwrap() };
-    let call = NewCashout { amount: Centavos(1_000), destination, transaction };
+    let call = NewCashout { amount: Centavos(1_000), destination, transaction, reference: None };
     let outcome = engine.cash_out(group, call, context).await.unwrap();
     let Outcome::Recorded(ordered) = outcome else { panic!("{outcome:?}") };
     let replayed = engine.cashout_ordered(&records(engine, ordered.id)[0]).unwrap();

@@ -197,7 +197,7 @@ async fn charge(engine: &Engine, shops: &[Shop], number: u64) -> ObjectId {
     let (now, charge) = (engine.now(), new_id(engine, shop.group));
     let (amount, splits, rail) = (amount(number), shop.splits(), None);
     let payer = engine.keyring().seal_value(SealedFor::payer(charge), now, &payer(number)).expect("sealing");
-    if number % CARDS != 0 {
+    if !number.is_multiple_of(CARDS) {
         let expires_at = now.plus_days(1);
         record(engine, shop.group, MerchantCommand::OpenPix { rail, charge, amount, splits, expires_at, payer }).await;
         return charge;

@@ -55,7 +55,7 @@ impl Load {
         Ok(load)
     }
 
-    fn caller<'a>(&'a self, server: &Server, client: &Client) -> Caller {
+    fn caller(&self, server: &Server, client: &Client) -> Caller {
         Caller {
             client: client.clone(),
             public: server.public.clone(),

@@ -124,7 +124,7 @@ fn command(
 ) -> Vec<Submission> {
     let permit = admission.try_take(Sender::Door, 1_024).expect("there is room");
     let mut effects = Effects::default();
-    let order = Envelope { command, key, unique: None, requester: None, permit };
+    let order = Envelope { command, key, unique: [None; 2], requester: None, permit };
     let outcome = merchant.command(order, now, ids, &mut effects);
     assert!(matches!(outcome, Outcome::Recorded(_)), "{outcome:?}");
     effects.submissions

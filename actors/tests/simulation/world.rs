@@ -782,7 +782,7 @@ impl World {
             Ask::Command(command) => {
                 let was_due = actor.core.is_due(self.now);
                 let requester = is_operators(&command).then(|| Requester::Operator("operator".to_owned()));
-                let order = Envelope { command, key, unique: None, requester, permit };
+                let order = Envelope { command, key, unique: [None; 2], requester, permit };
                 let outcome = actor.core.command(order, self.now, &self.ids, &mut effects);
                 let is_recorded = matches!(outcome, Outcome::Recorded(_));
                 if effects.submissions.len() > usize::from(is_recorded) {
