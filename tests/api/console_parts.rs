@@ -46,7 +46,9 @@ async fn every_table_is_also_a_file() {
         let tables = page.html.matches("<table").count();
         let links: Vec<_> =
             page.html.split("href=\"").filter(|part| part.contains("csv=") && part.contains(" download>CSV")).collect();
-        assert!(tables > 0 && links.len() == tables, "{path}: {tables} {links:?}");
+        // A page with its whole list as a file has no file of the part that it shows.
+        let expected = if page.html.contains("format=xlsx") { 0 } else { tables };
+        assert!(tables > 0 && links.len() == expected, "{path}: {tables} {links:?}");
         for link in links {
             let address = link.split('"').next().unwrap().replace("&amp;", "&");
             let file = browser.page(&address).await;
@@ -56,7 +58,7 @@ async fn every_table_is_also_a_file() {
             files += 1;
         }
     }
-    assert!(files > 12, "{files}");
+    assert!(files > 8, "{files}");
     let file = browser.page("/console/charges?csv=1").await.html;
     assert!(file.starts_with("Payer,When,Status,Merchant,Method,txid,Amount\r\nMaria das Dores ***"), "{file}");
     let row = format!(",paid,\"'=cmd(); \"\"Loja\"\" & <b>\",PIX,{txid},\"R$1,234.56\"\r\n");

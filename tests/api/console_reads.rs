@@ -217,7 +217,10 @@ async fn keys_of_a_merchant_are_listed_with_the_revoked_ones_and_never_their_tex
     let listed = world.ops_get(&path).await.expect(200);
     let rows: Vec<_> = items(&listed).iter().map(|key| (text(&key["id"]), key["revoked"].clone())).collect();
     assert_eq!(rows, [(merchant.key_id.clone(), json!(false)), (text(&second["id"]), json!(true))]);
-    has_exactly(&items(&listed)[0], &["id", "created_at", "webhook_url", "scopes", "revoked", "last_used_at"]);
+    has_exactly(
+        &items(&listed)[0],
+        &["id", "created_at", "created_by", "webhook_url", "scopes", "revoked", "last_used_at"],
+    );
     time(&items(&listed)[0]["created_at"]);
     assert_eq!(listed["total"], 2);
     world.ops_get("/ops/merchants/x/api-keys").await.refused(404, "not_found");

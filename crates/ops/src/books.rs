@@ -270,8 +270,8 @@ fn requested_end(pairs: &[(String, String)]) -> Result<Option<Timestamp>, Proble
     Ok(Some(Timestamp(check.finish_with(named)?.end)))
 }
 
-/// Sums of what was booked after a cut and took effect before `end`, by account of one ledger, or by
-/// kind of account of all; and the last Records that were read, from the cut on. Nothing takes
+/// Sums of what was booked after a cut and took effect before `end`, by account of one ledger, or
+/// by kind of account of all; and the last Records that were read, from the cut on. Nothing takes
 /// effect after it is booked.
 fn booked_later(desk: &Desk, after: &Cut, end: Timestamp, of: Option<LedgerId>) -> Result<(Balances, Cut), Problem> {
     let (mut sums, through) = (Balances::new(), desk.engine.published());

@@ -36,10 +36,10 @@ pub(crate) const FINDINGS_MAX: usize = 1_000;
 /// Largest number of stored results; the oldest go.
 const KEPT_MAX: usize = 1_000;
 
-/// Result of a reconciliation. Nothing is booked, and of the file only this is kept.
+/// Result of a reconciliation. Nothing is booked, and of the file only this is stored.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 pub struct Reconciliation {
-    /// SHA-256 of the file, hexadecimal, under which the result is kept.
+    /// SHA-256 of the file, hexadecimal, under which the result is stored.
     #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
     sha256: String,
     /// Whose file it is: `acquirer`, `pix` or `bank`.
@@ -270,7 +270,7 @@ pub(crate) struct ReconciliationFile(Vec<u8>);
 /// `application/vnd.ms-excel`, `application/x-www-form-urlencoded`, or not at all, the content
 /// tells. Nothing is booked. A file that was compared before is 409 `already_reconciled`; with
 /// `again=true` it is compared with the books of now, and the new result takes the place of the
-/// kept one. The statement of another account than earlier ones is 409 `other_bank_account`. One
+/// stored one. The statement of another account than earlier ones is 409 `other_bank_account`. One
 /// with a number that no account has is 400 with the field `account`, unless the caller names it.
 #[utoipa::path(post, path = "/ops/reconciliations", operation_id = "reconcile",
     params(("account" = Option<String>, Query, pattern = "^(settlement|pix|own)$", description = "The account of a bank statement: `settlement`, `pix` or `own`. When absent, the one whose earlier statements had the number in the file (`ACCTID`); for a number that is new it must be named."),
@@ -332,7 +332,7 @@ pub async fn reconcile(
     compared.await
 }
 
-/// The results that are kept, newest first, without their findings.
+/// The stored results, newest first, without their findings.
 #[utoipa::path(get, path = "/ops/reconciliations", operation_id = "list_reconciliations",
     params(("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
     responses((status = 200, body = List<Reconciliation>)))]
@@ -346,7 +346,7 @@ pub async fn list(
     let (total, engine) = (names.len() as u64, Arc::clone(&desk.engine));
     let shown: Vec<_> = names.into_iter().rev().skip(skip).take(page.count()).collect();
     let items = shown.into_iter().map(move |name| {
-        let stored = engine.side_value(&name)?.ok_or_else(|| failed("a kept result cannot be read"))?;
+        let stored = engine.side_value(&name)?.ok_or_else(|| failed("a stored result cannot be read"))?;
         let result: Reconciliation = serde_json::from_slice(&stored).map_err(failed)?;
         Ok(Reconciliation { explanations: Vec::new(), ..result.with_statuses(&engine) })
     });
@@ -377,7 +377,7 @@ impl Reconciliation {
                 Ok(result) if result.dismissed.is_none() => stored.push(result.with_statuses(engine)),
                 Ok(_) => {}
                 Err(error) => {
-                    tracing::warn!(name, %error, "a kept reconciliation does not count; compare its file again")
+                    tracing::warn!(name, %error, "a stored reconciliation does not count; compare its file again")
                 }
             }
         }
