@@ -50,7 +50,7 @@ mod tests {
     #[tokio::test]
     async fn what_waits_beside_keeps_nobody_here_waiting() {
         let (disk, waiting) = channel();
-        let read = async move { waiting.recv_timeout(Duration::from_secs(60)).expect("the others were kept waiting") };
+        let read = async move { waiting.recv_timeout(Duration::from_secs(60)).expect("the others wait") };
         let ended = beside("reads", read).unwrap();
         tokio::task::yield_now().await;
         disk.send(()).unwrap();

@@ -66,9 +66,9 @@ impl Load {
         }
     }
 
-    /// Calls while payers pay, for so long; the server is killed at the end. Meanwhile the clock goes
-    /// ahead by what a server follows without asking, so that the schedule asks for orders that are
-    /// held up.
+    /// Calls while payers pay, for so long; the server is killed at the end. Meanwhile the clock
+    /// goes ahead by what a server follows without asking, so that the schedule asks for orders
+    /// that are held up.
     pub(crate) async fn run(&self, server: &Server, bridges: &Bridges, clock: &WallClock, life: Duration) {
         let ending = Arc::new(AtomicBool::new(false));
         let client = client();

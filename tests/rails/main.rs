@@ -5,7 +5,8 @@
 //! centavo by centavo: nothing is carried out twice, and nothing stays unknown but what `again`
 //! forbids to send.
 //!
-//! `CENTAVO_RAILS_SEED=s` begins with another seed, `CENTAVO_RAILS_ROUNDS=n` kills n servers a test.
+//! `CENTAVO_RAILS_SEED=s` begins with another seed, `CENTAVO_RAILS_ROUNDS=n` kills n servers a
+//! test.
 
 #![allow(clippy::unwrap_used)]
 
@@ -28,8 +29,8 @@ use reckoning::{differences, settle_unknown};
 pub(crate) const SECOND_TOKEN: &str = "second-operator-of-the-test-32-characters";
 /// Servers of a test that are killed.
 const ROUNDS: u64 = 3;
-/// Seconds between the restarts after the faults have ended. At the end of them everything must have
-/// come to its end, and have been unchanged by each restart since it did.
+/// Seconds between the restarts after the faults have ended. At the end of them everything must
+/// have come to its end, and have been unchanged by each restart since it did.
 const RESTARTED_AFTER: [i64; 9] = [130, 130, 5, 1_200, 1_200, 1_200, 1_200, 4_000, 4_000];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

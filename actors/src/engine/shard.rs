@@ -212,7 +212,7 @@ impl Shard {
         let read_model = Arc::clone(&self.context.read_model);
         let result = spawn_blocking(move || read_model.keep()).await;
         if let Ok(Err(error)) = result {
-            tracing::warn!(%error, "the read model was not kept; the next start reads more of the journal");
+            tracing::warn!(%error, "the read model was not stored; the next start reads more of the journal");
         }
     }
 }

@@ -9,7 +9,7 @@ use ledger::event::Terms;
 use ledger::{Account, Event, LedgerId, Record};
 use minicbor::{Decode, Encode};
 
-/// Days of which figures are kept.
+/// Days of which figures are stored.
 pub const DAYS_MAX: u32 = 90;
 /// Reasons of refusals that are counted of a day; what comes after them counts as `refused` alone.
 const REASONS_MAX: usize = 64;
