@@ -471,3 +471,24 @@ async fn a_merchant_above_a_limit_is_in_the_queue() {
     let metric = format!("centavo_balance_merchants_above{{account=\"{account}\"}} 1");
     assert!(world.ops_get("/metrics").await.text.lines().any(|line| line == metric));
 }
+
+/// A charge with many splits has many balances: the first 100 are shown, and the others counted.
+#[tokio::test]
+async fn balances_of_a_decision_are_a_hundred_at_most() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let mut splits = Vec::new();
+    for number in 1..=101 {
+        splits.push((merchant.recipient("Ana", number).await, 10));
+    }
+    let splits: Vec<_> = splits.iter().map(|(id, amount)| (id.as_str(), *amount)).collect();
+    let txid = text(&merchant.paid_pix(&with_splits(pix("100.00"), &splits)).await["txid"]);
+    let id = refund(&merchant, &txid, 2_000, "x").await;
+    let shown = details(&world, &id).await;
+    let preview = world.ops_get(&format!("/ops/queue/{id}/preview")).await.expect(200);
+    let left_out = shown["balances_left_out"].as_u64().unwrap();
+    assert_eq!((shown["balances"].as_array().unwrap().len(), &preview["balances_left_out"]), (100, &json!(left_out)));
+    assert!(left_out >= 2, "101 recipients and the merchant: {left_out}");
+    let page = Browser::signed_in(&world, OPS_TOKEN).await.page(&format!("/console/queue/{id}")).await;
+    page.has(&[&format!("+ {left_out}</p>")]);
+}

@@ -213,3 +213,27 @@ async fn every_decision_takes_the_version_that_was_seen() {
     kinds.sort();
     assert_eq!(kinds, ["dispute", "entry", "recipient", "refund", "withdrawal"]);
 }
+
+/// A name leads to the recipient of the merchant that is asked for, and of merchants only merchants
+/// are counted.
+#[tokio::test]
+async fn a_recipient_is_named_among_those_of_its_merchant() {
+    let world = World::sandbox().await;
+    let one = world.merchant().await;
+    let other = world.open(json!({"name": "Padaria", "document": cnpj(90), "split_enabled": true})).await;
+    let (ana, another) = (one.draft("Ana", 1).await, other.draft("Ana", 2).await);
+    let refused = world.ops_get("/ops/queue?recipient=Ana").await.refused(400, "validation_failed");
+    assert_eq!(refused["errors"][0]["code"], "ambiguous");
+    for (query, expected) in [("merchant=Padaria".to_owned(), &another), (format!("merchant_id={}", one.id), &ana)] {
+        assert_eq!(ids(&queue(&world, &format!("?recipient=Ana&{query}")).await), [&**expected], "{query}");
+    }
+    for batch in 0..5 {
+        let answers = futures_of(50, |index| {
+            let number = 10 + batch * 50 + index as u32;
+            one.post_raw("/api/sub-recipients", &[], individual("Padaria Nova", &cpf(number)).to_string())
+        })
+        .await;
+        answers.into_iter().for_each(|answer| drop(answer.expect(201)));
+    }
+    assert_eq!(ids(&queue(&world, "?merchant=Padaria").await), [&*another]);
+}

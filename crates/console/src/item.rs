@@ -22,7 +22,7 @@ use crate::words;
 use ops::desk::Desk;
 use ops::item_details::{self, ItemDetails};
 use ops::notes::NoteSubject;
-use ops::preview::{ChangedBalance, ForeseenDecision, Verdict};
+use ops::preview::{ForeseenDecision, Verdict};
 use ops::queue_item::QueueItem;
 use web::credential::Role;
 use web::problem::{Code, Problem};
@@ -187,11 +187,12 @@ fn facts(desk: &Desk, visit: &Visit, item: &QueueItem) -> Markup {
 }
 
 /// The balances that a decision changes, and the commission that goes back.
-fn changes(visit: &Visit, balances: &[ChangedBalance], commission: Option<i64>) -> Markup {
+fn changes(visit: &Visit, foreseen: &ForeseenDecision) -> Markup {
+    let ForeseenDecision { balances, balances_left_out, commission_returned, .. } = foreseen;
     let heads = [Text(words::OWNER), Text(words::ACCOUNT), Amount(words::BEFORE), Amount(words::AFTER)];
     html! {
-        @if let Some(commission) = commission {
-            p { (visit.say(words::COMMISSION_BACK)) ": " (visit.money(commission)) }
+        @if let Some(commission) = commission_returned {
+            p { (visit.say(words::COMMISSION_BACK)) ": " (visit.money(*commission)) }
         }
         @if !balances.is_empty() {
             h3 { (visit.say(words::BALANCES_AFTER)) }
@@ -205,6 +206,7 @@ fn changes(visit: &Visit, balances: &[ChangedBalance], commission: Option<i64>) 
                     }
                 }
             })))
+            @if let Some(count) = balances_left_out { p.dim { "+ " (show::count(visit.language, *count as u64)) } }
         }
     }
 }
@@ -226,7 +228,7 @@ fn decision(desk: &Desk, visit: &Visit, item: &QueueItem, foreseen: &ForeseenDec
                         h3 { (visit.say(follows_word(*follows))) }
                         (show::entries(&desk.engine, visit.language, &record.entries, &mut room))
                     }
-                    (changes(visit, &foreseen.balances, foreseen.commission_returned))
+                    (changes(visit, foreseen))
                     @if verdict == Verdict::Approve && item.second_operator_needed == Some(true) {
                         p.warning { (visit.say(words::TAKES_TWO)) }
                     }

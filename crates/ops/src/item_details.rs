@@ -114,6 +114,10 @@ pub struct ItemDetails {
     /// The balances that the approval would change, as in its preview.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub balances: Vec<ChangedBalance>,
+    /// How many balances there are beside these 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub balances_left_out: Option<usize>,
     /// The commission that would go back to the merchant, centavos; refunds.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = 150)]
@@ -224,6 +228,7 @@ pub async fn details(desk: &Desk, id: ObjectId) -> Result<ItemDetails, Problem> 
             shown.foreseen = foreseen(desk, &item).await?;
             if let Some(approval) = shown.foreseen.first() {
                 shown.balances = approval.balances.clone();
+                shown.balances_left_out = approval.balances_left_out;
                 shown.commission_returned = approval.commission_returned;
             }
         }

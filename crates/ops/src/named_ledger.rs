@@ -26,32 +26,50 @@ const NAMED_MAX: usize = 5;
 /// has the text. Errors: 404 for an id that nobody has; `unknown` or `ambiguous` for a name, the
 /// latter also where there are too many to look at all.
 pub fn named_ledger(desk: &Desk, field: &'static str, text: &str) -> Result<LedgerId, Problem> {
-    named_among(desk, field, text, ("lojista ou recebedor", &|_| true))
+    let all = OwnersSought { said: "lojista ou recebedor", kinds: &KINDS, group: None };
+    named_among(desk, field, text, &all)
 }
 
-/// As [`named_ledger`], among the ledgers of some owners, which have a name together.
-fn named_among(
-    desk: &Desk,
-    field: &'static str,
-    text: &str,
-    (owners, is_wanted): (&str, &dyn Fn(&LedgerId) -> bool),
-) -> Result<LedgerId, Problem> {
+const KINDS: [FoundKind; 2] = [FoundKind::Merchant, FoundKind::Recipient];
+
+/// Owners among whom one is named.
+struct OwnersSought {
+    /// What they are called.
+    said: &'static str,
+    /// Which they are. Both stand for all ledgers.
+    kinds: &'static [FoundKind],
+    /// The group among whose owners a name is looked for.
+    group: Option<GroupNumber>,
+}
+
+impl OwnersSought {
+    fn has(&self, ledger: &LedgerId) -> bool {
+        match ledger {
+            LedgerId::Merchant(_) => self.kinds.contains(&FoundKind::Merchant),
+            LedgerId::Recipient(..) => self.kinds.contains(&FoundKind::Recipient),
+            LedgerId::Platform(_) | LedgerId::System => self.kinds == KINDS,
+        }
+    }
+}
+
+/// As [`named_ledger`], among the ledgers of some owners.
+fn named_among(desk: &Desk, field: &'static str, text: &str, among: &OwnersSought) -> Result<LedgerId, Problem> {
     let text = text.trim();
     let not_found = || Problem::new(Code::NotFound);
     if let Ok(ledger) = find(desk, text) {
-        return Some(ledger).filter(is_wanted).ok_or_else(not_found);
+        return Some(ledger).filter(|ledger| among.has(ledger)).ok_or_else(not_found);
     }
     if let Some(id) = ObjectId::parse(text) {
-        return of_id(desk, id).filter(is_wanted).ok_or_else(not_found);
+        return of_id(desk, id).filter(|ledger| among.has(ledger)).ok_or_else(not_found);
     }
     if text.split_once('-').is_some_and(|(kind, id)| kind.len() == 1 && ObjectId::parse(id).is_some()) {
         return Err(not_found());
     }
     let mut check = Checker::new();
-    let (found, are_all) = of_name(desk, text, is_wanted)?;
+    let (found, are_all) = of_name(desk, text, among)?;
     let ledger = match &found[..] {
         [one] if are_all => Some(*one),
-        [] => check.refuse(field, "unknown", format!("{field} não é o nome nem o id de um {owners}")),
+        [] => check.refuse(field, "unknown", format!("{field} não é o nome nem o id de um {}", among.said)),
         [first, ..] => {
             let names = found.iter().take(NAMED_MAX).map(|ledger| ledger_name(&desk.engine, *ledger));
             let name = owner_name(&desk.engine, *first).unwrap_or_default();
@@ -83,34 +101,35 @@ pub fn exactly_named_ledger(desk: &Desk, field: &'static str, text: &str) -> Res
 }
 
 /// The merchant and the recipient that a filter asks for, by `merchant_id` and `recipient_id`, or
-/// by `merchant` and `recipient`, which take names too. Errors: as those of [`named_ledger`]; 400
-/// where one is asked for in both ways.
+/// by `merchant` and `recipient`, which take names too. The name of a recipient is looked for among
+/// those of the merchant. Errors: as those of [`named_ledger`]; 400 where one is asked for in both
+/// ways.
 pub fn filtered_owners(
     desk: &Desk,
     pairs: &[(String, String)],
 ) -> Result<(Option<GroupNumber>, Option<LedgerId>), Problem> {
-    let one = |named: &'static str, by_id: &'static str, of: (&str, &dyn Fn(&LedgerId) -> bool)| {
+    let one = |named: &'static str, by_id: &'static str, among: OwnersSought| {
         let id = single(pairs, by_id)?.map(|id| {
-            let id = ObjectId::parse(id).and_then(|id| of_id(desk, id)).filter(of.1);
+            let id = ObjectId::parse(id).and_then(|id| of_id(desk, id)).filter(|ledger| among.has(ledger));
             id.ok_or_else(|| Problem::new(Code::NotFound))
         });
-        let name = single(pairs, named)?.map(|name| named_among(desk, named, name, of));
+        let name = single(pairs, named)?;
         let mut check = Checker::new();
         if id.is_some() && name.is_some() {
             check.refuse::<()>(named, "twice", format!("{named} e {by_id} são o mesmo filtro"));
         }
         check.finish()?;
-        id.or(name).transpose()
+        id.or_else(|| name.map(|name| named_among(desk, named, name, &among))).transpose()
     };
-    let merchant = one("merchant", "merchant_id", ("lojista", &|ledger| matches!(ledger, LedgerId::Merchant(_))))?;
-    let is_recipient = |ledger: &LedgerId| matches!(ledger, LedgerId::Recipient(..));
-    let recipient = one("recipient", "recipient_id", ("recebedor", &is_recipient))?;
-    Ok((merchant.and_then(LedgerId::group), recipient))
+    let merchants = OwnersSought { said: "lojista", kinds: &[FoundKind::Merchant], group: None };
+    let group = one("merchant", "merchant_id", merchants)?.and_then(LedgerId::group);
+    let recipients = OwnersSought { said: "recebedor", kinds: &[FoundKind::Recipient], group };
+    Ok((group, one("recipient", "recipient_id", recipients)?))
 }
 
 /// The merchants and recipients with a name; those with just this name where there are any. The
 /// flag is false where not all that have it were looked at.
-fn of_name(desk: &Desk, text: &str, is_wanted: &dyn Fn(&LedgerId) -> bool) -> Result<(Vec<LedgerId>, bool), Problem> {
+fn of_name(desk: &Desk, text: &str, among: &OwnersSought) -> Result<(Vec<LedgerId>, bool), Problem> {
     let words = if text.contains(char::is_alphabetic) { desk.engine.name_beginnings(text) } else { Vec::new() };
     let (mut found, mut are_all) = (Vec::new(), true);
     if words.is_empty() {
@@ -118,11 +137,12 @@ fn of_name(desk: &Desk, text: &str, is_wanted: &dyn Fn(&LedgerId) -> bool) -> Re
     }
     let registered = desk.engine.search(&SoughtValue::Personal(words), |_| READ_MAX)?;
     for (kind, records) in registered {
-        if matches!(kind, FoundKind::Merchant | FoundKind::Recipient) {
+        if among.kinds.contains(&kind) {
             are_all &= !records.is_more && records.total <= records.newest.len();
             let records = records.newest.iter();
             let ids = records.flat_map(|(_, record)| ids_of(&desk.engine, kind, record));
-            found.extend(ids.filter_map(|id| of_id(desk, id)).filter(is_wanted));
+            let ledgers = ids.filter_map(|id| of_id(desk, id));
+            found.extend(ledgers.filter(|ledger| among.group.is_none_or(|group| ledger.group() == Some(group))));
         }
     }
     found.sort_unstable();

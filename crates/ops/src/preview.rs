@@ -1,7 +1,7 @@
 //! Preview of a decision on something that waits: the entries that it would book, from the same
 //! command and the same `decide` as the decision. Nothing is stored.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use actors::engine::{WaitingItem, WaitingKind};
@@ -40,6 +40,9 @@ use web::views::charge::paid_charge;
 use web::views::house_entry::OperatorEntry;
 use web::views::ledger::{ledger_name, owner_name};
 
+/// Balances of a preview, at most.
+const BALANCES_MAX: usize = 100;
+
 /// What a decision would book.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct DecisionPreview {
@@ -57,6 +60,10 @@ pub struct DecisionPreview {
     /// The balances of the merchant and of recipients that all steps change; of a recipient who
     /// keeps its split of the charge, the available one.
     balances: Vec<ChangedBalance>,
+    /// How many balances there are beside these 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    balances_left_out: Option<usize>,
     /// The commission that goes back to the merchant, centavos; refunds.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = 150)]
@@ -90,8 +97,10 @@ pub struct ForeseenDecision {
     pub verdict: Verdict,
     /// The Records that it would write, or why it cannot be taken.
     pub steps: Result<Steps, Problem>,
-    /// The balances that it would change.
+    /// The balances that it would change, the first 100.
     pub balances: Vec<ChangedBalance>,
+    /// How many others it would change.
+    pub balances_left_out: Option<usize>,
     /// The commission that goes back to the merchant, centavos; refunds that are approved.
     pub commission_returned: Option<i64>,
 }
@@ -107,19 +116,21 @@ pub async fn foreseen(desk: &Desk, item: &WaitingItem) -> Result<Vec<ForeseenDec
             return steps.map(|_| both);
         }
         let taken = steps.as_deref().unwrap_or_default();
-        let (balances, commission_returned) = (changed_balances(desk, item, taken)?, commission_returned(taken));
-        both.push(ForeseenDecision { verdict, steps, balances, commission_returned });
+        let (balances, balances_left_out) = changed_balances(desk, item, taken)?;
+        let commission_returned = commission_returned(taken);
+        both.push(ForeseenDecision { verdict, steps, balances, balances_left_out, commission_returned });
     }
     Ok(both)
 }
 
 /// The balances of merchants' and recipients' assets and liabilities that Records change, and those
-/// of recipients who keep their splits of the charge of a refund or dispute.
+/// of recipients who keep their splits of the charge of a refund or dispute: the first 100, and how
+/// many others there are.
 fn changed_balances(
     desk: &Desk,
     item: &WaitingItem,
     steps: &[(Follows, Record)],
-) -> Result<Vec<ChangedBalance>, Problem> {
+) -> Result<(Vec<ChangedBalance>, Option<usize>), Problem> {
     let mut changes: BTreeMap<(LedgerId, Account), Balance> = BTreeMap::new();
     for entry in steps.iter().flat_map(|(_, record)| &record.entries) {
         let is_of_owner = matches!(entry.ledger(), LedgerId::Merchant(_) | LedgerId::Recipient(..));
@@ -133,18 +144,18 @@ fn changed_balances(
     };
     if let Some(charge) = charge.filter(|_| !changes.is_empty()) {
         let group = item.ledger.group().unwrap_or_default();
-        for split in &desk.engine.known_object::<Charge>(charge)?.terms.splits {
-            let recipient = LedgerId::Recipient(group, split.recipient);
-            if !changes.keys().any(|(ledger, _)| *ledger == recipient) {
-                changes.insert((recipient, Account::Available), Balance::default());
-            }
-        }
+        let changed: BTreeSet<_> = changes.keys().map(|(ledger, _)| *ledger).collect();
+        let splits = &desk.engine.known_object::<Charge>(charge)?.terms.splits;
+        let recipients = splits.iter().map(|split| LedgerId::Recipient(group, split.recipient));
+        let unchanged = recipients.filter(|recipient| !changed.contains(recipient));
+        changes.extend(unchanged.map(|recipient| ((recipient, Account::Available), Balance::default())));
     }
     let is_balance = |account: Account| {
         let name = account.kind_name();
         name.starts_with("Assets:") || name.starts_with("Liabilities:")
     };
-    let changes = changes.into_iter().filter(|((_, account), _)| is_balance(*account));
+    changes.retain(|(_, account), _| is_balance(*account));
+    let left_out = changes.len().checked_sub(BALANCES_MAX).filter(|count| *count > 0);
     let row = |((ledger, account), change): ((LedgerId, Account), Balance)| {
         let before = desk.engine.published_accounts(ledger).get(&account).copied().unwrap_or_default().net();
         ChangedBalance {
@@ -155,7 +166,7 @@ fn changed_balances(
             after: before + change.net(),
         }
     };
-    Ok(changes.map(row).collect())
+    Ok((changes.into_iter().take(BALANCES_MAX).map(row).collect(), left_out))
 }
 
 /// The commission that a refund gives back, centavos; `None` of Records that approve none.
@@ -242,6 +253,7 @@ pub async fn preview(
     let verdict = verdict.or_else(|| check.refuse("decision", "unknown", "decision deve ser approve ou reject"));
     let verdict = check.finish_with(verdict)?;
     let records = steps(&desk, &item, verdict).await?;
+    let (balances, balances_left_out) = changed_balances(&desk, &item, &records)?;
     let step = |(follows, record): &(Follows, Record)| PreviewStep {
         when: if *follows == Follows::Decision { "decision" } else { "transfer" },
         entries: entries_view(&desk, record),
@@ -251,7 +263,8 @@ pub async fn preview(
         decision: verdict.name(),
         version: version_of(&desk, &item)?,
         steps: records.iter().map(step).collect(),
-        balances: changed_balances(&desk, &item, &records)?,
+        balances,
+        balances_left_out,
         commission_returned: commission_returned(&records),
     }))
 }
