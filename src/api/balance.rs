@@ -126,7 +126,7 @@ pub async fn list_operations(State(app): State<Arc<App>>, caller: Caller, parts:
         });
     })?;
     if charge.is_some() {
-        items = cursors.between(items, |item| item.id.clone())?;
+        items = cursors.between(items, |item| ObjectId::parse(&item.id).unwrap_or_default())?;
     }
     items.retain(|item| filter.word.is_none_or(|word| word == item.kind));
     let is_whole = filter.word.is_some() || charge.is_some();
@@ -138,13 +138,14 @@ pub async fn list_operations(State(app): State<Arc<App>>, caller: Caller, parts:
 /// The Record of the account's operation of an id, and the operation's place in it. Its id has the
 /// time, near which it is looked for.
 fn place_of(app: &App, caller: Caller, id: &str) -> Result<Option<(u64, u32)>, Problem> {
-    let Some(at) = ObjectId::parse(id).map(|id| id.created_at()) else { return Ok(None) };
+    let Some(wanted) = ObjectId::parse(id) else { return Ok(None) };
+    let (at, wanted) = (wanted.created_at(), wanted.uuid().to_string());
     let (from, to) = (at.plus_ms(-OUT_OF_ORDER_MS), at.plus_ms(OUT_OF_ORDER_MS + 1));
     let near = app.engine.range(Listing::Statement(caller.ledger()), Some(from), Some(to))?;
     let (_, listed) = app.engine.statement(caller.ledger(), near, 0, usize::MAX)?;
     let mut found = None;
     app.engine.each_listed_line(caller.group, &listed, |line, _, record| {
-        if operation_id(app, caller, record, line.index) == id {
+        if operation_id(app, caller, record, line.index) == wanted {
             found = Some((line.sequence.0, line.index));
         }
     })?;

@@ -28,7 +28,7 @@ use web::reply::{CursorParams, List, PageParams, PageQuery, created, ok, time};
 use web::views::charge::CardView;
 use web::views::subscription::CustomerView;
 
-/// A card to be kept, as sent.
+/// A card to be stored, as sent.
 #[derive(Deserialize, ToSchema)]
 #[serde(bound(deserialize = "'de: 'a"))]
 #[schema(example = json!({
@@ -61,7 +61,7 @@ pub struct StoredCardView {
     face: CardView,
 }
 
-/// Keeps a card. One that was refused too often is not kept.
+/// Stores a card. One that was refused too often is not stored.
 #[utoipa::path(post, path = "/api/cards", operation_id = "store_card", request_body = StoreCardRequest,
     responses((status = 201, body = StoredCardView)))]
 pub async fn store(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) -> Result<Response, Problem> {

@@ -9,7 +9,8 @@ use axum::response::Response;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::scope::Scope;
 use ops::api_keys::{
-    ApiKeyChange, ApiKeyList, ApiKeyRequest, ApiKeyResponse, ApiKeyView, RevokedResponse, SecretResponse, listed_with,
+    ApiKeyChange, ApiKeyList, ApiKeyRequest, ApiKeyResponse, ApiKeyView, OwnSecretResponse, RevokedResponse,
+    listed_with,
 };
 use ops::key_management::{KeyManagement, Manager};
 
@@ -68,11 +69,11 @@ pub async fn change(
     by(&app, caller).change(named(&app, caller, &id)?, &wire, &key).await
 }
 
-/// Makes a new webhook secret of a key, which is shown once more to a repeat with the same
-/// `Idempotency-Key`. Both it and the one before sign for 24 hours. 403 `scopes_exceed_key` for a
-/// key that may do more than the calling key, 409 `state_conflict` for a revoked one.
+/// Makes a new webhook secret of a key, which is shown only now: a replay has null. It and the last
+/// ones, four at most, sign for 24 hours. 403 `scopes_exceed_key` for a key that may do more than
+/// the calling key, 409 `state_conflict` for a revoked one.
 #[utoipa::path(post, path = "/api/keys/{id}/rotate-secret", operation_id = "rotate_key_secret", params(("id" = String, Path)),
-    responses((status = 200, body = SecretResponse), (status = 409)))]
+    responses((status = 200, body = OwnSecretResponse), (status = 409)))]
 pub async fn rotate_secret(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -82,7 +83,8 @@ pub async fn rotate_secret(
     parse_unread_exact(sent.bytes())?;
     let (group, id) = named(&app, caller, &id)?;
     let key = sent.key(&app.engine, KeyScope::Merchant(group), Some(&id.txid()))?;
-    by(&app, caller).rotate_secret((group, id), &key).await
+    let rotated = by(&app, caller).rotate_secret((group, id), &key).await?;
+    rotated.answer(|webhook_secret| Ok(ok(OwnSecretResponse { webhook_secret })))
 }
 
 /// Revokes an API key, at once; a key may revoke itself. 403 `scopes_exceed_key` for one that may

@@ -185,10 +185,9 @@ pub async fn list(
     PageQuery { cursors, .. }: PageQuery,
 ) -> Result<Response, Problem> {
     let all = app.engine.read_merchant(caller.group, |books, _| books.plans().iter().rev().cloned().collect()).await?;
-    let id = |plan: &Plan| plan.id.uuid().to_string();
     // A cursor may name a plan that takes no subscriptions any more.
-    let enabled = cursors.between(all, id)?.into_iter().filter(|plan: &Plan| plan.enabled);
-    let (plans, next) = cursors.first(enabled.map(Ok::<_, Problem>), id)?;
+    let enabled = cursors.between(all, |plan| plan.id)?.into_iter().filter(|plan: &Plan| plan.enabled);
+    let (plans, next) = cursors.first(enabled.map(Ok::<_, Problem>), |plan| plan.id.uuid().to_string())?;
     let plans = plans.map(|plan| Ok(PlanView::of(&plan?))).collect::<Result<_, Problem>>()?;
     let list = PlanList { plans, next };
     Ok(list.next.clone().iter().fold(ok(list), |answer, next| linked(answer, next)))

@@ -180,8 +180,7 @@ pub async fn list(
     let wanted = search_key(&search);
     let (skip, count) = if labels.is_empty() { (page.skip(), page.count()) } else { (0, FILTERED_MAX) };
     let find = |merchant: &MerchantRow| {
-        let numbered = cursors
-            .between(merchant.recipients.iter().enumerate().rev().collect(), |(_, row)| row.id.uuid().to_string())?;
+        let numbered = cursors.between(merchant.recipients.iter().enumerate().rev().collect(), |(_, row)| row.id)?;
         let found = numbered.into_iter().filter(|(_, row)| app.engine.search_key(row).contains(&wanted));
         let found: Vec<_> = found.collect();
         let rows = found.iter().skip(usize::try_from(skip).unwrap_or(usize::MAX)).take(count);

@@ -180,6 +180,11 @@ async fn a_cursor_names_an_item_of_the_account() {
         merchant.get(&format!("{list}?limit=0")).await.refused(400, "validation_failed");
         merchant.get(&format!("{list}?limit=101")).await.refused(400, "validation_failed");
     }
+    // An id is known in each of its forms.
+    for id in [own.replace('-', ""), own.to_uppercase()] {
+        let list = merchant.get(&format!("/api/dashboard/sub-recipients?before={id}")).await.expect(200);
+        assert!(ids(&list).is_empty(), "{list}");
+    }
     let labelled = json!({"loja": "azul"});
     let mut made = Vec::new();
     for _ in 0..3 {

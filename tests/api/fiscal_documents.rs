@@ -61,6 +61,10 @@ async fn operators_see_no_cpf_in_the_key_of_a_document() {
     merchant.pay(&txid).await.expect(200);
     let rows = merchant.get("/api/reports/ledger?labels=true").await.text;
     assert!(rows.contains(&of_person), "{rows}");
+    let sent = items(&merchant.get("/api/events").await.expect(200))[0].clone();
+    assert!(sent.to_string().contains(&of_person), "{sent}");
+    let sent = world.ops_get(&format!("/ops/webhooks/{}", text(&sent["id"]))).await.text;
+    assert!(sent.contains(&masked) && !sent.contains(&of_person), "{sent}");
     let rows = world.ops_get("/ops/export?labels=true").await.text;
     assert!(rows.contains(&masked) && !rows.contains("12345678909"), "{rows}");
 }

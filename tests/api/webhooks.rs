@@ -98,7 +98,7 @@ impl Try {
         self.body["event"].as_str().unwrap()
     }
 
-    fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers[name].to_str().unwrap()
     }
 }

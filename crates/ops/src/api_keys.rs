@@ -21,7 +21,7 @@ use web::idempotency::{KeyScope, SentKey};
 use web::json::{Raw, or_empty, parse_exact, parse_unread_exact, present};
 use web::keyed::KeyedBody;
 use web::last_uses::LastUses;
-use web::problem::{Code, Problem};
+use web::problem::{Code, Problem, broken};
 use web::reply::{ok, only, query, time};
 
 /// A new key, as asked for. The body may be left out.
@@ -128,7 +128,15 @@ pub struct ListedApiKey {
 pub struct SecretResponse {
     /// Signs the webhooks from here on.
     #[schema(example = "whsec_0000…")]
-    pub(crate) webhook_secret: String,
+    webhook_secret: String,
+}
+
+/// A new webhook secret of a merchant's own key. The one before signs beside it for 24 hours.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OwnSecretResponse {
+    /// Signs the webhooks from here on; null in an idempotent replay.
+    #[schema(required, example = "whsec_0000…")]
+    pub webhook_secret: Option<String>,
 }
 
 /// A new key; the only time that its text and its secret are shown.
@@ -290,7 +298,8 @@ pub async fn rotate_secret(
     parse_unread_exact(sent.bytes())?;
     let (id, group) = known(&desk, &id)?;
     let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id.txid()))?;
-    by(&desk, &operator).rotate_secret((group, id), &key).await
+    let rotated = by(&desk, &operator).rotate_secret((group, id), &key).await?;
+    rotated.answer(|secret| Ok(ok(SecretResponse { webhook_secret: secret.ok_or_else(broken)? })))
 }
 
 /// A key and its group.

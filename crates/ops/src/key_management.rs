@@ -14,11 +14,11 @@ use ledger::scope::{Scope, Scopes};
 use ledger::webhook_events::WebhookEventKind;
 use webhooks::{Refusal, Webhooks, new_secret};
 
-use crate::api_keys::{ApiKeyChange, ApiKeyRequest, ApiKeyResponse, ApiKeyView, RevokedResponse, SecretResponse};
+use crate::api_keys::{ApiKeyChange, ApiKeyRequest, ApiKeyResponse, ApiKeyView, RevokedResponse};
 use crate::operator::Operator;
 use web::api_key::ApiKeyText;
 use web::caller::Caller;
-use web::idempotency::{CommandPermit, Key, decided};
+use web::idempotency::{CommandPermit, Key, KeyedResult, decided};
 use web::json::{Checker, ITSELF, Raw};
 use web::problem::{Problem, broken};
 use web::reply::{created, ok};
@@ -149,21 +149,28 @@ impl KeyManagement<'_> {
         made.answer(|()| changed())
     }
 
-    /// Makes a new webhook secret of a key. Both it and the one before sign for 24 hours.
-    pub async fn rotate_secret(self, (group, id): (GroupNumber, ObjectId), key: &Key<'_>) -> Result<Response, Problem> {
+    /// Makes a new webhook secret of a key. Both it and the one before sign for 24 hours. A replay
+    /// shows it to operators alone: what a merchant's key may see of another one, its actor
+    /// decides, which a replay does not ask.
+    pub async fn rotate_secret(
+        self,
+        (group, id): (GroupNumber, ObjectId),
+        key: &Key<'_>,
+    ) -> Result<KeyedResult<Option<String>>, Problem> {
         let Self { engine, manager, .. } = self;
         let execute = |admitted| async move {
             let secret = new_secret()?;
             let webhook_secret = engine.keyring().seal_secret(SealedFor::webhook_secret(id), secret.as_bytes())?;
             let command = manager.asks(MerchantCommand::RotateWebhookSecret { id, webhook_secret })?;
-            Ok(engine.command(group, command, manager.context(admitted)).await?)
+            let rotated = engine.command(group, command, manager.context(admitted)).await?;
+            Ok(rotated.typed(|_| Some(Some(secret)))?)
         };
         let of = |record: &Record| {
             let (id, sealed) = ApiKey::secret_rotated_by(record)?;
-            String::from_utf8(engine.keyring().open_secret(SealedFor::webhook_secret(id), sealed)?).ok()
+            let Manager::Operator(_) = manager else { return Some(None) };
+            Some(String::from_utf8(engine.keyring().open_secret(SealedFor::webhook_secret(id), sealed)?).ok())
         };
-        let rotated = key.run_recorded(LedgerId::Merchant(group), of, execute).await?;
-        rotated.answer(|webhook_secret| Ok(ok(SecretResponse { webhook_secret })))
+        key.run_typed(LedgerId::Merchant(group), of, execute).await
     }
 
     async fn check_new(self, wire: &ApiKeyRequest<'_>) -> Result<(Option<String>, Scopes, EventChoice), Problem> {

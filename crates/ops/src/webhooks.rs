@@ -21,6 +21,7 @@ use web::json::parse_unread_exact;
 use web::problem::{Code, Problem, failed};
 use web::reply::{ok, query, single, time};
 use web::views::delivery::AnswerView;
+use web::views::fiscal::without_cpf;
 use webhooks::body::WebhookBody;
 use webhooks::event::OutboxEvent;
 use webhooks::{DeliveryTry, EndpointBehind, Webhooks};
@@ -170,7 +171,8 @@ pub async fn event(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathI
     }))
 }
 
-/// The body of an event's webhooks, with PIX keys, e-mail addresses and telephone numbers masked.
+/// The body of an event's webhooks, with PIX keys, e-mail addresses, telephone numbers and the CPFs
+/// of issuers of fiscal documents masked.
 pub fn payload(desk: &Desk, event: &OutboxEvent) -> Result<Value, Problem> {
     let mut body = serde_json::to_value(WebhookBody::of(&desk.engine, event)?).map_err(failed)?;
     mask_contacts(&mut body);
@@ -183,6 +185,7 @@ fn mask_contacts(value: &mut Value) {
             Value::String(text) if ["pix_key", "email", "phone"].contains(&name.as_str()) => {
                 *text = wire::mask::account(text);
             }
+            Value::String(text) if name == "key" => *text = without_cpf(text),
             member => mask_contacts(member),
         }),
         Value::Array(items) => items.iter_mut().for_each(mask_contacts),

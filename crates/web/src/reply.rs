@@ -326,8 +326,9 @@ impl Cursors {
 
     /// The items of a whole list in memory, newest first, that are between the cursors. Error: 400
     /// for an item that is not among them.
-    pub fn between<T>(&self, items: Vec<T>, id: impl Fn(&T) -> String) -> Result<Vec<T>, Problem> {
-        let [after, before] = self.places(|wanted| Ok(items.iter().position(|item| id(item) == wanted)))?;
+    pub fn between<T>(&self, items: Vec<T>, id: impl Fn(&T) -> ObjectId) -> Result<Vec<T>, Problem> {
+        let place = |wanted| items.iter().position(|item| id(item) == wanted);
+        let [after, before] = self.places(|wanted| Ok(ObjectId::parse(wanted).and_then(place)))?;
         let skipped = before.map_or(0, |place| place + 1);
         let end = after.unwrap_or(items.len());
         Ok(items.into_iter().take(end).skip(skipped).collect())

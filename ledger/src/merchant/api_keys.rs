@@ -70,13 +70,17 @@ pub struct PreviousSecret {
 
 impl PreviousSecret {
     /// Puts a secret that signs on until `until` before those that were replaced less than that
-    /// time ago; older ones are forgotten.
+    /// time ago; older ones, and all but the newest [`PREVIOUS_MAX`], are forgotten.
     pub fn push(previous: &mut Vec<Self>, sealed: Vec<u8>, until: Timestamp) {
         let now = until.plus_ms(-SECRET_OVERLAP_MS);
         previous.retain(|known| now < known.until);
         previous.insert(0, Self { sealed, until });
+        previous.truncate(PREVIOUS_MAX);
     }
 }
+
+/// Replaced secrets that sign on at most: each is in the header of every webhook.
+const PREVIOUS_MAX: usize = 4;
 
 /// How long a webhook secret signs on after it was replaced, milliseconds: the receiver has this
 /// time to change it.

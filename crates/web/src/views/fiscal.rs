@@ -113,14 +113,11 @@ pub struct FiscalDocumentView {
     pub linked_at: String,
 }
 
-impl FiscalDocumentView {
-    /// Hides the CPF of a person who issued the document.
-    fn mask(&mut self) {
-        let issuer = FiscalKey::parse(&self.key).ok().map(|key| key.issuer().to_owned());
-        if let Some(cpf) = issuer.filter(|issuer| issuer.len() == 11) {
-            self.key = self.key.replacen(&cpf, &"*".repeat(cpf.len()), 1);
-        }
-    }
+/// The access key of a fiscal document without the CPF of a person who issued it.
+pub fn without_cpf(key: &str) -> String {
+    let issuer = FiscalKey::parse(key).ok().map(|key| key.issuer().to_owned());
+    let cpf = issuer.filter(|issuer| issuer.len() == 11);
+    cpf.map_or_else(|| key.to_owned(), |cpf| key.replacen(&cpf, &"*".repeat(cpf.len()), 1))
 }
 
 /// The fiscal documents of a charge; without those whose keys were erased. `is_whole` shows the
@@ -139,7 +136,7 @@ pub fn fiscal_documents(engine: &Engine, charge: &Charge, is_whole: bool) -> Vec
     };
     let mut documents: Vec<_> = charge.fiscal_documents.iter().filter_map(view).collect();
     if !is_whole {
-        documents.iter_mut().for_each(FiscalDocumentView::mask);
+        documents.iter_mut().for_each(|document| document.key = without_cpf(&document.key));
     }
     documents
 }
