@@ -131,32 +131,17 @@ pub enum ConfigError {
     #[error("{0} takes neither --map nor --level")]
     UselessMap(&'static str),
     /// The chart of accounts cannot be read.
-    #[error("{}: {error}", file.display())]
-    Map {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong with it.
-        error: String,
-    },
+    #[error("{}: {}", .0.display(), .1)]
+    Map(PathBuf, String),
     /// The files of the format include each other by name, or are compressed already.
     #[error("{0} is not compressed: its files include each other by name, or are compressed already")]
     NotCompressed(&'static str),
     /// The first day is after the last.
-    #[error("there is no day from {from} to {to}")]
-    NoDays {
-        /// The first day.
-        from: NaiveDate,
-        /// The last day.
-        to: NaiveDate,
-    },
+    #[error("there is no day from {0} to {1}")]
+    NoDays(NaiveDate, NaiveDate),
     /// Checkpoints can't be sent as they are to be.
-    #[error("{variable} {defect}")]
-    Checkpoints {
-        /// The variable.
-        variable: &'static str,
-        /// The defect.
-        defect: String,
-    },
+    #[error("CENTAVO_CHECKPOINTS_TO {0}")]
+    Checkpoints(String),
     /// The report is not made like this.
     #[error(transparent)]
     Report(#[from] WrongReport),
@@ -199,11 +184,10 @@ pub(super) fn checkpoint_schedule(
     data: &Path,
 ) -> Result<Option<CheckpointSchedule>, ConfigError> {
     let minutes = every.unwrap_or(EVERY_MINUTES_DEFAULT);
-    let wrong = |defect| ConfigError::Checkpoints { variable: "CENTAVO_CHECKPOINTS_TO", defect };
     let to = match to.as_deref() {
         None => Place::Own(data.join(checkpoints::FOLDER)),
         Some("off") => return Ok(None),
-        Some(to) => to.parse().map_err(wrong)?,
+        Some(to) => to.parse().map_err(ConfigError::Checkpoints)?,
     };
     Ok(Some(CheckpointSchedule { to, every: Duration::from_secs(u64::from(minutes) * 60) }))
 }
@@ -390,7 +374,7 @@ impl ExportArgs {
         if let (Some(from), Some(to)) = (from, to)
             && from > to
         {
-            return Err(ConfigError::NoDays { from, to });
+            return Err(ConfigError::NoDays(from, to));
         }
         let request = Request { ledger: Some(ledger).filter(|ledger| ledger != "all"), format, from, to };
         let chart = match (format.is_mapped(), map) {
@@ -420,7 +404,7 @@ impl ReportArgs {
 
 /// Reads a chart of accounts.
 pub(super) fn chart(file: &Path) -> Result<Chart, ConfigError> {
-    let wrong = |error: String| ConfigError::Map { file: file.to_owned(), error };
+    let wrong = |error: String| ConfigError::Map(file.to_owned(), error);
     let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
     Chart::parse(&text).map_err(|error| wrong(error.to_string()))
 }

@@ -22,9 +22,8 @@ use axum::body::{Bytes, to_bytes};
 use axum::extract::{Path, State};
 use axum::http::{Method, Request, StatusCode};
 use axum::routing::post;
-use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::BookBatch;
-use ledger::time::{Month, Timestamp};
+use ledger::{GroupNumber, Month, ObjectId, Timestamp};
 use store::Partition;
 use tokio::time::{Instant, sleep};
 

@@ -69,7 +69,8 @@ pub enum OpsTokensError {
 }
 
 /// Role of an operator. Each role includes the rights of the roles before it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Role {
     /// Look at everything, and export it.
     Read,
@@ -83,11 +84,7 @@ pub enum Role {
 impl Role {
     /// Its name in the settings and on pages.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Decide => "decide",
-            Self::Admin => "admin",
-        }
+        self.into()
     }
 }
 

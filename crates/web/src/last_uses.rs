@@ -7,8 +7,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ledger::id::ObjectId;
-use ledger::time::{Minute, Timestamp};
+use ledger::{Minute, ObjectId, Timestamp};
 
 /// Sets of places. The marks of two keys in one set differ.
 const SETS: usize = 32_768;

@@ -2,9 +2,7 @@
 
 use actors::engine::Unavailable;
 use derived::records::LoadError;
-use ledger::id::ObjectId;
-use ledger::money::Centavos;
-use ledger::rejection::Rejection;
+use ledger::{Centavos, ObjectId, Rejection};
 use store::StoreError;
 
 use crate::problem::{Code, FieldError, Problem, Row};

@@ -9,8 +9,7 @@ use axum::http::header::{CONTENT_TYPE, HOST, USER_AGENT};
 use axum::http::{HeaderName, Request, StatusCode};
 use derived::outbox::{Answer, Cause};
 use http_body_util::Full;
-use ledger::id::ObjectId;
-use ledger::personal::SealedFor;
+use ledger::{ObjectId, SealedFor};
 
 use super::body::WebhookBody;
 use super::event::OutboxEvent;

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use actors::engine::{Engine, Hold, WebhookRow};
 use derived::outbox::{Answer, Cause, Progress, subject_digest};
-use ledger::id::{GroupNumber, ObjectId};
-use ledger::time::Timestamp;
+use ledger::{GroupNumber, ObjectId, Timestamp};
 use store::Sequence;
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};

@@ -1,10 +1,8 @@
 //! A webhook event, read from the journal.
 
 use actors::engine::{Engine, ListedWebhookEvent};
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::record::Record;
-use ledger::time::Timestamp;
 use ledger::webhook_events::WebhookEvent;
+use ledger::{GroupNumber, LedgerId, ObjectId, Record, Timestamp};
 use store::cut::Position;
 
 use web::problem::Problem;

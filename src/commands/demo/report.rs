@@ -3,9 +3,8 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use ledger::account::Account;
 use ledger::entry::Balance;
-use ledger::id::{GroupNumber, LedgerId};
+use ledger::{Account, GroupNumber, LedgerId};
 use serde_json::Value;
 use wire::reais::reais;
 

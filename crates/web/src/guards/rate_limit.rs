@@ -36,7 +36,8 @@ const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
 /// Which limit a route is under; each is counted by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Policy {
     /// Card charges.
     Card,
@@ -46,10 +47,7 @@ pub enum Policy {
 
 impl Policy {
     fn name(self) -> &'static str {
-        match self {
-            Self::Card => "card",
-            Self::Default => "default",
-        }
+        self.into()
     }
 }
 

@@ -2,9 +2,8 @@
 
 use actors::engine::Engine;
 use ledger::cashout::{Cashout, CashoutStage};
-use ledger::id::ObjectId;
-use ledger::money::Centavos;
-use ledger::personal::{PixDestination, SealedFor};
+use ledger::personal::PixDestination;
+use ledger::{Centavos, ObjectId, SealedFor};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;

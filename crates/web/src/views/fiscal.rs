@@ -4,10 +4,8 @@
 use actors::engine::Engine;
 use ledger::charge::{Charge, ChargeOutcome, FiscalDocument};
 use ledger::event::CardBrand;
-use ledger::fees::PaymentMethod;
 use ledger::fiscal_key::FiscalKey;
-use ledger::id::LedgerId;
-use ledger::personal::SealedFor;
+use ledger::{LedgerId, PaymentMethod, SealedFor};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -2,15 +2,14 @@
 //! merchant or a recipient, the reversal of a dispute, or the return of a withdrawal.
 
 use actors::engine::Engine;
-use ledger::account::Account;
 use ledger::adjustment::{Adjustment, AdjustmentTerms};
 use ledger::asked_entry::{AskedEntry, EntryDecision};
 use ledger::dispute::Dispute;
 use ledger::event::{AdjustmentTarget, DisputeKind};
 use ledger::house::{HOUSE_GROUP, HouseEntry, HouseEntryTerms};
-use ledger::id::{LedgerId, ObjectId, RecipientNumber};
 use ledger::withdrawal_return::{ReturnTerms, WithdrawalReturn};
 use ledger::write_off::{WriteOff, WriteOffTerms};
+use ledger::{Account, LedgerId, ObjectId, RecipientNumber};
 use serde::Serialize;
 use utoipa::ToSchema;
 use wire::timestamp::date;

@@ -1,13 +1,10 @@
 //! Sub-recipient as JSON (interface 2.7): its registration, status and money.
 
 use actors::engine::{Engine, MerchantRow, RecipientRow};
-use ledger::account::Account;
 use ledger::entry::Balances;
-use ledger::event::Event;
-use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::{BankReview, RecipientStatus};
-use ledger::personal::{RecipientProfile, Sealed};
-use ledger::record::Record;
+use ledger::personal::RecipientProfile;
+use ledger::{Account, Event, LedgerId, ObjectId, Record, Sealed};
 use serde::Serialize;
 use utoipa::ToSchema;
 use wire::mask;
