@@ -166,12 +166,24 @@ async fn differences_are_explained_by_reasons_and_by_entries() {
     explain(0, Some(&second)).await.expect(200);
     decide(&second, "approve").await;
     let booked = world.ops_get(&path).await.expect(200);
-    assert_eq!((&booked["explanations"][0]["status"], &booked["explained"]), (&json!("explained"), &json!(1)));
+    let statuses = |result: &Value| {
+        let all = result["explanations"].as_array().unwrap();
+        all.iter().map(|of| text(&of["status"])).collect::<Vec<_>>()
+    };
+    assert_eq!((statuses(&booked), &booked["explained"]), (vec!["replaced".into(), "explained".into()], &json!(1)));
+    explain(0, None).await.refused(409, "already_decided");
+    explain(0, Some(&second)).await.expect(200);
+    let by_another = json!({"finding": 0, "reason": "Outra", "entry_id": second});
+    world.second_ops_post(&format!("{path}/explain"), &[], &by_another).await.refused(409, "already_decided");
     assert_eq!(open().await, 1);
     // A reason is enough, and gives way to an entry.
     explain(1, None).await.expect(200);
     let reasoned = explain(1, None).await.expect(200);
     assert_eq!((&reasoned["explained"], open().await), (&json!(2), 0), "{reasoned}");
+    let other = json!({"finding": 1, "reason": "Outra razão"});
+    let reasoned = world.second_ops_post(&format!("{path}/explain"), &[], &other).await.expect(200);
+    assert_eq!(statuses(&reasoned)[2..], ["replaced", "explained"], "who said what stays: {reasoned}");
+    assert_eq!(reasoned["explained"], 2);
     let listed = world.ops_get("/ops/reconciliations").await.expect(200);
     assert_eq!((&items(&listed)[0]["explained"], items(&listed)[0].get("explanations")), (&json!(2), None));
 
@@ -192,9 +204,46 @@ async fn differences_are_explained_by_reasons_and_by_entries() {
     let again = world.reconcile(PIX, "?again=true", wrong.clone()).await.expect(200);
     assert_eq!((&again["explained"], &again["explanations"]), (&json!(2), &reasoned["explanations"]));
     world.ops_post(&format!("{path}/dismiss"), &json!({"reason": "Arquivo errado"})).await.expect(200);
+    explain(1, None).await.refused(409, "already_decided");
     let anew = world.reconcile(PIX, "?again=true", wrong).await.expect(200);
     assert_eq!((&anew["explained"], anew.get("explanations")), (&json!(0), None), "of a wrong file nothing stays");
     world.check_books().await;
+}
+
+/// An entry explains a line of a statement that it removes: neither one of less, nor one that
+/// differs when the file is compared again.
+#[tokio::test]
+async fn an_entry_of_another_amount_does_not_explain_a_line() {
+    let world = World::sandbox().await;
+    let day = wire::timestamp::day_of(world.engine().now().0).format("%Y%m%d");
+    let statement = format!(
+        "<OFX><STMTTRNRS><STMTRS><BANKACCTFROM><ACCTID>777-7</BANKACCTFROM><BANKTRANLIST><DTSTART>{day}<DTEND>{day}\
+         <STMTTRN><DTPOSTED>{day}<TRNAMT>-100.00<FITID>TAR-1<MEMO>TARIFA</STMTTRN></BANKTRANLIST></STMTRS></STMTTRNRS></OFX>"
+    );
+    let found = world.reconcile(OFX, "?account=own", statement.clone()).await.expect(200);
+    let path = format!("/ops/reconciliations/{}/explain", text(&found["sha256"]));
+    for (debit, credit, amount, expected) in [
+        ("Expenses:Bank:Fees", "Assets:Bank:Own", 1_000, 400),
+        ("Expenses:Bank:Fees", "Assets:Bank:Pix", 10_000, 400),
+        ("Assets:Bank:Own", "Expenses:Bank:Fees", 10_000, 400),
+        ("Expenses:Bank:Fees", "Assets:Bank:Own", 15_000, 200),
+    ] {
+        let entry = json!({"debit": debit, "credit": credit, "amount": amount, "reason": "Tarifas", "reference": "TAR-1",
+            "reference_repeats": true});
+        let id = text(&world.ops_post("/ops/entries", &entry).await.expect(201)["id"]);
+        let body = json!({"finding": 0, "reason": "Tarifas", "entry_id": id});
+        world.ops_post(&path, &body).await.expect(expected);
+        let verdict = if expected == 200 { "approve" } else { "reject" };
+        let notes = if expected == 200 { json!({}) } else { json!({"notes": "Valor errado"}) };
+        world.second_ops_post(&format!("/ops/entries/{id}/{verdict}"), &[], &notes).await.expect(200);
+    }
+    let of = path.trim_end_matches("/explain");
+    assert_eq!(world.ops_get(of).await.expect(200)["explained"], 1, "several lines may have one entry");
+    // The entry has the reference of the line, and another amount.
+    let again = world.reconcile(OFX, "?account=own&again=true", statement).await.expect(200);
+    assert_eq!((&again["differs"], &again["explained"]), (&json!(1), &json!(0)), "{again}");
+    let reasoned = json!({"finding": 0, "reason": "As outras tarifas são de amanhã"});
+    assert_eq!(world.ops_post(&path, &reasoned).await.expect(200)["explained"], 1);
 }
 
 #[tokio::test]

@@ -326,7 +326,10 @@ pub(crate) async fn ask(posted: PostedForm) -> Response {
         let sent = posted.request("/ops/entries", &wanted(desk, visit, form)?);
         let entry = entries::request(State(Arc::clone(desk)), Decider(visit.operator.clone()), sent).await?;
         if let Some(file) = file {
-            reconciliations::explain_with(&posted, file, Some(&json_of(entry).await?["id"])).await?;
+            // An entry that moves less than the difference is asked for, and does not explain it.
+            let explained = reconciliations::explain_with(&posted, file, Some(&json_of(entry).await?["id"])).await;
+            explained
+                .or_else(|problem| if problem.code() == Code::ValidationFailed { Ok(()) } else { Err(problem) })?;
         }
         Ok(())
     };

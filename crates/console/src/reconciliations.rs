@@ -359,10 +359,11 @@ fn lines(
 
 /// What explains a difference, and the link to explain it.
 fn explained(visit: &Visit, result: &Value, place: usize, finding: &Value) -> Markup {
-    let found = result["explanations"].as_array().into_iter().flatten().find(|found| found["finding"] == place);
-    let is_open = found.is_none_or(|found| found["entry_id"].is_null() || found["status"] == "rejected");
+    let found = result["explanations"].as_array().into_iter().flatten().filter(|found| found["finding"] == place);
+    let found: Vec<_> = found.collect();
+    let is_open = found.last().is_none_or(|found| found["entry_id"].is_null() || found["status"] == "rejected");
     html! {
-        @if let Some(found) = found {
+        @for found in &found {
             @let status = visit.say(wire_words::explanation_status(text(&found["status"])));
             @match found["entry_id"].as_str() {
                 Some(entry) => a href={"/console/queue/" (entry)} { (status) },

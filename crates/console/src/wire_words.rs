@@ -176,6 +176,7 @@ pub(crate) fn explanation_status(name: &str) -> Word {
         "explained" => word("explicada", "explained"),
         "waiting" => word("espera outro operador", "waits for another operator"),
         "rejected" => word("lançamento recusado", "entry rejected"),
+        "replaced" => word("substituída", "replaced"),
         _ => OTHER,
     }
 }

@@ -23,9 +23,9 @@ pub struct Explanation {
     #[schema(example = 0)]
     pub finding: usize,
     /// `explained`; `waiting` while its entry waits for the second operator; `rejected` when that
-    /// one rejected the entry.
+    /// one rejected the entry; `replaced` when another explanation took its place.
     #[serde(default)]
-    #[schema(pattern = "^(explained|waiting|rejected)$")]
+    #[schema(pattern = "^(explained|waiting|rejected|replaced)$")]
     pub status: String,
     /// The operator who explained it.
     #[schema(example = "ana")]
@@ -59,9 +59,11 @@ pub struct ExplanationRequest<'a> {
 }
 
 /// Explains a difference of a result: with a reason, or with an entry that was asked for. One with
-/// an entry is explained when the second operator has approved it, and waits until then. What is
-/// explained counts no longer in the closing of a month. A reason may be replaced; a difference
-/// whose entry waits or is booked is 409 `already_decided`. Nothing is booked here.
+/// an entry is explained when the second operator has approved it, and waits until then. The entry
+/// moves the bank account of the file by the difference or more, since several may have one entry.
+/// What is explained counts no longer in the closing of a month. A reason may be replaced, up to 9
+/// times; what it was stays. A difference whose entry waits or is booked, and one of a dismissed
+/// result, is 409 `already_decided`. Nothing is booked here.
 #[utoipa::path(post, path = "/ops/reconciliations/{id}/explain", operation_id = "explain_difference",
     params(("id" = String, Path, description = "SHA-256 of the file, hexadecimal.")),
     request_body = ExplanationRequest,
@@ -87,13 +89,25 @@ pub async fn explain(call: DeciderCall) -> Result<Response, Problem> {
         let entry_id = entry.map(|id| id.to_string());
         if entry_id.as_deref().is_some_and(|id| status_of_entry(engine, id) == Some("rejected")) {
             check.refuse::<()>("entry_id", "unknown", "entry_id não é um lançamento que espera ou vale");
+        } else if let (Some(id), Some(found)) = (&entry_id, found)
+            && !removes(engine, id, &result.bank(), found.more_at_the_bank())
+        {
+            let message = "entry_id deve mover a conta do banco pela diferença, ou por mais";
+            check.refuse::<()>("entry_id", "not_the_difference", message);
         }
         check.finish()?;
-        let before = result.explanations.iter().find(|explanation| explanation.finding == finding);
-        if before.is_some_and(|before| before.entry_id != entry_id && before.is_with_entry(engine)) {
-            return Err(Problem::new(Code::AlreadyDecided).detail("The difference has an entry that explains it."));
+        let same: Vec<_> = result.explanations.iter_mut().filter(|before| before.finding == finding).collect();
+        let is_again = |of: &&mut Explanation| (&of.by, &of.reason, &of.entry_id) == (&by, &reason, &entry_id);
+        if result.dismissed.is_none() && same.last().is_some_and(is_again) {
+            return Ok(());
         }
-        result.explanations.retain(|explanation| explanation.finding != finding);
+        let is_decided = same.last().is_some_and(|before| before.is_with_entry(engine));
+        if result.dismissed.is_some() || is_decided || same.len() >= EXPLANATIONS_MAX {
+            let detail = "The difference has an entry that explains it, or the result was dismissed.";
+            return Err(Problem::new(Code::AlreadyDecided).detail(detail));
+        }
+        tracing::info!(operator = by, file = result.sha256, finding, "an operator explains a difference");
+        same.into_iter().for_each(|before| before.status = REPLACED.to_owned());
         let (status, at) = (String::new(), time(engine.now()));
         result.explanations.push(Explanation { finding, status, by, at, reason, entry_id });
         Ok(())
@@ -101,11 +115,29 @@ pub async fn explain(call: DeciderCall) -> Result<Response, Problem> {
     .await
 }
 
+/// Status of an explanation in whose place another one came.
+const REPLACED: &str = "replaced";
+/// Explanations of a difference at most, with those that were replaced.
+const EXPLANATIONS_MAX: usize = 10;
+
+/// Whether an entry moves a bank account by a difference, or by more: it may be of several. One of
+/// another process is believed, and waits.
+fn removes(engine: &Engine, id: &str, bank: &str, more: i64) -> bool {
+    let Some(Some(entry)) = entry_of(engine, id) else { return true };
+    let side = if more < 0 { &entry.credit } else { &entry.debit };
+    more == 0 || side == bank && entry.amount >= more.abs()
+}
+
+/// The entry of an id, if it is one; `None` where another process has it.
+fn entry_of(engine: &Engine, id: &str) -> Option<Option<HouseEntryView>> {
+    let found = ObjectId::parse(id).map(|id| OperatorEntry::find(engine, id)).transpose().ok()?;
+    Some(found.flatten().map(|entry| HouseEntryView::of_any(engine, entry)))
+}
+
 /// Status of an operator's entry as that of an explanation. `None` where another process has the
 /// entry; what is no entry explains as little as a rejected one.
 fn status_of_entry(engine: &Engine, id: &str) -> Option<&'static str> {
-    let found = ObjectId::parse(id).map(|id| OperatorEntry::find(engine, id)).transpose().ok()?;
-    Some(match found.flatten().map(|entry| HouseEntryView::of_any(engine, entry).status) {
+    Some(match entry_of(engine, id)?.map(|entry| entry.status) {
         Some("approved") => "explained",
         Some("pending") => "waiting",
         _ => "rejected",
@@ -115,6 +147,9 @@ fn status_of_entry(engine: &Engine, id: &str) -> Option<&'static str> {
 impl Explanation {
     /// Sets the status as the books have it now.
     pub(crate) fn set_status(&mut self, engine: &Engine) {
+        if self.status == REPLACED {
+            return;
+        }
         let of_entry = |id: &str| status_of_entry(engine, id).unwrap_or("waiting");
         self.status = self.entry_id.as_deref().map_or("explained", of_entry).to_owned();
     }
@@ -125,15 +160,19 @@ impl Explanation {
 }
 
 /// The explanations of an earlier result of the same file that hold for new findings: of those that
-/// are found again, and of the entries that explained one, which the file lacks.
+/// are found again, and of the entries that explained one and that the file lacks. A line that
+/// differs from such an entry is not explained by it.
 pub(crate) fn carried_over(before: &Reconciliation, findings: &[FindingView]) -> Vec<Explanation> {
     let old: Vec<_> = before.findings.iter().flatten().collect();
-    let explained = |finding: &FindingView| {
-        before.explanations.iter().find(|explanation| {
-            let is_same = old.get(explanation.finding).is_some_and(|old| *old == finding);
-            is_same || finding.kind == "entry" && explanation.entry_id.as_ref() == Some(&finding.id)
-        })
+    let of = |finding: &FindingView, explanation: &Explanation| {
+        let is_lacking = finding.finding == "only_ours" && finding.kind == "entry" && explanation.status != REPLACED;
+        let is_same = old.get(explanation.finding).is_some_and(|old| *old == finding);
+        is_same || is_lacking && explanation.entry_id.as_ref() == Some(&finding.id)
     };
-    let found = findings.iter().enumerate();
-    found.filter_map(|(place, finding)| Some(Explanation { finding: place, ..explained(finding)?.clone() })).collect()
+    let mut carried = Vec::new();
+    for (place, finding) in findings.iter().enumerate() {
+        let own = before.explanations.iter().filter(|explanation| of(finding, explanation));
+        carried.extend(own.map(|explanation| Explanation { finding: place, ..explanation.clone() }));
+    }
+    carried
 }

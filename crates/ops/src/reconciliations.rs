@@ -41,7 +41,7 @@ const KEPT_MAX: usize = 1_000;
 pub struct Reconciliation {
     /// SHA-256 of the file, hexadecimal, under which the result is stored.
     #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
-    sha256: String,
+    pub(crate) sha256: String,
     /// Whose file it is: `acquirer`, `pix` or `bank`.
     #[schema(pattern = "^(acquirer|pix|bank)$")]
     pub(crate) kind: String,
@@ -109,7 +109,7 @@ pub struct Reconciliation {
     explained: usize,
     /// Who dismissed it, once an operator did: its differences and its days do not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    dismissed: Option<Dismissal>,
+    pub(crate) dismissed: Option<Dismissal>,
     /// The first 1,000 rows of a statement that state a balance and move no money; absent in lists
     /// and for other files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -406,6 +406,12 @@ impl Reconciliation {
         self.explanations.iter_mut().for_each(|explanation| explanation.set_status(engine));
         let explained = self.explanations.iter().filter(|explanation| explanation.status == "explained").count();
         Self { explained, ..self }
+    }
+
+    /// The name of the bank account on which its lines move money.
+    pub(crate) fn bank(&self) -> String {
+        let of_kind = if self.kind == "pix" { BankAccount::Pix } else { BankAccount::Settlement };
+        self.account().unwrap_or(of_kind).house().account().kind_name()
     }
 
     /// The account of a bank statement; `None` of other files.
@@ -769,6 +775,13 @@ impl Reconciliation {
 }
 
 impl FindingView {
+    /// How much more the bank has than the books, centavos. What stands in a file twice agrees with
+    /// the books once.
+    pub(crate) fn more_at_the_bank(&self) -> i64 {
+        let net = |side: &Option<SettledView>| side.as_ref().map_or(0, |side| side.net);
+        net(&self.theirs) - if self.finding == "twice" { 0 } else { net(&self.ours) }
+    }
+
     fn of(finding: &Finding) -> Self {
         Self {
             finding: finding.kind.name().to_owned(),
