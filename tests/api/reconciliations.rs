@@ -246,6 +246,38 @@ async fn an_entry_of_another_amount_does_not_explain_a_line() {
     assert_eq!(world.ops_post(&path, &reasoned).await.expect(200)["explained"], 1);
 }
 
+/// Two lines that one entry explains, and one that nothing explains: a difference is explained once,
+/// however often the file is compared.
+#[tokio::test]
+async fn an_explanation_counts_once_however_often_a_file_is_compared() {
+    let world = World::sandbox().await;
+    let day = wire::timestamp::day_of(world.engine().now().0).format("%Y%m%d");
+    let line = |id: &str| format!("<STMTTRN><DTPOSTED>{day}<TRNAMT>-10.00<FITID>{id}<MEMO>TARIFA</STMTTRN>");
+    let statement = format!(
+        "<OFX><STMTTRNRS><STMTRS><BANKACCTFROM><ACCTID>777-7</BANKACCTFROM><BANKTRANLIST><DTSTART>{day}<DTEND>{day}\
+         {}{}{}</BANKTRANLIST></STMTRS></STMTTRNRS></OFX>",
+        line("TAR-1"),
+        line("TAR-2"),
+        line("TAR-3")
+    );
+    let found = world.reconcile(OFX, "?account=own", statement.clone()).await.expect(200);
+    assert_eq!(found["only_theirs"], 3);
+    let entry = json!({"debit": "Expenses:Bank:Fees", "credit": "Assets:Bank:Own", "amount": 2_000,
+        "reason": "Tarifas", "reference": "TARIFAS-1"});
+    let id = text(&world.ops_post("/ops/entries", &entry).await.expect(201)["id"]);
+    let path = format!("/ops/reconciliations/{}/explain", text(&found["sha256"]));
+    for finding in [0, 1] {
+        let body = json!({"finding": finding, "reason": "Tarifas", "entry_id": id});
+        world.ops_post(&path, &body).await.expect(200);
+    }
+    world.second_ops_post(&format!("/ops/entries/{id}/approve"), &[], &json!({})).await.expect(200);
+    for _ in 0..3 {
+        let again = world.reconcile(OFX, "?account=own&again=true", statement.clone()).await.expect(200);
+        let counts = [&again["only_theirs"], &again["only_ours"], &again["explained"]];
+        assert_eq!(counts, [&json!(3), &json!(1), &json!(3)], "{again}");
+    }
+}
+
 #[tokio::test]
 async fn the_statements_of_the_bank_agree_with_the_books() {
     let world = World::sandbox().await;

@@ -163,16 +163,16 @@ impl Explanation {
 /// are found again, and of the entries that explained one and that the file lacks. A line that
 /// differs from such an entry is not explained by it.
 pub(crate) fn carried_over(before: &Reconciliation, findings: &[FindingView]) -> Vec<Explanation> {
-    let old: Vec<_> = before.findings.iter().flatten().collect();
-    let of = |finding: &FindingView, explanation: &Explanation| {
-        let is_lacking = finding.finding == "only_ours" && finding.kind == "entry" && explanation.status != REPLACED;
-        let is_same = old.get(explanation.finding).is_some_and(|old| *old == finding);
-        is_same || is_lacking && explanation.entry_id.as_ref() == Some(&finding.id)
-    };
+    let mut old: Vec<_> = before.findings.iter().flatten().enumerate().collect();
     let mut carried = Vec::new();
     for (place, finding) in findings.iter().enumerate() {
-        let own = before.explanations.iter().filter(|explanation| of(finding, explanation));
-        carried.extend(own.map(|explanation| Explanation { finding: place, ..explanation.clone() }));
+        let same = old.iter().position(|(_, known)| *known == finding).map(|at| old.swap_remove(at).0);
+        let mut own: Vec<_> = before.explanations.iter().filter(|known| Some(known.finding) == same).collect();
+        if own.is_empty() && finding.finding == "only_ours" && finding.kind == "entry" {
+            let is_of_it = |known: &&Explanation| known.entry_id.as_ref() == Some(&finding.id);
+            own.extend(before.explanations.iter().filter(|known| known.status != REPLACED).find(is_of_it));
+        }
+        carried.extend(own.into_iter().map(|explanation| Explanation { finding: place, ..explanation.clone() }));
     }
     carried
 }

@@ -69,6 +69,7 @@ fn named_among(desk: &Desk, field: &'static str, text: &str, among: &OwnersSough
     let (found, are_all) = of_name(desk, text, among)?;
     let ledger = match &found[..] {
         [one] if are_all => Some(*one),
+        [] if !are_all => check.refuse(field, "ambiguous", format!("{field} é um nome de muitos: use o id")),
         [] => check.refuse(field, "unknown", format!("{field} não é o nome nem o id de um {}", among.said)),
         [first, ..] => {
             let names = found.iter().take(NAMED_MAX).map(|ledger| ledger_name(&desk.engine, *ledger));
