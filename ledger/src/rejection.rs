@@ -236,4 +236,7 @@ pub enum Rejection {
     /// ever.
     #[error("the merchant may make no further API key itself")]
     TooManyApiKeys,
+    /// Four replaced webhook secrets of the key still sign.
+    #[error("the webhook secret was replaced four times within 24 hours")]
+    WebhookSecretsStillSign,
 }

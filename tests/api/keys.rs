@@ -117,15 +117,22 @@ async fn a_merchant_rotates_the_webhook_secret_of_its_keys() {
     let replayed = world.send(Method::POST, &of_unscoped, &headers, "{}").await;
     assert_eq!(replayed.header("idempotent-replayed"), Some("true"));
     assert_eq!(replayed.expect(200), json!({"webhook_secret": null}));
-    // However often it is done, a webhook has few signatures.
+    // Four secrets that were replaced sign for a day, the receiver's first one too; then it waits.
     let receiver = Receiver::listen().await;
     let listening = format!("{KEYS}/{}", reader.id);
     merchant.patch(&listening, &json!({"webhook_url": receiver.url})).await.expect(200);
-    for _ in 0..10 {
+    for _ in 0..2 {
         merchant.post(&path, &json!({})).await.expect(200);
     }
+    merchant.post(&path, &json!({})).await.refused(409, "state_conflict");
+    world
+        .ops_post(&format!("/ops/api-keys/{}/rotate-secret", reader.id), &json!({}))
+        .await
+        .refused(409, "state_conflict");
     merchant.paid_pix(&pix("1.00")).await;
     assert_eq!(receiver.heard(1).await[0].header("webhook-signature").split(' ').count(), 5);
+    world.advance(86_400).await;
+    merchant.post(&path, &json!({})).await.expect(200);
     merchant.post(&path, &json!({"secret": "x"})).await.refused(400, "validation_failed");
     merchant.revoke(&reader.id).await.expect(200);
     merchant.post(&path, &json!({})).await.refused(409, "state_conflict");

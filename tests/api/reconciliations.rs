@@ -270,6 +270,8 @@ async fn an_explanation_counts_once_however_often_a_file_is_compared() {
         let body = json!({"finding": finding, "reason": "Tarifas", "entry_id": id});
         world.ops_post(&path, &body).await.expect(200);
     }
+    let third = json!({"finding": 2, "reason": "Tarifas", "entry_id": id});
+    world.ops_post(&path, &third).await.refused(400, "validation_failed");
     world.second_ops_post(&format!("/ops/entries/{id}/approve"), &[], &json!({})).await.expect(200);
     for _ in 0..3 {
         let again = world.reconcile(OFX, "?account=own&again=true", statement.clone()).await.expect(200);

@@ -325,16 +325,17 @@ pub(crate) async fn ask(posted: PostedForm) -> Response {
         posted.require(Role::Decide)?;
         let sent = posted.request("/ops/entries", &wanted(desk, visit, form)?);
         let entry = entries::request(State(Arc::clone(desk)), Decider(visit.operator.clone()), sent).await?;
-        if let Some(file) = file {
-            // An entry that moves less than the difference is asked for, and does not explain it.
-            let explained = reconciliations::explain_with(&posted, file, Some(&json_of(entry).await?["id"])).await;
-            explained
-                .or_else(|problem| if problem.code() == Code::ValidationFailed { Ok(()) } else { Err(problem) })?;
+        let Some(file) = file else { return Ok(FormOutcome::EntryAsked) };
+        match reconciliations::explain_with(&posted, file, Some(&json_of(entry).await?["id"])).await {
+            Ok(()) => Ok(FormOutcome::EntryAsked),
+            Err(problem) if problem.code() == Code::ValidationFailed => Ok(FormOutcome::EntryAskedAlone),
+            Err(problem) => Err(problem),
         }
-        Ok(())
     };
     let page = file.map_or("/console/house".to_owned(), |file| format!("/console/reconciliations/{file}"));
-    visit.done(asked.await, &page, FormOutcome::EntryAsked)
+    let asked = asked.await;
+    let outcome = asked.as_ref().map_or(FormOutcome::EntryAsked, FormOutcome::clone);
+    visit.done(asked, &page, outcome)
 }
 
 /// The body of the request that one of the forms stands for.

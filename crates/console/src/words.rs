@@ -440,6 +440,7 @@ words! {
     CAME_TO = "Conta em que entrou", "Account that it came to";
     NO_DEBTOR = "Só um lojista ou um recebedor tem esta conta.", "Only a merchant or a recipient has this account.";
     ENTRY_ASKED = "O lançamento espera outro operador.", "The entry waits for another operator.";
+    ENTRY_ASKED_ALONE = "O lançamento espera outro operador, mas move menos que a diferença: ela continua sem explicação.", "The entry waits for another operator, and moves less than the difference: that is still not explained.";
     TAKES_TWO = "O valor passa do limite: depois desta aprovação, outro operador precisa aprovar também. Nada se move antes.", "The amount passes the limit: after this approval another operator has to approve too. Nothing moves before.";
     SECOND_OPERATOR = "Outro operador aprova o lançamento na fila.", "Another operator approves the entry in the queue.";
     // Months.
@@ -557,6 +558,7 @@ pub(crate) fn done(done: &FormOutcome) -> Word {
         FormOutcome::ApprovedFirst => APPROVED_BY_ONE,
         FormOutcome::MerchantChanged => CHANGED,
         FormOutcome::EntryAsked => ENTRY_ASKED,
+        FormOutcome::EntryAskedAlone => ENTRY_ASKED_ALONE,
         FormOutcome::CloseAsked => CLOSE_ASKED,
         FormOutcome::MonthClosed => MONTH_CLOSED,
         FormOutcome::AddressSet => ADDRESS_SET,

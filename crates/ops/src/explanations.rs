@@ -60,7 +60,8 @@ pub struct ExplanationRequest<'a> {
 
 /// Explains a difference of a result: with a reason, or with an entry that was asked for. One with
 /// an entry is explained when the second operator has approved it, and waits until then. The entry
-/// moves the bank account of the file by the difference or more, since several may have one entry.
+/// moves the bank account of the file by the difference, and by the others of the file that have the
+/// same entry, or by more.
 /// What is explained counts no longer in the closing of a month. A reason may be replaced, up to 9
 /// times; what it was stays. A difference whose entry waits or is booked, and one of a dismissed
 /// result, is 409 `already_decided`. Nothing is booked here.
@@ -90,9 +91,9 @@ pub async fn explain(call: DeciderCall) -> Result<Response, Problem> {
         if entry_id.as_deref().is_some_and(|id| status_of_entry(engine, id) == Some("rejected")) {
             check.refuse::<()>("entry_id", "unknown", "entry_id não é um lançamento que espera ou vale");
         } else if let (Some(id), Some(found)) = (&entry_id, found)
-            && !removes(engine, id, &result.bank(), found.more_at_the_bank())
+            && !removes(engine, id, result, (finding, found))
         {
-            let message = "entry_id deve mover a conta do banco pela diferença, ou por mais";
+            let message = "entry_id deve mover a conta do banco pela soma das diferenças que explica, ou por mais";
             check.refuse::<()>("entry_id", "not_the_difference", message);
         }
         check.finish()?;
@@ -120,12 +121,21 @@ const REPLACED: &str = "replaced";
 /// Explanations of a difference at most, with those that were replaced.
 const EXPLANATIONS_MAX: usize = 10;
 
-/// Whether an entry moves a bank account by a difference, or by more: it may be of several. One of
-/// another process is believed, and waits.
-fn removes(engine: &Engine, id: &str, bank: &str, more: i64) -> bool {
+/// Whether an entry moves the bank account of a file by a difference and by the others that it
+/// explains there, or by more. Of an acquirer it may move what is in suspense: a line that stands
+/// twice in a batch is there. One of another process is believed, and waits.
+fn removes(engine: &Engine, id: &str, result: &Reconciliation, (place, found): (usize, &FindingView)) -> bool {
     let Some(Some(entry)) = entry_of(engine, id) else { return true };
+    let more = found.more_at_the_bank();
     let side = if more < 0 { &entry.credit } else { &entry.debit };
-    more == 0 || side == bank && entry.amount >= more.abs()
+    let is_moved = *side == result.bank() || result.kind == "acquirer" && side.ends_with("Suspense");
+    let has_it = |known: &&Explanation| {
+        known.finding != place && known.status != REPLACED && known.entry_id.as_deref() == Some(id)
+    };
+    let others = result.explanations.iter().filter(has_it);
+    let others = others.filter_map(|known| result.findings.as_ref()?.get(known.finding));
+    let others: i64 = others.map(|other| other.more_at_the_bank().abs()).sum();
+    more == 0 || is_moved && entry.amount >= more.abs().saturating_add(others)
 }
 
 /// The entry of an id, if it is one; `None` where another process has it.

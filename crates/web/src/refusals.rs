@@ -140,6 +140,7 @@ impl From<Rejection> for Problem {
             | R::CashoutNotInProcessing
             | R::RecipientIsRejected
             | R::CardOfSubscription
+            | R::WebhookSecretsStillSign
             | R::RecipientChangedMeanwhile => Problem::new(Code::StateConflict),
             R::ChargeTooOld | R::ChargeRefunded | R::ChargeDisputed | R::DisputeTooLate => {
                 Problem::new(Code::ChargeNotRefundable)

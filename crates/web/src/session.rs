@@ -64,6 +64,8 @@ pub enum FormOutcome {
     MerchantChanged,
     /// An entry of the house ledger was asked for.
     EntryAsked,
+    /// The same; it moves less than the difference that its form names, and explains nothing.
+    EntryAskedAlone,
     /// The closing of a month was asked for.
     CloseAsked,
     /// A month was closed.

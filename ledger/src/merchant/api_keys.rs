@@ -70,16 +70,16 @@ pub struct PreviousSecret {
 
 impl PreviousSecret {
     /// Puts a secret that signs on until `until` before those that were replaced less than that
-    /// time ago; older ones, and all but the newest [`PREVIOUS_MAX`], are forgotten.
+    /// time ago; older ones are forgotten.
     pub fn push(previous: &mut Vec<Self>, sealed: Vec<u8>, until: Timestamp) {
         let now = until.plus_ms(-SECRET_OVERLAP_MS);
         previous.retain(|known| now < known.until);
         previous.insert(0, Self { sealed, until });
-        previous.truncate(PREVIOUS_MAX);
     }
 }
 
-/// Replaced secrets that sign on at most: each is in the header of every webhook.
+/// Replaced secrets that sign on, at which no further one is replaced: each is in the header of every
+/// webhook.
 const PREVIOUS_MAX: usize = 4;
 
 /// How long a webhook secret signs on after it was replaced, milliseconds: the receiver has this
@@ -147,14 +147,18 @@ impl MerchantState {
         Ok(Decision::of(Event::ApiKeyChanged { id, webhook_url, events }))
     }
 
-    /// The secret that is replaced signs on for a day, as do those that were replaced before.
+    /// The secret that is replaced signs on for a day, as do those that were replaced before. Refused
+    /// while [`PREVIOUS_MAX`] of them do: the receiver may know the oldest one alone.
     pub(super) fn rotate_webhook_secret(
         &self,
         id: ObjectId,
         webhook_secret: Vec<u8>,
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
-        self.live_api_key(id)?;
+        let signing = self.live_api_key(id)?.previous_secrets.iter().filter(|known| now < known.until);
+        if signing.count() >= PREVIOUS_MAX {
+            return Err(Rejection::WebhookSecretsStillSign);
+        }
         let previous_until = now.plus_ms(SECRET_OVERLAP_MS);
         Ok(Decision::of(Event::WebhookSecretRotated { id, webhook_secret, previous_until }))
     }
