@@ -246,8 +246,8 @@ async fn an_entry_of_another_amount_does_not_explain_a_line() {
     assert_eq!(world.ops_post(&path, &reasoned).await.expect(200)["explained"], 1);
 }
 
-/// Two lines that one entry explains, and one that nothing explains: a difference is explained once,
-/// however often the file is compared.
+/// Two lines that one entry explains, and one that nothing explains: a difference is explained
+/// once, however often the file is compared.
 #[tokio::test]
 async fn an_explanation_counts_once_however_often_a_file_is_compared() {
     let world = World::sandbox().await;

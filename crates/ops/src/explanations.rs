@@ -60,11 +60,10 @@ pub struct ExplanationRequest<'a> {
 
 /// Explains a difference of a result: with a reason, or with an entry that was asked for. One with
 /// an entry is explained when the second operator has approved it, and waits until then. The entry
-/// moves the bank account of the file by the difference, and by the others of the file that have the
-/// same entry, or by more.
-/// What is explained counts no longer in the closing of a month. A reason may be replaced, up to 9
-/// times; what it was stays. A difference whose entry waits or is booked, and one of a dismissed
-/// result, is 409 `already_decided`. Nothing is booked here.
+/// moves the bank account of the file by the difference, and by the others of the file that have
+/// the same entry, or by more. What is explained counts no longer in the closing of a month. A
+/// reason may be replaced, up to 9 times; what it was stays. A difference whose entry waits or is
+/// booked, and one of a dismissed result, is 409 `already_decided`. Nothing is booked here.
 #[utoipa::path(post, path = "/ops/reconciliations/{id}/explain", operation_id = "explain_difference",
     params(("id" = String, Path, description = "SHA-256 of the file, hexadecimal.")),
     request_body = ExplanationRequest,

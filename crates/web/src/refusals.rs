@@ -87,7 +87,6 @@ fn of_amount(code: Code, message: String) -> Problem {
 
 impl From<Rejection> for Problem {
     fn from(rejection: Rejection) -> Self {
-        let detail = rejection.to_string();
         use Rejection as R;
         let problem = match rejection {
             R::SplitNotEnabled => Problem::new(Code::SplitNotEnabled),
@@ -155,7 +154,7 @@ impl From<Rejection> for Problem {
             | R::RefundAlreadyDecided
             | R::DisputeAlreadyDecided => Problem::new(Code::AlreadyDecided),
         };
-        problem.detail(detail)
+        problem.detail(rejection.to_string())
     }
 }
 

@@ -78,8 +78,8 @@ impl PreviousSecret {
     }
 }
 
-/// Replaced secrets that sign on, at which no further one is replaced: each is in the header of every
-/// webhook.
+/// Replaced secrets that sign on, at which no further one is replaced: each is in the header of
+/// every webhook.
 const PREVIOUS_MAX: usize = 4;
 
 /// How long a webhook secret signs on after it was replaced, milliseconds: the receiver has this
@@ -147,8 +147,8 @@ impl MerchantState {
         Ok(Decision::of(Event::ApiKeyChanged { id, webhook_url, events }))
     }
 
-    /// The secret that is replaced signs on for a day, as do those that were replaced before. Refused
-    /// while [`PREVIOUS_MAX`] of them do: the receiver may know the oldest one alone.
+    /// The secret that is replaced signs on for a day, as do those that were replaced before.
+    /// Refused while [`PREVIOUS_MAX`] of them do: the receiver may know the oldest one alone.
     pub(super) fn rotate_webhook_secret(
         &self,
         id: ObjectId,
