@@ -69,9 +69,9 @@ pub async fn change(
     by(&app, caller).change(named(&app, caller, &id)?, &wire, &key).await
 }
 
-/// Makes a new webhook secret of a key, which is shown only now: a replay has null. It and the last
-/// ones, four at most, sign for 24 hours. 403 `scopes_exceed_key` for a key that may do more than
-/// the calling key, 409 `state_conflict` for a revoked one.
+/// Makes a new webhook secret of a key, which is shown only now: a replay has null. The one
+/// before signs beside it for 24 hours. 403 `scopes_exceed_key` for a key that may do more than the
+/// calling key, 409 `state_conflict` for a revoked one, and while four replaced secrets still sign.
 #[utoipa::path(post, path = "/api/keys/{id}/rotate-secret", operation_id = "rotate_key_secret", params(("id" = String, Path)),
     responses((status = 200, body = OwnSecretResponse), (status = 409)))]
 pub async fn rotate_secret(

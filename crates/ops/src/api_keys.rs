@@ -286,7 +286,8 @@ pub async fn change_once(
     by(desk, operator).change((group, id), &wire, &key).await
 }
 
-/// Makes a new webhook secret. Both it and the one before sign for 24 hours.
+/// Makes a new webhook secret. Both it and the one before sign for 24 hours. 409 `state_conflict`
+/// while four replaced secrets still sign.
 #[utoipa::path(post, path = "/ops/api-keys/{id}/rotate-secret", operation_id = "rotate_webhook_secret",
     params(("id" = String, Path)), responses((status = 200, body = SecretResponse)))]
 pub async fn rotate_secret(
