@@ -140,7 +140,7 @@ async fn the_audit_is_searched_by_person_action_object_and_span() {
         world.ops_patch(&format!("/ops/api-keys/{}", merchant.key_id), &body).await.expect(200);
     }
     let all = world.ops_get("/ops/audit?per_page=100").await.expect(200);
-    let (all, today) = (items(&all).clone(), text(&items(&all)[0]["at"])[..10].to_owned());
+    let (all, today) = (items(&all).clone(), day_of(&items(&all)[0]["at"]));
     let changed: Vec<_> = all[..3].iter().map(|row| [&row["changes"][0]["old"], &row["changes"][0]["new"]]).collect();
     let (a, b) = (json!("http://127.0.0.1:9/a"), json!("http://127.0.0.1:9/b"));
     assert_eq!(changed, [[&b, &Value::Null], [&a, &b], [&Value::Null, &a]], "the address before is said too");
@@ -151,7 +151,7 @@ async fn the_audit_is_searched_by_person_action_object_and_span() {
         ("action=approve".to_owned(), |row, _, _| row["action"] == "approve"),
         ("kind=api_key".to_owned(), |row, _, _| row["kind"] == "api_key"),
         (format!("id={first}"), |row, first, _| row["id"] == first),
-        (format!("from={today}"), |row, _, today| text(&row["at"]).as_str() >= today),
+        (format!("from={today}"), |row, _, today| day_of(&row["at"]).as_str() >= today),
         (format!("to={}", text(&all[4]["at"])), |row, _, _| row["kind"] != "api_key" || row["action"] == "create"),
         (format!("merchant_id={}", merchant.id), |row, _, _| !row["merchant_id"].is_null()),
     ];

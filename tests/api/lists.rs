@@ -127,7 +127,7 @@ async fn a_filter_leaves_what_meets_all_of_it() {
     let (one, other) = (&shops.one.id, &shops.other.id);
     let [paid, carded, open] = shops.made("charges") else { panic!() };
     let [large, small] = shops.made("refunds") else { panic!() };
-    let today = text(&listed(&world, "refunds", "").await[0]["created_at"])[..10].to_owned();
+    let today = day_of(&listed(&world, "refunds", "").await[0]["created_at"]);
     for (list, query, expected) in [
         ("charges", "status=pending".to_owned(), vec![open]),
         ("charges", "payment_method=credit_card".to_owned(), vec![carded]),

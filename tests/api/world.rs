@@ -892,6 +892,12 @@ pub(crate) fn time(value: &Value) -> DateTime<Utc> {
     DateTime::parse_from_rfc3339(&text).unwrap().to_utc()
 }
 
+/// The day of business that a timestamp lies in, such as `2026-07-01`.
+#[track_caller]
+pub(crate) fn day_of(value: &Value) -> String {
+    wire::timestamp::day_of(time(value).timestamp_millis()).to_string()
+}
+
 #[track_caller]
 pub(crate) fn has_exactly(object: &Value, names: &[&str]) {
     let mut found: Vec<&str> = object.as_object().unwrap().keys().map(String::as_str).collect();
