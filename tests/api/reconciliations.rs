@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use web::body::file_types;
 
+use crate::console::Browser;
 use crate::world::*;
 
 /// The files of an institution of the sandbox with an ending, in the order of their days.
@@ -432,6 +433,109 @@ async fn results_are_kept_under_the_digest_of_the_file() {
     for unknown in ["0".repeat(64), "x".to_owned(), id.to_uppercase()] {
         world.ops_get(&format!("/ops/reconciliations/{unknown}")).await.refused(404, "not_found");
     }
+}
+
+/// A line has the words of the bank, and what the books have the name of whose it is. On the disk
+/// the words are sealed. A result of before they were stored is read, and explained as before.
+#[tokio::test]
+async fn lines_have_the_words_of_the_bank_and_the_names_of_people() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.paid_pix(&pix("80.00")).await;
+    let body = json!({"amount": 3_000, "pix_key": "ana.prado@example.com", "pix_key_type": "email"});
+    merchant.post("/api/cashout", &body).await.expect(201);
+    world.advance(DAY).await;
+    let statement = files(&world, "bank-pix", "ofx").pop().unwrap();
+    let day = statement.split("<DTPOSTED>").nth(1).unwrap()[..8].to_owned();
+    let fee =
+        format!("<STMTTRN><DTPOSTED>{day}<TRNAMT>-9.90<FITID>FEE1<NAME>TARIFA<MEMO>PACOTE  DE SERVICOS</STMTTRN>");
+    let statement = statement.replacen("<STMTTRN>", &format!("{fee}<STMTTRN>"), 1);
+    let compared = world.reconcile(OFX, "?account=pix", statement.clone()).await.expect(200);
+    let path = format!("/ops/reconciliations/{}", text(&compared["sha256"]));
+    let read = world.ops_get(&path).await.expect(200);
+    assert_eq!(read, compared);
+    let fee = &read["findings"][0];
+    assert_eq!((&fee["number"], &fee["text"], fee.get("name")), (&json!(0), &json!("TARIFA PACOTE DE SERVICOS"), None));
+    let named = |kind: &str| {
+        let line = read["matched_lines"].as_array().unwrap().iter().find(|line| line["kind"] == kind);
+        line.unwrap_or_else(|| panic!("{kind}: {read}"))["name"].clone()
+    };
+    assert_eq!(named("pix"), "Maria das Dores");
+    let shown = world.ops_get(&format!("/ops/merchants/{}", merchant.id)).await.expect(200);
+    assert_eq!(named("cashout"), shown["name"]);
+    let console = Browser::signed_in(&world, OPS_TOKEN).await;
+    let address = path.replace("/ops", "/console");
+    console.page(&format!("{address}?finding=0")).await.has(&["TARIFA PACOTE DE SERVICOS", "Maria das Dores"]);
+
+    let name = path.trim_start_matches("/ops/").replace("reconciliations", "reconciliation");
+    let stored = world.engine().side_value(&name).unwrap().unwrap();
+    assert!(!String::from_utf8_lossy(&stored).contains("TARIFA"), "it is sealed");
+    let mut older = read.clone();
+    for list in ["findings", "matched_lines"] {
+        for line in older[list].as_array_mut().unwrap() {
+            let line = line.as_object_mut().unwrap();
+            line.retain(|member, _| !["number", "name", "text"].contains(&member.as_str()));
+        }
+    }
+    world.engine().keep(&name, older.to_string().as_bytes()).unwrap();
+    let old = world.ops_get(&path).await.expect(200);
+    assert_eq!((&old["findings"][0]["id"], old["findings"][0].get("text")), (&json!("FEE1"), None));
+    let reason = json!({"finding": 0, "reason": "Tarifa do pacote"});
+    world.ops_post(&format!("{path}/explain"), &reason).await.expect(200);
+    let again = world.reconcile(OFX, "?account=pix&again=true", statement).await.expect(200);
+    assert_eq!((&again["explained"], &again["findings"][0]["text"]), (&json!(1), &fee["text"]), "{again}");
+    world.check_books().await;
+}
+
+/// Open differences are one list: those that nothing explains, of a month and of a kind of file.
+#[tokio::test]
+async fn open_differences_are_a_list() {
+    let world = World::sandbox().await;
+    let day = wire::timestamp::day_of(world.engine().now().0);
+    let of = |name: &str, count: usize| {
+        let day = day.format("%Y%m%d");
+        let line = |number: usize| {
+            format!("<STMTTRN><DTPOSTED>{day}<TRNAMT>-10.00<FITID>{name}-{number}<MEMO>TARIFA {name}</STMTTRN>")
+        };
+        let lines = (0..count).map(line).collect::<String>();
+        format!(
+            "<OFX><STMTTRNRS><STMTRS><BANKACCTFROM><ACCTID>777-7</BANKACCTFROM><BANKTRANLIST><DTSTART>{day}<DTEND>{day}\
+            {lines}</BANKTRANLIST></STMTRS></STMTTRNRS></OFX>"
+        )
+    };
+    let results = [of("A", 3), of("B", 1), of("C", 1)].map(|file| world.reconcile(OFX, "?account=own", file));
+    let [first, second, third] = results;
+    let ids = [first.await, second.await, third.await].map(|result| text(&result.expect(200)["sha256"]));
+    let explain = async |id: &str, finding: u64| {
+        let body = json!({"finding": finding, "reason": "Tarifa"});
+        world.ops_post(&format!("/ops/reconciliations/{id}/explain"), &body).await.expect(200);
+    };
+    explain(&ids[0], 1).await;
+    explain(&ids[1], 0).await;
+    let dismissed = json!({"reason": "De outra conta"});
+    world.ops_post(&format!("/ops/reconciliations/{}/dismiss", ids[2]), &dismissed).await.expect(200);
+    let month = day.format("%Y-%m").to_string();
+    let open = async |more: &str| world.ops_get(&format!("/ops/reconciliations?open=true{more}")).await.expect(200);
+    let listed = open(&format!("&period={month}&kind=bank")).await;
+    assert_eq!((&listed["total"], &items(&listed)[0]["sha256"]), (&json!(1), &json!(ids[0])));
+    let findings = items(&listed)[0]["findings"].as_array().unwrap().clone();
+    let numbers: Vec<_> = findings.iter().map(|finding| (&finding["number"], &finding["id"])).collect();
+    assert_eq!(numbers, [(&json!(0), &json!("A-0")), (&json!(2), &json!("A-2"))]);
+    for more in ["&kind=pix", "&period=2020-01"] {
+        assert_eq!(open(more).await["total"], 0, "{more}");
+    }
+    for refused in ["open=yes", "kind=own", "opne=true"] {
+        world.ops_get(&format!("/ops/reconciliations?{refused}")).await.refused(400, "validation_failed");
+    }
+    assert_eq!(world.ops_get("/ops/reconciliations").await.expect(200)["total"], 3);
+
+    let console = Browser::signed_in(&world, OPS_TOKEN).await;
+    let link = format!("/console/reconciliations?open=true&amp;month={month}&amp;kind=bank");
+    console.page(&format!("/console/periods/{month}")).await.has(&[&link]);
+    let shown = console.page(&link.replace("&amp;", "&")).await;
+    let explain = |number: u64| format!("/console/reconciliations/{}?finding={number}#explain", ids[0]);
+    shown.has(&["TARIFA A", &explain(0), &explain(2)]);
+    assert!(!shown.html.contains(&explain(1)), "it is explained: {}", shown.html);
 }
 
 /// A statement with rows of balances, the line of another day, and a period that ends at midnight,

@@ -200,6 +200,7 @@ impl SampleServer {
     /// A registered recipient on whom nobody has decided.
     pub(crate) async fn draft(&self, name: &str) -> String {
         self.draft_with(name, &json!({"bank_code": "341", "agencia": "1234", "conta": "56789", "conta_dv": "7"})).await
+            ("open-differences", "/console/reconciliations?open=true&month=2020-01".to_owned()),
     }
 
     /// The same with a bank account of somebody else.

@@ -155,7 +155,10 @@ fn open_items(visit: &Visit, month: Month, items: &[OpenItem]) -> Markup {
     let named = |item: &OpenItem| match item.kind {
         "waiting" => html! { a href={"/console/queue?kind=" (item.name)} { (visit.say(kind_word(&item.name))) } },
         "unanswered" => html! { a href="/console/charges?status=pending" { (visit.say(words::CHARGES)) } },
-        "unreconciled" | "uncompared" if !item.name.contains(':') => {
+        "unreconciled" => {
+            html! { a href={"/console/reconciliations?open=true&month=" (month) "&kind=" (item.name)} { (visit.say(wire_words::file_kind(&item.name))) } }
+        }
+        "uncompared" if !item.name.contains(':') => {
             html! { a href={"/console/reconciliations?month=" (month)} { (visit.say(wire_words::file_kind(&item.name))) } }
         }
         "uncompared" => {

@@ -63,7 +63,7 @@ const QUERIES: &[(&str, &[&str])] = &[
     ("/console/webhooks", &PAGED),
     ("/console/webhooks/{id}", &["deliveries"]),
     ("/console/health", &[]),
-    ("/console/reconciliations", &["page", "per_page", "month"]),
+    ("/console/reconciliations", &["page", "per_page", "month", "open", "kind"]),
     ("/console/reconciliations/{id}", &["finding", "differences", "matched", "undecided"]),
     ("/console/people", &[]),
     ("/console/reports", &["report", "ledger", "account", "by", "from", "to", "tax_ids", "page", "per_page"]),

@@ -31,11 +31,13 @@ use web::caller::PathId;
 use web::credential::Role;
 use web::idempotency::SentKey;
 use web::problem::{Code, Problem};
-use web::reply::{PageQuery, number, query};
+use web::reply::{Page, number, one_of, query};
 use web::session::FormOutcome;
 
 /// Results on a page.
 const RESULTS_A_PAGE: u64 = 20;
+/// Results on a page of open differences.
+const OPEN_RESULTS_A_PAGE: u64 = 10;
 /// Differences, and other lines, on a page.
 const LINES_A_PAGE: u64 = 50;
 /// Files of a month: kind, and the account of a bank.
@@ -47,24 +49,76 @@ const FILES: [(&str, Option<BankAccount>); 5] = [
     ("acquirer", None),
 ];
 
-/// Page of the reconciliations: the form, the days that are covered, the results.
+/// Page of the reconciliations: the form, the days that are covered, the results; or the open
+/// differences.
 pub(crate) async fn list(request: PageRequest) -> Result<Screen, Problem> {
     let PageRequest { desk, visit, parts, .. } = &request;
     visit.whole()?;
     let given = query(parts)?;
-    let page = part(&given, RESULTS_A_PAGE)?;
-    let month = optional(&given, "month")?.map(periods::named).transpose()?.unwrap_or(visit.now.month());
-    let asked = PageQuery { page, search: String::new(), cursors: Default::default() };
-    let kept = json_of(results::list(State(Arc::clone(desk)), visit.operator.clone(), asked).await?).await?;
+    let month = optional(&given, "month")?;
+    let is_open = one_of(&given, "open", &["true"])?.is_some();
+    let page = part(&given, if is_open { OPEN_RESULTS_A_PAGE } else { RESULTS_A_PAGE })?;
+    let listed = listed(&request, page, if is_open { month } else { None }, &given).await?;
+    let (items, total) = (listed["items"].as_array(), listed["total"].as_u64().unwrap_or_default());
+    let items = items.map_or(&[][..], Vec::as_slice);
+    let month = month.map(periods::named).transpose()?;
+    if is_open {
+        let body = html! {
+            @for result in items { (open_differences(visit, result)) }
+            (pager(visit, parts, page, total))
+            p { a href="/console/reconciliations" { "← " (visit.say(words::RECONCILIATION)) } }
+        };
+        let title = visit.say(words::OPEN_DIFFERENCES);
+        let title =
+            month.map_or(title.to_owned(), |month| format!("{title} {}", crate::periods::name(visit.language, month)));
+        return Ok(Screen { section: Section::Reconciliations, title, body });
+    }
     let body = html! {
+        p.actions { a.button href="/console/reconciliations?open=true" { (visit.say(words::OPEN_DIFFERENCES)) } }
         @if visit.may(Role::Decide) { (upload(visit)) }
-        (calendar(desk, visit, month)?)
+        (calendar(desk, visit, month.unwrap_or(visit.now.month()))?)
         (visit.card("results", words::RESULTS, html! {
-            @if let Some(items) = kept["items"].as_array().filter(|items| !items.is_empty()) { (table(visit, items)) }
-            (pager(visit, parts, page, kept["total"].as_u64().unwrap_or_default()))
+            @if !items.is_empty() { (table(visit, items)) }
+            (pager(visit, parts, page, total))
         }))
     };
     Ok(Screen { section: Section::Reconciliations, title: visit.say(words::RECONCILIATION).to_owned(), body })
+}
+
+/// The stored results that a page asks for, as the route of `/ops` lists them.
+async fn listed(
+    PageRequest { desk, visit, parts, .. }: &PageRequest,
+    page: Page,
+    period: Option<&str>,
+    given: &[(String, String)],
+) -> Result<Value, Problem> {
+    let page = [("page", page.page.to_string()), ("per_page", page.per_page.to_string())];
+    let own = given.iter().filter(|(name, _)| matches!(name.as_str(), "open" | "kind"));
+    let pairs = own.map(|(name, value)| (name.as_str(), value.as_str()));
+    let pairs = pairs.chain(page.iter().map(|(name, value)| (*name, value.as_str())));
+    let pairs = pairs.chain(period.map(|period| ("period", period)));
+    let asked = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+    let mut parts = parts.clone();
+    parts.uri = format!("/ops/reconciliations?{asked}").parse().map_err(|_| Problem::new(Code::ValidationFailed))?;
+    json_of(results::list(State(Arc::clone(desk)), visit.operator.clone(), parts).await?).await
+}
+
+/// The open differences of a result, the first of many, with a link to the others.
+fn open_differences(visit: &Visit, result: &Value) -> Markup {
+    let sha256 = text(&result["sha256"]);
+    let open = result["findings"].as_array().map_or(&[][..], Vec::as_slice);
+    let heading = visit.say(words::OPEN_DIFFERENCES);
+    let shown = open.iter().take(LINES_A_PAGE as usize);
+    let rows = shown.map(|finding| (finding["number"].as_u64().unwrap_or_default() as usize, finding));
+    html! {
+        section.card aria-labelledby={"of-" (sha256)} {
+            h2 id={"of-" (sha256)} {
+                a href={"/console/reconciliations/" (sha256)} { (file_name(visit, text(&result["kind"]), account_of(result))) " · " (days(visit, result)) }
+                " (" (show::count(visit.language, open.len() as u64)) ")"
+            }
+            (show::scrolled(heading, line_table(visit, result, rows, true)))
+        }
+    }
 }
 
 fn upload(visit: &Visit) -> Markup {
@@ -146,6 +200,10 @@ fn account_of(result: &Value) -> Option<BankAccount> {
     BankAccount::ALL.into_iter().find(|account| result["account"] == account.name())
 }
 
+fn days(visit: &Visit, result: &Value) -> Markup {
+    html! { (show::day(visit.language, text(&result["from"]))) " – " (show::day(visit.language, text(&result["to"]))) }
+}
+
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
@@ -172,7 +230,7 @@ fn table(visit: &Visit, items: &[Value]) -> Markup {
                     }
                     @if result["dismissed"].is_object() { " · " (visit.say(words::DISMISSED)) }
                 }
-                td { (show::day(visit.language, text(&result["from"]))) " – " (show::day(visit.language, text(&result["to"]))) }
+                td { (days(visit, result)) }
                 @for name in ["matched", "differs", "only_ours", "only_theirs", "twice", "undecided"] {
                     td.amount { (count(result, name)) }
                 }
@@ -255,10 +313,9 @@ pub(crate) async fn one(request: PageRequest) -> Result<Screen, Problem> {
 fn facts(visit: &Visit, result: &Value) -> Vec<(&'static str, Markup)> {
     let by =
         |name: &Value, at: &Value| html! { bdi { (text(name)) } " · " (show::text_moment(visit.language, text(at))) };
-    let days = html! { (show::day(visit.language, text(&result["from"]))) " – " (show::day(visit.language, text(&result["to"]))) };
     let mut pairs = vec![
         (visit.say(words::FILE), file_name(visit, text(&result["kind"]), account_of(result))),
-        (visit.say(words::DAYS), days),
+        (visit.say(words::DAYS), days(visit, result)),
         (visit.say(words::WHO), by(&result["made_by"], &result["made_at"])),
     ];
     if let Some(number) = result["acctid"].as_str() {
@@ -319,6 +376,20 @@ fn lines(
     let is_difference = name == "differences";
     let all = if is_difference { result["findings"].as_array() } else { result[format!("{name}_lines")].as_array() };
     let all = all.map_or(&[][..], Vec::as_slice);
+    let rows = range(all.len(), page).zip(items(all, page));
+    Ok(html! {
+        (show::scrolled(visit.say(heading), line_table(visit, result, rows, is_difference)))
+        (pager_named(visit, parts, name, page, all.len() as u64))
+    })
+}
+
+/// Table of lines, each with its place among those of the result.
+fn line_table<'a>(
+    visit: &Visit,
+    result: &Value,
+    lines: impl Iterator<Item = (usize, &'a Value)>,
+    is_difference: bool,
+) -> Markup {
     let heads = [
         Text(words::WHAT),
         Text(words::LINE),
@@ -340,7 +411,7 @@ fn lines(
         }
     };
     let rows = html! {
-        @for (finding, place) in items(all, page).iter().zip(range(all.len(), page)) {
+        @for (place, finding) in lines {
             tr {
                 td { (visit.say(wire_words::finding(text(&finding["finding"])))) }
                 td { @if let Some(line) = finding["line"].as_u64() { (show::count(visit.language, line)) } }
@@ -351,10 +422,7 @@ fn lines(
             }
         }
     };
-    Ok(html! {
-        (show::scrolled(visit.say(heading), show::table(visit.language, heads, rows)))
-        (pager_named(visit, parts, name, page, all.len() as u64))
-    })
+    show::table(visit.language, heads, rows)
 }
 
 /// What explains a difference, and the link to explain it.
@@ -377,12 +445,14 @@ fn explained(visit: &Visit, result: &Value, place: usize, finding: &Value) -> Ma
     }
 }
 
-/// What a difference is about, with a link to the charge where it is one.
+/// What a difference is about: whose it is or what the bank wrote, then its id, with a link to the
+/// charge where it is one.
 fn named(visit: &Visit, finding: &Value) -> Markup {
-    let batch = finding["batch"].as_str();
+    let words = [&finding["name"], &finding["text"]].map(Value::as_str).into_iter().flatten();
     html! {
-        (visit.say(wire_words::compared_object(text(&finding["kind"])))) " " bdi { (text(&finding["id"])) }
-        @if let Some(batch) = batch { br; span.dim { bdi { (batch) } } }
+        @for part in words { bdi { (part) } br; }
+        span.dim { (visit.say(wire_words::compared_object(text(&finding["kind"])))) " " bdi { (text(&finding["id"])) } }
+        @if let Some(batch) = finding["batch"].as_str() { br; span.dim { bdi { (batch) } } }
         @if let Some(txid) = finding["payment_id"].as_str() { br; a href={"/console/charges/" (txid)} { (visit.say(words::CHARGE)) } }
     }
 }

@@ -73,6 +73,7 @@ words! {
     LINES = "Linhas", "Lines";
     LINE = "Linha", "Line";
     DIFFERENCES = "Diferenças", "Differences";
+    OPEN_DIFFERENCES = "Diferenças em aberto", "Open differences";
     ALL_MATCHED = "Tudo confere.", "Everything matches.";
     OURS_DAY = "Dia nos livros", "Our day";
     OURS = "Nos livros", "Ours";

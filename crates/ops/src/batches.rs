@@ -308,7 +308,7 @@ fn read(file: &[u8]) -> Result<SettlementFile, Problem> {
     let mut digest = Sha256::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let mut batches: Vec<FileBatch> = Vec::new();
-    for FileLine { line, batch, key: (charge, object), settled } in lines {
+    for FileLine { line, batch, key: (charge, object), settled, .. } in lines {
         let (kind, id) = acquirer::kind_and_id(object);
         let (charge_id, day) = (charge.txid(), settled.paid_on);
         digest.update(format!("{batch},{day},{charge_id},{kind},{id},{},{}\n", settled.gross.0, settled.fee.0));

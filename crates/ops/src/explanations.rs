@@ -175,7 +175,7 @@ pub(crate) fn carried_over(before: &Reconciliation, findings: &[FindingView]) ->
     let mut old: Vec<_> = before.findings.iter().flatten().enumerate().collect();
     let mut carried = Vec::new();
     for (place, finding) in findings.iter().enumerate() {
-        let same = old.iter().position(|(_, known)| *known == finding).map(|at| old.swap_remove(at).0);
+        let same = old.iter().position(|(_, known)| known.is_same(finding)).map(|at| old.swap_remove(at).0);
         let mut own: Vec<_> = before.explanations.iter().filter(|known| Some(known.finding) == same).collect();
         if own.is_empty() && finding.finding == "only_ours" && finding.kind == "entry" {
             let is_of_it = |known: &&Explanation| known.entry_id.as_ref() == Some(&finding.id);

@@ -1,7 +1,7 @@
 //! Reconciliations: files of the acquirer, the PIX institution and the bank, compared with the
 //! books, and the results, which are stored under the SHA-256 of the file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use actors::engine::Engine;
@@ -13,6 +13,8 @@ use books::reconcile::finding::{Comparison, FileError, Finding, FindingKind, Set
 use books::reconcile::{acquirer, ofx, pix, statement};
 use chrono::NaiveDate;
 use derived::checkpoint::hex;
+use ledger::id::ObjectId;
+use ledger::personal::SealedFor;
 use ledger::time::Month;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -22,13 +24,15 @@ use wire::timestamp::{day, day_of};
 use crate::booked_records::EngineRecords;
 use crate::desk::Desk;
 use crate::explanations::{Explanation, carried_over};
+use crate::found_item::item_of_kind;
 use crate::operator::{Decider, DeciderCall, Operator};
+use crate::search::ItemKind;
 use web::body::{FileFormat, InstitutionFile};
 use web::caller::PathId;
 use web::idempotency::{KeyScope, SentKey};
 use web::json::{Checker, Raw, parse_exact};
 use web::problem::{Code, FieldError, Problem, failed};
-use web::reply::{List, PageQuery, list_of, ok, one_of, only, query, single, time};
+use web::reply::{List, Page, list_of, ok, one_of, only, query, single, time};
 use web::streamed::{in_turn, turn};
 
 /// Findings of one answer; the counts count all.
@@ -203,9 +207,13 @@ pub struct DismissalRequest<'a> {
 }
 
 /// A line of a file, or what the books have in its place.
-#[derive(Debug, PartialEq, Deserialize, Serialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[schema(as = ReconciliationFinding)]
 pub struct FindingView {
+    /// Number of the difference, from 0, by which it is explained; absent of other lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = 0)]
+    pub(crate) number: Option<usize>,
     /// `differs`, `only_ours`, `only_theirs`, `twice` or `in_suspense`; of lines that are no
     /// differences `matched` or `undecided`.
     #[schema(pattern = "^(differs|only_ours|only_theirs|twice|in_suspense|matched|undecided)$")]
@@ -230,6 +238,16 @@ pub struct FindingView {
     /// Number of the installment; end-to-end id, reference or id of the others.
     #[schema(example = "1")]
     pub(crate) id: String,
+    /// Name of the payer, the recipient or the merchant, of what the books have; absent where there
+    /// is none, and when it was erased.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = "João Ávila")]
+    name: Option<String>,
+    /// What the institution's line says in words, at most 200 characters; absent for what only the
+    /// books have, in files whose lines have no words, and in results of before it was stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = "TARIFA PACOTE DE SERVICOS")]
+    text: Option<String>,
     /// What the books say; absent where only the file has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ours: Option<SettledView>,
@@ -302,7 +320,7 @@ pub async fn reconcile(
     let one_at_a_time = turn(&desk.reconciling, "Another file is being compared.").await?;
     let compared = in_turn(one_at_a_time, move || {
         let sha256 = hex(&Sha256::digest(&file.bytes));
-        let before = desk.engine.side_value(&result_name(&sha256))?;
+        let before = result_json(&desk.engine, &sha256)?;
         let refused =
             |detail: &'static str| Problem::new(Code::AlreadyReconciled).detail(detail).member("id", sha256.clone());
         if !is_again && before.is_some() {
@@ -327,30 +345,47 @@ pub async fn reconcile(
             let sha256 = result.sha256.clone();
             KeptNumber { acctid, sha256 }.keep(&desk.engine, account, is_named)?;
         }
-        Ok(ok(result.with_statuses(&desk.engine)))
+        Ok(ok(result.shown(&desk)?))
     });
     compared.await
 }
 
-/// The stored results, newest first, without their findings.
+/// The stored results, newest first, without their findings. With `open=true` those with open
+/// differences alone, each with the open ones of its first 1,000 in `findings`, and with what was
+/// written about them: a difference is open until a reason or a booked entry explains it.
 #[utoipa::path(get, path = "/ops/reconciliations", operation_id = "list_reconciliations",
-    params(("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    params(("open" = Option<bool>, Query, description = "True: only those with open differences."),
+        ("kind" = Option<String>, Query, pattern = "^(acquirer|pix|bank)$", description = "Only of this kind of file."),
+        ("period" = Option<String>, Query, pattern = "^[0-9]{4}-[0-9]{2}$", example = "2026-01", description = "Only those with a day of this month."),
+        ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
     responses((status = 200, body = List<Reconciliation>)))]
-pub async fn list(
-    State(desk): State<Arc<Desk>>,
-    _: Operator,
-    PageQuery { page, .. }: PageQuery,
-) -> Result<Response, Problem> {
-    let names = desk.engine.side_value_names(SUMMARIES)?;
+pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+    let pairs = query(&parts)?;
+    let page = Page::read(&pairs, 20)?;
+    let kind = one_of(&pairs, "kind", &["acquirer", "pix", "bank"])?;
+    let is_open = one_of(&pairs, "open", &["true", "false"])? == Some("true");
+    let month = single(&pairs, "period")?.map(named_month).transpose()?;
+    let days = month.map(|month| [month.begin().0, month.next().begin().0 - 1].map(day_of));
+    let mut found = Reconciliation::listed(&desk.engine)?;
+    found.retain(|result| {
+        let is_wanted = !is_open || result.dismissed.is_none() && result.differences() > 0;
+        is_wanted && kind.is_none_or(|kind| result.kind == kind) && days.is_none_or(|[from, to]| result.meets(from, to))
+    });
+    let total = found.len() as u64;
     let skip = usize::try_from(page.skip()).unwrap_or(usize::MAX);
-    let (total, engine) = (names.len() as u64, Arc::clone(&desk.engine));
-    let shown: Vec<_> = names.into_iter().rev().skip(skip).take(page.count()).collect();
-    let items = shown.into_iter().map(move |name| {
-        let stored = engine.side_value(&name)?.ok_or_else(|| failed("a stored result cannot be read"))?;
-        let result: Reconciliation = serde_json::from_slice(&stored).map_err(failed)?;
-        Ok(Reconciliation { explanations: Vec::new(), ..result.with_statuses(&engine) })
+    let shown: Vec<_> = found.into_iter().rev().skip(skip).take(page.count()).collect();
+    let items = shown.into_iter().map(move |result| match is_open {
+        true => stored(&desk.engine, &result.sha256)?.shown(&desk).map(Reconciliation::with_open_alone),
+        false => Ok(Reconciliation { explanations: Vec::new(), ..result }),
     });
     list_of(total, page, items)
+}
+
+/// The month of a parameter. Error: 400.
+fn named_month(period: &str) -> Result<Month, Problem> {
+    let mut check = Checker::new();
+    let month = Month::parse(period).or_else(|| check.refuse("period", "invalid", "period deve ter a forma 2026-11"));
+    check.finish_with(month)
 }
 
 impl Reconciliation {
@@ -370,12 +405,18 @@ impl Reconciliation {
 
     /// The stored results that nobody has dismissed, without their findings.
     pub fn all(engine: &Engine) -> Result<Vec<Self>, Problem> {
+        let mut all = Self::listed(engine)?;
+        all.retain(|result| result.dismissed.is_none());
+        Ok(all)
+    }
+
+    /// The stored results, oldest first, without their findings.
+    fn listed(engine: &Engine) -> Result<Vec<Self>, Problem> {
         let mut stored = Vec::new();
         for name in engine.side_value_names(SUMMARIES)? {
             let Some(bytes) = engine.side_value(&name)? else { continue };
             match serde_json::from_slice::<Self>(&bytes) {
-                Ok(result) if result.dismissed.is_none() => stored.push(result.with_statuses(engine)),
-                Ok(_) => {}
+                Ok(result) => stored.push(result.with_statuses(engine)),
                 Err(error) => {
                     tracing::warn!(name, %error, "a stored reconciliation does not count; compare its file again")
                 }
@@ -399,6 +440,29 @@ impl Reconciliation {
     /// How many differences it found that nothing explains.
     pub fn differences(&self) -> u64 {
         (self.differs + self.only_ours + self.only_theirs + self.twice).saturating_sub(self.explained) as u64
+    }
+
+    /// As it is answered: with its explanations as the books have them now, numbers of differences,
+    /// and names.
+    fn shown(self, desk: &Desk) -> Result<Self, Problem> {
+        let mut shown = self.with_statuses(&desk.engine);
+        shown.findings.iter_mut().flatten().zip(0..).for_each(|(finding, number)| finding.number = Some(number));
+        let lines = [&mut shown.findings, &mut shown.matched_lines, &mut shown.undecided_lines];
+        for line in lines.into_iter().flatten().flatten() {
+            line.name = line.name_of(desk)?;
+        }
+        Ok(shown)
+    }
+
+    /// With open differences alone.
+    fn with_open_alone(mut self) -> Self {
+        let is_done = |known: &&Explanation| known.status == "explained";
+        let done: BTreeSet<_> = self.explanations.iter().filter(is_done).map(|known| Some(known.finding)).collect();
+        if let Some(findings) = &mut self.findings {
+            findings.retain(|found| found.finding != "in_suspense" && !done.contains(&found.number));
+        }
+        let (matched_lines, undecided_lines) = (None, None);
+        Self { matched_lines, undecided_lines, balances: None, accounts: None, ..self }
     }
 
     /// With its explanations as the books have them now.
@@ -425,14 +489,32 @@ impl Reconciliation {
     params(("id" = String, Path, description = "SHA-256 of the file, hexadecimal.")),
     responses((status = 200, body = Reconciliation)))]
 pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
-    Ok(ok(stored(&desk.engine, &id)?.with_statuses(&desk.engine)))
+    Ok(ok(stored(&desk.engine, &id)?.shown(&desk)?))
 }
 
 /// The stored result of a file. Error: 404.
 fn stored(engine: &Engine, id: &str) -> Result<Reconciliation, Problem> {
-    let found = if is_digest(id) { engine.side_value(&result_name(id))? } else { None };
+    let found = if is_digest(id) { result_json(engine, id)? } else { None };
     let found = found.ok_or_else(|| Problem::new(Code::NotFound))?;
     serde_json::from_slice(&found).map_err(failed)
+}
+
+/// The JSON of a stored result. It is sealed, since the words of a bank name people; results of
+/// before that are plain.
+fn result_json(engine: &Engine, id: &str) -> Result<Option<Vec<u8>>, Problem> {
+    let stored = engine.side_value(&result_name(id))?;
+    Ok(stored.map(|bytes| engine.keyring().open_secret(sealed_for(id), &bytes).unwrap_or(bytes)))
+}
+
+fn keep_whole(engine: &Engine, id: &str, whole: &[u8]) -> Result<(), Problem> {
+    let sealed = engine.keyring().seal_secret(sealed_for(id), whole).map_err(failed)?;
+    Ok(engine.keep(&result_name(id), &sealed)?)
+}
+
+fn sealed_for(id: &str) -> SealedFor {
+    let mut owner = [0; 16];
+    owner.iter_mut().zip(id.bytes()).for_each(|(own, byte)| *own = byte);
+    SealedFor::field("reconciliation", owner)
 }
 
 /// Changes the stored result of a file, and answers with it. Errors: 404, and those of the change.
@@ -442,12 +524,12 @@ pub(crate) async fn change(
     how: impl FnOnce(&Engine, &mut Reconciliation) -> Result<(), Problem> + Send + 'static,
 ) -> Result<Response, Problem> {
     let one_at_a_time = turn(&desk.reconciling, "Another file is being compared.").await?;
-    let engine = Arc::clone(&desk.engine);
+    let desk = Arc::clone(desk);
     let changed = in_turn(one_at_a_time, move || {
-        let mut result = stored(&engine, &id)?;
-        how(&engine, &mut result)?;
-        keep_changed(&engine, &mut result)?;
-        Ok(ok(result.with_statuses(&engine)))
+        let mut result = stored(&desk.engine, &id)?;
+        how(&desk.engine, &mut result)?;
+        keep_changed(&desk.engine, &mut result)?;
+        Ok(ok(result.shown(&desk)?))
     });
     changed.await
 }
@@ -534,7 +616,7 @@ fn is_digest(id: &str) -> bool {
 /// what is listed is there.
 fn keep(engine: &Engine, result: &mut Reconciliation) -> Result<(), Problem> {
     let [whole, summary] = whole_and_summary(result)?;
-    engine.keep(&result_name(&result.sha256), &whole)?;
+    keep_whole(engine, &result.sha256, &whole)?;
     let names = engine.side_value_names(SUMMARIES)?;
     let (own, others): (Vec<_>, Vec<_>) = names.iter().partition(|name| name.ends_with(&result.sha256));
     own.into_iter().try_for_each(|name| engine.forget(name))?;
@@ -552,7 +634,7 @@ fn keep_changed(engine: &Engine, result: &mut Reconciliation) -> Result<(), Prob
     let names = engine.side_value_names(SUMMARIES)?;
     let mut own = names.iter().filter(|name| name.ends_with(&result.sha256));
     own.try_for_each(|name| engine.keep(name, &summary))?;
-    Ok(engine.keep(&result_name(&result.sha256), &whole)?)
+    keep_whole(engine, &result.sha256, &whole)
 }
 
 /// A result as JSON, with and without its findings.
@@ -782,28 +864,56 @@ impl FindingView {
         net(&self.theirs) - if self.finding == "twice" { 0 } else { net(&self.ours) }
     }
 
+    /// Whether it is of the same line, as earlier results of the file have it.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let line = |of: &Self| (of.line, of.batch.clone(), of.payment_id.clone(), of.kind.clone(), of.id.clone());
+        self.finding == other.finding
+            && line(self) == line(other)
+            && [&self.ours, &self.theirs] == [&other.ours, &other.theirs]
+    }
+
+    /// Whose it is, of what the books have.
+    fn name_of(&self, desk: &Desk) -> Result<Option<String>, Problem> {
+        let (kind, id) = match self.kind.as_str() {
+            "withdrawal" | "withdrawal_return" => (ItemKind::Withdrawals, Some(&self.id)),
+            "cashout" | "cashout_return" => (ItemKind::Cashouts, Some(&self.id)),
+            _ => (ItemKind::Charges, self.payment_id.as_ref()),
+        };
+        let id = id.and_then(|id| ObjectId::parse(id));
+        let item = id.map(|id| item_of_kind(desk, kind, id)).transpose()?.flatten();
+        Ok(item.and_then(|item| item.name.or(item.merchant_name)).filter(|name| !name.is_empty()))
+    }
+
     fn of(finding: &Finding) -> Self {
+        let text = finding.text.as_deref().map(words_of).filter(|text| !text.is_empty());
         Self {
+            number: None,
             finding: finding.kind.name().to_owned(),
             line: finding.line,
             batch: finding.batch.clone(),
             payment_id: finding.charge.map(|charge| charge.txid()),
             kind: finding.object.to_owned(),
             id: finding.id.clone(),
+            name: None,
+            text,
             ours: finding.ours.map(SettledView::of),
             theirs: finding.theirs.map(SettledView::of),
         }
     }
 }
 
+/// What an institution wrote, with single blanks, at most 200 characters.
+fn words_of(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(200).collect()
+}
+
 impl BalanceView {
     fn of(row: &ofx::BalanceRow) -> Self {
-        let text = row.text.chars().take(200).collect();
         Self {
             line: row.line,
             day: row.day.map(|day| day.to_string()),
             amount: row.amount.map(|amount| amount.0),
-            text,
+            text: words_of(&row.text),
         }
     }
 }

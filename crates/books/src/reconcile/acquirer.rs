@@ -50,6 +50,8 @@ pub struct FileLine {
     pub key: LineKey,
     /// What it says.
     pub settled: SettledAmount,
+    /// What it is in the acquirer's words, beside its key.
+    pub text: Option<String>,
 }
 
 /// A file of the acquirer.
@@ -173,7 +175,7 @@ fn line_of(record: &csv::StringRecord, line: u64, notation: Notation) -> Result<
     if settled.net() != centavos("net", net)? {
         return Err("net deve ser gross menos fee".to_owned());
     }
-    Ok(FileLine { line, batch: batch.to_owned(), key: (charge, object), settled })
+    Ok(FileLine { line, batch: batch.to_owned(), key: (charge, object), settled, text: None })
 }
 
 impl Notation {
@@ -243,7 +245,7 @@ pub fn compare(file: &BatchFile, booked: &BTreeMap<String, BookedBatch>, paid: &
     let mut reconciled = Comparison::default();
     let mut seen: BTreeSet<(&str, LineKey)> = BTreeSet::new();
     for line in &file.lines {
-        let FileLine { line: number, batch, key, settled } = line;
+        let FileLine { line: number, batch, key, settled, text } = line;
         let ours = booked.get(batch).and_then(|booked| booked.lines.get(key)).copied();
         let kind = match ours {
             _ if !seen.insert((batch, *key)) => FindingKind::Twice,
@@ -253,7 +255,8 @@ pub fn compare(file: &BatchFile, booked: &BTreeMap<String, BookedBatch>, paid: &
             Some((_, true)) => FindingKind::Matched,
         };
         let ours = ours.map(|(ours, _)| ours);
-        reconciled.add(finding(kind, Some(*number), batch, *key, (ours, Some(*settled))));
+        let found = finding(kind, Some(*number), batch, *key, (ours, Some(*settled)));
+        reconciled.add(Finding { text: text.clone(), ..found });
     }
     for (batch, booked) in booked {
         for (key, (ours, _)) in booked.lines.iter().filter(|(key, _)| !seen.contains(&(batch.as_str(), **key))) {
@@ -275,6 +278,7 @@ fn left_out(batch: &PaidBatch) -> Finding {
         charge: None,
         object: "batch",
         id: batch.reference.clone(),
+        text: None,
         ours: Some(SettledAmount::whole(batch.paid_on, batch.net)),
         theirs: None,
     }
@@ -288,7 +292,7 @@ fn finding(
     (ours, theirs): (Option<SettledAmount>, Option<SettledAmount>),
 ) -> Finding {
     let (object, id) = kind_and_id(object);
-    Finding { kind, line, batch: Some(batch.to_owned()), charge: Some(charge), object, id, ours, theirs }
+    Finding { kind, line, batch: Some(batch.to_owned()), charge: Some(charge), object, id, text: None, ours, theirs }
 }
 
 #[cfg(test)]

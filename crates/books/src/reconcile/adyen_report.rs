@@ -100,7 +100,8 @@ fn line_of(line: u64, cells: [&str; COLUMNS.len()]) -> Result<(FileLine, bool), 
         }
     };
     let settled = SettledAmount { paid_on, gross, fee: gross - net };
-    Ok((FileLine { line, batch: format!("ADYEN-{batch}"), key, settled }, kind == "MerchantPayout"))
+    let text = Some(format!("{kind} {psp}"));
+    Ok((FileLine { line, batch: format!("ADYEN-{batch}"), key, settled, text }, kind == "MerchantPayout"))
 }
 
 /// An amount of reais with a point, exactly; an empty cell is zero.

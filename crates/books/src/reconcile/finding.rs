@@ -82,6 +82,8 @@ pub struct Finding {
     pub object: &'static str,
     /// Number or id of the object.
     pub id: String,
+    /// What the institution's line says in words, if it says something.
+    pub text: Option<String>,
     /// What the books say.
     pub ours: Option<SettledAmount>,
     /// What the file says.

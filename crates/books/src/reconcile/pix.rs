@@ -54,6 +54,8 @@ pub struct ListedPayment {
     pub amount: Centavos,
     /// When the institution processed it, milliseconds since 1970 (UTC).
     pub at_ms: i64,
+    /// What the payer wrote (`infoPagador`).
+    pub text: Option<String>,
     /// Its returns that were made or are under way.
     pub returns: Vec<ListedReturn>,
 }
@@ -118,6 +120,8 @@ struct WirePayment<'a> {
     txid: Option<String>,
     valor: String,
     horario: String,
+    #[serde(rename = "infoPagador")]
+    text: Option<serde_json::Value>,
     devolucoes: Option<Vec<&'a RawValue>>,
 }
 
@@ -307,7 +311,8 @@ fn payment_of(part: &RawValue, line: u64) -> Result<ListedPayment, String> {
             _ => return Err(defect(".status inválido")),
         }
     }
-    Ok(ListedPayment { line, end_to_end_id: wire.end_to_end_id, txid, amount, at_ms, returns })
+    let text = wire.text.and_then(|text| text.as_str().map(str::to_owned));
+    Ok(ListedPayment { line, end_to_end_id: wire.end_to_end_id, txid, amount, at_ms, text, returns })
 }
 
 /// An instant in RFC 3339, as milliseconds since 1970 (UTC).
@@ -362,6 +367,7 @@ pub fn compare(list: &PixList, booked: &BTreeMap<String, BookedPayment>) -> Comp
             charge: Some(ours.charge),
             object: "pix",
             id: id.clone(),
+            text: None,
             ours: Some(SettledAmount::whole(day_of(ours.at_ms), ours.amount)),
             theirs: None,
         });
@@ -385,6 +391,7 @@ fn of_payment(kind: FindingKind, payment: &ListedPayment, ours: Option<&BookedPa
         charge: ours.map(|ours| ours.charge),
         object: "pix",
         id: payment.end_to_end_id.clone(),
+        text: payment.text.clone(),
         ours: ours.map(|ours| SettledAmount::whole(day_of(ours.at_ms), ours.amount)),
         theirs: Some(SettledAmount::whole(day_of(payment.at_ms), payment.amount)),
     }
@@ -417,6 +424,7 @@ fn compare_returns(list: &PixList, payment: &ListedPayment, ours: Option<&Booked
             charge,
             object: "return",
             id: name,
+            text: payment.text.clone(),
             ours: found.map(|(amount, at_ms)| settled(amount, at_ms)),
             theirs: Some(settled(listed.amount, listed.at_ms)),
         });
@@ -433,6 +441,7 @@ fn compare_returns(list: &PixList, payment: &ListedPayment, ours: Option<&Booked
                 charge,
                 object: "return",
                 id,
+                text: None,
                 ours,
                 theirs: None,
             });

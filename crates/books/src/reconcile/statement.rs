@@ -130,6 +130,7 @@ fn finding(kind: FindingKind, line: Option<&StatementLine>, ours: Option<&Moveme
         charge: ours.and_then(|ours| ours.charge),
         object,
         id,
+        text: line.map(|line| line.text.clone()),
         ours: ours.map(|movement| SettledAmount::whole(movement.day, movement.amount)),
         theirs: line.map(|line| SettledAmount::whole(line.day, line.amount)),
     }
