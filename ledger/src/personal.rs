@@ -89,6 +89,11 @@ impl SealedFor {
         Self::field("reason", id.0.to_be_bytes())
     }
 
+    /// The last tries to deliver webhooks to the address of an API key, stored beside the journal.
+    pub fn webhook_tries(key: ObjectId) -> Self {
+        Self::field("webhook tries", key.0.to_be_bytes())
+    }
+
     /// The metadata of a charge, cashout or refund, replaced as a whole.
     pub fn metadata(charge: ObjectId) -> Self {
         Self::field("metadata", charge.0.to_be_bytes())

@@ -206,8 +206,8 @@ pub async fn redeliver(
 }
 
 /// The tries to deliver an event to the addresses that the account has now, each with what the
-/// address answered. The body of each is that of the event. They are in memory: the last 100 of an
-/// address, since this process began.
+/// address answered. The body of each is that of the event. Stored are the last 1,000 tries of an
+/// address that failed and the last 50 that it accepted.
 #[utoipa::path(get, path = "/api/events/{id}/tries", operation_id = "list_event_tries", params(("id" = String, Path)),
     responses((status = 200, body = All<EventTry>)))]
 pub async fn tries(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {

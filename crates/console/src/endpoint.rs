@@ -13,20 +13,24 @@ use serde_json::{Value, json};
 use crate::keys::{admin, json_of, revoke_form, shown_secret};
 use crate::merchants::{last_used, scopes};
 use crate::page::{PageRequest, Screen, Section, Visit};
+use crate::paging::{pager_named, part_named, range};
 use crate::sent_form::PostedForm;
 use crate::show;
 use crate::show::Head::Text;
 use crate::webhooks::{answer, at_endpoint};
 use crate::wire_words;
 use crate::words;
-use ops::desk::Desk;
-use ops::webhooks::{TryView, endpoint, redeliver_given_up, tries_of};
+use ops::webhooks::{TryView, endpoint, redeliver_given_up, try_views};
 use ops::{api_keys, webhooks};
 use web::caller::PathId;
 use web::credential::Role;
 use web::idempotency::SentKey;
 use web::problem::Problem;
+use web::reply::query;
 use web::session::FormOutcome;
+
+/// Tries on a part of the page.
+const TRIES_A_PART: u64 = 20;
 
 /// Page of an API key.
 pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
@@ -70,7 +74,7 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
         }
         (waiting)
         (of_given_up)
-        (tries(desk, visit, group, key)?)
+        (tries(&request, group, key)?)
     };
     Ok(Screen { section: Section::Webhooks, title: visit.say(words::API_KEY).to_owned(), body })
 }
@@ -94,8 +98,14 @@ fn rotate_form(visit: &Visit, id: &str) -> Markup {
     visit.form(&format!("/console/keys/{id}/rotate"), what, words::ROTATE)
 }
 
-fn tries(desk: &Desk, visit: &Visit, group: GroupNumber, key: ObjectId) -> Result<Markup, Problem> {
-    let rows: Vec<TryView> = tries_of(desk, group, key)?;
+fn tries(
+    PageRequest { desk, visit, parts, .. }: &PageRequest,
+    group: GroupNumber,
+    key: ObjectId,
+) -> Result<Markup, Problem> {
+    let mut all = desk.webhooks.tries(group, key);
+    let (page, total) = (part_named(&query(parts)?, "tries", TRIES_A_PART)?, all.len());
+    let rows: Vec<TryView> = try_views(desk, group, all.drain(range(total, page)).collect())?;
     let heading = visit.say(words::LAST_TRIES);
     let heads = [words::WHAT, words::ID, words::LAST_ANSWER, words::RESPONSE].map(Text);
     Ok(html! {
@@ -113,6 +123,7 @@ fn tries(desk: &Desk, visit: &Visit, group: GroupNumber, key: ObjectId) -> Resul
                     }
                 })))
             }
+            (pager_named(visit, parts, "tries", page, total as u64))
         }
     })
 }

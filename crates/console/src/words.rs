@@ -481,7 +481,7 @@ words! {
     ALL_SENT_AGAIN = "Os eventos desistidos serão enviados de novo.", "What was given up will be sent again.";
     LAST_TRIES = "Últimas tentativas", "Last tries";
     TRIES_OF_EVENT = "Tentativas deste evento", "Tries of this event";
-    TRIES_STORED = "Em memória: as últimas 100 de cada endereço, desde o início deste processo.", "In memory: the last 100 of each address, since this process began.";
+    TRIES_STORED = "Guardadas: de cada endereço, as últimas 1.000 que falharam e as últimas 50 aceitas.", "Stored: of each address the last 1,000 that failed and the last 50 that were accepted.";
     PAYLOAD = "Corpo enviado", "Body that is sent";
     PAYLOAD_MASKED = "Chaves PIX, e-mails e telefones aparecem aqui com máscara.", "PIX keys, email addresses and telephone numbers are masked here.";
     RESPONSE = "Resposta (primeiro KiB)", "Answer (first KiB)";

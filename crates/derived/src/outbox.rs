@@ -12,6 +12,7 @@ use std::sync::Arc;
 use ledger::id::IdSet;
 use ledger::webhook_events::{Subject, each_webhook_event};
 use ledger::{Event, GroupNumber, LedgerId, ObjectId, Record, Timestamp};
+use minicbor::bytes::ByteVec;
 use minicbor::{Decode, Encode};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -104,6 +105,10 @@ pub struct Progress {
     /// their numbers.
     #[n(4)]
     pub last_answers: Vec<LastAnswer>,
+    /// The last tries at the endpoint, as the deliverer writes and seals them; `None` of before
+    /// they were stored.
+    #[n(5)]
+    pub sealed_tries: Option<ByteVec>,
 }
 
 /// How the last try to deliver a webhook event ended.
@@ -278,7 +283,8 @@ mod tests {
             told_at: Timestamp(4),
         }];
         let last_answers = vec![answer_to(6, Some(Cause::NotHttp)), answer_to(7, None)];
-        let progress = Progress { since: 5, through: 9, waiting, given_up: vec![6], last_answers };
+        let sealed_tries = Some(vec![7; 300].into());
+        let progress = Progress { since: 5, through: 9, waiting, given_up: vec![6], last_answers, sealed_tries };
         let (group, key) = (GroupNumber(3), ObjectId(11));
         outbox.keep(group, key, &progress).unwrap();
         assert_eq!(outbox.progress(group, key).unwrap(), Some(progress));
@@ -303,7 +309,7 @@ mod tests {
             subject: 6,
             told_at: Timestamp(4),
         }];
-        let mut progress = Progress { since: 1, through: 3, waiting, given_up: vec![1], last_answers: Vec::new() };
+        let mut progress = Progress { since: 1, through: 3, waiting, given_up: vec![1], ..Progress::default() };
         let without_answers = [0x85, 1, 3, 0x81, 0x86, 2, 1, 5, 0xf4, 6, 4, 0x81, 1, 0x80];
         assert_eq!(minicbor::to_vec(&progress).unwrap(), without_answers);
         assert_eq!(minicbor::decode::<Progress>(&without_answers).unwrap(), progress);
@@ -317,6 +323,10 @@ mod tests {
         progress.last_answers = vec![answer_to(2, None)];
         let with_a_cause_of_later = minicbor::decode::<Progress>(&with_answers).unwrap();
         assert_eq!(with_a_cause_of_later, progress);
+        let mut with_tries = with_answers;
+        (with_tries[0], progress.sealed_tries) = (0x86, Some(vec![8, 9].into()));
+        with_tries.extend([0x42, 8, 9]);
+        assert_eq!(minicbor::decode::<Progress>(&with_tries).unwrap(), progress);
     }
 
     #[test]

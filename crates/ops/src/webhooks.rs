@@ -112,7 +112,7 @@ pub async fn redeliver(call: DeciderCall) -> Result<Response, Problem> {
 /// The last tries at an endpoint.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TryList {
-    /// The tries, newest first, 100 at most.
+    /// The tries, newest first, 1,050 at most.
     items: Vec<TryView>,
     /// How many there are.
     total: usize,
@@ -143,7 +143,8 @@ pub struct EventTry {
     /// How the try ended.
     #[serde(flatten)]
     pub answer: AnswerView,
-    /// The first KiB of the answer's body, as text; empty when there was no answer.
+    /// The first KiB of the answer's body, as text; empty when there was no answer, and where newer
+    /// ones took its room.
     pub response: String,
 }
 
@@ -157,8 +158,8 @@ fn known_event(desk: &Desk, id: &str) -> Result<(GroupNumber, ObjectId, OutboxEv
 }
 
 /// A webhook event of any merchant: the body that is sent, and the outcome of each try with the
-/// answer of the endpoint. Tries are in memory: the last 100 of an endpoint, since this process
-/// began.
+/// answer of the endpoint, among the stored tries: of an endpoint the last 1,000 that failed and
+/// the last 50 that it accepted.
 #[utoipa::path(get, path = "/ops/webhooks/{id}", operation_id = "get_webhook_event", params(("id" = String, Path)),
     responses((status = 200, body = EventDetails), (status = 400), (status = 404)))]
 pub async fn event(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
@@ -271,24 +272,24 @@ pub struct TryView {
     pub response: String,
 }
 
-/// The last tries at an endpoint, newest first. They are in memory, 100 of an endpoint and
-/// 65,536 of all, since this process began.
+/// The last tries at an endpoint, newest first: 1,000 that failed and 50 that it accepted, at most.
+/// Their answers have 16 KiB together of either kind: of older ones the text is empty.
 #[utoipa::path(get, path = "/ops/endpoints/{id}/tries", operation_id = "list_webhook_tries", params(("id" = String, Path)),
     responses((status = 200, body = TryList), (status = 400)))]
 pub async fn tries(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
     let (group, key) = endpoint(&desk, &id)?;
-    let items = tries_of(&desk, group, key)?;
+    let items = try_views(&desk, group, desk.webhooks.tries(group, key))?;
     Ok(ok(TryList { total: items.len(), items }))
 }
 
-/// The last tries at an endpoint as they are shown, newest first.
-pub fn tries_of(desk: &Desk, group: GroupNumber, key: ObjectId) -> Result<Vec<TryView>, Problem> {
+/// Tries at an endpoint of a group as they are shown.
+pub fn try_views(desk: &Desk, group: GroupNumber, tries: Vec<DeliveryTry>) -> Result<Vec<TryView>, Problem> {
     let view = |DeliveryTry { number, answer, response }| {
         let event = OutboxEvent::numbered(&desk.engine, group, number)?;
         let (event_id, kind) = (event.id.uuid().to_string(), event.content.kind.into());
         Ok(TryView { event_id, kind, answer: AnswerView::of(answer), response: response.into() })
     };
-    desk.webhooks.tries(group, key).into_iter().map(view).collect()
+    tries.into_iter().map(view).collect()
 }
 
 /// Events that are delivered again.

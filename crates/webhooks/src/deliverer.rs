@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use actors::engine::{Engine, Hold, WebhookRow};
 use derived::outbox::{Answer, Cause, Progress, subject_digest};
-use ledger::{GroupNumber, ObjectId, Timestamp};
+use ledger::{GroupNumber, ObjectId, SealedFor, Timestamp};
 use store::Sequence;
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
@@ -17,6 +17,7 @@ use super::endpoint::Endpoint;
 use super::event::OutboxEvent;
 use super::guard::Addresses;
 use super::slots::{Pool, Slots};
+use super::tries::TryLog;
 use super::{DeliveryTry, EndpointId, Webhooks};
 use web::problem::Problem;
 
@@ -109,20 +110,20 @@ impl Deliverer {
             .filter(|(_, row)| row.webhook.url.is_some())
             .map(|(key, row)| (key, row.webhook))
             .collect();
-        let gone: Vec<EndpointId> = {
+        let mut gone: BTreeMap<EndpointId, TryLog> = {
             let mut endpoints = self.webhooks.endpoints();
             let known = endpoints.range((group, ObjectId(0))..=(group, ObjectId(u128::MAX)));
             let is_gone = |(id, endpoint): &(&EndpointId, &Endpoint)| {
                 wanted.get(&id.1).is_none_or(|row| row.since != endpoint.since())
             };
-            let gone: Vec<_> = known.filter(is_gone).map(|(id, _)| *id).collect();
-            gone.iter().for_each(|id| drop(endpoints.remove(id)));
+            let gone: BTreeMap<_, _> = known.filter(is_gone).map(|(id, at)| (*id, at.try_log().clone())).collect();
+            gone.keys().for_each(|id| drop(endpoints.remove(id)));
             gone
         };
-        for (group, key) in gone {
-            self.addresses.remove(&(group, key));
-            self.holds.remove(&(group, key));
-            if let Err(error) = self.engine.outbox(group).forget(group, key) {
+        for (group, key) in gone.keys() {
+            self.addresses.remove(&(*group, *key));
+            self.holds.remove(&(*group, *key));
+            if let Err(error) = self.engine.outbox(*group).forget(*group, *key) {
                 tracing::warn!(%error, "the progress of webhooks that go nowhere any more could not be removed");
             }
         }
@@ -137,7 +138,11 @@ impl Deliverer {
                 let Some(hold) = self.engine.hold(self.engine.extents().partition_of(group)) else { continue };
                 self.holds.insert(id, hold);
                 match self.open(id, &row) {
-                    Ok(endpoint) => drop(self.webhooks.endpoints().insert(id, endpoint)),
+                    Ok(mut endpoint) => {
+                        // The key has another address now.
+                        gone.remove(&id).into_iter().for_each(|tries| endpoint.go_on_with(tries));
+                        self.webhooks.endpoints().insert(id, endpoint);
+                    }
                     Err(_logged) => {
                         self.holds.remove(&id);
                         continue;
@@ -158,7 +163,7 @@ impl Deliverer {
         for (group, key) in ids {
             self.addresses.remove(&(group, key));
             let Some(endpoint) = self.webhooks.endpoints().remove(&(group, key)) else { continue };
-            if let Err(error) = self.engine.outbox(group).keep(group, key, &endpoint.progress()) {
+            if let Err(error) = self.engine.outbox(group).keep(group, key, &self.progress(key, &endpoint)) {
                 tracing::warn!(%error, "how far webhooks were delivered could not be kept: some are delivered again");
             }
             self.holds.remove(&(group, key));
@@ -173,11 +178,24 @@ impl Deliverer {
             tracing::error!(%error, "how far webhooks were delivered can't be read: they are delivered again");
             None
         });
+        let tries = stored.as_ref().and_then(|progress| progress.sealed_tries.as_ref());
+        let tries = tries.and_then(|tries| self.engine.keyring().open_secret(SealedFor::webhook_tries(key), tries));
+        let tries = tries.and_then(|tries| minicbor::decode(&tries).ok());
         let stored = stored.filter(|progress| progress.since == row.since);
         let begins = || Progress { since: row.since, through: before, ..Progress::default() };
         let mut endpoint = Endpoint::new(stored.unwrap_or_else(begins), before + 1, count);
         endpoint.choose(row);
+        endpoint.go_on_with(tries.unwrap_or_default());
         Ok(endpoint)
+    }
+
+    /// The progress of an endpoint to be stored, with its last tries: sealed, since an answer may
+    /// repeat what was sent.
+    fn progress(&self, key: ObjectId, endpoint: &Endpoint) -> Progress {
+        let tries = minicbor::to_vec(endpoint.try_log()).expect("writing into memory cannot fail");
+        let sealed = self.engine.keyring().seal_secret(SealedFor::webhook_tries(key), &tries);
+        let sealed = sealed.inspect_err(|error| tracing::warn!(%error, ?key, "tries of webhooks could not be sealed"));
+        Progress { sealed_tries: sealed.ok().map(Into::into), ..endpoint.progress() }
     }
 
     /// Starts the tries whose turn it is, while there are free slots.
@@ -289,8 +307,8 @@ impl Deliverer {
         };
         let result = if answer.cause.is_none() { "ok" } else { "failed" };
         self.webhooks.deliveries.get_or_create(&[("result", result)]).inc();
-        self.webhooks.tries.lock().note(id, DeliveryTry { number, answer, response: response.into() });
         if let Some(endpoint) = self.webhooks.endpoints().get_mut(&id) {
+            endpoint.note(DeliveryTry { number, answer, response: response.into() });
             if answer.cause.is_none() {
                 endpoint.delivered(number, answer);
             } else if endpoint.failed(number, answer, now) {
@@ -311,7 +329,7 @@ impl Deliverer {
             waiting += endpoint.waiting_count();
             oldest = oldest.into_iter().chain(endpoint.oldest()).min();
             if !is_storage_full && endpoint.take_changed() {
-                changed.push((*id, endpoint.progress()));
+                changed.push((*id, self.progress(id.1, endpoint)));
             }
         }
         self.webhooks.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));

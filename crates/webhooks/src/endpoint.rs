@@ -12,6 +12,7 @@ use minicbor::{Decode, Encode};
 use store::Sequence;
 
 use super::slots::{AT_ONCE_MAX, Pool};
+use super::tries::{DeliveryTry, TryLog};
 
 /// Seconds from a failed try to the next one: ten tries in about 75 hours. After the last one the
 /// event is given up.
@@ -95,6 +96,8 @@ pub(super) struct Endpoint {
     /// Results of the last tries of events that wait or were given up.
     failures: BTreeMap<u64, Answer>,
     last_answer: Option<Answer>,
+    /// The last tries, of whatever event.
+    tries: TryLog,
     /// Most tries at once.
     at_once: usize,
     pool: Pool,
@@ -126,6 +129,7 @@ impl Endpoint {
             given_up: progress.given_up.into_iter().filter(|number| *number <= count).collect(),
             failures: progress.last_answers.into_iter().map(|last| (last.number, last.answer)).collect(),
             last_answer: None,
+            tries: TryLog::default(),
             at_once: if is_failing { 1 } else { AT_ONCE_AT_FIRST },
             pool: if is_failing { Pool::Troubled } else { Pool::Answering },
             is_behind: true,
@@ -168,7 +172,28 @@ impl Endpoint {
             waiting: self.waiting.values().copied().collect(),
             given_up: self.given_up.clone(),
             last_answers: last_answers.collect(),
+            sealed_tries: None,
         }
+    }
+
+    /// The last tries as they are stored.
+    pub(super) fn try_log(&self) -> &TryLog {
+        &self.tries
+    }
+
+    /// Takes the tries of before: those at an earlier address, or of an earlier process.
+    pub(super) fn go_on_with(&mut self, tries: TryLog) {
+        self.tries = tries;
+    }
+
+    /// Notes what a try that has ended looked like.
+    pub(super) fn note(&mut self, ended: DeliveryTry) {
+        self.tries.note(ended);
+    }
+
+    /// The last tries, newest first.
+    pub(super) fn tries(&self) -> Vec<DeliveryTry> {
+        self.tries.newest_first()
     }
 
     /// Whether the progress has changed since the last call.

@@ -37,7 +37,6 @@ use event::OutboxEvent;
 use guard::Guard;
 use post::Poster;
 use slots::BodyRoom;
-use tries::TryLog;
 
 pub use endpoint::{DeliveryStatus, EndpointBacklog};
 pub use guard::Refusal;
@@ -55,7 +54,6 @@ pub struct Webhooks {
     asked: Mutex<BTreeSet<(GroupNumber, ObjectId)>>,
     woken: Notify,
     body_room: BodyRoom<EndpointId>,
-    tries: Mutex<TryLog>,
     deliveries: Family<[(&'static str, &'static str); 1], Counter>,
     waiting: Gauge,
     oldest_seconds: Gauge,
@@ -102,7 +100,6 @@ impl Webhooks {
             asked: Mutex::default(),
             woken: Notify::new(),
             body_room: BodyRoom::default(),
-            tries: Mutex::default(),
             deliveries: Family::default(),
             waiting: Gauge::default(),
             oldest_seconds: Gauge::default(),
@@ -168,9 +165,10 @@ impl Webhooks {
         is_taken
     }
 
-    /// The last tries at an endpoint, newest first, 100 at most.
+    /// The last tries at an endpoint, newest first: 1,000 that failed and 50 that it accepted, at
+    /// most.
     pub fn tries(&self, group: GroupNumber, key: ObjectId) -> Vec<DeliveryTry> {
-        self.tries.lock().of((group, key))
+        self.endpoints().get(&(group, key)).map(Endpoint::tries).unwrap_or_default()
     }
 
     /// Sends a body to an endpoint once, signed as an event of this id, whatever waits there. Gives
@@ -184,13 +182,12 @@ impl Webhooks {
         attempt::attempt_once(engine, self, (group, key), event).await
     }
 
-    /// The tries to deliver an event of a group that are in memory, newest first, each with its
-    /// endpoint.
+    /// The stored tries to deliver an event of a group, newest first, each with its endpoint.
     pub fn tries_of_event(&self, group: GroupNumber, number: u64) -> Vec<(ObjectId, DeliveryTry)> {
-        let of_group = (group, ObjectId(0))..=(group, ObjectId(u128::MAX));
-        let keys: Vec<_> = self.endpoints().range(of_group).map(|((_, key), _)| *key).collect();
-        let of_key = |key: ObjectId| self.tries(group, key).into_iter().map(move |tried| (key, tried));
-        let mut tries: Vec<_> = keys.into_iter().flat_map(of_key).filter(|(_, tried)| tried.number == number).collect();
+        let endpoints = self.endpoints();
+        let of_group = endpoints.range((group, ObjectId(0))..=(group, ObjectId(u128::MAX)));
+        let of_key = of_group.flat_map(|((_, key), at)| at.tries().into_iter().map(|tried| (*key, tried)));
+        let mut tries: Vec<_> = of_key.filter(|(_, tried)| tried.number == number).collect();
         tries.sort_by_key(|(_, tried)| std::cmp::Reverse(tried.answer.at));
         tries
     }

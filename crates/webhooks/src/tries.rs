@@ -1,139 +1,117 @@
-//! Log of the last tries to deliver webhooks, in memory: which event, when, how it ended, and the
-//! first KiB of the answer's body.
+//! Last tries to deliver webhooks to one endpoint: which event, when, how each ended, and the first
+//! KiB of the answer's body. They are stored, sealed, with the progress of the endpoint.
 //!
-//! It keeps the last 100 tries of an endpoint, among the last 65,536 of all endpoints whose answers
-//! have 8 MiB together: some 14 MiB at most, however many endpoints there are.
+//! Tries that failed and those that the endpoint accepted are bounded apart, so that what failed
+//! stays to be read at an endpoint that answers again.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use derived::outbox::Answer;
+use minicbor::{Decode, Encode};
 
-use super::EndpointId;
-
-/// Largest number of stored tries of one endpoint.
-const OF_ENDPOINT_MAX: usize = 100;
-/// Largest number of stored tries of all endpoints.
-const OF_ALL_MAX: usize = 65_536;
-/// Bytes of answers of all stored tries.
-const RESPONSE_BYTES_MAX: usize = 8 << 20;
+/// Stored tries of one endpoint that failed, at most.
+const FAILED_MAX: usize = 1_000;
+/// Stored tries of one endpoint that were accepted, at most.
+const ACCEPTED_MAX: usize = 50;
+/// Bytes of the answers of either kind; older tries lose theirs.
+const RESPONSE_BYTES_MAX: usize = 16 << 10;
 
 /// One try to deliver an event.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct DeliveryTry {
     /// The event's number among those of its group.
+    #[n(0)]
     pub number: u64,
     /// How it ended.
+    #[n(1)]
     pub answer: Answer,
-    /// The first KiB of the answer's body.
+    /// The first KiB of the answer's body; empty where newer answers took its room.
+    #[n(2)]
     pub response: Box<str>,
 }
 
-/// The stored tries.
-#[derive(Debug, Default)]
+/// The last tries at one endpoint, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub(super) struct TryLog {
-    endpoints: HashMap<EndpointId, OfEndpoint>,
-    /// The endpoint of each of the last tries, oldest first.
-    order: VecDeque<EndpointId>,
-    /// Bytes of the answers of all stored tries.
-    response_bytes: usize,
-}
-
-#[derive(Debug, Default)]
-struct OfEndpoint {
-    tries: VecDeque<DeliveryTry>,
-    /// How many of this endpoint in the order of all are gone from `tries` already.
-    gone: usize,
+    #[n(0)]
+    failed: VecDeque<DeliveryTry>,
+    #[n(1)]
+    accepted: VecDeque<DeliveryTry>,
 }
 
 impl TryLog {
     /// Notes a try that has ended.
-    pub(super) fn note(&mut self, id: EndpointId, ended: DeliveryTry) {
-        self.response_bytes += ended.response.len();
-        let of_endpoint = self.endpoints.entry(id).or_default();
-        if of_endpoint.tries.len() >= OF_ENDPOINT_MAX {
-            let oldest = of_endpoint.tries.pop_front();
-            self.response_bytes -= oldest.map_or(0, |oldest| oldest.response.len());
-            of_endpoint.gone += 1;
+    pub(super) fn note(&mut self, ended: DeliveryTry) {
+        let (tries, most) = match ended.answer.cause {
+            Some(_) => (&mut self.failed, FAILED_MAX),
+            None => (&mut self.accepted, ACCEPTED_MAX),
+        };
+        if tries.len() >= most {
+            tries.pop_front();
         }
-        of_endpoint.tries.push_back(ended);
-        self.order.push_back(id);
-        while self.order.len() > OF_ALL_MAX || self.response_bytes > RESPONSE_BYTES_MAX {
-            self.forget_oldest();
+        tries.push_back(ended);
+        let mut bytes = 0;
+        for older in tries.iter_mut().rev() {
+            bytes += older.response.len();
+            if bytes > RESPONSE_BYTES_MAX {
+                older.response = Box::default();
+            }
         }
     }
 
-    /// The last tries of an endpoint, newest first.
-    pub(super) fn of(&self, id: EndpointId) -> Vec<DeliveryTry> {
-        self.endpoints.get(&id).map(|log_of| log_of.tries.iter().rev().cloned().collect()).unwrap_or_default()
-    }
-
-    fn forget_oldest(&mut self) {
-        let Some(id) = self.order.pop_front() else { return };
-        let Some(of_endpoint) = self.endpoints.get_mut(&id) else { return };
-        if of_endpoint.gone > 0 {
-            of_endpoint.gone -= 1;
-            return;
-        }
-        let oldest = of_endpoint.tries.pop_front();
-        self.response_bytes -= oldest.map_or(0, |oldest| oldest.response.len());
-        if of_endpoint.tries.is_empty() {
-            self.endpoints.remove(&id);
-        }
+    /// The tries, newest first.
+    pub(super) fn newest_first(&self) -> Vec<DeliveryTry> {
+        // What was accepted comes after what failed at the same time.
+        let mut tries: Vec<_> = self.accepted.iter().rev().chain(self.failed.iter().rev()).cloned().collect();
+        tries.sort_by_key(|tried| std::cmp::Reverse(tried.answer.at));
+        tries
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use ledger::id::{GroupNumber, ObjectId};
+    use derived::outbox::Cause;
     use ledger::time::Timestamp;
 
     use super::*;
 
-    fn id(number: u32) -> EndpointId {
-        (GroupNumber(number), ObjectId(number.into()))
+    fn note(log: &mut TryLog, number: u64, cause: Option<Cause>, response: &str) {
+        let answer = Answer { status: Some(500), cause, at: Timestamp(number as i64), duration_ms: 1 };
+        log.note(DeliveryTry { number, answer, response: response.into() });
     }
 
-    fn note(log: &mut TryLog, endpoint: u32, number: u64) {
-        let answer = Answer { status: Some(204), cause: None, at: Timestamp(1), duration_ms: 1 };
-        log.note(id(endpoint), DeliveryTry { number, answer, response: "".into() });
-    }
-
-    fn numbers(log: &TryLog, endpoint: u32) -> Vec<u64> {
-        log.of(id(endpoint)).iter().map(|log_of| log_of.number).collect()
+    fn numbers(log: &TryLog) -> Vec<u64> {
+        log.newest_first().iter().map(|tried| tried.number).collect()
     }
 
     #[test]
-    fn the_last_hundred_of_an_endpoint_are_kept() {
+    fn what_is_accepted_takes_no_room_from_what_failed() {
         let mut log = TryLog::default();
-        (1..=250).for_each(|number| note(&mut log, 1, number));
-        note(&mut log, 2, 7);
-        assert_eq!(numbers(&log, 1), (151..=250).rev().collect::<Vec<_>>());
-        assert_eq!((numbers(&log, 2), numbers(&log, 3)), (vec![7], vec![]));
+        (1..=3).for_each(|number| note(&mut log, number, Some(Cause::Status), ""));
+        (4..=99).for_each(|number| note(&mut log, number, None, ""));
+        assert_eq!(numbers(&log), (50..=99).rev().chain([3, 2, 1]).collect::<Vec<_>>());
+        (100..=1_097).for_each(|number| note(&mut log, number, Some(Cause::Timeout), ""));
+        assert_eq!(numbers(&log), (100..=1_097).rev().chain((50..=99).rev()).chain([3, 2]).collect::<Vec<_>>());
     }
 
     #[test]
-    fn the_oldest_of_all_are_forgotten_first() {
+    fn a_full_log_has_a_bound_in_bytes_and_reads_back() {
         let mut log = TryLog::default();
-        (1..=150).for_each(|number| note(&mut log, 1, number));
-        let others = OF_ALL_MAX as u64 - 150;
-        (1..=others).for_each(|number| note(&mut log, 2 + number as u32, number));
-        assert_eq!(numbers(&log, 1).len(), 100);
-        (1..=60).for_each(|number| note(&mut log, 2, number));
-        assert_eq!(numbers(&log, 1), (61..=150).rev().collect::<Vec<_>>());
-        (61..=150).for_each(|number| note(&mut log, 2, number));
-        assert_eq!(numbers(&log, 1), [0; 0]);
-        assert_eq!((log.order.len(), log.endpoints.contains_key(&id(1))), (OF_ALL_MAX, false));
-        assert_eq!(log.endpoints.values().map(|log_of| log_of.tries.len() + log_of.gone).sum::<usize>(), OF_ALL_MAX);
-    }
-
-    #[test]
-    fn answers_have_room_together() {
-        let mut log = TryLog::default();
-        let answer = Answer { status: Some(500), cause: None, at: Timestamp(1), duration_ms: 1 };
-        for number in 0..10_000_u32 {
-            log.note(id(number), DeliveryTry { number: 1, answer, response: "x".repeat(1024).into() });
+        for number in 0..2_000 {
+            let cause = (number % 2 == 0).then_some(Cause::Status);
+            note(&mut log, number + (1 << 40), cause, &"x".repeat(1_024));
         }
-        assert_eq!((log.order.len(), log.response_bytes), (8 * 1024, RESPONSE_BYTES_MAX));
-        assert_eq!((numbers(&log, 9_999), numbers(&log, 0)), (vec![1], vec![]));
+        let responses = |cause: bool| {
+            let of_kind = log.newest_first().into_iter().filter(|tried| tried.answer.cause.is_some() == cause);
+            of_kind.map(|tried| tried.response.len()).collect::<Vec<_>>()
+        };
+        for (is_failed, most) in [(true, FAILED_MAX), (false, ACCEPTED_MAX)] {
+            let lengths = responses(is_failed);
+            assert_eq!((lengths.len(), lengths.iter().sum::<usize>()), (most, RESPONSE_BYTES_MAX));
+            assert!(lengths[..16].iter().all(|length| *length == 1_024), "the newest have theirs");
+        }
+        let bytes = minicbor::to_vec(&log).unwrap();
+        assert!(bytes.len() < 68 << 10, "{} bytes", bytes.len());
+        assert_eq!(minicbor::decode::<TryLog>(&bytes).unwrap(), log);
     }
 }
