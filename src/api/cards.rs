@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use actors::engine::{CardRow, Engine};
+use actors::engine::CardRow;
 use axum::extract::State;
 use axum::response::Response;
 use ledger::id::{Fingerprint, ObjectId};
@@ -12,7 +12,7 @@ use ledger::merchant::MerchantCommand;
 use ledger::personal::{Payer, SealedFor};
 use ledger::recurrence::StoredCard;
 use ledger::rejection::Rejection;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::api::app::App;
@@ -24,9 +24,8 @@ use web::idempotency::{KeyScope, decided, naming};
 use web::json::{Checker, Raw, parse};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
-use web::reply::{CursorParams, List, PageParams, PageQuery, created, ok, time};
-use web::views::charge::CardView;
-use web::views::subscription::CustomerView;
+use web::reply::{CursorParams, List, PageParams, PageQuery, created, ok};
+use web::views::stored_card::{CardDetails, StoredCardView, customer_of};
 
 /// A card to be stored, as sent.
 #[derive(Deserialize, ToSchema)]
@@ -47,18 +46,6 @@ pub struct StoreCardRequest<'a> {
     /// Whose it is.
     #[schema(value_type = CustomerRequest)]
     customer: Raw<'a>,
-}
-
-/// A card that the acquirer keeps.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = StoredCard)]
-pub struct StoredCardView {
-    /// By this charges and subscriptions name the card.
-    #[schema(format = "uuid")]
-    card_token: String,
-    /// What may be shown of it.
-    #[serde(flatten)]
-    face: CardView,
 }
 
 /// Stores a card. One that was refused too often is not stored.
@@ -92,32 +79,7 @@ pub async fn store(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody)
         Ok(app.engine.command(caller.group, command, caller.context(admitted)).await?)
     };
     let stored = key.run_recorded(caller.ledger(), StoredCard::stored_by, execute).await?;
-    stored.answer(|StoredCard { id, face }| {
-        Ok(created(StoredCardView { card_token: id.uuid().to_string(), face: CardView::of(&face) }))
-    })
-}
-
-/// A stored card, read.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = StoredCardDetails)]
-pub struct CardDetails {
-    /// The token, and what may be shown of the card.
-    #[serde(flatten)]
-    card: StoredCardView,
-    /// Whose it is.
-    customer: CustomerView,
-    /// When it was stored.
-    created_at: String,
-    /// True once it was deleted: nothing is charged to it.
-    deleted: bool,
-}
-
-impl CardDetails {
-    fn of(engine: &Engine, row: &CardRow) -> Self {
-        let card = StoredCardView { card_token: row.id.uuid().to_string(), face: CardView::of(&row.face) };
-        let customer = CustomerView::of(customer_of(engine, row).unwrap_or_default());
-        Self { card, customer, created_at: time(row.id.created_at()), deleted: row.is_deleted }
-    }
+    stored.answer(|StoredCard { id, face }| Ok(created(StoredCardView::of(id, &face))))
 }
 
 /// The account's stored cards, newest first; deleted ones are among them.
@@ -144,7 +106,8 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(token): Pat
     responses((status = 200, body = CardDetails), (status = 409)))]
 pub async fn delete(State(app): State<Arc<App>>, caller: Caller, PathId(token): PathId) -> Result<Response, Problem> {
     let row = named(&app, caller, &token)?;
-    let deleted = CardDetails { deleted: true, ..CardDetails::of(&app.engine, &row) };
+    let mut deleted = CardDetails::of(&app.engine, &row);
+    deleted.deleted = true;
     if row.is_deleted {
         return Ok(ok(deleted));
     }
@@ -175,11 +138,6 @@ pub fn stored_card(app: &App, caller: Caller, token: &str) -> Result<CardRow, Pr
 /// Digest of a stored card, for its rate limit.
 pub fn stored_fingerprint(app: &App, id: ObjectId) -> Fingerprint {
     app.engine.keyring().fingerprint("stored-card", &[&id.0.to_be_bytes()])
-}
-
-/// Who stored a card; `None` when the personal data was erased.
-fn customer_of(engine: &Engine, row: &CardRow) -> Option<Payer> {
-    engine.keyring().open_value(SealedFor::customer(row.id), &row.customer)
 }
 
 /// The payer of a charge to a stored card: who stored it, or as the request says. Another customer

@@ -32,7 +32,8 @@ use ops::{
     clock, closing, cluster, disputes as disputes_review, entries, erasures, explanations, export, exports, health,
     holds, item_details, lists, made_up, merchants, notes, other_nodes, overview, people, periods, preview, queue,
     rail_items, recipients as all_recipients, reconciliations, records, refunds as refunds_review,
-    reports as made_reports, sandbox, search, sub_recipients as review, webhooks, withdrawals as outflow,
+    reports as made_reports, sandbox, search, sub_recipients as review, subscriptions as all_subscriptions, webhooks,
+    withdrawals as outflow,
 };
 use web::guards::rate_limit::Policy;
 use web::openapi::{self, Listener};
@@ -238,6 +239,8 @@ fn for_operators(in_sandbox: bool) -> OperatorRoutes {
         .routes(routes!(all_charges::list))
         .routes(routes!(all_charges::get))
         .routes(routes!(all_recipients::get))
+        .routes(routes!(all_subscriptions::get))
+        .routes(routes!(stored_cards::get, stored_cards::delete))
         .routes(routes!(lists::get))
         .routes(routes!(search::get))
         .routes(routes!(notes::write, notes::list))
@@ -245,8 +248,7 @@ fn for_operators(in_sandbox: bool) -> OperatorRoutes {
         .routes(routes!(erasures::cancel))
         .route_layer(from_fn(on_waiting_thread))
         .routes(routes!(all_recipients::reveal))
-        .routes(routes!(people::look_up))
-        .routes(routes!(stored_cards::delete));
+        .routes(routes!(people::look_up));
     let sandbox = OperatorRoutes::new()
         .routes(routes!(sandbox::advance_clock))
         .routes(routes!(sandbox::pay_pix))

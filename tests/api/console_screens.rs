@@ -273,6 +273,7 @@ impl Full {
         let paid = text(&shop.paid_pix(&with_splits(payer(pix("1000.00")), &splits)).await["txid"]);
         let carded = with_splits(payer(card(100_000, APPROVED)), &splits);
         let carded = text(&shop.post("/api/card", &carded).await.expect(201)["txid"]);
+        let (stored, subscription) = recurring(&shop).await;
         let (refund, dispute) = decisions(world, &shop, &paid).await;
         let withdrawal = withdrawals(world, &shop, &active[0]).await;
         anticipations(&shop, &active[1]).await;
@@ -300,6 +301,9 @@ impl Full {
             format!("/console/merchants/{id}/events"),
             format!("/console/keys/{key}"),
             format!("/console/charges/{carded}"),
+            format!("/console/cards/{stored}"),
+            format!("/console/subscriptions/{subscription}"),
+            "/console/lists/subscriptions".to_owned(),
             format!("/console/charges/{paid}"),
             format!("/console/charges/{paid}?records=2&splits=3"),
             format!("/console/charges/{paid}/dispute?amount=1,00&kind=med"),
@@ -337,6 +341,18 @@ impl Full {
         screens.extend(listed.iter().chain(&others).chain(&last).map(|path| format!("/console{path}")));
         self.screens = screens;
     }
+}
+
+/// A stored card, and a subscription that is charged to it.
+async fn recurring(shop: &Merchant<'_>) -> (String, String) {
+    let stored = shop.post("/api/cards", &without(&payer(card(1, APPROVED)), "/amount")).await.expect(201);
+    let plan = json!({"tag": hostile(100), "amount": 100, "billingCycle": "ANNUAL", "totalBillingCycles": 1,
+        "initialGraceCycles": 1});
+    let plan = shop.post("/api/recurrency/plans", &plan).await.expect(201);
+    let subscription = json!({"plan_id": plan["id"], "payment_method": "credit_card", "card_token": stored["card_token"],
+        "customer": payer(card(1, APPROVED))["customer"]});
+    let subscription = shop.post("/api/recurrency/subscriptions", &subscription).await.expect(201);
+    (text(&stored["card_token"]), text(&subscription["id"]))
 }
 
 /// What forms answer with: pages that no address has.

@@ -117,7 +117,51 @@ async fn each_list_has_its_things_newest_first_with_names() {
     assert_eq!(anticipation["fee"], 71, "2.38 % of 30.00");
     let cashout = one("cashouts").await;
     assert_eq!((&cashout["amount"], &cashout["merchant_name"]), (&json!(1_500), &json!("Padaria São João")));
-    assert_eq!(one("cards").await["document"], "***.456.789-**");
+    let stored = one("cards").await;
+    assert_eq!((&stored["document"], &stored["card"]["brand"]), (&json!("***.456.789-**"), &json!("visa")));
+    let subscription = one("subscriptions").await;
+    assert_eq!((&subscription["plan"], &subscription["amount"]), (&json!("ouro"), &json!(1)));
+    assert!(subscription["next_charge_at"].is_string() && subscription.get("card").is_none(), "{subscription}");
+}
+
+/// A subscription and a stored card are read one by one, and have a page.
+#[tokio::test]
+async fn a_subscription_and_a_stored_card_are_read_by_operators() {
+    let world = World::sandbox().await;
+    let shops = Shops::on(&world).await;
+    let by_card = json!({"plan_id": world.ops_get("/ops/lists/subscriptions").await.expect(200)["items"][0]["plan_id"],
+        "payment_method": "credit_card", "card_token": shops.made("cards")[0], "customer": card(1, APPROVED)["customer"]});
+    let subscription = id_of(shops.one.post("/api/recurrency/subscriptions", &by_card).await, "id").await;
+    let own = shops.one.get(&format!("/api/recurrency/subscriptions/{subscription}")).await.expect(200);
+    let read = world.ops_get(&format!("/ops/subscriptions/{subscription}")).await.expect(200);
+    for (member, value) in own.as_object().unwrap() {
+        assert_eq!(&read[member], value, "{member}");
+    }
+    let added = [&read["merchant_id"], &read["plan"], &read["amount"], &read["card"]["brand"]];
+    assert_eq!(added, [&json!(shops.one.id), &json!("ouro"), &json!(1), &json!("visa")]);
+    let token = &shops.made("cards")[0];
+    let own = shops.one.get(&format!("/api/cards/{token}")).await.expect(200);
+    let stored = world.ops_get(&format!("/ops/cards/{token}")).await.expect(200);
+    assert_eq!(stored["merchant_id"], json!(shops.one.id));
+    assert!(own.as_object().unwrap().iter().all(|(member, value)| stored[member] == *value), "{stored}");
+    for path in ["subscriptions/x".to_owned(), format!("subscriptions/{token}"), format!("cards/{subscription}")] {
+        world.ops_get(&format!("/ops/{path}")).await.refused(404, "not_found");
+    }
+
+    let browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    let last4 = text(&stored["last4"]);
+    let face = format!("Visa •••• {last4}");
+    let (of_subscription, of_card) =
+        (format!("/console/subscriptions/{subscription}"), format!("/console/cards/{token}"));
+    let listed = browser.page("/console/lists/subscriptions").await;
+    listed.has(&[&of_subscription, "ouro", "R$0.01", &face]);
+    browser.page(&of_subscription).await.has(&["ouro", "R$0.01", &of_card, &face, "Subscription created"]);
+    browser.page("/console/lists/cards").await.has(&[&of_card, &face]);
+    browser.page(&of_card).await.has(&[&face, &format!("{of_card}/delete"), "João Ávila"]);
+    assert_eq!(browser.get(&format!("/console/cards/{subscription}")).await.status, 404);
+    let file = world.ops_get("/ops/lists/subscriptions?format=csv-ptbr").await;
+    assert!(file.text.lines().next().unwrap().ends_with(";Plano;Próxima cobrança;Cartão"), "{}", file.text);
+    assert!(file.text.contains(&format!(";visa {last4}")) && file.text.contains(";0,01;"), "{}", file.text);
 }
 
 #[tokio::test]

@@ -43,6 +43,8 @@ pub(crate) struct SampleServer {
     event: String,
     waiting: [String; 4],
     statement: String,
+    card: String,
+    subscription: String,
     folder: TempDir,
 }
 
@@ -74,6 +76,8 @@ impl SampleServer {
             event: String::new(),
             waiting: Default::default(),
             statement: String::new(),
+            card: String::new(),
+            subscription: String::new(),
             folder,
         };
         let merchant = json!({"name": hostile(140), "city": hostile(60), "document": "11222333000181", "split_enabled": true, "cashout_enabled": true});
@@ -92,6 +96,14 @@ impl SampleServer {
             "credit_card": {"number": "4111111111111111", "holder_name": "MARIA", "exp_month": 12, "exp_year": 2099, "cvv": "737"},
         });
         shop.txid = text(&shop.call("/api/card", &card).await["txid"]);
+        let stored = json!({"customer": card["customer"], "credit_card": card["credit_card"]});
+        shop.card = text(&shop.call("/api/cards", &stored).await["card_token"]);
+        let plan = json!({"tag": hostile(60), "amount": 100, "billingCycle": "ANNUAL", "totalBillingCycles": 1,
+            "initialGraceCycles": 1});
+        let plan = shop.call("/api/recurrency/plans", &plan).await;
+        let subscription = json!({"plan_id": plan["id"], "payment_method": "credit_card", "card_token": shop.card,
+            "customer": card["customer"]});
+        shop.subscription = text(&shop.call("/api/recurrency/subscriptions", &subscription).await["id"]);
         shop.event = shop.newest_event().await;
         let pix = shop.paid_pix().await;
         let path = format!("/api/dashboard/sub-recipients/{}/withdraw", shop.recipient);
@@ -188,7 +200,11 @@ impl SampleServer {
             ("report", "/console/reports?report=general-ledger&ledger=P-all".to_owned()),
             ("report-of-a-recipient", format!("/console/reports?report=statement&ledger=R-{}", self.recipient)),
             ("reconciliations", "/console/reconciliations?month=2020-01".to_owned()),
+            ("open-differences", "/console/reconciliations?open=true&month=2020-01".to_owned()),
             ("reconciliation", format!("/console/reconciliations/{}?finding=0", self.statement)),
+            ("subscriptions", "/console/lists/subscriptions".to_owned()),
+            ("subscription", format!("/console/subscriptions/{}", self.subscription)),
+            ("card", format!("/console/cards/{}", self.card)),
             ("audit", "/console/audit".to_owned()),
             ("sandbox", "/console/sandbox".to_owned()),
         ];
@@ -200,7 +216,6 @@ impl SampleServer {
     /// A registered recipient on whom nobody has decided.
     pub(crate) async fn draft(&self, name: &str) -> String {
         self.draft_with(name, &json!({"bank_code": "341", "agencia": "1234", "conta": "56789", "conta_dv": "7"})).await
-            ("open-differences", "/console/reconciliations?open=true&month=2020-01".to_owned()),
     }
 
     /// The same with a bank account of somebody else.

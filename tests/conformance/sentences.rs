@@ -25,6 +25,7 @@ const TEXTS: &[(&str, &[&str])] = &[
         "fields of an answer or of a body",
         &[
             "adjustment {id, recipient_id?, amount, reason, reference}",
+            "card {bin, last4, brand}",
             "debt {recipient_id, amount_cents, debt_cents}",
             "debt {recipient_id, amount_cents, refund_id, payment_id}",
             "destination {bank_code, ispb, agencia, conta, type, legal_name, document_number}",

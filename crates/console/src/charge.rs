@@ -284,7 +284,8 @@ fn entries(desk: &Desk, visit: &Visit, records: &[(Position, Record)]) -> Markup
     }
 }
 
-fn timeline(desk: &Desk, visit: &Visit, records: &[(Position, Record)]) -> Result<Markup, Problem> {
+/// The Records about an object, with their blocks.
+pub(crate) fn timeline(desk: &Desk, visit: &Visit, records: &[(Position, Record)]) -> Result<Markup, Problem> {
     let mut rows = Vec::new();
     for (sequence, record) in records {
         rows.push((sequence, record, desk.engine.block(*sequence)?.map(|block| format!("{:?}", block.hash()))));

@@ -66,7 +66,7 @@ pub(crate) fn page_of(desk: &Desk, kind: ItemKind, item: &FoundItem) -> String {
     let part = |part: &Option<String>| part.clone().unwrap_or_default();
     let waits = || ObjectId::parse(&item.id).is_some_and(|id| queue::waiting(desk, id).is_some());
     let place = match kind {
-        ItemKind::Charges => format!("charges/{}", item.id),
+        ItemKind::Charges | ItemKind::Subscriptions | ItemKind::Cards => format!("{}/{}", kind.name(), item.id),
         ItemKind::Merchants => format!("merchants/{}", item.id),
         ItemKind::Recipients => format!("recipients/{}", item.id),
         ItemKind::Refunds | ItemKind::Disputes | ItemKind::Withdrawals => format!("queue/{}", item.id),
@@ -76,11 +76,7 @@ pub(crate) fn page_of(desk: &Desk, kind: ItemKind, item: &FoundItem) -> String {
         ItemKind::WebhookEvents => format!("webhooks/{}", item.id),
         ItemKind::Records => format!("records/{}", item.id),
         ItemKind::Ledgers => format!("ledgers/{}", item.id),
-        ItemKind::Entries
-        | ItemKind::Cashouts
-        | ItemKind::Subscriptions
-        | ItemKind::Cards
-        | ItemKind::Anticipations => {
+        ItemKind::Entries | ItemKind::Cashouts | ItemKind::Anticipations => {
             format!("records/{}", part(&item.record))
         }
     };
@@ -98,6 +94,7 @@ fn section(desk: &Desk, visit: &Visit, group: &FoundGroup) -> Markup {
         name: words::NAME,
         has_status: true,
         has_amount: true,
+        amount_orders: &[],
         more: &[Text(words::MERCHANT), Text(words::ID)],
         sorted: None,
     };

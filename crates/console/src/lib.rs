@@ -44,6 +44,7 @@ mod queue;
 mod recipients;
 mod reconciliations;
 mod records;
+mod recurrence;
 mod refund;
 mod refused_form;
 mod registration;

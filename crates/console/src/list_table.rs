@@ -22,6 +22,8 @@ pub(crate) struct Columns<'a> {
     pub has_status: bool,
     /// True where rows have an amount.
     pub has_amount: bool,
+    /// Orders by amount, where the list has them.
+    pub amount_orders: &'a [&'static str],
     /// What only a wide screen shows.
     pub more: &'a [Head],
     /// The request and the order of a list that can be sorted.
@@ -71,7 +73,7 @@ fn heads(visit: &Visit, columns: &Columns<'_>) -> Markup {
                 (head(visit, columns, "when", words::WHEN, &["newest", "oldest"]))
                 @if columns.has_status { (head(visit, columns, "status", words::STATUS, &["status"])) }
                 @for head in more { (head) }
-                @if columns.has_amount { (head(visit, columns, "amount", words::AMOUNT, &["largest", "smallest"])) }
+                @if columns.has_amount { (head(visit, columns, "amount", words::AMOUNT, columns.amount_orders)) }
             }
         }
     }

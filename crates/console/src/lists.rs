@@ -15,6 +15,7 @@ use crate::list_table::{self, Columns};
 use crate::page::{Screen, Section, Visit};
 use crate::paging::pager_named;
 use crate::queue::merchant_link;
+use crate::recurrence::card_in_list;
 use crate::show::Head::{Amount, Text};
 use crate::show::{self, Head};
 use crate::wire_words;
@@ -48,7 +49,7 @@ pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, PathId(nam
         let filter = ListFilter::read(&desk, lists::named(&name)?, &given)?;
         match requested_format(&given)? {
             Some(format) => filter.file(&desk, format).await.map(Ok),
-            None => screen(&desk, &visit, &parts, &filter).map(Err),
+            None => screen(&desk, &visit, &parts, &filter).await.map(Err),
         }
     };
     match shown.await {
@@ -58,15 +59,17 @@ pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, PathId(nam
     }
 }
 
-fn screen(desk: &Desk, visit: &Visit, parts: &Parts, filter: &ListFilter) -> Result<Screen, Problem> {
+async fn screen(desk: &Desk, visit: &Visit, parts: &Parts, filter: &ListFilter) -> Result<Screen, Problem> {
     let given = as_sent(visit, parts)?;
-    let ListPart { items, rest, page, more: is_cut } = filter.part(desk, &given, A_PAGE)?;
+    let ListPart { items, rest, page, more: is_cut } = filter.part(desk, &given, A_PAGE).await?;
     let (list, name) = (filter.list, visit.say(heading(filter.list.kind)));
     let before = (!rest.is_empty()).then(|| cut_name(&rest.next()));
+    let by_amount = list.filters.contains(&"amount_from");
     let columns = Columns {
         name: if list.kind == ItemKind::Charges { words::PAYER } else { words::NAME },
         has_status: !list.statuses.is_empty(),
-        has_amount: list.filters.contains(&"amount_from"),
+        has_amount: by_amount || list.kind == ItemKind::Subscriptions,
+        amount_orders: if by_amount { &["largest", "smallest"] } else { &[] },
         more: more_heads(list.kind),
         sorted: Some((parts, filter.order)),
     };
@@ -156,6 +159,10 @@ pub(crate) fn more_heads(kind: ItemKind) -> &'static [Head] {
         ItemKind::Disputes => &[Text(words::MERCHANT), Text(words::NOTES), Text(words::ANSWER_UNTIL), Text(words::ID)],
         ItemKind::Anticipations | ItemKind::Cashouts => &[Text(words::MERCHANT), Amount(words::FEE), Text(words::ID)],
         ItemKind::Merchants => &[Text(words::ID)],
+        ItemKind::Subscriptions => {
+            &[Text(words::MERCHANT), Text(words::PLAN), Text(words::NEXT_CHARGE), Text(words::CARD), Text(words::ID)]
+        }
+        ItemKind::Cards => &[Text(words::MERCHANT), Text(words::CARD), Text(words::ID)],
         _ => &[Text(words::MERCHANT), Text(words::ID)],
     }
 }
@@ -177,6 +184,12 @@ pub(crate) fn more(desk: &Desk, visit: &Visit, kind: ItemKind, item: &FoundItem)
             let due = html! { @if let Some(at) = &item.due_at { (show::text_moment(visit.language, at)) } };
             cells.extend([reason(), due]);
         }
+        ItemKind::Subscriptions => {
+            let next = html! { @if let Some(at) = &item.next_charge_at { (show::text_moment(visit.language, at)) } };
+            let plan = html! { bdi { (item.plan.as_deref().unwrap_or_default()) } };
+            cells.extend([plan, next, card_in_list(visit, item.card.as_ref())]);
+        }
+        ItemKind::Cards => cells.push(card_in_list(visit, item.card.as_ref())),
         ItemKind::Anticipations | ItemKind::Cashouts => {
             cells.push(html! { @if let Some(fee) = item.fee { (visit.money(fee)) } });
         }

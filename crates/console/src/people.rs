@@ -167,12 +167,17 @@ fn objects(visit: &Visit, part: &PersonPart) -> Markup {
                     _ => a href={"/console/find?q=" (id)} { code { (id) } },
                 }
             }
-            @if part.kind == ItemKind::Cards && visit.may(Role::Decide) {
-                form method="post" action={"/console/cards/" (id) "/delete"} {
-                    (visit.form_fields())
-                    button type="submit" aria-label={(visit.say(words::DELETE_CARD)) " " (id)} { (visit.say(words::DELETE_CARD)) }
-                }
-            }
+            @if part.kind == ItemKind::Cards && visit.may(Role::Decide) { (delete_form(visit, id)) }
+        }
+    }
+}
+
+/// The form that deletes a stored card.
+pub(crate) fn delete_form(visit: &Visit, id: &str) -> Markup {
+    html! {
+        form method="post" action={"/console/cards/" (id) "/delete"} {
+            (visit.form_fields())
+            button type="submit" aria-label={(visit.say(words::DELETE_CARD)) " " (id)} { (visit.say(words::DELETE_CARD)) }
         }
     }
 }

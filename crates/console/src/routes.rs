@@ -16,8 +16,8 @@ use crate::page::screen;
 use crate::refused_form::show_again;
 use crate::{
     assets, audit, books, charge, dispute, endpoint, exports, find, health, holds, house, item, keys, lists, many,
-    merchants, notes, overview, page, people, periods, queue, recipients, reconciliations, refund, registration,
-    reports, sandbox, settings, sign_in, trial_balance, webhooks,
+    merchants, notes, overview, page, people, periods, queue, recipients, reconciliations, recurrence, refund,
+    registration, reports, sandbox, settings, sign_in, trial_balance, webhooks,
 };
 use web::reading::on_waiting_thread;
 
@@ -29,7 +29,9 @@ fn of_personal_data() -> Router<Console> {
         .route("/console/people/erase", post(people::erase))
         .route("/console/house/batches/{id}/reject", post(house::reject_batches))
         .route("/console/notes/{id}", post(notes::write))
+        .route("/console/cards/{id}", screen(recurrence::card))
         .route("/console/cards/{id}/delete", post(people::delete_card))
+        .route("/console/subscriptions/{id}", screen(recurrence::subscription))
 }
 
 /// Refunds, disputes and payments that operators ask for.

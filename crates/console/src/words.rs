@@ -180,6 +180,14 @@ words! {
     CHARGE_OF = "Cobrança de", "Charge of";
     CHARGES = "Cobranças", "Charges";
     METHOD = "Meio", "Method";
+    SUBSCRIPTION = "Assinatura", "Subscription";
+    PLAN = "Plano", "Plan";
+    CARD = "Cartão guardado", "Stored card";
+    DELETED = "Excluído", "Deleted";
+    NEXT_CHARGE = "Próxima cobrança", "Next charge";
+    BEGAN = "Começou", "Began";
+    PAID_CYCLES = "Ciclos pagos", "Cycles paid";
+    UNPAID_CYCLES = "Ciclos não pagos", "Cycles not paid";
     PAYER = "Pagador", "Payer";
     ACQUIRER = "Adquirente", "Acquirer";
     INSTITUTION = "Instituição PIX", "PIX institution";

@@ -30,6 +30,7 @@ pub enum Destination {
 /// batches, reconciliations and exports name no group; Records and blocks have positions, which
 /// the owner of the house reads too.
 pub const OF_GROUPS: &[&str] = &[
+    "/console/cards/{id}",
     "/console/cards/{id}/delete",
     "/console/charges/{txid}",
     "/console/charges/{txid}/dispute",
@@ -55,6 +56,7 @@ pub const OF_GROUPS: &[&str] = &[
     "/console/recipients/{id}/freeze",
     "/console/recipients/{id}/reveal",
     "/console/recipients/{id}/withdraw",
+    "/console/subscriptions/{id}",
     "/console/webhooks/{id}",
     "/console/webhooks/{id}/redeliver",
     "/ops/api-keys/{id}",
@@ -98,6 +100,7 @@ pub const OF_GROUPS: &[&str] = &[
     "/ops/sub-recipients/{id}/reject",
     "/ops/sub-recipients/{id}/unfreeze",
     "/ops/sub-recipients/{id}/withdraw",
+    "/ops/subscriptions/{id}",
     "/ops/webhooks/{id}",
     "/ops/webhooks/{id}/redeliver",
     "/ops/withdrawals/{id}/approve",

@@ -1,4 +1,5 @@
-//! Stored cards: an operator deletes one, for a customer who asks for it.
+//! One stored card of any merchant: an operator reads it, and deletes it for a customer who asks
+//! for it.
 
 use std::sync::Arc;
 
@@ -15,6 +16,29 @@ use web::caller::PathId;
 use web::idempotency::{KeyScope, SentKey, decided};
 use web::problem::{Code, Problem};
 use web::reply::ok;
+use web::views::stored_card::CardDetails;
+
+/// A stored card, and whose it is.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CardOfMerchant {
+    /// The merchant.
+    merchant_id: String,
+    /// The card, as its merchant reads it.
+    #[serde(flatten)]
+    card: CardDetails,
+}
+
+/// A stored card of any merchant, deleted or not.
+#[utoipa::path(get, path = "/ops/cards/{id}", operation_id = "get_card_of_any_merchant", params(("id" = String, Path)),
+    responses((status = 200, body = CardOfMerchant), (status = 404)))]
+pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
+    let not_found = || Problem::new(Code::NotFound);
+    let id = ObjectId::parse(&id).ok_or_else(not_found)?;
+    let group = desk.engine.ids().group(id);
+    let row = desk.engine.card(LedgerId::Merchant(group), id)?.ok_or_else(not_found)?;
+    let merchant_id = desk.engine.merchant_id(group)?.uuid().to_string();
+    Ok(ok(CardOfMerchant { merchant_id, card: CardDetails::of(&desk.engine, &row) }))
+}
 
 /// A stored card that was deleted.
 #[derive(Debug, Serialize, ToSchema)]

@@ -24,12 +24,13 @@ use crate::search::ItemKind;
 use web::problem::Problem;
 use web::reply::time;
 use web::views::cashout::cashout_status;
-use web::views::charge::{charge_status, payer};
+use web::views::charge::{CardView, charge_status, payer};
 use web::views::dispute::dispute_status;
 use web::views::house_entry::OperatorEntry;
 use web::views::ledger::owner_name;
 use web::views::recipient::{find_recipient, open, recipient_id, status_name};
 use web::views::refund::{reason_text, refund_status};
+use web::views::stored_card::customer_of;
 use web::views::subscription;
 use web::views::withdrawal::WithdrawalView;
 use webhooks::event::OutboxEvent;
@@ -87,6 +88,20 @@ pub struct FoundItem {
     /// Until when the rail of a dispute has to be answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub due_at: Option<String>,
+    /// The plan of a subscription.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan_id: Option<String>,
+    /// Tag of the plan; on a list. As the amount, that of a cycle, it is absent where another
+    /// process serves the merchant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "Mensal")]
+    pub plan: Option<String>,
+    /// When a subscription is charged next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_charge_at: Option<String>,
+    /// What may be shown of a stored card, or of that of a subscription.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub card: Option<CardView>,
     /// The Record that made it. A search gives it only where the thing has no page of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "42")]
@@ -251,11 +266,19 @@ fn other_item(desk: &Desk, id: ObjectId) -> Result<Option<(ItemKind, FoundItem)>
     let merchant = LedgerId::Merchant(group);
     if let Some(row) = engine.subscription(merchant, id)? {
         let payer: Payer = engine.keyring().open_value(SealedFor::customer(id), &row.customer).unwrap_or_default();
-        let item = FoundItem { status: Some(subscription::status_name(&row.standing)), ..item }.by(payer);
-        return Ok(Some((ItemKind::Subscriptions, with_record(engine, id, item)?)));
+        let item = FoundItem {
+            status: Some(subscription::status_name(&row.standing)),
+            plan_id: Some(row.terms.plan.uuid().to_string()),
+            next_charge_at: row.standing.next_charge_at().map(time),
+            card: row.card().map(|card| CardView::of(&card.face)),
+            ..item
+        };
+        return Ok(Some((ItemKind::Subscriptions, item.by(payer))));
     }
-    if engine.stored_card(merchant, id)?.is_some() {
-        return Ok(Some((ItemKind::Cards, with_record(engine, id, item)?)));
+    if let Some(row) = engine.stored_card(merchant, id)? {
+        let customer = customer_of(engine, &row).unwrap_or_default();
+        let item = FoundItem { card: Some(CardView::of(&row.face)), ..item };
+        return Ok(Some((ItemKind::Cards, item.by(customer))));
     }
     Ok(None)
 }

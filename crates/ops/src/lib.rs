@@ -60,6 +60,7 @@ pub mod search;
 pub mod second_operator;
 pub mod storefront;
 pub mod sub_recipients;
+pub mod subscriptions;
 pub mod uncompared;
 pub mod webhooks;
 pub mod wire_words;

@@ -17,7 +17,6 @@ use books::list_file::{ListCell, ListColumn, ListFormat, ListKind, period_ptbr};
 use ledger::event::Event;
 use ledger::id::ObjectId;
 use ledger::money::Centavos;
-use ledger::personal::{Payer, SealedFor};
 use ledger::record::Record;
 use serde::Serialize;
 use store::cut::{Cut, Position};
@@ -30,10 +29,11 @@ use crate::charges::charge_query;
 use crate::desk::Desk;
 use crate::found_item::{FoundItem, anticipation_item, charge_item, item_of_kind};
 use crate::item_flags::flags;
-use crate::list_file::{list_file, requested_format, too_many};
+use crate::list_file::{ROWS_MAX, list_file, requested_format, too_many};
 use crate::operator::Operator;
 use crate::queue::waiting;
 use crate::search::ItemKind;
+use crate::subscriptions::with_plans;
 use crate::wire_words::{FLAGS, heading, in_file, method_named, status_word};
 use web::caller::PathId;
 use web::cut::{NextBefore, next_before, requested_before};
@@ -186,17 +186,19 @@ impl ListFilter {
     }
 
     /// The part of the list that a query asks for; `count` things when it does not say how many.
-    pub fn part(&self, desk: &Desk, pairs: &[(String, String)], count: u64) -> Result<ListPart, Problem> {
+    pub async fn part(&self, desk: &Desk, pairs: &[(String, String)], count: u64) -> Result<ListPart, Problem> {
         let page = Page::read(pairs, count)?;
         if self.order == ORDERS[0] {
             let through = requested_before(pairs, &desk.engine.published())?;
             let (items, rest) = self.newest(desk, &through, page.count())?;
+            let items = with_plans(desk, items).await?;
             return Ok(ListPart { items, rest, page: None, more: false });
         }
         let (sorted, more) = self.sorted(desk)?;
         let total = sorted.len() as u64;
         let skipped = usize::try_from(page.skip()).unwrap_or(usize::MAX);
         let items = sorted.into_iter().skip(skipped).take(page.count()).collect();
+        let items = with_plans(desk, items).await?;
         Ok(ListPart { items, rest: desk.engine.published().begin(), page: Some((page, total)), more })
     }
 
@@ -239,9 +241,6 @@ impl ListFilter {
         let Some(id) = self.made_id(list, record) else { return Ok(None) };
         let item = match list {
             ObjectList::Anticipations => anticipation_item(desk, record),
-            ObjectList::Cards => {
-                item_of_kind(desk, self.list.kind, id)?.map(|item| item.by(stored_for(desk, id, record)))
-            }
             _ => item_of_kind(desk, self.list.kind, id)?,
         };
         let item = item.filter(|item| self.wants(item));
@@ -323,15 +322,21 @@ impl ListFilter {
             let cells = COLUMNS.iter().zip(cells(list.kind, item, for_people));
             cells.filter(|(column, _)| is_shown(column)).map(|(_, cell)| cell).collect()
         };
-        if self.order == ORDERS[0] {
+        let is_newest = self.order == ORDERS[0];
+        if is_newest && list.kind != ItemKind::Subscriptions {
             return list_file(desk, (format, name, title), &columns, self.all(desk).map(|item| item.map(row))).await;
+        }
+        if is_newest {
+            let items = self.all(desk).take(ROWS_MAX + 1).collect::<Result<_, _>>()?;
+            let rows = with_plans(desk, items).await?.into_iter().map(|item| Ok(row(item)));
+            return list_file(desk, (format, name, title), &columns, rows).await;
         }
         let (rows, more) = self.sorted(desk)?;
         if more {
             let message = format!("um arquivo em outra ordem tem até {SORTED_MAX} itens: escolha um filtro menor");
             return Err(too_many("order", message));
         }
-        let rows = rows.into_iter().map(|item| Ok(row(item)));
+        let rows = with_plans(desk, rows).await?.into_iter().map(|item| Ok(row(item)));
         list_file(desk, (format, name, title), &columns, rows).await
     }
 }
@@ -349,12 +354,6 @@ fn made_amount(event: &Event) -> Option<Centavos> {
         | Event::CashoutCreated { amount, .. } => Some(*amount),
         _ => None,
     }
-}
-
-/// The customer whose card a Record stored; empty when that was erased.
-fn stored_for(desk: &Desk, id: ObjectId, record: &Record) -> Payer {
-    let open = |sealed| desk.engine.keyring().open_value(SealedFor::customer(id), sealed);
-    record.personal.as_ref().and_then(open).unwrap_or_default()
 }
 
 /// Some things of a list.
@@ -412,12 +411,12 @@ pub async fn get(
     if let Some(format) = requested_format(&pairs)? {
         return filter.file(&desk, format).await;
     }
-    let ListPart { items, rest, page, more } = filter.part(&desk, &pairs, A_PAGE)?;
+    let ListPart { items, rest, page, more } = filter.part(&desk, &pairs, A_PAGE).await?;
     Ok(ok(ObjectPage { items, total: page.map(|(_, total)| total), more, next_before: next_before(&rest) }))
 }
 
 /// Columns of a list as a file. Programs get all of each list; people those that it can have.
-const COLUMNS: [ListColumn; 15] = [
+const COLUMNS: [ListColumn; 18] = [
     ("created_at", "Criado em", ListKind::Instant),
     ("name", "Nome", ListKind::Text),
     ("document", "Documento", ListKind::Text),
@@ -433,6 +432,9 @@ const COLUMNS: [ListColumn; 15] = [
     ("payment_id", "Cobrança", ListKind::Text),
     ("recipient_id", "ID do recebedor", ListKind::Text),
     ("record", "Registro", ListKind::Text),
+    ("plan", "Plano", ListKind::Text),
+    ("next_charge_at", "Próxima cobrança", ListKind::Instant),
+    ("card", "Cartão", ListKind::Text),
 ];
 
 /// Whether things of a list can have a column.
@@ -441,15 +443,17 @@ fn has_column(list: List, name: &str) -> bool {
     let kind = list.kind;
     match name {
         "name" | "document" => kind != Cashouts,
+        "plan" | "next_charge_at" => kind == Subscriptions,
+        "card" => matches!(kind, Subscriptions | Cards),
         "status" => !list.statuses.is_empty(),
         "payment_method" => kind == Charges,
-        "amount" => list.filters.contains(&"amount_from"),
+        "amount" => list.filters.contains(&"amount_from") || kind == Subscriptions,
         "fee" => matches!(kind, Cashouts | Anticipations),
         "merchant" | "merchant_id" => kind != Merchants,
         "payment_id" | "reason" => matches!(kind, Refunds | Disputes),
         "due_at" => kind == Disputes,
         "recipient_id" => matches!(kind, Withdrawals | Anticipations),
-        "record" => matches!(kind, Cashouts | Anticipations | Subscriptions | Cards),
+        "record" => matches!(kind, Cashouts | Anticipations),
         _ => true,
     }
 }
@@ -478,5 +482,8 @@ fn cells(kind: ItemKind, item: FoundItem, for_people: bool) -> Vec<ListCell> {
         ListCell::text(item.charge),
         ListCell::text(item.recipient_id),
         ListCell::text(item.record),
+        ListCell::text(item.plan),
+        instant(item.next_charge_at),
+        ListCell::text(item.card.map(|card| format!("{} {}", card.brand, card.last4))),
     ]
 }

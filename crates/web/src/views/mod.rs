@@ -18,5 +18,6 @@ pub mod refund;
 pub mod registration;
 pub mod row_labels;
 pub mod statement;
+pub mod stored_card;
 pub mod subscription;
 pub mod withdrawal;

@@ -1,0 +1,81 @@
+//! One subscription of any merchant, and the plans of those in a list.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use actors::engine::Unavailable;
+use axum::extract::State;
+use axum::response::Response;
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::merchant::Plan;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::desk::Desk;
+use crate::found_item::FoundItem;
+use crate::operator::Operator;
+use web::caller::PathId;
+use web::problem::{Code, Problem, failed};
+use web::reply::ok;
+use web::views::charge::CardView;
+use web::views::subscription::SubscriptionView;
+
+/// A subscription, and whose it is.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SubscriptionOfMerchant {
+    /// The merchant.
+    merchant_id: String,
+    /// Tag of the plan.
+    #[schema(example = "Mensal")]
+    plan: String,
+    /// Centavos of a cycle, without an initial fee.
+    #[schema(example = 4_990)]
+    amount: i64,
+    /// What may be shown of its card; absent for PIX.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    card: Option<CardView>,
+    /// The subscription, as its merchant reads it.
+    #[serde(flatten)]
+    subscription: SubscriptionView,
+}
+
+/// A subscription of any merchant.
+#[utoipa::path(get, path = "/ops/subscriptions/{id}", operation_id = "get_subscription_of_any_merchant", params(("id" = String, Path)),
+    responses((status = 200, body = SubscriptionOfMerchant), (status = 404)))]
+pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
+    let not_found = || Problem::new(Code::NotFound);
+    let id = ObjectId::parse(&id).ok_or_else(not_found)?;
+    let group = desk.engine.ids().group(id);
+    let row = desk.engine.subscription(LedgerId::Merchant(group), id)?.ok_or_else(not_found)?;
+    let plan = row.terms.plan;
+    let plan = desk.engine.read_merchant(group, move |books, _| books.plan(plan).cloned()).await?;
+    let plan = plan.ok_or_else(|| failed("a subscription without its plan"))?;
+    Ok(ok(SubscriptionOfMerchant {
+        merchant_id: desk.engine.merchant_id(group)?.uuid().to_string(),
+        plan: plan.terms.tag,
+        amount: plan.terms.amount.0,
+        card: row.card().map(|card| CardView::of(&card.face)),
+        subscription: SubscriptionView::of(&desk.engine, &row),
+    }))
+}
+
+/// Fills in the plans of subscriptions in a list, and their amounts. Those of merchants whom
+/// another process serves stay without.
+pub(crate) async fn with_plans(desk: &Desk, mut items: Vec<FoundItem>) -> Result<Vec<FoundItem>, Problem> {
+    let mut known: BTreeMap<GroupNumber, Vec<Plan>> = BTreeMap::new();
+    for item in &mut items {
+        let Some(plan) = item.plan_id.as_deref().and_then(ObjectId::parse) else { continue };
+        let group = desk.engine.ids().group(plan);
+        if !known.contains_key(&group) {
+            let plans = match desk.engine.read_merchant(group, |books, _| books.plans().to_vec()).await {
+                Err(Unavailable::Elsewhere(_)) => Vec::new(),
+                plans => plans?,
+            };
+            known.insert(group, plans);
+        }
+        let found = known.get(&group).and_then(|plans| plans.iter().find(|known| known.id == plan));
+        item.amount = found.map(|plan| plan.terms.amount.0);
+        item.plan = found.map(|plan| plan.terms.tag.clone());
+    }
+    Ok(items)
+}
