@@ -92,6 +92,14 @@ const BROKEN_WORDS: &str = "const lines = (part) => { const range = document.cre
      return [...document.querySelectorAll('td.need')].filter(cell => lines(cell) > 1).map(() => 'a word in two')\
        .concat([...document.querySelectorAll('nav a')].filter(name => lines(name) > 2).map(name => 'a long name: ' + name.text))";
 
+/// Cells of tables that are outside of the screen, or whose text is.
+const CELLS_OUTSIDE: &str = "const range = document.createRange(), end = document.documentElement.clientWidth + 1;\
+     const right = cell => { range.selectNodeContents(cell);\
+       return Math.max(cell.getBoundingClientRect().right, range.getBoundingClientRect().right) };\
+     const isShown = cell => cell.checkVisibility() && getComputedStyle(cell.closest('thead') ?? cell).clipPath === 'none';\
+     return [...document.querySelectorAll('td, th')].filter(cell => isShown(cell) && right(cell) > end)\
+       .map(cell => 'a cell ends at ' + Math.round(right(cell)) + ': ' + cell.textContent.slice(0, 60)).slice(0, 5)";
+
 /// The ids of the page that are there more than once.
 async fn ids_twice(browser: &Browser) -> Vec<String> {
     let found = browser.run(IDS_TWICE).await;
@@ -129,6 +137,9 @@ async fn judge_shown(browser: &Browser, address: &str, name: &str, defects: &mut
     if address.contains("/console") {
         for width in [390, 320] {
             browser.view(View { scheme: "light", width }).await;
+            let outside = browser.run(CELLS_OUTSIDE).await;
+            let outside = outside.as_array().unwrap().iter().filter(|_| width == 390);
+            defects.extend(outside.map(|cell| format!("{address} ({width}): {cell}")));
             defects.extend(focus_hidden(browser).await.into_iter().map(|part| format!("{address} ({width}): {part}")));
         }
     }

@@ -7,10 +7,11 @@ use ledger::account::Account;
 use ledger::entry::{Balance, Entry, Posting, Side};
 use ledger::id::{LedgerId, ObjectId};
 use ledger::time::Timestamp;
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 use wire::reais::grouped;
 use wire::timestamp::{PeriodLimit, local};
 
+use crate::table::with_names;
 use crate::words::{self, Word};
 use ops::wire_words::figures;
 pub(crate) use ops::wire_words::{decimal, money};
@@ -300,8 +301,10 @@ pub(crate) fn facts(pairs: Vec<(&str, Markup)>) -> Markup {
     }
 }
 
-/// A table that scrolls sideways by itself where it does not fit. `label` names it.
+/// A table that scrolls sideways by itself where it does not fit; on a narrow screen its rows stand
+/// below each other. `label` names it.
 pub(crate) fn scrolled(label: &str, table: Markup) -> Markup {
+    let table = PreEscaped(with_names(&table.into_string()));
     html! { div.scroll role="group" tabindex="0" aria-label=(label) { (table) } }
 }
 

@@ -1,8 +1,9 @@
-//! Tables of a page as CSV. The file is read out of the markup that the page shows, so it has the
-//! same rows, amounts and times, in the same language; forms in it are left out.
+//! Tables of a page as CSV, and for narrow screens. Both are read out of the markup that the page
+//! shows: the file has the same rows, amounts and times, in the same language, without the forms.
 
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
+use maud::html;
 use wire::csv_cell::{write_cell, write_text};
 
 use web::language::Language;
@@ -35,6 +36,44 @@ pub(crate) fn with_links(html: &str, here: &str) -> String {
     }
     linked
 }
+
+/// The table with the name of its column in each cell below its heads, but for the first ones: on a
+/// narrow screen a row is these cells below each other. Lists have a form of their own there, and
+/// cells that have a name are as they should be.
+pub(crate) fn with_names(table: &str) -> String {
+    let is_plain = !table.starts_with("<table class=\"list\"") && !table.contains(NAME);
+    let Some((head, body)) = table.split_once("</thead>").filter(|_| is_plain) else { return table.to_owned() };
+    let heads: Vec<_> =
+        rows(head).pop().into_iter().flatten().map(|head| html! { (head.text) }.into_string()).collect();
+    let mut named = format!("{head}</thead>");
+    let mut column = 0;
+    for (place, part) in body.split("<t").enumerate() {
+        if place > 0 {
+            named.push_str("<t");
+        }
+        let rest = match part.as_bytes() {
+            [b'r', b' ' | b'>', ..] => {
+                column = 0;
+                part
+            }
+            [b'd' | b'h', b' ' | b'>', ..] => {
+                let (letter, rest) = part.split_at(1);
+                named.push_str(letter);
+                if let Some(head) = heads.get(column).filter(|head| column > 0 && !head.is_empty()) {
+                    named.push_str(&format!("{NAME}\"{head}\""));
+                }
+                column += 1;
+                rest
+            }
+            _ => part,
+        };
+        named.push_str(rest);
+    }
+    named
+}
+
+/// The attribute of a cell that has the name of its column.
+const NAME: &str = " data-label=";
 
 /// The file of the table at a place of a page, from 1; `None` if the page has no such table.
 pub(crate) fn file(html: &str, place: usize, language: Language) -> Option<Response> {
@@ -110,8 +149,6 @@ fn text_of(markup: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use maud::html;
-
     use super::*;
 
     #[test]
@@ -155,6 +192,31 @@ mod tests {
         let expected = "NSU,Valor,Nome\r\n'000123,\"1.234,56\",'=1+1\r\n\
             '12345678901234567890,3,'1e5\r\n2-17,,1 de 2\r\n";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn each_cell_below_the_heads_has_the_name_of_its_column() {
+        let table = |class: &str| {
+            html! {
+                table class=(class) {
+                    thead { tr { th scope="col" { "Nome" } th.amount { a href="/x" { "Valor \">" } } } }
+                    tbody { tr { td { "x" } td.amount { time { "1" } } } tr { th { "y" } td { "2" } td { "3" } } }
+                    tfoot { tr { th { "Soma" } td {} } }
+                }
+            }
+        };
+        let named = with_names(&table("plain").into_string());
+        let name = " data-label=\"Valor &quot;&gt;\"";
+        assert_eq!(named.matches(name).count(), 3, "{named}");
+        for cell in [
+            format!("<td>x</td><td{name} class=\"amount\"><time>1</time></td>"),
+            format!("<th>y</th><td{name}>2</td><td>3</td>"),
+            format!("<th>Soma</th><td{name}></td>"),
+        ] {
+            assert!(named.contains(&cell), "{cell}: {named}");
+        }
+        assert_eq!(with_names(&named), named);
+        assert_eq!(with_names(&table("list").into_string()), table("list").into_string());
     }
 
     #[test]
