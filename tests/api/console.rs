@@ -794,7 +794,9 @@ async fn many_are_decided_on_one_page() {
         "Approve (3)",
     ]);
     for wrong in ["decision=approve", "decision=x&id=1", &format!("id={}", ids[0])] {
-        assert_eq!(browser.get(&format!("/console/queue/many?{wrong}")).await.status, 400, "{wrong}");
+        let page = browser.get(&format!("/console/queue/many?{wrong}")).await;
+        assert_eq!(page.status, 400, "{wrong}");
+        page.has(&[if wrong == "decision=approve" { "Choose 1 to 20" } else { "(decision)" }]);
     }
     // The drafts are submitted before, so that nothing is booked beside the forms.
     world.advance(0).await;
@@ -808,6 +810,7 @@ async fn many_are_decided_on_one_page() {
     assert_eq!(world.cut().await, before, "once");
     let other = [("decision", "approve"), ("item", &*chosen[0]), ("key", "another")];
     browser.post("/console/queue/many", &other).await.has(&["already_decided"]);
+    browser.post("/console/queue/many", &other[1..]).await.has(&["approve or reject (decision)"]);
     for wrong in [vec![], vec![("item", "recipient/x")], vec![("item", "x")]] {
         let fields: Vec<_> = wrong.into_iter().chain([("decision", "approve"), ("key", "w")]).collect();
         let page = browser.post("/console/queue/many", &fields).await;

@@ -246,6 +246,12 @@ async fn a_merchant_is_closed_once_nothing_of_it_is_open() {
     let audit = world.ops_get(&format!("/ops/audit?merchant_id={}&action=change", merchant.id)).await.expect(200);
     let changes = json!([{"field": "closed", "old": false, "new": true}]);
     assert_eq!(items(&audit)[0]["changes"], changes, "{audit}");
+    let browser = crate::console::Browser::signed_in(&world, OPS_TOKEN).await;
+    let page = browser.page(&format!("/console/merchants/{}", merchant.id)).await;
+    page.has(&["value=\"reopen\""]);
+    for left in ["value=\"suspend\"", "value=\"hold-payouts\"", "/change\""] {
+        assert!(!page.html.contains(left), "a closed one has no {left}: {}", page.html);
+    }
     let (close, again) = (format!("/ops/merchants/{}/close", merchant.id), json!({"reason": "x"}).to_string());
     let keyed = [("idempotency-key", "close")];
     change(&world, &merchant, "reopen").await;

@@ -124,6 +124,10 @@ async fn money_goes_to_the_account_that_was_approved_when_it_was_asked_for() {
         [&account_shown("***89"), &account_shown("***66")]
     );
     assert_eq!([&account["id"], &account["status"], &account["review"]], [&*ana, "pending", "bank_account"]);
+    assert_eq!(account["former_destination"], account_shown("***89"), "the account before it: {account}");
+    assert!(withdrawal.get("former_destination").is_none(), "{withdrawal}");
+    let browser = crate::console::Browser::signed_in(&world, OPS_TOKEN).await;
+    browser.page(&format!("/console/queue/{ana}")).await.has(&["Account before", "***89", "***66"]);
     let approved = world.approve(&first).await.expect(200);
     assert_eq!([&approved["status"], &approved["bank_account_review"]], ["approved", "pending"]);
     assert_eq!(approved["destination"], account_shown("***89"));

@@ -76,14 +76,15 @@ fn day(visit: &Visit, prefix: &str, name: &str, word: Word) -> Markup {
 /// Form that asks for an export at once.
 fn form(desk: &Desk, visit: &Visit) -> Markup {
     let day = |name, word| day(visit, "", name, word);
+    let choice = |name| html! { option value=(name) { (visit.say(wire_words::export_format(name))) } };
     html! {
         form.card action="/console/exports/file" {
             (whose("ledger", words::WHOSE, "").show(desk, visit))
             label for="format" { (visit.say(words::FORMAT)) }
             select id="format" name="format" {
-                optgroup label=(visit.say(words::FOR_PEOPLE)) { @for format in FOR_PEOPLE { option value=(format) { (format) } } }
+                optgroup label=(visit.say(words::FOR_PEOPLE)) { @for format in FOR_PEOPLE { (choice(format)) } }
                 optgroup label=(visit.say(words::FOR_PROGRAMS)) {
-                    @for format in format_names().filter(|format| !FOR_PEOPLE.contains(format)) { option value=(format) { (format) } }
+                    @for format in format_names().filter(|format| !FOR_PEOPLE.contains(format)) { (choice(format)) }
                 }
             }
             div.actions { (day("from", words::FROM)) (day("to", words::TO)) }

@@ -33,7 +33,8 @@ pub(crate) fn badges(visit: &Visit, settings: &Settings) -> Markup {
     html! { @for (is_so, word) in held { @if is_so { span.badge.bad { (visit.say(word)) } " " } } }
 }
 
-/// The form that suspends a merchant or holds its payouts, or ends that.
+/// The form that suspends a merchant or holds its payouts, or ends that; a closed one can only be
+/// opened again.
 pub(crate) fn of_merchant(visit: &Visit, id: &str, settings: &Settings) -> Markup {
     let suspend = if settings.suspended { ("resume", words::RESUME) } else { ("suspend", words::SUSPEND) };
     let hold = match settings.payouts_held {
@@ -41,8 +42,11 @@ pub(crate) fn of_merchant(visit: &Visit, id: &str, settings: &Settings) -> Marku
         false => ("hold-payouts", words::HOLD_PAYOUTS),
     };
     let action = format!("/console/merchants/{id}/holds");
-    let changes = [suspend, hold].into_iter().chain(settings.closing.then_some(("reopen", words::REOPEN)));
-    form(visit, "holds", [words::HOLDS_HEADING, words::HOLDS_WHAT], &action, &changes.collect::<Vec<_>>())
+    let mut changes = if settings.closed { Vec::new() } else { vec![suspend, hold] };
+    changes.extend(settings.closing.then_some(("reopen", words::REOPEN)));
+    let heading =
+        if settings.closed { [words::REOPEN, words::REOPEN_WHAT] } else { [words::HOLDS_HEADING, words::HOLDS_WHAT] };
+    form(visit, "holds", heading, &action, &changes)
 }
 
 /// The form that begins to end a merchant, or closes it; none of a closed one.

@@ -183,6 +183,8 @@ fn facts(desk: &Desk, visit: &Visit, item: &QueueItem) -> Markup {
     if let Some(account) = &item.destination {
         pairs.push((visit.say(words::DESTINATION), show::bank_account(account)));
     }
+    let former = item.former_destination.as_ref();
+    pairs.extend(former.map(|account| (visit.say(words::FORMER_ACCOUNT), show::bank_account(account))));
     show::facts(pairs)
 }
 

@@ -34,8 +34,7 @@ pub(crate) async fn confirm(request: PageRequest) -> Result<Screen, Problem> {
     let PageRequest { desk, visit, parts, .. } = &request;
     visit.operator.require(Role::Decide)?;
     let pairs = query(parts)?;
-    let verdict = optional(&pairs, "decision")?.and_then(Verdict::named);
-    let verdict = verdict.ok_or_else(|| Problem::new(Code::ValidationFailed))?;
+    let verdict = verdict_of(visit, optional(&pairs, "decision")?.unwrap_or_default())?;
     let items = chosen(desk, visit, &pairs)?;
     let mut shown = Vec::new();
     for item in &items {
@@ -75,6 +74,11 @@ pub(crate) async fn confirm(request: PageRequest) -> Result<Screen, Problem> {
         }
     };
     Ok(Screen { section: Section::Queue, title: format!("{heading} ({})", items.len()), body })
+}
+
+/// The decision of a name. Error: 400 that says what to choose.
+fn verdict_of(visit: &Visit, name: &str) -> Result<Verdict, Problem> {
+    Verdict::named(name).ok_or_else(|| Problem::new(Code::ValidationFailed).says(visit.say(words::CHOOSE_DECISION)))
 }
 
 /// Whose an item is, and where its money goes.
@@ -124,7 +128,7 @@ pub(crate) async fn decide(PostedForm { desk, visit, form, .. }: PostedForm) -> 
 
 async fn decided(desk: &Arc<Desk>, visit: &Visit, form: &FormBody) -> Result<Screen, Problem> {
     visit.operator.require(Role::Decide)?;
-    let verdict = Verdict::named(form.value("decision")).ok_or_else(|| Problem::new(Code::ValidationFailed))?;
+    let verdict = verdict_of(visit, form.value("decision"))?;
     let items: Vec<_> = form.0.iter().filter(|(name, _)| name == "item").map(|(_, item)| item.as_str()).collect();
     if items.is_empty() || items.len() > ITEMS_MAX {
         return Err(Problem::new(Code::ValidationFailed).says(visit.say(words::CHOOSE_SOME)));

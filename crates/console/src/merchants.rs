@@ -92,7 +92,7 @@ pub(crate) async fn one(request: PageRequest) -> Result<Screen, Problem> {
                 a.button href={"/console/audit?merchant_id=" (id)} { (visit.say(words::AUDIT)) }
                 a.button href={"/console/queue?merchant_id=" (id)} { (visit.say(words::QUEUE)) }
                 a.button href={"/console/merchants/" (id) "/open-items"} { (visit.say(words::OPEN_OF_MERCHANT)) }
-                @if visit.may(Role::Admin) { a.button href={"/console/merchants/" (id) "/change"} { (visit.say(words::CHANGE)) } }
+                @if visit.may(Role::Admin) && !row.settings.closed { a.button href={"/console/merchants/" (id) "/change"} { (visit.say(words::CHANGE)) } }
             }
         }
         (visit.card("balances", words::CLAIMS, html! {

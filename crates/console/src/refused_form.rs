@@ -136,12 +136,12 @@ impl RefusedForm {
         let end = start + form.len();
         let (mut alert, mut marked) = (self.alert.clone(), Vec::new());
         for wrong in &self.wrong {
-            if let Some((name, label)) = labelled(form, &wrong.field) {
-                let by_name = show::wrong_field(self.language, wrong, None).0;
-                let wrong = relabelled(form, wrong);
-                alert = alert.replacen(&by_name, &show::wrong_field(self.language, &wrong, Some((name, &label))).0, 1);
-                marked.push(name);
-            }
+            let found = labelled(form, &wrong.field);
+            let labels = found.as_ref().map(|(name, label)| (*name, label.as_str()));
+            let by_name = show::wrong_field(self.language, wrong, None).0;
+            let in_words = show::wrong_field(self.language, &relabelled(form, wrong), labels).0;
+            alert = alert.replacen(&by_name, &in_words, 1);
+            marked.extend(labels.map(|(name, _)| name));
         }
         let filled = filled(form, &self.sent, &marked);
         Some(html! {
@@ -215,7 +215,10 @@ fn filled(form: &str, sent: &SentForm, wrong: &[&str]) -> String {
         let value = name.and_then(|name| sent.value(name));
         let name = name.filter(|name| wrong.contains(name) && ["input", "select", "textarea"].contains(&element));
         let with_mark = name.map(|name| {
-            format!("{} aria-invalid=\"true\" aria-describedby=\"wrong-{name}\">", tag.trim_end_matches('>'))
+            // A field that has a hint has both texts: browsers read the first attribute alone.
+            let before = attribute(tag, "aria-describedby").map(|before| format!(" {before}")).unwrap_or_default();
+            let plain = tag.replacen(&format!(" aria-describedby=\"{}\"", before.trim_start()), "", 1);
+            format!("{} aria-invalid=\"true\" aria-describedby=\"wrong-{name}{before}\">", plain.trim_end_matches('>'))
         });
         let tag = with_mark.as_deref().unwrap_or(tag);
         match (element, value) {
@@ -342,7 +345,7 @@ mod tests {
             form method="post" action="/console/x" {
                 label for="rate" { "MDR à vista (%)" } input id="rate" name="mdr_1x" maxlength="8" value="3.99";
                 label for="why" { "Motivo" } textarea id="why" name="reason" {}
-                label for="from" { "De" } input id="from" name="from"; label for="to" { "Até" } input id="to" name="to";
+                label for="from" { "De" } input id="from" name="from"; label for="to" { "Até" } input id="to" name="to" aria-describedby="to-hint";
                 input type="hidden" name="key" value="k";
             }
         };
@@ -353,10 +356,10 @@ mod tests {
         };
         let wrong = vec![
             error("fees.mdr_1x", "fees.mdr_1x deve ser um percentual"),
-            error("reason", "falta"),
+            error("reason", "reason: falta"),
             error("to", "to não pode ser anterior a from"),
             error("key", "inválida"),
-            error("elsewhere", "elsewhere deve existir"),
+            error("elsewhere", "elsewhere é de outro dia: use to"),
         ];
         let fields = [("mdr_1x", "x"), ("reason", "a")];
         let mut form = sent(Method::POST, "/console/x", &fields);
@@ -367,7 +370,8 @@ mod tests {
             "<p id=\"wrong-mdr_1x\"><strong>MDR à vista (%)</strong>: deve ser um percentual</p>",
             "<p id=\"wrong-reason\"><strong>Motivo</strong>: falta</p>",
             "<strong>Até</strong>: não pode ser anterior a «De»</p><p><code>key</code>: inválida</p>",
-            "<p><code>elsewhere</code>: elsewhere deve existir</p>",
+            "<p><code>elsewhere</code>: elsewhere é de outro dia: use «Até»</p>",
+            "name=\"to\" aria-invalid=\"true\" aria-describedby=\"wrong-to to-hint\">",
             "maxlength=\"8\" aria-invalid=\"true\" aria-describedby=\"wrong-mdr_1x\" value=\"x\">",
             "name=\"reason\" aria-invalid=\"true\" aria-describedby=\"wrong-reason\">a</textarea>",
         ] {

@@ -12,6 +12,7 @@ use crate::item;
 use crate::page::{Screen, Section, Visit};
 use crate::sent_form::PostedForm;
 use crate::show;
+use crate::wire_words;
 use crate::words::{self, Word};
 use ops::desk::Desk;
 use ops::queue::waiting;
@@ -97,7 +98,7 @@ fn person(visit: &Visit, heading: Word, person: &RecipientProfile, document: fn(
     if let Some(income) = person.income_cents {
         pairs.push((visit.say(words::INCOME), html! { (visit.money(income)) }));
     }
-    pairs.extend(person.bank.as_ref().map(|bank| (visit.say(words::DESTINATION), account(bank, document))));
+    pairs.extend(person.bank.as_ref().map(|bank| (visit.say(words::DESTINATION), account(visit, bank, document))));
     html! {
         section.card aria-label=(visit.say(heading)) {
             h2 { (visit.say(heading)) }
@@ -106,7 +107,7 @@ fn person(visit: &Visit, heading: Word, person: &RecipientProfile, document: fn(
     }
 }
 
-fn account(account: &BankAccount, shown: fn(&str) -> String) -> Markup {
+fn account(visit: &Visit, account: &BankAccount, shown: fn(&str) -> String) -> Markup {
     let BankAccount { bank_code, agencia, agencia_dv, conta, conta_dv, kind, legal_name, document, ispb } = account;
     let bank = bank_name(bank_code.as_deref(), ispb.as_deref());
     let with_digit = |number: &str, digit: &Option<String>| match digit {
@@ -117,7 +118,7 @@ fn account(account: &BankAccount, shown: fn(&str) -> String) -> Markup {
     html! {
         @if let Some(name) = bank { (name) " · " }
         @for part in [bank_code, ispb, &branch].into_iter().flatten() { (part) " · " }
-        (with_digit(conta, conta_dv)) " · " (kind.name()) " · "
+        (with_digit(conta, conta_dv)) " · " (visit.say(wire_words::account_kind(*kind))) " · "
         bdi { (legal_name.as_deref().unwrap_or_default()) } " " (shown(document))
     }
 }

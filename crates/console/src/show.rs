@@ -223,7 +223,7 @@ pub(crate) fn wrong_field(language: Language, wrong: &FieldError, of_form: Optio
     };
     let Some((name, label)) = of_form else { return html! { p { code { (wrong.field) } ": " (said) } } };
     let begins = [wrong.field.as_str(), name].into_iter().find_map(|name| said.strip_prefix(name));
-    html! { p id={"wrong-" (name)} { strong { (label) } ": " (begins.unwrap_or(&said).trim_start()) } }
+    html! { p id={"wrong-" (name)} { strong { (label) } ": " (begins.unwrap_or(&said).trim_start_matches([':', ' '])) } }
 }
 
 /// A long name that may break at its colons.

@@ -7,6 +7,7 @@
 use ledger::charge::ChargeOutcome;
 use ledger::event::CardRefusal;
 use ledger::fees::PaymentMethod;
+use ledger::personal::AccountKind;
 use ledger::webhook_events::WebhookEventKind;
 use strum::VariantArray;
 
@@ -142,6 +143,31 @@ pub(crate) fn file_kind(name: &str) -> Word {
         "pix" => word("Lista da instituição PIX", "List of the PIX institution"),
         "bank" => word("Extrato do banco", "Statement of the bank"),
         _ => OTHER,
+    }
+}
+
+/// A format of exports, by its name in the interface.
+pub(crate) fn export_format(name: &str) -> Word {
+    match name {
+        "xlsx" => word("Planilha (XLSX)", "Spreadsheet (XLSX)"),
+        "csv-ptbr" => word("CSV com vírgula decimal", "CSV with decimal commas"),
+        "csv" => word("CSV em centavos", "CSV in centavos"),
+        "jsonl" => word("JSON, um por linha", "JSON, one a line"),
+        "parquet" => word("Parquet, para análise de dados", "Parquet, for data analysis"),
+        "beancount" => word("Beancount", "Beancount"),
+        "hledger" => word("hledger", "hledger"),
+        "ledger" => word("Ledger", "Ledger"),
+        "journal-entries" => word("Lançamentos no plano da empresa", "Entries in the company's chart"),
+        _ => OTHER,
+    }
+}
+
+/// A kind of bank account.
+pub(crate) fn account_kind(kind: AccountKind) -> Word {
+    match kind {
+        AccountKind::ContaCorrente => word("conta-corrente", "checking account"),
+        AccountKind::ContaPoupanca => word("conta-poupança", "savings account"),
+        AccountKind::ContaPagamento => word("conta de pagamento", "payment account"),
     }
 }
 

@@ -243,6 +243,7 @@ words! {
     DECIDED = "Decidido.", "Decided.";
     CHOSEN = "Escolhidos", "Chosen";
     CHOOSE = "Escolher", "Choose";
+    CHOOSE_DECISION = "Escolha o que decidir: aprovar ou recusar (decision).", "Choose what to decide: approve or reject (decision).";
     CHOOSE_SOME = "Escolha de 1 a 20 itens da fila.", "Choose 1 to 20 items of the queue.";
     APPROVE_CHOSEN = "Aprovar os escolhidos", "Approve the chosen ones";
     REJECT_CHOSEN = "Recusar os escolhidos", "Reject the chosen ones";
@@ -403,6 +404,8 @@ words! {
     SURE = "tenho certeza", "I am sure";
     CLOSE_MERCHANT = "Encerrar a conta", "End the account";
     REOPEN = "Reabrir", "Reopen";
+    REOPEN_WHAT = "Um lojista encerrado não cobra. Reaberto, volta a ser o que era.", "A closed merchant charges nothing. Once reopened it is what it was before.";
+    FORMER_ACCOUNT = "Conta anterior", "Account before";
     CLOSE_MERCHANT_WHAT = "Não cria mais cobranças; assinaturas e códigos PIX abertos são cancelados, e o que está aberto segue. Sem nada aberto, a conta fica encerrada: peça de novo quando a lista estiver vazia.", "It creates no more charges; subscriptions and open PIX codes are cancelled, and what is open goes on. With nothing open, the account is closed: ask again once the list is empty.";
     OPEN_OF_MERCHANT = "Em aberto", "Open items";
     PAY_RECIPIENT = "Sacar para o recebedor", "Withdraw for the recipient";

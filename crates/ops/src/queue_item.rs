@@ -1,13 +1,13 @@
 //! Item of the queue: what it shows to whoever decides on it.
 
-use actors::engine::{WaitingItem, WaitingKind};
+use actors::engine::{RecipientRow, WaitingItem, WaitingKind};
 use derived::checkpoint::hex;
 use ledger::account::Account;
 use ledger::dispute::Dispute;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::SentFile;
 use ledger::money::Centavos;
-use ledger::personal::Sealed;
+use ledger::personal::{BankAccount, Sealed};
 use ledger::rail_word::AskedRailWord;
 use ledger::refund::Refund;
 use ledger::time::Month;
@@ -17,7 +17,7 @@ use wire::mask;
 
 use crate::desk::Desk;
 use crate::found_item::{FoundItem, payer_of};
-use crate::item_flags::flags;
+use crate::item_flags::{flags, is_same};
 use crate::rail_items::outcome_name;
 use crate::second_operator::{first_approval, needs_two};
 use web::problem::Problem;
@@ -113,6 +113,10 @@ pub struct QueueItem {
     /// or its transfer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destination: Option<DestinationView>,
+    /// The last other account that the recipient had, masked, for the review of a changed one;
+    /// absent when it was erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub former_destination: Option<DestinationView>,
     /// The name of the bank of `destination`, of the largest institutions.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "Itaú")]
@@ -220,6 +224,25 @@ pub fn version_of(desk: &Desk, item: &WaitingItem) -> Result<u32, Problem> {
 }
 
 impl QueueItem {
+    /// Takes in the recipient whose registration or changed bank account is reviewed.
+    fn say_recipient(&mut self, desk: &Desk, item: &WaitingItem) -> Result<(), Problem> {
+        let (_, row) = known_recipient(&desk.engine, item.id)?;
+        let profile = open(&desk.engine, &row, row.profiles.current());
+        let changed_at = row.bank_review.filter(|_| item.what != WaitingKind::Recipient).map(|(_, at)| at);
+        self.created_at = time(changed_at.unwrap_or(row.created_at));
+        self.status = changed_at.map_or(status_name(row.status), |_| "pending");
+        self.review = Some(if changed_at.is_some() { "bank_account" } else { "registration" });
+        let account = profile.receiving_account();
+        if let Some(account) = account.as_ref().filter(|_| changed_at.is_some()) {
+            self.former_destination = account_before(desk, &row, account);
+        }
+        self.destination = account.map(DestinationView::of);
+        self.document = Some(mask::document(&profile.document));
+        self.name = Some(profile.name);
+        self.recipient_id = None;
+        Ok(())
+    }
+
     /// Takes in a settlement file that another operator has to send too.
     fn say_file(&mut self, digest: &[u8; 32], sent: Option<SentFile>) {
         (self.id, self.status) = (hex(digest), "waiting_second");
@@ -296,6 +319,7 @@ fn plain_view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
         document: None,
         review: None,
         destination: None,
+        former_destination: None,
         bank_name: None,
         requested_by: None,
         debit: None,
@@ -313,23 +337,18 @@ fn plain_view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
     })
 }
 
+/// The last other account that a recipient had; `None` if there was none, or it was erased.
+fn account_before(desk: &Desk, row: &RecipientRow, own: &BankAccount) -> Option<DestinationView> {
+    let all = row.profiles.all().filter_map(|sealed| open(&desk.engine, row, Some(sealed)).receiving_account());
+    all.filter(|account| !is_same(account, own)).last().map(DestinationView::of)
+}
+
 /// An item as it is shown.
 pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
     let mut view = plain_view(desk, item)?;
     let open_account = |sealed: &Sealed| DestinationView::open(&desk.engine, item.id, sealed);
     match &item.what {
-        WaitingKind::Recipient | WaitingKind::BankAccount { .. } => {
-            let (_, row) = known_recipient(&desk.engine, item.id)?;
-            let profile = open(&desk.engine, &row, row.profiles.current());
-            let changed_at = row.bank_review.filter(|_| item.what != WaitingKind::Recipient).map(|(_, at)| at);
-            view.created_at = time(changed_at.unwrap_or(row.created_at));
-            view.status = changed_at.map_or(status_name(row.status), |_| "pending");
-            view.review = Some(if changed_at.is_some() { "bank_account" } else { "registration" });
-            view.destination = profile.receiving_account().map(DestinationView::of);
-            view.document = Some(mask::document(&profile.document));
-            view.name = Some(profile.name);
-            view.recipient_id = None;
-        }
+        WaitingKind::Recipient | WaitingKind::BankAccount { .. } => view.say_recipient(desk, item)?,
         WaitingKind::Withdrawal { amount, destination } => {
             view.say_approvals(desk, item.id, *amount)?;
             view.destination = open_account(destination);
