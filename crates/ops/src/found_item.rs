@@ -91,8 +91,7 @@ pub struct FoundItem {
     /// The plan of a subscription.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan_id: Option<String>,
-    /// Tag of the plan; on a list. As the amount, that of a cycle, it is absent where another
-    /// process serves the merchant.
+    /// Tag of the plan, on a list; there the amount is that of a cycle.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "Mensal")]
     pub plan: Option<String>,

@@ -1,10 +1,11 @@
 //! What a handler of all merchants asks of the nodes that have them: the decision on an item, the
-//! entries that it would book, and the webhook endpoints that are behind.
+//! entries that it would book, the webhook endpoints that are behind, and plans.
 //!
 //! ```text
 //! POST /peers/decisions/{group}   a decision is taken (JSON; 204, or a problem)
 //! POST /peers/previews/{group}    the Records that it would write (JSON; CBOR, or a problem)
 //! POST /peers/backlogs            the endpoints that are behind (JSON; CBOR)
+//! POST /peers/plans/{group}       the plans of a merchant (CBOR, or a problem)
 //! ```
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use ledger::id::{GroupNumber, ObjectId};
+use ledger::merchant::Plan;
 use ledger::record::Record;
 use minicbor::bytes::ByteVec;
 use minicbor::{Decode, Encode};
@@ -98,6 +100,7 @@ pub fn routes(desk: &Arc<Desk>) -> Router {
         .route("/peers/decisions/{group}", post(decided_here))
         .route("/peers/previews/{group}", post(previewed_here))
         .route("/peers/backlogs", post(backlogs_here))
+        .route("/peers/plans/{group}", post(plans_here))
         .with_state(Arc::clone(desk))
 }
 
@@ -157,6 +160,20 @@ pub async fn backlogs(
     }
     sort_behind(&mut all, most);
     Ok((total, all))
+}
+
+/// The plans of a merchant, from the node that has it.
+pub async fn plans(desk: &Desk, group: GroupNumber) -> Result<Vec<Plan>, Problem> {
+    let Some(others) = desk.others.as_ref().filter(|_| !desk.engine.serves(group)) else {
+        return plans_of(desk, group).await.map_err(moved);
+    };
+    let partition = desk.engine.extents().partition_of(group);
+    let (status, said) = others.ask_for(partition, &format!("/peers/plans/{}", group.0), b"").await?;
+    if status == StatusCode::OK { minicbor::decode(&said).map_err(failed) } else { Err(refused(&said)) }
+}
+
+async fn plans_of(desk: &Desk, group: GroupNumber) -> Result<Vec<Plan>, Problem> {
+    Ok(desk.engine.read_merchant(group, |books, _| books.plans().to_vec()).await?)
 }
 
 /// Hands a decision to the handler that takes it.
@@ -261,4 +278,11 @@ async fn backlogs_here(State(desk): State<Arc<Desk>>, body: Bytes) -> Response {
     let (total, behind) = desk.webhooks.backlogs(group.map(GroupNumber), usize::try_from(most).unwrap_or(usize::MAX));
     let sent = SentBacklogs { total: total as u64, behind };
     minicbor::to_vec(&sent).expect("writing into memory cannot fail").into_response()
+}
+
+async fn plans_here(State(desk): State<Arc<Desk>>, Path(group): Path<u32>) -> Response {
+    held(&desk, group, plans_of(&desk, GroupNumber(group)), |plans| {
+        minicbor::to_vec(&plans).expect("writing into memory cannot fail").into_response()
+    })
+    .await
 }

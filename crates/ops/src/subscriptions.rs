@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actors::engine::Unavailable;
 use axum::extract::State;
 use axum::response::Response;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
@@ -14,6 +13,7 @@ use utoipa::ToSchema;
 use crate::desk::Desk;
 use crate::found_item::FoundItem;
 use crate::operator::Operator;
+use crate::other_nodes::plans;
 use web::caller::PathId;
 use web::problem::{Code, Problem, failed};
 use web::reply::ok;
@@ -59,19 +59,14 @@ pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId)
     }))
 }
 
-/// Fills in the plans of subscriptions in a list, and their amounts. Those of merchants whom
-/// another process serves stay without.
+/// Fills in the plans of subscriptions in a list, and their amounts.
 pub(crate) async fn with_plans(desk: &Desk, mut items: Vec<FoundItem>) -> Result<Vec<FoundItem>, Problem> {
     let mut known: BTreeMap<GroupNumber, Vec<Plan>> = BTreeMap::new();
     for item in &mut items {
         let Some(plan) = item.plan_id.as_deref().and_then(ObjectId::parse) else { continue };
         let group = desk.engine.ids().group(plan);
         if !known.contains_key(&group) {
-            let plans = match desk.engine.read_merchant(group, |books, _| books.plans().to_vec()).await {
-                Err(Unavailable::Elsewhere(_)) => Vec::new(),
-                plans => plans?,
-            };
-            known.insert(group, plans);
+            known.insert(group, plans(desk, group).await?);
         }
         let found = known.get(&group).and_then(|plans| plans.iter().find(|known| known.id == plan));
         item.amount = found.map(|plan| plan.terms.amount.0);
