@@ -1620,11 +1620,11 @@ pub enum Event {
         #[n(1)]
         notes: String,
     },
-    /// Merchant: a caller changed the metadata of a charge, cashout or refund, which the Record has
-    /// sealed, whole.
+    /// Merchant: a caller changed the metadata of a charge, cashout, refund or subscription, which
+    /// the Record has sealed, whole.
     #[n(150)]
     MetadataChanged {
-        /// The charge, cashout or refund.
+        /// The charge, cashout, refund or subscription.
         #[n(0)]
         id: ObjectId,
         /// Keyed digest of the id and the number of this change, from 1: each number once, among

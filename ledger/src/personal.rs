@@ -94,7 +94,7 @@ impl SealedFor {
         Self::field("webhook tries", key.0.to_be_bytes())
     }
 
-    /// The metadata of a charge, cashout or refund, replaced as a whole.
+    /// The metadata of a charge, cashout, refund or subscription, replaced as a whole.
     pub fn metadata(charge: ObjectId) -> Self {
         Self::field("metadata", charge.0.to_be_bytes())
     }

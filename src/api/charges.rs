@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use actors::engine::{ChargeFilter, Listed, Outcome, PixEnded};
-use axum::extract::{FromRequestParts, State};
+use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::charge::{Charge, ChargeOutcome};
@@ -19,7 +19,7 @@ use web::json::parse_unread;
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::{
-    CursorParams, FILTERED_MAX, LabelFilter, LabelParams, List, PageParams, PageQuery, PeriodParams, ok, query,
+    self, CursorParams, FILTERED_MAX, LabelFilter, LabelParams, List, PageParams, PageQuery, PeriodParams, ok,
     require_few,
 };
 use web::views::charge::{ChargeView, charge_filter, not_pending, payer};
@@ -39,22 +39,6 @@ pub(crate) fn named(app: &App, caller: Caller, txid: &str) -> Result<Charge, Pro
     app.engine.object_of(caller.group, id)?.ok_or_else(not_found)
 }
 
-/// Which charges a list is asked for.
-#[derive(Debug)]
-pub struct ChargeQuery {
-    filter: ChargeFilter,
-    labels: LabelFilter,
-}
-
-impl<S: Sync> FromRequestParts<S> for ChargeQuery {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let pairs = query(parts)?;
-        Ok(Self { filter: charge_filter(&pairs)?, labels: LabelFilter::read(&pairs)? })
-    }
-}
-
 /// The account's charges, newest first. A charge shows where it stands when it is read: one whose
 /// outcome comes while the page is being read is listed by where it stood, and shows its outcome.
 /// With `metadata` the period may hold 2,000 charges, and so may a `reference`.
@@ -66,12 +50,14 @@ impl<S: Sync> FromRequestParts<S> for ChargeQuery {
 pub async fn list(
     State(app): State<Arc<App>>,
     caller: Caller,
-    ChargeQuery { filter, labels }: ChargeQuery,
     query: PageQuery,
+    parts: Parts,
 ) -> Result<Response, Problem> {
+    let filter = charge_filter(&reply::query(&parts)?)?;
     let (page, merchant) = (query.page, caller.ledger());
-    if !labels.is_empty() {
-        let found = query.cursors.of_filtered(&app.engine, merchant, labelled(&app, caller, &filter, &labels)?)?;
+    if !query.labels.is_empty() {
+        let found = labelled(&app, caller, &filter, &query.labels)?;
+        let found = query.cursors.of_filtered(&app.engine, merchant, found)?;
         let total = found.len() as u64;
         let shown = found.into_iter().skip(usize::try_from(page.skip()).unwrap_or(usize::MAX)).take(page.count());
         let shown: Vec<_> = shown.collect();

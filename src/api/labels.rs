@@ -3,12 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use actors::engine::{Engine, NewChargeChange, Outcome, ReferenceLookup, ReferenceOf};
+use actors::engine::{Engine, NewChargeChange, Outcome, ReferenceLookup, ReferenceOf, SubscriptionRow};
 use axum::response::Response;
 use ledger::cashout::Cashout;
 use ledger::charge::Charge;
-use ledger::id::Fingerprint;
-use ledger::object::Object;
+use ledger::id::{Fingerprint, ObjectId};
 use ledger::personal::{Labels, Metadata};
 use ledger::refund::Refund;
 use serde::Deserialize;
@@ -116,17 +115,17 @@ pub struct MetadataRequest<'a> {
 }
 
 /// Something whose metadata its caller changes.
-pub trait Labelled: Object {
-    /// How often it was changed.
-    fn changes(&self) -> u32;
+pub trait Labelled {
+    /// Its id, and how often it was changed.
+    fn version(&self) -> (ObjectId, u32);
 
     /// Its metadata now.
     fn metadata(&self, engine: &Engine) -> Metadata;
 }
 
 impl Labelled for Charge {
-    fn changes(&self) -> u32 {
-        self.changes
+    fn version(&self) -> (ObjectId, u32) {
+        (self.id, self.changes)
     }
 
     fn metadata(&self, engine: &Engine) -> Metadata {
@@ -135,8 +134,8 @@ impl Labelled for Charge {
 }
 
 impl Labelled for Cashout {
-    fn changes(&self) -> u32 {
-        self.changes
+    fn version(&self) -> (ObjectId, u32) {
+        (self.id, self.changes)
     }
 
     fn metadata(&self, engine: &Engine) -> Metadata {
@@ -145,12 +144,22 @@ impl Labelled for Cashout {
 }
 
 impl Labelled for Refund {
-    fn changes(&self) -> u32 {
-        self.changes
+    fn version(&self) -> (ObjectId, u32) {
+        (self.id, self.changes)
     }
 
     fn metadata(&self, engine: &Engine) -> Metadata {
         refund_labels(engine, self).unwrap_or_default().metadata
+    }
+}
+
+impl Labelled for SubscriptionRow {
+    fn version(&self) -> (ObjectId, u32) {
+        (self.id, self.changes)
+    }
+
+    fn metadata(&self, engine: &Engine) -> Metadata {
+        engine.subscriber(self).labels.unwrap_or_default().metadata
     }
 }
 
@@ -164,8 +173,19 @@ pub async fn change_metadata<T: Labelled>(
     view: impl FnOnce(&T) -> Result<Response, Problem>,
 ) -> Result<Response, Problem> {
     let wire: MetadataRequest<'_> = parse(body)?;
+    change_values(app, caller, wire.metadata, read, view).await
+}
+
+/// As [`change_metadata`], of the values of a body that has other fields too.
+pub async fn change_values<T: Labelled>(
+    app: &App,
+    caller: Caller,
+    values: Raw<'_>,
+    read: impl Fn() -> Result<T, Problem>,
+    view: impl FnOnce(&T) -> Result<Response, Problem>,
+) -> Result<Response, Problem> {
     let mut check = Checker::new();
-    let changes = check.optional(wire.metadata, read_changes).unwrap_or_default();
+    let changes = check.optional(values, read_changes).unwrap_or_default();
     check.finish()?;
     let plan = |of: &T| {
         let before = of.metadata(&app.engine);
@@ -205,12 +225,12 @@ pub async fn change_once<T: Labelled>(
     change: NewChargeChange,
     permit: CommandPermit,
 ) -> Result<Option<()>, Problem> {
-    if of.changes() >= CHANGES_MAX {
+    let version = of.version();
+    if version.1 >= CHANGES_MAX {
         let detail = format!("Labels and fiscal documents change {CHANGES_MAX} times at most.");
         return Err(Problem::new(Code::StateConflict).detail(detail));
     }
-    let changes = (of.id(), of.changes());
-    match app.engine.change_labels(caller.group, changes, change, caller.context(permit)).await? {
+    match app.engine.change_labels(caller.group, version, change, caller.context(permit)).await? {
         Outcome::Unchanged => Ok(None),
         outcome => decided(outcome),
     }

@@ -31,8 +31,7 @@ use web::json::parse;
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem, broken};
 use web::reply::{
-    CursorParams, Cursors, FILTERED_MAX, LabelFilter, LabelParams, List, Page, PageParams, PageQuery, PeriodParams,
-    linked, ok, query, require_few, time,
+    CursorParams, Cursors, LabelParams, List, Page, PageParams, PageQuery, PeriodParams, linked, ok, query, time,
 };
 use web::views::labels::LabelsView;
 use web::views::recipient::{
@@ -170,17 +169,12 @@ impl RegistrationDone {
     params(("search" = Option<String>, Query, description = "Part of a name; case and accents do not matter"),
         LabelParams, PageParams, CursorParams),
     responses((status = 200, body = List<RecipientView>)))]
-pub async fn list(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    PageQuery { page, search, cursors }: PageQuery,
-    parts: Parts,
-) -> Result<Response, Problem> {
-    let labels = LabelFilter::read(&query(&parts)?)?;
-    let wanted = search_key(&search);
-    let (skip, count) = if labels.is_empty() { (page.skip(), page.count()) } else { (0, FILTERED_MAX) };
+pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: PageQuery) -> Result<Response, Problem> {
+    let (labels, wanted) = (&query.labels, search_key(&query.search));
+    let (skip, count) = query.to_read(!labels.is_empty());
     let find = |merchant: &MerchantRow| {
-        let numbered = cursors.between(merchant.recipients.iter().enumerate().rev().collect(), |(_, row)| row.id)?;
+        let numbered =
+            query.cursors.between(merchant.recipients.iter().enumerate().rev().collect(), |(_, row)| row.id)?;
         let found = numbered.into_iter().filter(|(_, row)| app.engine.search_key(row).contains(&wanted));
         let found: Vec<_> = found.collect();
         let rows = found.iter().skip(usize::try_from(skip).unwrap_or(usize::MAX)).take(count);
@@ -189,17 +183,13 @@ pub async fn list(
             rows.map(|(number, row)| (RecipientNumber(*number as u32 + 1), (*row).clone())).collect::<Vec<_>>(),
         ))
     };
-    let (mut total, mut rows) = app.engine.merchant(caller.group, find).transpose()?.unwrap_or_default();
-    if !labels.is_empty() {
-        require_few(labels.parameter(), total)?;
-        rows.retain(|(_, row)| labels.admits_some(open(&app.engine, row, row.profiles.current()).labels.as_ref()));
-        total = rows.len() as u64;
-        rows = rows.split_off(usize::try_from(page.skip()).unwrap_or(usize::MAX).min(rows.len()));
-        rows.truncate(page.count());
-    }
+    let found = app.engine.merchant(caller.group, find).transpose()?.unwrap_or_default();
+    let (total, rows) = query.page_of(labels.parameter(), found, |(_, row)| {
+        labels.admits_some(open(&app.engine, row, row.profiles.current()).labels.as_ref())
+    })?;
     let last = rows.last().map(|(_, row)| row.id.uuid().to_string());
     let items = rows.iter().map(|(number, row)| view(&app.engine, LedgerId::Recipient(caller.group, *number), row));
-    Ok(List::new(items.collect(), total, page).on(&cursors, last))
+    Ok(List::new(items.collect(), total, query.page).on(&query.cursors, last))
 }
 
 /// A recipient's full record, after booking what is due.

@@ -1,5 +1,5 @@
-//! Subscriptions of plans (interface 3.7): start, read, pause, resume, cancel. The schedule charges
-//! them.
+//! Subscriptions of plans (interface 3.7): start, read, change, pause, resume, cancel. The schedule
+//! charges them.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 
 use crate::api::app::App;
 use crate::api::cards::{stored_card, stored_fingerprint};
-use crate::api::labels;
+use crate::api::labels::{self, change_values};
 use crate::api::payer::{CustomerRequest, read_customer};
 use crate::api::splits;
 use web::body::JsonBody;
@@ -28,7 +28,7 @@ use web::idempotency::{KeyScope, body_digest, decided, naming};
 use web::json::{Checker, Raw, parse, parse_unread};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
-use web::reply::{CursorParams, List, PageParams, PageQuery, created, ok};
+use web::reply::{CursorParams, LabelParams, List, PageParams, PageQuery, created, ok};
 use web::views::charge::ChargeView;
 use web::views::subscription::SubscriptionView;
 
@@ -141,12 +141,15 @@ pub fn first_charge_was_paid(app: &App, caller: Caller, id: ObjectId) -> Option<
     }
 }
 
-/// The account's subscriptions, newest first.
+/// The account's subscriptions, newest first. With a label, the account may have 2,000 of them.
 #[utoipa::path(get, path = "/api/recurrency/subscriptions", operation_id = "list_subscriptions",
-    params(PageParams, CursorParams), responses((status = 200, body = List<SubscriptionView>)))]
+    params(LabelParams, PageParams, CursorParams), responses((status = 200, body = List<SubscriptionView>)))]
 pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: PageQuery) -> Result<Response, Problem> {
-    let (range, skip, count) = query.part(&app.engine, caller.ledger())?;
-    let (total, rows) = app.engine.subscriptions(caller.ledger(), range, skip, count)?;
+    let (range, labels) = (query.cursors.range(&app.engine, caller.ledger())?, &query.labels);
+    let (skip, count) = query.to_read(!labels.is_empty());
+    let found = app.engine.subscriptions(caller.ledger(), range, skip, count)?;
+    let admits = |row: &SubscriptionRow| labels.admits_some(app.engine.subscriber(row).labels.as_ref());
+    let (total, rows) = query.page_of(labels.parameter(), found, admits)?;
     let last = rows.last().map(|row| row.id.uuid().to_string());
     query.answer(total, last, rows.into_iter().map(move |row| Ok(SubscriptionView::of(&app.engine, &row))))
 }
@@ -186,7 +189,7 @@ pub async fn cancel(
     PathId(id): PathId,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    change(&app, caller, &id, &sent, SubscriptionChange::Cancel).await
+    carry_out(&app, caller, &id, &sent, SubscriptionChange::Cancel).await
 }
 
 /// Charges nothing until the subscription is resumed.
@@ -199,7 +202,7 @@ pub async fn pause(
     PathId(id): PathId,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    change(&app, caller, &id, &sent, SubscriptionChange::Pause).await
+    carry_out(&app, caller, &id, &sent, SubscriptionChange::Pause).await
 }
 
 /// Goes on with the next date to come. Dates that passed meanwhile are neither charged nor counted.
@@ -212,38 +215,50 @@ pub async fn resume(
     PathId(id): PathId,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    change(&app, caller, &id, &sent, SubscriptionChange::Resume).await
+    carry_out(&app, caller, &id, &sent, SubscriptionChange::Resume).await
 }
 
-/// Another card of a subscription, as sent.
+/// Another card, or other metadata, of a subscription, as sent.
 #[derive(Deserialize, ToSchema)]
 #[serde(bound(deserialize = "'de: 'a"))]
-#[schema(as = SubscriptionChange)]
-pub struct CardChangeRequest<'a> {
+#[schema(as = SubscriptionChange, example = json!({"card_token": "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e"}))]
+pub struct SubscriptionChangeRequest<'a> {
     /// A stored card, whose next cycles are charged to.
-    #[schema(value_type = String, min_length = 1, max_length = 64, example = "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 64, example = "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
     card_token: Raw<'a>,
+    /// Values by key, as those of a charge: a text replaces the value of its key, null or an empty
+    /// text takes the key away, and other keys stay. Not with `card_token`.
+    #[schema(value_type = Option<HashMap<String, Option<String>>>)]
+    metadata: Raw<'a>,
 }
 
 /// Charges a subscription to another stored card: the same dates, the same cycles. A cycle whose
 /// card was refused is tried at once, also the last one that was given up; a charge that waits for
 /// its outcome goes on. A subscription that has ended, or is paid by PIX, is 409; a card of another
-/// customer is 400.
+/// customer is 400. Or changes its metadata, 1,000 times at most (then 409): charges that are made
+/// from then on have the new one.
 #[utoipa::path(patch, path = "/api/recurrency/subscriptions/{id}", operation_id = "change_subscription",
-    params(("id" = String, Path)), request_body = CardChangeRequest,
+    params(("id" = String, Path)), request_body = SubscriptionChangeRequest,
     responses((status = 200, body = SubscriptionView), (status = 409)))]
-pub async fn change_card(
+pub async fn change(
     State(app): State<Arc<App>>,
     caller: Caller,
     PathId(id): PathId,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
-    let wire: CardChangeRequest<'_> = parse(&body)?;
+    let wire: SubscriptionChangeRequest<'_> = parse(&body)?;
     let mut check = Checker::new();
     let token = check.optional_text("card_token", wire.card_token, 1..=64);
+    if wire.card_token.and(wire.metadata).is_some() {
+        check.refuse::<()>("metadata", "ambiguous", "envie card_token ou metadata, não os dois");
+    }
     check.finish()?;
-    let row = named(&app, caller, &id)?;
-    let Some(token) = token else { return Ok(ok(SubscriptionView::of(&app.engine, &row))) };
+    let read = || named(&app, caller, &id);
+    let Some(token) = token else {
+        let view = |row: &SubscriptionRow| Ok(ok(SubscriptionView::of(&app.engine, row)));
+        return change_values(&app, caller, wire.metadata, read, view).await;
+    };
+    let row = read()?;
     let card = stored_card(&app, caller, &token)?;
     require_same_customer(&app, &row, &card)?;
     let limited = app.rate_limits.as_ref().map(|limits| (limits, stored_fingerprint(&app, card.id)));
@@ -258,7 +273,7 @@ pub async fn change_card(
         count_try(limits, caller, row.id, fingerprint, record);
     }
     decided(outcome)?;
-    let changed = SubscriptionView::of(&app.engine, &named(&app, caller, &id)?);
+    let changed = SubscriptionView::of(&app.engine, &read()?);
     Ok(naming(permit.requested_record(), ok(changed)))
 }
 
@@ -276,7 +291,7 @@ fn require_same_customer(app: &App, row: &SubscriptionRow, card: &CardRow) -> Re
 
 /// A change that is already made is answered as it is; a subscription that has ended can't be
 /// changed.
-async fn change(
+async fn carry_out(
     app: &App,
     caller: Caller,
     id: &str,

@@ -58,7 +58,7 @@ const RECURRENCY: (&str, &str) = ("Plans and subscriptions", "Plans, subscriptio
 fn recurrency() -> Routes {
     Routes::new()
         .routes(routes!(subscriptions::create, subscriptions::list))
-        .routes(routes!(subscriptions::get, subscriptions::change_card))
+        .routes(routes!(subscriptions::get, subscriptions::change))
         .routes(routes!(subscriptions::charges))
         .routes(routes!(cards::list))
         .routes(routes!(cards::get, cards::delete))

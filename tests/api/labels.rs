@@ -264,15 +264,25 @@ async fn charges_of_a_subscription_have_its_labels() {
     assert_eq!((plain.get("reference"), plain.get("metadata")), (None, None));
     let body = labelled(body, "assinatura-77", json!({"loja": "azul"}));
     let begun = merchant.post("/api/recurrency/subscriptions", &body).await.expect(201);
-    world.advance(40 * DAY).await;
+    world.advance(0).await;
     let path = format!("/api/recurrency/subscriptions/{}", text(&begun["id"]));
+    let changed = merchant.patch(&path, &json!({"metadata": {"loja": "verde"}})).await.expect(200);
+    world.advance(40 * DAY).await;
     let read = merchant.get(&path).await.expect(200);
     let charges = merchant.get(&format!("{path}/charges")).await.expect(200);
-    assert_eq!(items(&charges).len(), 2);
-    for labelled in items(&charges).iter().chain([&begun, &read]) {
+    let events = merchant.get("/api/events?after=0&per_page=100").await.expect(200);
+    let is_of_it = |event: &&Value| event["subscription"]["id"] == begun["id"];
+    let events: Vec<_> = items(&events).iter().filter(is_of_it).map(|event| &event["subscription"]).collect();
+    let [second, first] = items(&charges).as_slice() else { panic!("{charges}") };
+    // What was made before the change stays as it was, and events keep their bodies.
+    let shown = [(&begun, "azul"), (first, "azul"), (events[0], "azul"), (&changed, "verde"), (second, "verde")];
+    for (labelled, loja) in shown.into_iter().chain([(&read, "verde"), (events[events.len() - 1], "verde")]) {
         let labels = (&labelled["reference"], &labelled["metadata"]);
-        assert_eq!(labels, (&json!("assinatura-77"), &json!({"loja": "azul"})));
+        assert_eq!(labels, (&json!("assinatura-77"), &json!({"loja": loja})), "{labelled}");
     }
+    let both = json!({"metadata": {"loja": "azul"}, "card_token": "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e"});
+    let both = merchant.patch(&path, &both).await.refused(400, "validation_failed");
+    assert_eq!(both["errors"][0]["field"], "metadata");
     assert_eq!(listed(&merchant, "reference=assinatura-77").await.len(), 2);
     let found = world.ops_get("/ops/search?q=assinatura-77").await.expect(200).to_string();
     assert!(found.contains(&text(&begun["id"])), "{found}");

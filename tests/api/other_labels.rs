@@ -225,14 +225,11 @@ async fn a_unique_reference_is_taken_once_by_requests_that_come_at_once() {
 }
 
 #[tokio::test]
-async fn metadata_of_a_cashout_and_of_a_refund_changes() {
+async fn metadata_of_cashouts_refunds_and_subscriptions_changes() {
     let world = World::sandbox().await;
     let (merchant, other) = (world.merchant().await, world.merchant().await);
-    let txid = text(&merchant.paid_pix(&pix("100.00")).await["txid"]);
-    let cashout = json!({"amount": 1_000, "pix_key": "ana@example.com", "pix_key_type": "email"});
-    let refund = json!({"payment_id": txid, "amount": 1_000});
     let mut paths = Vec::new();
-    for (path, body) in [("/api/cashout", cashout), ("/api/refunds", refund)] {
+    for (path, body, _) in with_references(&merchant).await.into_iter().take(3) {
         let id = text(&merchant.post(path, &labelled(body.clone(), "r-1")).await.expect(201)["id"]);
         let plain = text(&merchant.post(path, &body).await.expect(201)["id"]);
         let one = format!("{path}/{id}");

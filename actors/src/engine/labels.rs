@@ -5,8 +5,8 @@ use std::slice;
 
 use ledger::fiscal_key::FiscalKey;
 use ledger::merchant::{ChargeChange, MerchantCommand, UniqueReference};
-use ledger::personal::Metadata;
-use ledger::{Event, Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber, Record, SealedFor};
+use ledger::personal::{Labels, Metadata, Payer};
+use ledger::{Event, Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber, Record, Sealed, SealedFor};
 
 use super::outcome::CommandContext;
 use super::search::with_all;
@@ -14,7 +14,9 @@ use super::{Engine, Unavailable};
 use crate::resident::{Outcome, UniqueLookup};
 use derived::index::FoundKind;
 use derived::personal_index::PersonalValue;
+use derived::read_model::SubscriptionRow;
 use derived::records::{LoadError, booked_records, may_wait};
+use store::Sequence;
 
 /// Kind of what has a unique reference. An order and its refund may have the same one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +43,7 @@ pub struct ReferenceLookup {
     body: Fingerprint,
 }
 
-/// A change of what a charge, cashout or refund has of its caller.
+/// A change of what a charge, cashout, refund or subscription has of its caller.
 #[derive(Clone, Debug)]
 pub enum NewChargeChange {
     /// Replace the metadata as a whole.
@@ -108,8 +110,8 @@ impl Engine {
         self.command_with(group, command, unique, context).await
     }
 
-    /// Changes a charge, cashout or refund as it was read, after that many changes. Nothing
-    /// changes, or the key is taken, where another change came since it was read.
+    /// Changes a charge, cashout, refund or subscription as it was read, after that many changes.
+    /// Nothing changes, or the key is taken, where another change came since it was read.
     pub async fn change_labels(
         &self,
         group: GroupNumber,
@@ -117,8 +119,7 @@ impl Engine {
         change: NewChargeChange,
         context: CommandContext,
     ) -> Result<Outcome, Unavailable> {
-        let number = changes + 1;
-        let key = self.keyring.fingerprint("metadata", &[&id.0.to_be_bytes(), &number.to_be_bytes()]);
+        let key = self.change_key(id, changes + 1);
         let change = match change {
             NewChargeChange::Metadata(metadata) => {
                 ChargeChange::Metadata(self.keyring.seal_value(SealedFor::metadata(id), self.now(), &metadata)?)
@@ -133,6 +134,46 @@ impl Engine {
         };
         let command = MerchantCommand::ChangeCharge { charge: id, key, change };
         self.command_once(group, key, command, context).await
+    }
+
+    /// The keyed digest of a change of labels, by its number from 1.
+    fn change_key(&self, id: ObjectId, number: u32) -> Fingerprint {
+        self.keyring.fingerprint("metadata", &[&id.0.to_be_bytes(), &number.to_be_bytes()])
+    }
+
+    /// Adds the changes of a subscription's metadata through a Record. They are looked up by their
+    /// numbers: a subscription that goes on for years has many other Records.
+    pub(super) fn with_changes(
+        &self,
+        merchant: LedgerId,
+        mut row: SubscriptionRow,
+        through: Sequence,
+    ) -> Result<SubscriptionRow, LoadError> {
+        let shard = self.shard_of(merchant);
+        let mut last = None;
+        loop {
+            let found = shard.read_model().find_unique(merchant, self.change_key(row.id, row.changes + 1))?;
+            let Some(sequence) = found.sequence.filter(|sequence| *sequence <= through) else { break };
+            (last, row.changes) = (Some(sequence), row.changes + 1);
+        }
+        if let Some(sequence) = last {
+            row.metadata.clone_from(&shard.record(sequence)?.personal);
+        }
+        Ok(row)
+    }
+
+    /// The labels of something: the first ones, with the last change of its metadata; `None` where
+    /// it has none.
+    pub fn labels_now(&self, id: ObjectId, first: Option<Labels>, changed: Option<&Sealed>) -> Option<Labels> {
+        let Some(changed) = changed else { return first };
+        let metadata = self.keyring.open_value(SealedFor::metadata(id), changed).unwrap_or_default();
+        Some(Labels { metadata, ..first.unwrap_or_default() }).filter(|labels| *labels != Labels::default())
+    }
+
+    /// Who pays a subscription, with its labels as they are now; empty when that was erased.
+    pub fn subscriber(&self, row: &SubscriptionRow) -> Payer {
+        let first: Payer = self.keyring.open_value(SealedFor::customer(row.id), &row.customer).unwrap_or_default();
+        Payer { labels: self.labels_now(row.id, first.labels, row.metadata.as_ref()), ..first }
     }
 
     /// The keyed digest by which Records name a fiscal document.

@@ -323,12 +323,20 @@ impl Engine {
 
     /// A merchant's subscription; `None` if it has none of this id.
     pub fn subscription(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<SubscriptionRow>, LoadError> {
-        self.shard_of(merchant).read_model().subscription(merchant, id)
+        let row = self.shard_of(merchant).read_model().subscription(merchant, id)?;
+        row.map(|row| self.with_changes(merchant, row, Sequence(u64::MAX))).transpose()
     }
 
-    /// Subscription with an id from a Record of its merchant.
-    pub fn known_subscription(&self, merchant: LedgerId, id: ObjectId) -> Result<SubscriptionRow, Unavailable> {
-        self.subscription(merchant, id)?.ok_or_else(|| Unavailable::contradicting("the opening of a subscription"))
+    /// Subscription with an id from a Record of its merchant, with its metadata as of that Record.
+    pub fn known_subscription_through(
+        &self,
+        merchant: LedgerId,
+        id: ObjectId,
+        through: Sequence,
+    ) -> Result<SubscriptionRow, Unavailable> {
+        let row = self.shard_of(merchant).read_model().subscription(merchant, id)?;
+        let row = row.ok_or_else(|| Unavailable::contradicting("the opening of a subscription"))?;
+        Ok(self.with_changes(merchant, row, through)?)
     }
 
     /// A card that a merchant stored; `None` if it has none of this id, or it was deleted.
@@ -656,7 +664,9 @@ impl Engine {
         skip: u64,
         count: usize,
     ) -> Result<(u64, Vec<SubscriptionRow>), LoadError> {
-        self.shard_of(merchant).read_model().subscriptions_page(merchant, range, skip, count)
+        let (total, rows) = self.shard_of(merchant).read_model().subscriptions_page(merchant, range, skip, count)?;
+        let rows = rows.into_iter().map(|row| self.with_changes(merchant, row, Sequence(u64::MAX)));
+        Ok((total, rows.collect::<Result<_, _>>()?))
     }
 
     /// A merchant's cashouts in a range.

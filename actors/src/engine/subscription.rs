@@ -87,7 +87,7 @@ impl Engine {
     /// Charges one subscription; true when that was decided now.
     async fn bill(&self, group: GroupNumber, due: DueSubscription) -> Result<bool, NotBilled> {
         let merchant = LedgerId::Merchant(group);
-        let row = self.shard(group).read_model().subscription(merchant, due.id)?.ok_or(NotBilled::Missing)?;
+        let row = self.subscription(merchant, due.id)?.ok_or(NotBilled::Missing)?;
         let pix = || self.rails.pix.current().map(|(name, _)| name.cloned());
         let (card, rail) = match row.card() {
             None => (None, pix()),
@@ -100,9 +100,8 @@ impl Engine {
         };
         let Some(rail) = rail else { return Ok(false) };
         let now = self.now();
-        let customer: Payer = self.keyring.open_value(SealedFor::customer(due.id), &row.customer).unwrap_or_default();
         let charge = self.new_id(group)?;
-        let payer = Payer { description: Some(due.tag), ..customer };
+        let payer = Payer { description: Some(due.tag), ..self.subscriber(&row) };
         let sealed = self.keyring.seal_value(SealedFor::payer(charge), now, &payer)?;
         let command = MerchantCommand::BillSubscription { id: due.id, charge, payer: sealed, rail: rail.clone() };
         let permit = self.admission.take(INSIDE_BYTES).await;

@@ -8,7 +8,7 @@ use ledger::event::{AnticipatedSplit, Event};
 use ledger::fees::Settings;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::money::Centavos;
-use ledger::personal::{Payer, SealedFor};
+use ledger::personal::Payer;
 use ledger::record::Record;
 use ledger::refund::Refund;
 use ledger::withdrawal::Withdrawal;
@@ -264,7 +264,6 @@ fn other_item(desk: &Desk, id: ObjectId) -> Result<Option<(ItemKind, FoundItem)>
     }
     let merchant = LedgerId::Merchant(group);
     if let Some(row) = engine.subscription(merchant, id)? {
-        let payer: Payer = engine.keyring().open_value(SealedFor::customer(id), &row.customer).unwrap_or_default();
         let item = FoundItem {
             status: Some(subscription::status_name(&row.standing)),
             plan_id: Some(row.terms.plan.uuid().to_string()),
@@ -272,7 +271,7 @@ fn other_item(desk: &Desk, id: ObjectId) -> Result<Option<(ItemKind, FoundItem)>
             card: row.card().map(|card| CardView::of(&card.face)),
             ..item
         };
-        return Ok(Some((ItemKind::Subscriptions, item.by(payer))));
+        return Ok(Some((ItemKind::Subscriptions, item.by(engine.subscriber(&row)))));
     }
     if let Some(row) = engine.stored_card(merchant, id)? {
         let customer = customer_of(engine, &row).unwrap_or_default();

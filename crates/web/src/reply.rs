@@ -161,6 +161,8 @@ pub struct PageQuery {
     pub search: String,
     /// Cursors of the list.
     pub cursors: Cursors,
+    /// The labels that the items are to have, of lists whose items may have some.
+    pub labels: LabelFilter,
 }
 
 impl PageQuery {
@@ -168,6 +170,28 @@ impl PageQuery {
     /// cursors, the items before the page, and how many it has. Error: as of [`Cursors::range`].
     pub fn part(&self, engine: &Engine, ledger: LedgerId) -> Result<(Range<u64>, u64, usize), Problem> {
         Ok((self.cursors.range(engine, ledger)?, self.page.skip(), self.page.count()))
+    }
+
+    /// The items before those to read, and how many to read: those of the page, or all, where they
+    /// are looked through.
+    pub fn to_read(&self, is_filtered: bool) -> (u64, usize) {
+        if is_filtered { (0, FILTERED_MAX) } else { (self.page.skip(), self.page.count()) }
+    }
+
+    /// The page of what [`PageQuery::to_read`] said, and the total: without a filter all of it. With
+    /// one, which a parameter names, what it admits. Error: 400 where more than these would have to
+    /// be looked through.
+    pub fn page_of<T>(
+        &self,
+        filter: Option<&'static str>,
+        (total, items): (u64, Vec<T>),
+        admits: impl Fn(&T) -> bool,
+    ) -> Result<(u64, Vec<T>), Problem> {
+        let Some(name) = filter else { return Ok((total, items)) };
+        require_few(name, total)?;
+        let found: Vec<T> = items.into_iter().filter(admits).collect();
+        let (total, skip) = (found.len() as u64, usize::try_from(self.page.skip()).unwrap_or(usize::MAX));
+        Ok((total, found.into_iter().skip(skip).take(self.page.count()).collect()))
     }
 
     /// 200 with the page, whose last item is `last`, and the address of what follows where the
@@ -422,12 +446,13 @@ impl LabelFilter {
 
     /// Whether no label is given.
     pub fn is_empty(&self) -> bool {
-        self.reference.is_none() && self.metadata.is_empty()
+        self.parameter().is_none()
     }
 
-    /// The parameter by which a list of too many items is refused.
-    pub fn parameter(&self) -> &'static str {
-        if self.reference.is_some() { "reference" } else { "metadata" }
+    /// The parameter by which a list of too many items is refused; `None` where no label is given.
+    pub fn parameter(&self) -> Option<&'static str> {
+        let metadata = (!self.metadata.is_empty()).then_some("metadata");
+        self.reference.as_ref().map(|_| "reference").or(metadata)
     }
 
     /// Whether the labels of something meet it, which may have none.
@@ -478,7 +503,7 @@ impl Filter {
     /// Refuses a filter over more items than are looked through. `name` is the parameter of its
     /// word.
     pub fn check(&self, name: &'static str, total: u64) -> Result<(), Problem> {
-        let name = if self.labels.is_empty() { name } else { self.labels.parameter() };
+        let name = self.labels.parameter().unwrap_or(name);
         if self.looks_through() { require_few(name, total) } else { Ok(()) }
     }
 }
@@ -567,7 +592,8 @@ impl<S: Sync> FromRequestParts<S> for PageQuery {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let pairs = query(parts)?;
         let search = single(&pairs, "search")?.unwrap_or_default().to_owned();
-        Ok(Self { page: Page::read(&pairs, 20)?, search, cursors: Cursors::read(parts)? })
+        let (cursors, labels) = (Cursors::read(parts)?, LabelFilter::read(&pairs)?);
+        Ok(Self { page: Page::read(&pairs, 20)?, search, cursors, labels })
     }
 }
 

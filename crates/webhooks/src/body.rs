@@ -116,7 +116,7 @@ impl OutboxEvent {
             WebhookObject::Dispute(id) => raw("dispute", DisputeView::of(engine, &self.as_of(engine, *id)?)),
             WebhookObject::Adjustment(id) => raw("adjustment", AdjustmentTold::of(engine, self.as_of(engine, *id)?)),
             WebhookObject::Subscription { id, standing, .. } => {
-                let row = engine.known_subscription(self.record.owner, *id)?;
+                let row = engine.known_subscription_through(self.record.owner, *id, self.listed.sequence)?;
                 raw(
                     "subscription",
                     SubscriptionView::of(engine, &SubscriptionRow { standing: standing.clone(), ..row }),

@@ -22,8 +22,12 @@ pub struct SubscriptionRow {
     pub terms: SubscriptionTerms,
     /// Its standing.
     pub standing: SubscriptionStanding,
-    /// The payer.
+    /// The payer, with the first labels.
     pub customer: Sealed,
+    /// Last change of its metadata, sealed. The engine adds it, which has the keys of changes.
+    pub metadata: Option<Sealed>,
+    /// How often its metadata was changed.
+    pub changes: u32,
 }
 
 /// A stored card, as published.
@@ -57,6 +61,8 @@ impl SubscriptionRow {
                 terms: terms.clone(),
                 standing: standing.clone(),
                 customer: record.personal.clone().unwrap_or_default(),
+                metadata: None,
+                changes: 0,
             }),
             _ => None,
         })

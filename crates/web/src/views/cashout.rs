@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::views::labels::{LabelsView, with_metadata};
+use crate::views::labels::LabelsView;
 use wire::timestamp::with_microseconds;
 
 /// A cashout, as created and as listed.
@@ -73,7 +73,7 @@ pub fn cashout_status(stage: &CashoutStage) -> &'static str {
 pub fn destination(engine: &Engine, cashout: &Cashout) -> PixDestination {
     let open = |sealed| engine.keyring().open_value(SealedFor::pix_destination(cashout.id), sealed);
     let first: PixDestination = cashout.destination.as_ref().and_then(open).unwrap_or_default();
-    PixDestination { labels: with_metadata(engine, cashout.id, first.labels, cashout.metadata.as_ref()), ..first }
+    PixDestination { labels: engine.labels_now(cashout.id, first.labels, cashout.metadata.as_ref()), ..first }
 }
 
 impl CashoutView {

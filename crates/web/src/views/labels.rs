@@ -2,23 +2,14 @@
 
 use actors::engine::Engine;
 use ledger::charge::Charge;
-use ledger::id::ObjectId;
-use ledger::personal::{Labels, Metadata, Payer, Sealed, SealedFor};
+use ledger::personal::{Labels, Metadata, Payer};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 /// The labels of a charge, with the last change of its metadata; empty when the personal data was
 /// erased.
 pub fn labels(engine: &Engine, charge: &Charge, payer: &Payer) -> Labels {
-    with_metadata(engine, charge.id, payer.labels.clone(), charge.metadata.as_ref()).unwrap_or_default()
-}
-
-/// The labels of a charge, cashout or refund, with the last change of its metadata; `None` where it
-/// has none.
-pub fn with_metadata(engine: &Engine, id: ObjectId, first: Option<Labels>, changed: Option<&Sealed>) -> Option<Labels> {
-    let Some(changed) = changed else { return first };
-    let metadata = engine.keyring().open_value(SealedFor::metadata(id), changed).unwrap_or_default();
-    Some(Labels { metadata, ..first.unwrap_or_default() }).filter(|labels| *labels != Labels::default())
+    engine.labels_now(charge.id, payer.labels.clone(), charge.metadata.as_ref()).unwrap_or_default()
 }
 
 /// The caller's labels in a view, where there are some.

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::reply::time;
 use crate::views::charge::{FeeView, SplitView};
-use crate::views::labels::{LabelsView, with_metadata};
+use crate::views::labels::LabelsView;
 
 /// A refund, as read.
 #[derive(Debug, Serialize, ToSchema)]
@@ -65,7 +65,7 @@ pub fn reason_text(engine: &Engine, id: ObjectId, sealed: Option<&Sealed>) -> Op
 /// The labels of a refund; `None` if it has none, or they were erased.
 pub fn refund_labels(engine: &Engine, refund: &Refund) -> Option<Labels> {
     let first = free_text(engine, refund.id, refund.reason.as_ref()).and_then(|text| text.labels);
-    with_metadata(engine, refund.id, first, refund.metadata.as_ref())
+    engine.labels_now(refund.id, first, refund.metadata.as_ref())
 }
 
 /// The reason of a refund or dispute with the first labels of a refund; `None` if there are none,

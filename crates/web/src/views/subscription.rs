@@ -2,7 +2,7 @@
 
 use actors::engine::{Engine, SubscriptionRow};
 use ledger::id::GroupNumber;
-use ledger::personal::{Metadata, Payer, SealedFor};
+use ledger::personal::Payer;
 use ledger::recurrence::{SplitPercent, SubscriptionStanding, SubscriptionStatus, SubscriptionTerms, UnpaidReason};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -10,6 +10,7 @@ use wire::mask;
 
 use crate::reply::time;
 use crate::views::charge::SplitView;
+use crate::views::labels::LabelsView;
 
 /// A subscription.
 #[derive(Debug, Serialize, ToSchema)]
@@ -29,14 +30,8 @@ pub struct SubscriptionView {
     card_token: Option<String>,
     /// The recipients' parts of every cycle's charge.
     splits: Vec<CycleSplitView>,
-    /// The caller's reference, where the request had one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(min_length = 1, max_length = 64, example = "assinatura-77")]
-    reference: Option<String>,
-    /// The caller's values by key, where there are any.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<std::collections::HashMap<String, String>>)]
-    metadata: Option<Metadata>,
+    #[serde(flatten)]
+    labels: LabelsView,
     /// `pending` (no cycle was paid yet), `active`, `past_due`, `paused`, `cancelled` or
     /// `completed`.
     #[schema(pattern = "^(active|pending|past_due|paused|cancelled|completed)$")]
@@ -117,19 +112,17 @@ impl CycleSplitView {
 impl SubscriptionView {
     /// What is shown of a subscription.
     pub fn of(engine: &Engine, row: &SubscriptionRow) -> Self {
-        let SubscriptionRow { id, terms, standing, customer } = row;
+        let SubscriptionRow { id, terms, standing, .. } = row;
         let group = engine.ids().group(*id);
-        let customer: Payer = engine.keyring().open_value(SealedFor::customer(*id), customer).unwrap_or_default();
-        let labels = customer.labels.clone().unwrap_or_default();
+        let customer = engine.subscriber(row);
         Self {
             id: id.uuid().to_string(),
             plan_id: terms.plan.uuid().to_string(),
+            labels: customer.labels.clone().into(),
             customer: CustomerView::of(customer),
             payment_method: terms.method.name(),
             card_token: row.card().map(|card| card.id.uuid().to_string()),
             splits: CycleSplitView::all(engine, group, terms),
-            reference: labels.reference,
-            metadata: Some(labels.metadata).filter(|metadata| !metadata.is_empty()),
             status: status_name(standing),
             cycle: standing.cycle,
             paid_cycles: standing.paid_cycles(),
