@@ -30,7 +30,7 @@ use web::views::export_file::{
 };
 use web::views::export_job::{ExportJobView, WireDays, download, manifest, take_on, unreadable};
 use web::views::ledger::ledger_name;
-use web::views::row_labels::row_labels;
+use web::views::row_labels::exporter;
 
 /// Records of the journal whose numbers are looked up at once.
 const LOOKED_UP_AT_ONCE: u64 = 1 << 18;
@@ -59,10 +59,7 @@ pub async fn ledger_report(State(app): State<Arc<App>>, caller: Caller, parts: P
     let body = streamed("a report", move |out| {
         let _until_it_ends = under_way;
         let mut encoded = encoding.encoder(out);
-        let mut exporter = Exporter::new(asked.clone());
-        if has_labels {
-            exporter = exporter.labelled(row_labels(&app.engine, true));
-        }
+        let exporter = exporter(&app.engine, &asked, has_labels.then_some(true));
         write(&app, (caller.group, &read_through), &asked, exporter, &mut Stream(&mut encoded))?;
         Ok(encoded.finish()?)
     });
@@ -88,11 +85,15 @@ pub struct ReportJobRequest<'a> {
     /// The last day; the last of the books when absent.
     #[schema(value_type = Option<String>, format = Date)]
     to: Raw<'a>,
+    /// True adds `merchant_reference`, `metadata` and `fiscal_documents` to each row, as they are
+    /// when the file is made. It has no manifest then.
+    #[schema(value_type = Option<bool>)]
+    labels: Raw<'a>,
 }
 
 /// Takes on a report of the caller's ledger, which is made in the background through the last
-/// Record of this moment. Its file is kept for seven days, with a signed manifest. At most two of
-/// an account at once.
+/// Record of this moment. Its file is kept for seven days, with a signed manifest where it has no
+/// labels. At most two of an account at once.
 #[utoipa::path(post, path = "/api/reports", operation_id = "create_report", request_body = ReportJobRequest,
     responses((status = 202, body = ExportJobView)))]
 pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) -> Result<Response, Problem> {
@@ -107,12 +108,13 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
     }
     let ledger = ledger_name(&app.engine, caller.ledger());
     let request = request(&pairs, Some(ledger.clone()))?;
+    let has_labels = wants_labels(&pairs, request.format)?;
     app.engine.read_merchant(caller.group, |_, _| ()).await?;
     let (id, through) = (app.engine.new_id(caller.group)?, app.engine.published());
-    let new = NewJob::export(id, Some(ledger), request.clone(), None, app.engine.now().0);
+    let new = NewJob::export((id, Some(ledger)), request.clone(), None, has_labels, app.engine.now().0);
     let maker = Arc::clone(&app);
     let work = Box::new(move |out: &mut dyn Write| {
-        let exporter = Exporter::new(request.clone()).keeping_balances();
+        let exporter = exporter(&maker.engine, &request, has_labels.then_some(true)).keeping_balances();
         let exported = write(&maker, (caller.group, &through), &request, exporter, &mut Stream(out))?;
         let (engine, after) = (&maker.engine, request.to.and_then(|to| to.succ_opt()));
         let before = booked_before(engine, request.from)?;

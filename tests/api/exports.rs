@@ -99,6 +99,44 @@ async fn json_lines_come_with_the_types_of_their_columns() {
     }
 }
 
+/// A file that is made in the background has the labels that the stream has, and no manifest.
+#[tokio::test]
+async fn a_file_has_labels_where_they_are_asked_for() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let sold = with(&with(&pix("80.00"), "/reference", json!("pedido-1")), "/metadata", json!({"loja": "azul"}));
+    merchant.paid_pix(&sold).await;
+    let ledger = format!("M-{}", merchant.id);
+    let of_operators = format!("/ops/export?format=csv&ledger={ledger}&labels=true");
+    for (path, key, stream) in [
+        ("/api/reports", &*merchant.key, "/api/reports/ledger?format=csv&labels=true"),
+        ("/ops/exports", OPS_TOKEN, &*of_operators),
+    ] {
+        let asked = json!({"format": "csv", "labels": true});
+        let asked = if path.starts_with("/ops") { with(&asked, "/ledger", json!(ledger)) } else { asked };
+        let job = made(&world, path, key, &asked).await;
+        let address = format!("{path}/{}", text(&job["id"]));
+        let file = get(&world, &format!("{address}/file"), key, &[]).await;
+        assert!(file.text.contains("pedido-1") && file.text.contains(r#"{""loja"":""azul""}"#), "{}", file.text);
+        assert_eq!(file.text, get(&world, stream, key, &[]).await.text, "{path}");
+        assert_eq!(job.get("manifest"), None, "{job}");
+        get(&world, &format!("{address}/manifest"), key, &[]).await.refused(409, "state_conflict");
+        for (wrong, code) in [(json!("true"), "not_a_boolean"), (json!(true), "not_taken")] {
+            let format = if code == "not_taken" { "hledger" } else { "csv" };
+            let body = with(&with(&asked, "/format", json!(format)), "/labels", wrong);
+            let headers = [("authorization", &*bearer(key)), ("content-type", "application/json")];
+            let wrong = world.send(Method::POST, path, &headers, body.to_string()).await;
+            assert_eq!(wrong.refused(400, "validation_failed")["errors"][0]["code"], code, "{path}");
+        }
+        let plain = made(&world, path, key, &with(&asked, "/labels", json!(false))).await;
+        assert!(plain["manifest"].is_object(), "{plain}");
+    }
+    let report = json!({"report": "statement", "format": "csv", "ledger": ledger, "labels": true});
+    let job = made(&world, "/ops/exports", OPS_TOKEN, &report).await;
+    let file = get(&world, &format!("/ops/exports/{}/file", text(&job["id"])), OPS_TOKEN, &[]).await;
+    assert!(file.text.contains("merchant_reference") && file.text.contains("pedido-1"), "{}", file.text);
+}
+
 #[tokio::test]
 async fn a_file_is_downloaded_in_ranges() {
     let world = World::sandbox().await;

@@ -22,7 +22,7 @@ use web::streamed::{BoxError, ReadPace, streamed, turn};
 use web::views::export_file::{
     begin, cut_header, encoding, file, know_cards, know_group, know_named, request, wants_labels,
 };
-use web::views::row_labels::row_labels;
+use web::views::row_labels::exporter;
 
 /// The formats that the route makes.
 pub fn format_names() -> impl Iterator<Item = &'static str> {
@@ -52,10 +52,7 @@ pub async fn export(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) ->
     let body = streamed("an export", move |out| {
         let _until_it_ends = one_at_a_time;
         let mut encoded = encoding.encoder(out);
-        let mut exporter = Exporter::new(asked.clone());
-        if has_labels {
-            exporter = exporter.labelled(row_labels(&desk.engine, false));
-        }
+        let mut exporter = exporter(&desk.engine, &asked, has_labels.then_some(false));
         let mut out = Stream(&mut encoded);
         write(&desk, &asked, &through, &mut exporter, &mut out)?;
         exporter.finish(&mut out)?;

@@ -26,8 +26,9 @@ use web::json::{Checker, Raw, parse_exact};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::{All, ok, only, query, single};
-use web::views::export_file::{booked_before, request};
+use web::views::export_file::{booked_before, request, wants_labels};
 use web::views::export_job::{ExportJobView, download, manifest, pairs_of, take_on, unreadable};
+use web::views::row_labels::exporter;
 
 /// The group in the ids of the operators' exports: no merchant's.
 const NO_GROUP: GroupNumber = GroupNumber(0);
@@ -71,6 +72,10 @@ pub struct ExportJobRequest<'a> {
     /// With `map`: `entry` when absent, or `day` for one entry a day.
     #[schema(value_type = Option<String>, pattern = "^(entry|day)$")]
     level: Raw<'a>,
+    /// True adds `merchant_reference`, `metadata` and `fiscal_documents` to each row of an export,
+    /// which has no manifest then, or of a report with ids; as they are when the file is made.
+    #[schema(value_type = Option<bool>)]
+    labels: Raw<'a>,
 }
 
 /// Takes on an export or a report, which is made in the background through the last Record of this
@@ -116,15 +121,17 @@ fn report_job(
     wire: &ExportJobRequest<'_>,
     cut: Cut,
 ) -> Result<(NewJob, Work), Problem> {
-    let pairs = pairs_of(&[
+    let texts = [
         ("ledger", wire.ledger),
         ("account", wire.account),
         ("by", wire.by),
         ("format", wire.format),
         ("from", wire.from),
         ("to", wire.to),
-    ])?;
+    ];
+    let pairs = pairs_of(&texts, wire.labels)?;
     let (asked, format) = reports::asked(desk, report, &pairs)?;
+    let labels = reports::labels(desk, &pairs)?;
     let ReportRequest { ledger, from, to, .. } = asked.clone();
     let new = NewJob {
         id: desk.engine.new_id(NO_GROUP)?,
@@ -137,14 +144,16 @@ fn report_job(
     };
     let maker = Arc::clone(desk);
     let work: Work = Box::new(move |out| {
-        let made = reports::write(&maker, (&asked, format, ReportContext::default()), &cut, out).map_err(|error| {
-            // The frame of the jobs names a limit of the file by the type of its error.
-            match error.downcast::<ReportError>().map(|error| *error) {
-                Ok(ReportError::Write(error)) => error.into(),
-                Ok(error) => error.into(),
-                Err(error) => error,
-            }
-        })?;
+        let made =
+            reports::write(&maker, (&asked, format, ReportContext { labels, ..ReportContext::default() }), &cut, out)
+                .map_err(|error| {
+                // The frame of the jobs names a limit of the file by the type of its error.
+                match error.downcast::<ReportError>().map(|error| *error) {
+                    Ok(ReportError::Write(error)) => error.into(),
+                    Ok(error) => error.into(),
+                    Err(error) => error,
+                }
+            })?;
         Ok(JobOutcome {
             exported: ExportTotals::default(),
             cut: made.cut,
@@ -156,7 +165,8 @@ fn report_job(
 }
 
 fn export_job(desk: &Arc<Desk>, wire: &ExportJobRequest<'_>, cut: Cut) -> Result<(NewJob, Work), Problem> {
-    let pairs = pairs_of(&[("ledger", wire.ledger), ("format", wire.format), ("from", wire.from), ("to", wire.to)])?;
+    let texts = [("ledger", wire.ledger), ("format", wire.format), ("from", wire.from), ("to", wire.to)];
+    let pairs = pairs_of(&texts, wire.labels)?;
     let format =
         single(&pairs, "format")?.filter(|name| *name == Format::JournalEntries.name()).map(|_| Format::JournalEntries);
     let chart = chart_of(desk, wire, format.is_some())?;
@@ -168,14 +178,19 @@ fn export_job(desk: &Arc<Desk>, wire: &ExportJobRequest<'_>, cut: Cut) -> Result
                 check.refuse::<()>("ledger", "one_ledger", "ledger deve ser um só neste formato");
             }
             check.finish()?;
-            let others: Vec<_> = pairs.into_iter().filter(|(name, _)| name != "format").collect();
+            let others: Vec<_> = pairs.iter().filter(|(name, _)| name != "format").cloned().collect();
             Request { format, ..request(&others, ledger)? }
         }
         None => request(&pairs, ledger)?,
     };
-    let new = NewJob::export(desk.engine.new_id(NO_GROUP)?, None, request.clone(), chart.clone(), desk.engine.now().0);
+    let has_labels = wants_labels(&pairs, request.format)?;
+    let (id, now_ms) = (desk.engine.new_id(NO_GROUP)?, desk.engine.now().0);
+    let new = NewJob::export((id, None), request.clone(), chart.clone(), has_labels, now_ms);
     let maker = Arc::clone(desk);
-    let work: Work = Box::new(move |out| write(&maker, &request, chart, &cut, out));
+    let work: Work = Box::new(move |out| {
+        let exporter = exporter(&maker.engine, &request, has_labels.then_some(false));
+        write(&maker, (&request, exporter), chart, &cut, out)
+    });
     Ok((new, work))
 }
 
@@ -212,12 +227,12 @@ fn chart_of(desk: &Desk, wire: &ExportJobRequest<'_>, is_wanted: bool) -> Result
 /// Writes an export through a Record.
 fn write(
     desk: &Desk,
-    request: &Request,
+    (request, exporter): (&Request, Exporter),
     chart: Option<(Chart, Level)>,
     cut: &Cut,
     out: &mut dyn Write,
 ) -> Result<JobOutcome, WorkError> {
-    let (mut out, mut exporter) = (Stream(out), Exporter::new(request.clone()).keeping_balances());
+    let (mut out, mut exporter) = (Stream(out), exporter.keeping_balances());
     if let Some((chart, level)) = chart {
         exporter = exporter.mapped(chart, level);
     }

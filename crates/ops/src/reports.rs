@@ -11,6 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use books::export::PLATFORM;
+use books::labels::LabelsOf;
 use books::opening_books::OpeningBooks;
 use books::reports::{
     DayOf, Report, ReportContext, ReportFormat, ReportMaker, ReportOwner, ReportRequest, ReportSummary, WrongReport,
@@ -121,8 +122,7 @@ pub async fn report(
         &["ledger", "account", "by", "format", "from", "to", "at", "names", "labels", "page", "per_page", "tax_ids"],
     )?;
     let (request, format) = asked(&desk, report, &pairs)?;
-    let has_labels = one_of(&pairs, "labels", &["true", "false"])? == Some("true");
-    let (rows, labels) = (rows(&pairs, format)?, has_labels.then(|| row_labels(&desk.engine, false)));
+    let (rows, labels) = (rows(&pairs, format)?, labels(&desk, &pairs)?);
     let context = ReportContext { rows, labels, ..context(&desk, &operator, &request, &pairs).await? };
     let published = desk.engine.published();
     let cut = cut::requested(&pairs, "at", &published)?.unwrap_or(published);
@@ -192,6 +192,12 @@ pub(super) fn asked(
     }
     let format = check.finish_with(format)?;
     Ok((request, format))
+}
+
+/// The look-up of labels, where they are asked for.
+pub(super) fn labels(desk: &Desk, pairs: &[(String, String)]) -> Result<Option<LabelsOf>, Problem> {
+    let is_asked = one_of(pairs, "labels", &["true", "false"])? == Some("true");
+    Ok(is_asked.then(|| row_labels(&desk.engine, false)))
 }
 
 /// The rows of the page that is asked for, from 0; all where none is.

@@ -141,9 +141,9 @@ pub(crate) fn head_ptbr(name: &'static str) -> &'static str {
 }
 
 /// Query of DuckDB that reads a file of JSON lines with the type of each column.
-pub fn read_by_duckdb(file: &str) -> String {
+pub fn read_by_duckdb(file: &str, has_labels: bool) -> String {
     let typed = |column: &RowColumn| format!("  \"{}\": '{}'", column.name, column.kind.of_duckdb());
-    let columns = columns(false).iter().map(typed).collect::<Vec<_>>().join(",\n");
+    let columns = columns(has_labels).iter().map(typed).collect::<Vec<_>>().join(",\n");
     format!("SELECT * FROM read_json('{file}', format = 'newline_delimited', columns = {{\n{columns}\n}});\n")
 }
 

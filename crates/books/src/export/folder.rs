@@ -167,7 +167,7 @@ impl Folder {
         let path = self.row_file(self.request.file_name());
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let was_compressed = std::mem::replace(&mut self.is_compressed, false);
-        self.put(path.with_file_name(format!("{name}.read.sql")), read_by_duckdb(&name).as_bytes())?;
+        self.put(path.with_file_name(format!("{name}.read.sql")), read_by_duckdb(&name, false).as_bytes())?;
         self.is_compressed = was_compressed;
         Ok(())
     }

@@ -185,18 +185,18 @@ pub struct JobFile {
 }
 
 impl NewJob {
-    /// The job of an export.
+    /// The job of an export. Labels may change and be erased, so a file with them has no manifest.
     pub fn export(
-        id: ObjectId,
-        owner: Option<String>,
+        (id, owner): (ObjectId, Option<String>),
         request: Request,
         chart: Option<(Chart, Level)>,
+        has_labels: bool,
         now_ms: i64,
     ) -> Self {
         let file = JobFile {
             name: request.file_name(),
             media_type: request.format.media_type(),
-            manifest: Some((request.clone(), chart)),
+            manifest: (!has_labels).then(|| (request.clone(), chart)),
         };
         Self { id, owner, report: None, format: request.format.name().to_owned(), request, file, now_ms }
     }

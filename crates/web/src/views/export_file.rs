@@ -57,7 +57,7 @@ pub fn request(pairs: &[(String, String)], ledger: Option<String>) -> Result<Req
 pub fn wants_labels(pairs: &[(String, String)], format: Format) -> Result<bool, Problem> {
     let wanted = one_of(pairs, "labels", &["true", "false"])? == Some("true");
     let mut check = Checker::new();
-    if wanted && format.is_plain_text() {
+    if wanted && (format.is_plain_text() || format.is_mapped()) {
         check.refuse::<()>("labels", "not_taken", "labels é dos formatos de linhas");
     }
     check.finish()?;

@@ -140,7 +140,8 @@ impl ExportJobView {
                 name: file.path.clone(),
                 bytes: file.bytes,
                 sha256: file.sha256.clone(),
-                read_sql: (job.format == Format::Jsonl.name()).then(|| read_by_duckdb(&file.path)),
+                read_sql: (job.format == Format::Jsonl.name())
+                    .then(|| read_by_duckdb(&file.path, job.manifest.is_none())),
             }),
             manifest: job.manifest.as_ref().map(|signed| ManifestView {
                 sha256: signed.sha256.clone(),
@@ -151,7 +152,7 @@ impl ExportJobView {
     }
 }
 
-/// Days and format of an export, as a body asks for them.
+/// Days, format and labels of an export, as a body asks for them.
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub struct WireDays<'a> {
@@ -159,23 +160,27 @@ pub struct WireDays<'a> {
     format: Raw<'a>,
     from: Raw<'a>,
     to: Raw<'a>,
+    labels: Raw<'a>,
 }
 
 impl WireDays<'_> {
     /// The same as the pairs of a query, which [`super::export_file::request`] reads.
     pub fn pairs(&self) -> Result<Vec<(String, String)>, Problem> {
-        pairs_of(&[("ledger", self.ledger), ("format", self.format), ("from", self.from), ("to", self.to)])
+        let texts = [("ledger", self.ledger), ("format", self.format), ("from", self.from), ("to", self.to)];
+        pairs_of(&texts, self.labels)
     }
 }
 
-/// The texts of a body as the pairs of a query.
-pub fn pairs_of(fields: &[(&'static str, Raw<'_>)]) -> Result<Vec<(String, String)>, Problem> {
+/// The texts of a body, and its `labels`, as the pairs of a query.
+pub fn pairs_of(texts: &[(&'static str, Raw<'_>)], labels: Raw<'_>) -> Result<Vec<(String, String)>, Problem> {
     let mut check = Checker::new();
     let mut pairs = Vec::new();
-    for (name, raw) in fields {
+    for (name, raw) in texts {
         let text = check.optional_text(name, *raw, 1..=200);
         pairs.extend(text.map(|text| ((*name).to_owned(), text.into_owned())));
     }
+    let labels = check.optional(labels, |check, raw| check.boolean("labels", raw));
+    pairs.extend(labels.map(|wanted| ("labels".to_owned(), wanted.to_string())));
     check.finish()?;
     Ok(pairs)
 }
@@ -214,7 +219,7 @@ pub fn unreadable(error: io::Error) -> Problem {
 pub fn manifest(jobs: &ExportJobs, job: &Job) -> Result<Response, Problem> {
     done(job)?;
     if job.manifest.is_none() {
-        return Err(Problem::new(Code::StateConflict).detail("The file of a report has no manifest."));
+        return Err(Problem::new(Code::StateConflict).detail("A report, or a file with labels, has no manifest."));
     }
     let turn = download_turn()?;
     let mut file = jobs.manifest(job).map_err(unreadable)?;

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use actors::engine::Engine;
+use books::export::{Exporter, Request};
 use books::labels::{LabelsOf, RowLabels};
 use ledger::cashout::Cashout;
 use ledger::charge::Charge;
@@ -16,6 +17,15 @@ use crate::views::charge::payer;
 use crate::views::fiscal::fiscal_documents;
 use crate::views::labels::labels;
 use crate::views::refund::refund_labels;
+
+/// The exporter of a request, with `labels` where it asks for them: true shows the CPFs of issuers.
+pub fn exporter(engine: &Arc<Engine>, request: &Request, labels: Option<bool>) -> Exporter {
+    let exporter = Exporter::new(request.clone());
+    match labels {
+        Some(is_whole) => exporter.labelled(row_labels(engine, is_whole)),
+        None => exporter,
+    }
+}
 
 /// Labels of the charge, cashout or refund that a row is about, for exports and reports. Erased
 /// ones are left out; `is_whole` shows the CPFs of issuers. For a thread that may wait.
