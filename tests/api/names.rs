@@ -36,6 +36,9 @@ async fn a_misspelt_field_moves_no_money() {
         ("/api/card", with(card(10_000, APPROVED), "installment", json!(3)), "installment", "installments"),
         ("/api/pix", with(pix("90.00"), "spilts", parts.clone()), "spilts", "splits"),
         ("/api/pix", with(pix("90.00"), "amount", json!(100)), "amount", "valor"),
+        ("/api/card", with(card(10_000, APPROVED), "order_id", json!("1042")), "order_id", "reference"),
+        ("/api/pix", with(pix("90.00"), "metdata", json!({"loja": "azul"})), "metdata", "metadata"),
+        ("/api/pix", with(pix("90.00"), "referencia", json!("1042")), "referencia", "reference"),
         ("/api/refunds", json!({"payment_id": "x", "amount": 1, "value": 2}), "value", "amount"),
         (&*withdraw, json!({"amount": 100}), "amount", ""),
     ] {
@@ -48,6 +51,9 @@ async fn a_misspelt_field_moves_no_money() {
     let wrong = merchant.post_raw("/api/pix", &[], nested).await;
     assert!(wrong_fields(wrong).iter().any(|one| one.0 == "splits[0].recipient_id" && one.1 == "unknown_field"));
     assert_eq!(world.trace(&[&merchant]).await, before);
+    let paid = text(&items(&merchant.get("/api/charges").await.expect(200))[0]["txid"]);
+    let wrong = merchant.patch(&format!("/api/charges/{paid}"), &json!({"metadatas": {"loja": "azul"}})).await;
+    assert_eq!(wrong_fields(wrong)[0].0, "metadatas");
 }
 
 #[tokio::test]

@@ -86,7 +86,7 @@ pub fn meant(name: &str, known: &[&'static str]) -> Meant {
     if let Some(field) = known().filter(|field| others_name(field, &plain)).max_by_key(|field| **field == "percent") {
         return Meant::Field(field);
     }
-    let near = known().filter(|field| !IGNORED_WHEN_NEAR.contains(field)).filter_map(|field| {
+    let near = known().filter_map(|field| {
         let most = if field.chars().count() <= SHORT_CHARS_MAX { 1 } else { 2 };
         let edits = edits(&plain, &self::plain(field)).min(edits(name, field));
         (edits <= most).then_some((edits, *field))
@@ -97,9 +97,6 @@ pub fn meant(name: &str, known: &[&'static str]) -> Meant {
         None => Meant::Nothing,
     }
 }
-
-/// Fields that move no money, and whose near names other systems use: such a name is ignored.
-const IGNORED_WHEN_NEAR: [&str; 2] = ["reference", "metadata"];
 
 /// The fields of a stored card in a request that takes cards too.
 const STORED_CARD: [&str; 2] = ["card_token", "cvv"];
@@ -220,11 +217,28 @@ const OTHERS_NAMES: &[(&str, &[&str])] = &[
     ("pix_key", &["pixaddresskey", "key", "chave", "chavepix"]),
     ("pix_key_type", &["pixaddresskeytype", "keytype", "tipochave"]),
     ("info", &["description", "descricao", "descrição"]),
-    ("merchant_transaction_id", &["externalreference", "idempotencykey", "transactionid"]),
+    ("merchant_transaction_id", &["idempotencykey", "transactionid"]),
     ("payment_id", &["chargeid", "charge", "payment", "paymentintent", "transactionid", "txid"]),
     ("reason", &["motivo", "description", "refundreason"]),
     ("split_ids", &["splits", "ids", "installments", "receivables"]),
     ("target_days", &["days", "anticipationdays", "anticipationdelay"]),
+    // Labels. They move no money, but an order's number that is lost is found by nobody later.
+    (
+        "reference",
+        &[
+            "externalreference",
+            "externalid",
+            "clientreferenceid",
+            "merchantreference",
+            "merchantorderid",
+            "orderid",
+            "ordernumber",
+            "numeropedido",
+            "referencia",
+            "referência",
+        ],
+    ),
+    ("metadata", &["metadados"]),
     // Plans and subscriptions.
     ("tag", &["name", "nickname"]),
     ("billingCycle", &["interval", "cycle", "frequency", "frequencytype", "recurringinterval"]),
@@ -427,9 +441,16 @@ mod tests {
             (CHARGE, "payer", Field("customer")),
             // Two edits of a short name make another word.
             (CHARGE, "cargo", Nothing),
-            (CHARGE, "meta_data", Nothing),
+            (CHARGE, "meta_data", Field("metadata")),
+            (CHARGE, "metdata", Field("metadata")),
+            (CHARGE, "metadados", Field("metadata")),
             (CHARGE, "referenceUnique", Field("reference_unique")),
-            (CHARGE, "reference_id", Nothing),
+            (CHARGE, "referance", Field("reference")),
+            (CHARGE, "reference_id", Field("reference")),
+            (CHARGE, "externalReference", Field("reference")),
+            (CHARGE, "order_id", Field("reference")),
+            (CHARGE, "order", Nothing),
+            (&["amount"], "reference_id", Nothing),
             (CHARGE, "", Nothing),
             (&["nome", "valor"], "name", Field("nome")),
             (&["nome", "valor"], "amount", Field("valor")),
