@@ -21,7 +21,7 @@ use web::idempotency::KeyScope;
 use web::json::parse_unread;
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem, broken};
-use web::reply::{All, List, Page, list_of, number, ok, query, time};
+use web::reply::{All, Cursors, List, Page, list_on, number, ok, query, time};
 use web::views::delivery::AnswerView;
 use webhooks::DeliveryStatus;
 use webhooks::body::WebhookBody;
@@ -91,12 +91,15 @@ impl DeliveryView {
     }
 }
 
-/// Query of the events: a page of them, or those after a number.
+/// Query of the events: a page of them, or those after or before a number.
 #[derive(Debug)]
 pub struct EventQuery {
     page: Page,
     /// Number of the last event that the caller knows.
     after: Option<u64>,
+    /// Number of the first event that is not asked for.
+    before: Option<u64>,
+    cursors: Cursors,
     /// How long to wait for an event when there is none after that number.
     wait: Duration,
 }
@@ -112,9 +115,12 @@ impl<S: Sync> FromRequestParts<S> for EventQuery {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let pairs = query(parts)?;
         let wait = number(&pairs, "wait", 0..=WAIT_MAX)?.unwrap_or_default();
+        let after = number(&pairs, "after", 0..=u64::MAX >> 1)?;
         Ok(Self {
             page: Page::read(&pairs, 20)?,
-            after: number(&pairs, "after", 0..=u64::MAX >> 1)?,
+            after,
+            before: number(&pairs, "before", 0..=u64::MAX >> 1)?,
+            cursors: Cursors::going_on(parts, if after.is_some() { "after" } else { "before" })?,
             wait: Duration::from_secs(wait),
         })
     }
@@ -123,34 +129,39 @@ impl<S: Sync> FromRequestParts<S> for EventQuery {
 /// The account's events, newest first. With `after`, the `sequence` of an event, those that came
 /// later, oldest first: a program that cannot receive webhooks reads on from the last event that it
 /// knows, beginning with 0. When that is the last event, the answer waits for the next one, at most
-/// `wait` seconds.
+/// `wait` seconds. `next` goes on in the same order.
 #[utoipa::path(get, path = "/api/events", operation_id = "list_events",
-    params(("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query),
+    params(("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query), ("limit" = Option<u64>, Query),
+        ("before" = Option<u64>, Query, minimum = 0, description = "Only events with a `sequence` below this one."),
         ("after" = Option<u64>, Query, minimum = 0, description = "The `sequence` of the last event that the caller knows.", example = 0),
         ("wait" = Option<u64>, Query, minimum = 0, maximum = 20, description = "Seconds to wait for the next event.", example = 5)),
     responses((status = 200, body = List<EventView>)))]
 pub async fn list(
     State(app): State<Arc<App>>,
     caller: Caller,
-    EventQuery { page, after, wait }: EventQuery,
+    EventQuery { page, after, before, cursors, wait }: EventQuery,
 ) -> Result<Response, Problem> {
-    let total = count(&app, caller, after, wait).await?;
+    let count = count(&app, caller, after, wait).await?;
+    let newest = before.map_or(count, |before| count.min(before.saturating_sub(1)));
+    let total = newest.saturating_sub(after.unwrap_or_default());
     let numbers = match after {
         Some(after) => {
             let first = after.saturating_add(page.skip()).saturating_add(1);
-            first..first.saturating_add(page.per_page)
+            first..first.saturating_add(page.per_page).min(newest + 1).max(first)
         }
         None => {
-            let last = total.saturating_sub(page.skip());
+            let last = newest.saturating_sub(page.skip());
             last.saturating_sub(page.per_page) + 1..last + 1
         }
     };
+    let last = if after.is_some() { numbers.end.saturating_sub(1) } else { numbers.start };
     let mut listed = app.engine.webhook_events(caller.group, numbers)?;
     if after.is_none() {
         listed.reverse();
     }
     let view = move |listed| EventView::of(&app, caller, &OutboxEvent::read(&app.engine, caller.group, listed)?);
-    list_of(total.saturating_sub(after.unwrap_or_default()), page, listed.into_iter().map(view))
+    let next = cursors.next(total, page, Some(last.to_string()));
+    list_on(total, page, next, listed.into_iter().map(view))
 }
 
 /// Number of the account's events. Waits for one after `after`, until the server stops at the

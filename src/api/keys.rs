@@ -22,14 +22,27 @@ use web::idempotency::{KeyScope, SentKey};
 use web::json::{or_empty, parse_exact, parse_unread_exact};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
-use web::reply::ok;
+use web::reply::{CursorParams, PageQuery, first_of, ok};
 
-/// The account's API keys, oldest first, the revoked ones too. The text of a key is stored nowhere.
-#[utoipa::path(get, path = "/api/keys", operation_id = "list_keys", responses((status = 200, body = ApiKeyList)))]
-pub async fn list(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
+/// The account's API keys, oldest first, the revoked ones too; newest first with `limit`, `before`
+/// or `after`, as other lists. The text of a key is stored nowhere.
+#[utoipa::path(get, path = "/api/keys", operation_id = "list_keys", params(CursorParams),
+    responses((status = 200, body = ApiKeyList)))]
+pub async fn list(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PageQuery { cursors, .. }: PageQuery,
+) -> Result<Response, Problem> {
     // Merchants do not see the platform's operators.
     let shown = |_: &str| "operator".to_owned();
-    Ok(ok(ApiKeyList::of(listed_with(&app.engine, &app.last_uses, caller.group, shown))))
+    let mut keys = listed_with(&app.engine, &app.last_uses, caller.group, shown);
+    if cursors.are_given() {
+        keys.reverse();
+        keys = cursors.between(keys, |key| ObjectId::parse(&key.id).unwrap_or_default())?;
+    }
+    let total = keys.len() as u64;
+    let (items, next) = cursors.first(keys.into_iter().map(Ok::<_, Problem>), |key| key.id.clone())?;
+    first_of(Some(total), next, items)
 }
 
 /// Makes an API key with these scopes; when absent, with those of the calling key. Its text and its

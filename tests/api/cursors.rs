@@ -87,12 +87,20 @@ async fn what_is_made_between_two_answers_moves_nothing() {
     let mut number = 6;
     for (list, members) in lists(&recipient) {
         let whole = merchant.get(&list).await;
-        assert_eq!(whole.header("link"), None, "{list}: a request without cursors is answered as before");
-        has_exactly(&whole.expect(200), members);
+        let link = whole.header("link").map(str::to_owned);
+        let whole = whole.expect(200);
+        let next = whole.get("next").map(text);
+        assert_eq!(link, next.as_ref().map(|next| format!("<{next}>; rel=\"next\"")), "{list}");
+        assert_eq!(next.is_some(), whole["pages"].as_u64() > Some(1), "{list}: a page says how it goes on");
+        has_exactly(&whole, &[members, if next.is_some() { &["next"][..] } else { &[] }].concat());
         let has_pages = members.contains(&"per_page");
         let all = if has_pages { asking(&list, "per_page=100") } else { list.clone() };
         let expected = ids(&merchant.get(&all).await.expect(200));
         assert!(expected.len() >= 4, "{list}: {expected:?}");
+        if let Some(next) = next {
+            let both = [ids(&whole), ids(&merchant.get(&next).await.expect(200))].concat();
+            assert!(both.len() > ids(&whole).len() && expected.starts_with(&both), "{list}: {both:?}");
+        }
         let limit = expected.len() / 3 + 1;
         let mut address = Some(asking(&list, &format!("limit={limit}")));
         let mut seen = Vec::new();
@@ -117,6 +125,58 @@ async fn what_is_made_between_two_answers_moves_nothing() {
         let between = asking(&list, &format!("after={}&before={}", expected[3], expected[0]));
         assert_eq!(ids(&merchant.get(&between).await.expect(200)), expected[1..3], "{list}");
     }
+}
+
+/// Follows `next` from an address on: the named field of each item, and how many answers there were.
+async fn followed(merchant: &Merchant<'_>, address: &str, field: &str) -> (Vec<Value>, usize) {
+    let (mut seen, mut address, mut answers) = (Vec::new(), Some(address.to_owned()), 0);
+    while let Some(path) = address {
+        let page = merchant.get(&path).await.expect(200);
+        seen.extend(items(&page).iter().map(|item| item[field].clone()));
+        answers += 1;
+        assert!(answers < 20, "{path}: it does not end");
+        address = page.get("next").map(text);
+    }
+    (seen, answers)
+}
+
+/// Events go on by their `sequence`, in either order, and keys by their ids.
+#[tokio::test]
+async fn events_and_keys_go_on_by_next() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    for _ in 0..5 {
+        merchant.paid_pix(&pix("1.00")).await;
+        merchant.post("/api/keys", &json!({"scopes": ["read"]})).await.expect(201);
+    }
+    let events = merchant.get("/api/events?per_page=100").await.expect(200);
+    let mut newest: Vec<Value> = items(&events).iter().map(|event| event["sequence"].clone()).collect();
+    assert!(newest.len() >= 5 && events.get("next").is_none(), "{events}");
+    let pages = newest.len().div_ceil(2);
+    let before = newest[1].as_u64().unwrap();
+    assert_eq!(followed(&merchant, "/api/events?limit=2", "sequence").await, (newest.clone(), pages));
+    assert_eq!(followed(&merchant, "/api/events?per_page=2&page=1", "sequence").await, (newest.clone(), pages));
+    let older = followed(&merchant, &format!("/api/events?limit=2&before={before}"), "sequence").await.0;
+    assert_eq!(older, newest[2..]);
+    newest.reverse();
+    assert_eq!(followed(&merchant, "/api/events?limit=2&after=0&wait=0", "sequence").await, (newest.clone(), pages));
+    let between = followed(&merchant, &format!("/api/events?limit=1&after=1&before={before}"), "sequence").await.0;
+    assert_eq!(between, newest[1..newest.len() - 2]);
+    let answer = merchant.get(&format!("/api/events?after=1&before={before}")).await.expect(200);
+    assert_eq!(answer["total"], newest.len() - 3);
+    for empty in ["after=999", "before=0", "before=1", "after=999&before=5", "page=9"] {
+        let answer = merchant.get(&format!("/api/events?{empty}")).await.expect(200);
+        assert!(items(&answer).is_empty() && answer.get("next").is_none(), "{empty}: {answer}");
+    }
+    let keys = merchant.get("/api/keys").await.expect(200);
+    has_exactly(&keys, &["items", "total"]);
+    let mut newest: Vec<Value> = items(&keys).iter().map(|key| key["id"].clone()).collect();
+    newest.reverse();
+    let pages = newest.len().div_ceil(2);
+    assert_eq!(followed(&merchant, "/api/keys?limit=2", "id").await, (newest.clone(), pages));
+    let newer = merchant.get(&format!("/api/keys?after={}", text(&newest[2]))).await.expect(200);
+    assert_eq!((ids(&newer), &newer["total"]), (newest[..2].iter().map(text).collect(), &json!(2)));
+    merchant.get("/api/keys?before=x").await.refused(400, "validation_failed");
 }
 
 /// Several items of one Record, one an answer: operations of a sale, and splits of one charge.

@@ -118,7 +118,8 @@ def pages(list_of: Callable[..., Any], client: AuthenticatedClient, **filters: A
         yield from answer.items
         if not answer.next_:
             return
-        filters["before"] = parse_qs(urlsplit(answer.next_).query)["before"][0]
+        cursors = parse_qs(urlsplit(answer.next_).query)
+        filters |= {name: cursors[name][0] for name in ("after", "before") if name in cursors}
 
 
 def verified(headers: Mapping[str, str], body: bytes, secret: str) -> dict[str, Any]:

@@ -92,6 +92,9 @@ pub struct ApiKeyList {
     items: Vec<ListedApiKey>,
     /// How many there are.
     total: usize,
+    /// Address of the keys that follow; where a merchant's request has `limit`, and there are more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
 /// A key in a list. Its text is kept nowhere.
@@ -202,7 +205,7 @@ pub async fn list(
 impl ApiKeyList {
     /// The list of these keys.
     pub fn of(items: Vec<ListedApiKey>) -> Self {
-        Self { total: items.len(), items }
+        Self { total: items.len(), items, next: None }
     }
 }
 
@@ -289,7 +292,7 @@ pub async fn change_once(
 /// Makes a new webhook secret. Both it and the one before sign for 24 hours. 409 `state_conflict`
 /// while four replaced secrets still sign.
 #[utoipa::path(post, path = "/ops/api-keys/{id}/rotate-secret", operation_id = "rotate_webhook_secret",
-    params(("id" = String, Path)), responses((status = 200, body = SecretResponse)))]
+    params(("id" = String, Path)), responses((status = 200, body = SecretResponse), (status = 409)))]
 pub async fn rotate_secret(
     State(desk): State<Arc<Desk>>,
     Admin(operator): Admin,

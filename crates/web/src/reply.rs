@@ -49,8 +49,8 @@ pub fn list_of<T: Serialize>(
     in_parts(items, format!(r#"],"total":{total},"page":{number},"pages":{pages},"per_page":{per_page}}}"#))
 }
 
-/// As [`list_of`], with the address of the items that follow, where the query asks for it.
-fn list_on<T: Serialize>(
+/// As [`list_of`], with the address of the items that follow, where there are some.
+pub fn list_on<T: Serialize>(
     total: u64,
     page: Page,
     next: Option<String>,
@@ -194,8 +194,8 @@ impl PageQuery {
         Ok((total, found.into_iter().skip(skip).take(self.page.count()).collect()))
     }
 
-    /// 200 with the page, whose last item is `last`, and the address of what follows where the
-    /// query asks for it; see [`in_parts`].
+    /// 200 with the page, whose last item is `last`, and the address of what follows, if anything
+    /// does; see [`in_parts`].
     pub fn answer<T: Serialize>(
         &self,
         total: u64,
@@ -256,7 +256,8 @@ pub struct Cursors {
     before: Option<String>,
     /// The most items of an answer, where the query says it.
     limit: Option<usize>,
-    /// The address without cursor and page, where the query asks for cursors.
+    /// The address up to the cursor by which one goes on, without page; `None` of lists that have
+    /// no cursors.
     address: Option<String>,
 }
 
@@ -290,15 +291,24 @@ impl ListSpan {
 impl Cursors {
     /// Reads `after`, `before` and `limit` of a request.
     pub fn read(parts: &Parts) -> Result<Self, Problem> {
+        Self::going_on(parts, "before")
+    }
+
+    /// As [`Cursors::read`], of a list that goes on by `before`, or, oldest first, by `after`.
+    pub fn going_on(parts: &Parts, by: &str) -> Result<Self, Problem> {
         let pairs = query(parts)?;
         let named = |name| Ok::<_, Problem>(single(&pairs, name)?.map(str::to_owned));
         let limit = number(&pairs, "limit", 1..=100)?.map(|limit| limit as usize);
-        let is_asked = pairs.iter().any(|(name, _)| ["after", "before", "limit"].contains(&name.as_str()));
-        let rest = pairs.iter().filter(|(name, _)| !["before", "page"].contains(&name.as_str()));
+        let rest = pairs.iter().filter(|(name, _)| ![by, "page"].contains(&name.as_str()));
         let rest = Serializer::new(String::new()).extend_pairs(rest).finish();
         let rest = if rest.is_empty() { rest } else { format!("{rest}&") };
-        let address = is_asked.then(|| format!("{}?{rest}before=", parts.uri.path()));
-        Ok(Self { after: named("after")?, before: named("before")?, limit, address })
+        let address = format!("{}?{rest}{by}=", parts.uri.path());
+        Ok(Self { after: named("after")?, before: named("before")?, limit, address: Some(address) })
+    }
+
+    /// Whether the query has one of them.
+    pub fn are_given(&self) -> bool {
+        self.limit.is_some() || self.after.is_some() || self.before.is_some()
     }
 
     /// What `find` gives of the items of `after` and `before`. Error: 400 for one that it does not
@@ -391,8 +401,8 @@ impl Cursors {
         Ok((Box::new(first.into_iter().map(Ok)), last.and_then(|last| self.address_of(&last))))
     }
 
-    /// The address of the items after this page, whose last item is `last`; `None` where the query
-    /// does not ask for it and at the end of the list.
+    /// The address of the items after this page, whose last item is `last`; `None` at the end of the
+    /// list.
     pub fn next(&self, total: u64, page: Page, last: Option<String>) -> Option<String> {
         let has_more = total > page.skip().saturating_add(page.per_page);
         last.filter(|_| has_more).and_then(|last| self.address_of(&last))
@@ -698,8 +708,7 @@ pub struct List<T> {
     pub pages: u64,
     /// Items a page.
     pub per_page: u64,
-    /// Address of the items that follow; where the request has `limit`, `before` or `after`, and
-    /// there are more.
+    /// Address of the items that follow, while there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
@@ -727,7 +736,7 @@ impl<T> List<T> {
 }
 
 impl<T: Serialize> List<T> {
-    /// 200 with this page, and the address of what follows where the query asks for it.
+    /// 200 with this page, and the address of what follows, if anything does.
     pub fn on(self, cursors: &Cursors, last: Option<String>) -> Response {
         let page = Page { page: self.page, per_page: self.per_page };
         match cursors.next(self.total, page, last) {
