@@ -23,7 +23,7 @@ use web::body::declared_as_lines;
 use web::caller::Caller;
 use web::guards::rate_limit::Policy;
 use web::idempotency::{KeyScope, SentKey};
-use web::json::{Checker, objects};
+use web::json::{Checker, Element, elements};
 use web::keyed;
 use web::problem::{Problem, failed};
 use web::reply::ok;
@@ -103,9 +103,10 @@ impl<S: Sync> FromRequest<S> for SentBatch {
 
 /// Carries out up to 1,000 charges of card or PIX, each with its own `idempotency_key`, and answers
 /// 200 with what came of each, in their order. A charge with `valor` is a PIX. They succeed or fail
-/// alone, and each counts towards the rate limit of its route. Sending the batch again makes
-/// nothing twice; an `Idempotency-Key` of the batch is not stored. As `application/x-ndjson` the
-/// body has one charge a line; the answer is the same.
+/// alone, also where one is no object, and each counts towards the rate limit of its route. Sending
+/// the batch again makes nothing twice, and neither does sending one of its charges alone with the
+/// same key; an `Idempotency-Key` of the batch is not stored. As `application/x-ndjson` the body has
+/// one charge a line; the answer is the same.
 #[utoipa::path(post, path = "/api/charges/batch", operation_id = "charge_batch",
     request_body(content = Vec<BatchCharge>, example = json!([
         {"idempotency_key": "pedido-1042", "valor": "80.00", "nome": "Maria das Dores", "cpf": "12345678909"},
@@ -121,7 +122,7 @@ pub async fn charge(
 ) -> Result<Response, Problem> {
     let _each_has_its_own = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
     let charges: Vec<_> =
-        objects(sent.bytes(), is_lines, 1..=CHARGES_MAX)?.into_iter().map(ChargeOfBatch::read).collect();
+        elements(sent.bytes(), is_lines, 1..=CHARGES_MAX)?.into_iter().map(ChargeOfBatch::read).collect();
     let app = &*app;
     let carried_out = charges.into_iter().map(|charge| async move {
         let answer = match charge {
@@ -164,7 +165,8 @@ struct ChargeOfBatch {
 const KEY: &str = "idempotency_key";
 
 impl ChargeOfBatch {
-    fn read(charge: &RawValue) -> Result<Self, Problem> {
+    fn read(charge: Element<'_>) -> Result<Self, Problem> {
+        let charge = charge?;
         let mut members: BTreeMap<String, &RawValue> = serde_json::from_str(charge.get()).map_err(failed)?;
         let mut check = Checker::new();
         let key = check.text(KEY, members.remove(KEY), 1..=255);

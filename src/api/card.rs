@@ -30,7 +30,7 @@ use crate::api::payer::{CustomerRequest, read_customer};
 use crate::api::splits;
 use crate::api::subscriptions::first_charge_was_paid;
 use web::caller::Caller;
-use web::idempotency::{KeyScope, SentKey, body_digest, in_progress, recorded};
+use web::idempotency::{SentKey, body_digest, in_progress, recorded};
 use web::json::{Checker, Raw, parse};
 use web::keyed::KeyedCharge;
 use web::problem::{Code, Problem, broken};
@@ -140,7 +140,7 @@ pub async fn charge_once(app: &App, caller: Caller, sent: &SentKey, body: &[u8])
     let unique = labels::unique_reference(wire.reference, wire.reference_unique);
     let is_digested = sent.is_given() || unique.is_some();
     let secret = is_digested.then(|| security_code(wire.credit_card, wire.card, wire.cvv)).flatten();
-    let key = sent.read_without(&app.engine, KeyScope::Merchant(caller.group), None, body, secret)?;
+    let key = sent.read_by_members(&app.engine, caller.group, body, secret)?;
     let wire = &wire;
     let digest = || body_digest(&app.engine, body, secret);
     let look_up = || labels::look_up(app, caller, (ReferenceOf::Charge, unique.as_deref()), digest);

@@ -153,7 +153,7 @@ pub async fn create_once(app: &App, caller: Caller, sent: &SentKey, body: &[u8])
     if wire.txid.is_some() {
         return look_up(app, caller, &wire);
     }
-    let key = sent.read(&app.engine, KeyScope::Merchant(caller.group), None, body)?;
+    let key = sent.read_by_members(&app.engine, caller.group, body, None)?;
     let unique = labels::unique_reference(wire.reference, wire.reference_unique);
     let wire = &wire;
     let digest = || body_digest(&app.engine, body, None);

@@ -67,6 +67,52 @@ async fn the_charges_of_a_batch_succeed_or_fail_alone() {
     world.check_books().await;
 }
 
+/// The key of a charge in a batch is that of its own route: the charge is made once, in whichever
+/// order the two come, and however the JSON is written.
+#[tokio::test]
+async fn a_charge_of_a_batch_is_the_one_that_was_made_alone() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let (card, pix) =
+        (with_splits(card(10_000, APPROVED), &[(&ana, 2_000)]), with_splits(pix("80.00"), &[(&ana, 100)]));
+    let txid = |answer: Value| answer["txid"].clone();
+    let routes = [("/api/card", &card), ("/api/pix", &pix)];
+    for (at, (path, charge)) in routes.into_iter().enumerate() {
+        let compact = charge.to_string();
+        let members = charge.as_object().unwrap().iter().rev();
+        let backwards: Vec<_> = members.map(|(name, value)| format!("\"{name}\" :\t{value:#}")).collect();
+        let backwards = format!(" {{ {} \n}} ", backwards.join(" ,\r\n"));
+        let other =
+            if at == 0 { with(charge, "/credit_card/cvv", json!("111")).to_string() } else { format!("{charge:#}") };
+        let bodies = [compact, backwards, other];
+        let headers = |key| [("idempotency-key", key)];
+        let first = txid(merchant.post_raw(path, &headers("alone"), bodies[1].clone()).await.expect(201));
+        for body in &bodies {
+            let again = merchant.post_raw(path, &headers("alone"), body.clone()).await;
+            assert_eq!(again.header("idempotent-replayed"), Some("true"), "{path} {body}");
+            assert_eq!(txid(again.expect(201)), first, "{path}");
+        }
+        let both = json!([keyed("alone", charge), keyed("batch", charge)]);
+        let answer = merchant.post(BATCH, &both).await.expect(200);
+        let bodies_of =
+            |answer: &Value| items(answer).iter().map(|item| txid(item["body"].clone())).collect::<Vec<_>>();
+        let both = bodies_of(&answer);
+        assert!(both[0] == first && both[1] != first, "{path}: {answer}");
+        for body in &bodies {
+            assert_eq!(txid(merchant.post_raw(path, &headers("batch"), body.clone()).await.expect(201)), both[1]);
+        }
+        let more =
+            if at == 0 { with(charge, "/amount", json!(10_001)) } else { with(charge, "/valor", json!("80.01")) };
+        merchant.post_keyed(path, "batch", &more).await.refused(422, "idempotency_key_reused");
+        // Blanks within a text count.
+        let text = charge.to_string().replace("João Ávila", "João  Ávila").replace("Maria das", "Maria  das");
+        let text = merchant.post_raw(path, &headers("alone"), text).await;
+        text.refused(422, "idempotency_key_reused");
+    }
+    assert_eq!(merchant.get("/api/charges").await.expect(200)["total"], 4);
+}
+
 #[tokio::test]
 async fn a_batch_may_have_a_charge_a_line() {
     let world = World::sandbox().await;
@@ -82,15 +128,32 @@ async fn a_batch_may_have_a_charge_a_line() {
     let txids = |of: &Value| items(of).iter().map(|item| item["body"]["txid"].clone()).collect::<Vec<_>>();
     assert_eq!((statuses(&again), txids(&again)), (statuses(&answer), txids(&answer)), "the same charges");
     for (body, code) in [
-        (json!(charges).to_string(), "invalid_json"),
-        (format!("{}\n{{", charges[0]), "invalid_json"),
-        (format!("{}{}", charges[0], charges[1]), "invalid_json"),
-        ("7".to_owned(), "invalid_json"),
-        ("{\"a\": 1, \"a\": 2}".to_owned(), "duplicate_key"),
         ("\n \n".to_owned(), "validation_failed"),
         (vec![charges[1].to_string(); 1_001].join("\n"), "validation_failed"),
     ] {
         lines(body).await.refused(400, code);
+    }
+    // A line that is no object is an error of its own.
+    let wrong = [
+        (json!(charges).to_string(), "invalid_json"),
+        ("{".to_owned(), "invalid_json"),
+        (format!("{}{}", charges[0], charges[1]), "invalid_json"),
+        ("7".to_owned(), "invalid_json"),
+        ("{\"a\": 1, \"a\": 2}".to_owned(), "duplicate_key"),
+        ("{\"a\": \"\\ud800\"}".to_owned(), "invalid_json"),
+    ];
+    for (line, code) in &wrong {
+        let answer = lines(format!("{}\n{line}\n{}", charges[0], charges[1])).await.expect(200);
+        assert_eq!(statuses(&answer), [201, 400, 201], "{line}");
+        let problem = &items(&answer)[1]["body"];
+        assert_eq!(problem["code"], *code, "{line}");
+        assert!(problem["detail"].as_str().unwrap().starts_with("Line 2 "), "{problem}");
+        let array = format!("[{}, {line}, {}]", charges[0], charges[1]);
+        if serde_json::from_str::<Vec<&serde_json::value::RawValue>>(&array).is_ok() {
+            let answer = merchant.post_raw(BATCH, &[], array).await.expect(200);
+            assert_eq!(statuses(&answer), [201, 400, 201], "{line}");
+            assert_eq!(items(&answer)[1]["body"]["code"], *code, "{line}");
+        }
     }
     let headers = [("token", merchant.key.as_str()), ("content-type", "application/x-ndjson")];
     let alone = world.send(reqwest::Method::POST, "/api/pix", &headers, pix("80.00").to_string()).await;
@@ -110,13 +173,9 @@ async fn a_batch_is_answered_in_its_order_and_bounded() {
     let amounts: Vec<i64> = items(&answer).iter().map(|item| item["body"]["amount"].as_i64().unwrap()).collect();
     assert_eq!(amounts, (1..=1_000).map(|n| n * 100).collect::<Vec<_>>());
     assert_eq!(merchant.get("/api/charges").await.expect(200)["total"], 1_000);
-    let with_a_number = json!([keyed("x", &pix("1.00")), 7]);
-    for (body, code) in [
-        (charges(1_001), "validation_failed"),
-        (json!([]), "validation_failed"),
-        (json!({}), "invalid_json"),
-        (with_a_number, "invalid_json"),
-    ] {
+    for (body, code) in
+        [(charges(1_001), "validation_failed"), (json!([]), "validation_failed"), (json!({}), "invalid_json")]
+    {
         merchant.post(BATCH, &body).await.refused(400, code);
     }
     merchant.post_raw(BATCH, &[], "[{]").await.refused(400, "invalid_json");

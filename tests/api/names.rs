@@ -177,9 +177,10 @@ async fn a_key_says_that_bodies_are_compared_byte_for_byte() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
     let json = [("idempotency-key", "order-1043")];
-    let body = pix("90.00").to_string();
-    merchant.post_raw("/api/pix", &json, body.clone()).await.expect(201);
-    let refused = merchant.post_raw("/api/pix", &json, format!("{body} ")).await.refused(422, "idempotency_key_reused");
+    let body = json!({"tag": "ouro", "amount": 100, "billingCycle": "ANNUAL", "totalBillingCycles": 1}).to_string();
+    let plans = "/api/recurrency/plans";
+    merchant.post_raw(plans, &json, body.clone()).await.expect(201);
+    let refused = merchant.post_raw(plans, &json, format!("{body} ")).await.refused(422, "idempotency_key_reused");
     assert!(text(&refused["detail"]).contains("byte for byte"));
     assert!(text(&refused["message"]).contains("byte a byte"));
 }

@@ -31,7 +31,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use store::Sequence;
 use store::cut::Position;
+use zeroize::Zeroizing;
 
+use super::json::without_mark;
 use super::problem::{Code, FieldError, Problem, broken, failed};
 use super::reply::ok;
 
@@ -184,7 +186,7 @@ impl SentKey {
         secret: Option<&RawValue>,
     ) -> Result<Key<'a>, Problem> {
         let Some(key) = &self.first else {
-            return Ok(Key { engine, idempotency: None, body_bytes: body.len(), scope });
+            return Ok(Key { engine, idempotency: None, body_bytes: body.len(), scope, bytes: None });
         };
         let fits =
             (1..=KEY_LEN_MAX).contains(&key.len()) && key.as_bytes().iter().all(|byte| (b' '..=b'~').contains(byte));
@@ -206,9 +208,27 @@ impl SentKey {
         let (before, after) = around(body, secret);
         let idempotency = Idempotency {
             key: digest_of(engine, &account, &route, key.as_bytes()),
-            body: engine.keyring().fingerprint("idempotency-body", &[before, after]),
+            body: bytes_digest(engine, before, after),
         };
-        Ok(Key { engine, idempotency: Some(idempotency), body_bytes: body.len(), scope })
+        Ok(Key { engine, idempotency: Some(idempotency), body_bytes: body.len(), scope, bytes: None })
+    }
+
+    /// Reads the key of a charge, alone or in a batch. Its body is compared by its members, in any
+    /// order and with any blanks between: a batch has them between those of other charges.
+    pub fn read_by_members<'a>(
+        &self,
+        engine: &'a Engine,
+        group: GroupNumber,
+        body: &'a [u8],
+        secret: Option<&RawValue>,
+    ) -> Result<Key<'a>, Problem> {
+        // Not digested twice: the digest of the bytes is made where a key is found.
+        let mut key = self.read(engine, KeyScope::Merchant(group), None, b"")?;
+        let bytes = around(body, secret);
+        key.body_bytes = body.len();
+        key.bytes = Some(bytes);
+        key.idempotency.iter_mut().for_each(|one| one.body = members_digest(engine, bytes));
+        Ok(key)
     }
 
     /// True where a request of this scope with this key wrote a Record.
@@ -258,6 +278,9 @@ pub struct Key<'a> {
     idempotency: Option<Idempotency>,
     body_bytes: usize,
     scope: KeyScope,
+    /// The body of a charge before and after its secret: earlier releases stored the digest of its
+    /// bytes.
+    bytes: Option<(&'a [u8], &'a [u8])>,
 }
 
 /// A permit, and the key to hand on with the command.
@@ -284,7 +307,7 @@ impl<'a> Key<'a> {
     /// A merchant's request without a key; `body_bytes` are the most bytes that its Record takes of
     /// it.
     pub fn none(engine: &'a Engine, group: GroupNumber, body_bytes: usize) -> Self {
-        Self { engine, idempotency: None, body_bytes, scope: KeyScope::Merchant(group) }
+        Self { engine, idempotency: None, body_bytes, scope: KeyScope::Merchant(group), bytes: None }
     }
 
     /// Carries a request out once. `replay` makes the outcome of a request that was carried out
@@ -403,16 +426,56 @@ impl<'a> Key<'a> {
             return Ok(fresh);
         }
         match record.idempotency {
-            Some(stored) if stored.body == idempotency.body => Ok(LookedUp::Used(at, Arc::new(record))),
+            Some(stored) if stored.body == idempotency.body || self.is_digest_of_bytes(stored.body) => {
+                Ok(LookedUp::Used(at, Arc::new(record)))
+            }
             _ => Err(reused()),
         }
     }
+
+    fn is_digest_of_bytes(&self, stored: Fingerprint) -> bool {
+        self.bytes.is_some_and(|(before, after)| stored == bytes_digest(self.engine, before, after))
+    }
 }
 
-/// The key came before with other bytes.
+fn bytes_digest(engine: &Engine, before: &[u8], after: &[u8]) -> Fingerprint {
+    engine.keyring().fingerprint("idempotency-body", &[before, after])
+}
+
+/// Digest of an object by its members: without blanks between them, in one order.
+fn members_digest(engine: &Engine, (before, after): (&[u8], &[u8])) -> Fingerprint {
+    // Overwritten when it is dropped: it may have a card's number.
+    let mut compact = Zeroizing::new(Vec::with_capacity(before.len() + after.len()));
+    let (mut ends, mut depth, mut is_in_text, mut is_escaped) = (Vec::new(), 0_u32, false, false);
+    for &byte in without_mark(before).iter().chain(after) {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_in_text => is_escaped = true,
+            b'"' => is_in_text = !is_in_text,
+            _ if is_in_text => {}
+            b' ' | b'\t' | b'\n' | b'\r' => continue,
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b',' if depth == 1 => {
+                ends.push(compact.len());
+                continue;
+            }
+            _ => {}
+        }
+        let is_outer = !is_in_text && matches!((byte, depth), (b'{', 1) | (b'}', 0));
+        compact.extend((!is_outer).then_some(byte));
+    }
+    ends.push(compact.len());
+    let begins = std::iter::once(0).chain(ends.iter().copied());
+    let mut members: Vec<&[u8]> = begins.zip(&ends).map(|(begin, end)| &compact[begin..*end]).collect();
+    members.sort_unstable();
+    engine.keyring().fingerprint("idempotency-members", &members)
+}
+
+/// The key came before with another body.
 fn reused() -> Problem {
-    let detail = "The key came before with another body. Bodies are compared byte for byte: keep the body, and send \
-        its bytes again instead of writing the same JSON anew.";
+    let detail = "The key came before with another body. Bodies are compared byte for byte, those of charges by their \
+        members: keep the body, and send it again as it was.";
     Problem::new(Code::IdempotencyKeyReused).detail(detail)
 }
 

@@ -107,33 +107,40 @@ pub fn parse_exact<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem>
     aside(body.len(), || read(body, Checker::exact()))
 }
 
+/// An object of a body that has several, as it was sent, or why it is none.
+pub type Element<'a> = Result<&'a RawValue, Problem>;
+
 /// The objects of a body that is one JSON array, or has one on each line that is not blank; their
-/// count within a range, as they were sent. Each is checked where it is parsed.
-pub fn objects(body: &[u8], is_lines: bool, count: RangeInclusive<usize>) -> Result<Vec<&RawValue>, Problem> {
+/// count within a range. One that is no object, or has a key twice, is an error of its own.
+pub fn elements(body: &[u8], is_lines: bool, count: RangeInclusive<usize>) -> Result<Vec<Element<'_>>, Problem> {
     let text = utf8(body)?;
     if !is_lines && !text.trim_ascii_start().starts_with('[') {
         return Err(Problem::new(Code::InvalidJson).detail("The body must be one JSON array."));
     }
-    let whole = || inspect(text).and_then(|()| serde_json::from_str::<Vec<&RawValue>>(text).map_err(invalid));
+    let whole = || {
+        let all = serde_json::from_str::<Vec<&RawValue>>(text).map_err(invalid)?.into_iter().enumerate();
+        Ok(all.map(|(place, element)| read_element(("Element", place), element.get())).collect())
+    };
     let by_line = || {
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim_ascii().is_empty());
-        lines.map(|(place, line)| read_line(place + 1, line)).collect()
+        lines.map(|(place, line)| read_element(("Line", place + 1), line)).collect()
     };
-    let objects = aside(body.len(), || if is_lines { by_line() } else { whole() })?;
-    if let Some(place) = objects.iter().position(|element| !element.get().starts_with('{')) {
-        return Err(Problem::new(Code::InvalidJson).detail(format!("Element {place} of the body is no object.")));
-    }
+    let elements: Vec<_> = aside(body.len(), || if is_lines { Ok(by_line()) } else { whole() })?;
     let mut check = Checker::new();
-    if !count.contains(&objects.len()) {
+    if !count.contains(&elements.len()) {
         check.refuse::<()>(ITSELF, "wrong_count", format!("o corpo deve ter {}", counted(&count, "itens")));
     }
-    check.finish().map(|()| objects)
+    check.finish().map(|()| elements)
 }
 
-/// One line of a body of JSON lines.
-fn read_line(number: usize, line: &str) -> Result<&RawValue, Problem> {
-    let read = inspect(line).and_then(|()| serde_json::from_str(line).map_err(invalid));
-    let detail = || format!("Line {number} of the body is no JSON object, or has a key twice.");
+/// One object of a body of several.
+fn read_element<'a>((name, number): (&str, usize), text: &'a str) -> Element<'a> {
+    let read = inspect(text).and_then(|()| serde_json::from_str::<&RawValue>(text).map_err(invalid));
+    let read = read.and_then(|read| match read.get().starts_with('{') {
+        true => Ok(read),
+        false => Err(Problem::new(Code::InvalidJson)),
+    });
+    let detail = || format!("{name} {number} of the body is no JSON object, or has a key twice.");
     read.map_err(|problem| problem.detail(detail()))
 }
 
