@@ -25,7 +25,7 @@ use utoipa::ToSchema;
 use crate::api::app::App;
 use crate::api::card_data::{CardData, face, read_card, read_code, security_code};
 use crate::api::cards::{payer_of, stored_card, stored_fingerprint};
-use crate::api::labels;
+use crate::api::labels::{self, ChargeEcho};
 use crate::api::payer::{CustomerRequest, read_customer};
 use crate::api::splits;
 use crate::api::subscriptions::first_charge_was_paid;
@@ -112,6 +112,8 @@ pub struct CardResponse {
     /// Only with splits.
     #[serde(skip_serializing_if = "Option::is_none")]
     breakdown: Option<Breakdown>,
+    #[serde(flatten)]
+    echo: ChargeEcho,
 }
 
 /// A checked request.
@@ -166,11 +168,15 @@ pub async fn charge_once(app: &App, caller: Caller, sent: &SentKey, body: &[u8])
     };
     let replay = |record: Arc<Record>| app.engine.card_charged(&record)?.ok_or_else(in_progress);
     let charged = key.run_after(caller.ledger(), look_up, replay, execute).await?;
-    charged.answer(|charged| Ok(answer(&charged).unwrap_or_else(IntoResponse::into_response)))
+    let sent = labels::read(&mut Checker::new(), wire.reference, wire.reference_unique, wire.metadata);
+    charged.answer(|charged| {
+        let echo = ChargeEcho::of(app, caller, wire.splits, sent, &charged.terms);
+        Ok(answer(&charged, echo).unwrap_or_else(IntoResponse::into_response))
+    })
 }
 
 /// The answer to a charge with this first answer of the acquirer: 201, or 402 as a problem.
-fn answer(charged: &CardCharged) -> Result<Response, Problem> {
+fn answer(charged: &CardCharged, echo: ChargeEcho) -> Result<Response, Problem> {
     let txid = charged.charge.txid();
     let (status, card_status) = match charged.answer {
         FirstAnswer::Captured => ("CONCLUIDA", "captured"),
@@ -183,7 +189,8 @@ fn answer(charged: &CardCharged) -> Result<Response, Problem> {
                 .member("cardStatus", refusal.to_string()));
         }
     };
-    Ok(created(CardResponse { success: true, txid, status, card_status, breakdown: Breakdown::of(&charged.terms) }))
+    let breakdown = Breakdown::of(&charged.terms);
+    Ok(created(CardResponse { success: true, txid, status, card_status, breakdown, echo }))
 }
 
 /// What the request names as its card.

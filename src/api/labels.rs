@@ -7,10 +7,11 @@ use actors::engine::{Engine, NewChargeChange, Outcome, ReferenceLookup, Referenc
 use axum::response::Response;
 use ledger::cashout::Cashout;
 use ledger::charge::Charge;
+use ledger::event::Terms;
 use ledger::id::{Fingerprint, ObjectId};
 use ledger::personal::{Labels, Metadata};
 use ledger::refund::Refund;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
@@ -20,8 +21,8 @@ use web::idempotency::{CommandPermit, Key, decided};
 use web::json::{Checker, Raw, parse};
 use web::problem::{Code, Problem, broken};
 use web::views::cashout::destination;
-use web::views::charge::payer;
-use web::views::labels::labels;
+use web::views::charge::{SplitView, payer};
+use web::views::labels::{LabelsView, labels};
 use web::views::refund::refund_labels;
 
 /// Most characters of a reference.
@@ -100,6 +101,26 @@ pub fn require_new(of: ReferenceOf, reference: Option<&ReferenceLookup>) -> Resu
             let (name, id) = if is_charge { ("txid", id.txid()) } else { ("id", id.uuid().to_string()) };
             Err(Problem::new(code).member(name, id))
         }
+    }
+}
+
+/// What the answer to a new charge repeats of its request: nothing of one without these fields.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ChargeEcho {
+    /// The recipients' parts as amounts; where one was sent by percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    splits: Option<Vec<SplitView>>,
+    #[serde(flatten)]
+    labels: LabelsView,
+}
+
+impl ChargeEcho {
+    /// What is repeated of a request with these splits and labels, which became a charge of these
+    /// terms.
+    pub fn of(app: &App, caller: Caller, splits: Raw<'_>, labels: Option<Labels>, terms: &Terms) -> Self {
+        let has_percent = splits.is_some_and(|raw| raw.get().contains("\"percent\""));
+        let part = |split| SplitView::of(&app.engine, caller.group, split);
+        Self { splits: has_percent.then(|| terms.splits.iter().map(part).collect()), labels: labels.into() }
     }
 }
 

@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 use wire::timestamp::with_milliseconds;
 
 use crate::api::app::App;
-use crate::api::labels;
+use crate::api::labels::{self, ChargeEcho};
 use crate::api::payer::read_document;
 use crate::api::splits;
 use web::caller::{Caller, PathId};
@@ -104,6 +104,8 @@ pub struct PixResponse {
     /// Only with splits.
     #[serde(skip_serializing_if = "Option::is_none")]
     breakdown: Option<Breakdown>,
+    #[serde(flatten)]
+    echo: ChargeEcho,
 }
 
 /// A look-up's answer (interface 2.5).
@@ -171,7 +173,11 @@ pub async fn create_once(app: &App, caller: Caller, sent: &SentKey, body: &[u8])
     let replay = |record: Arc<Record>| PixOpened::of(&record).ok_or_else(broken);
     let opened = key.run_after(caller.ledger(), look_up, replay, execute).await?;
     let code = code_of(app, caller, opened.outcome()).await?;
-    opened.answer(|opened| Ok(answer(&opened, code)))
+    let sent = labels::read(&mut Checker::new(), wire.reference, wire.reference_unique, wire.metadata);
+    opened.answer(|opened| {
+        let echo = ChargeEcho::of(app, caller, wire.splits, sent, &opened.terms);
+        Ok(answer(&opened, code, echo))
+    })
 }
 
 /// Plays the payer: pays a pending PIX charge. One that is cancelled is paid too late: 409, and the
@@ -238,7 +244,7 @@ async fn code_of(app: &App, caller: Caller, opened: &PixOpened) -> Result<String
     }
 }
 
-fn answer(opened: &PixOpened, code: String) -> Response {
+fn answer(opened: &PixOpened, code: String, echo: ChargeEcho) -> Response {
     let (charge, amount) = (opened.charge, opened.terms.amount);
     created(PixResponse {
         success: true,
@@ -250,6 +256,7 @@ fn answer(opened: &PixOpened, code: String) -> Response {
         expires_at: time(opened.expires_at),
         created_at: with_milliseconds(charge.created_at().0),
         breakdown: Breakdown::of(&opened.terms),
+        echo,
     })
 }
 

@@ -39,7 +39,16 @@ async fn a_charge_shows_its_labels_wherever_it_is_shown() {
     for body in [card(10_000, APPROVED), pix("80.00")] {
         let plain = charge(&merchant, &make(&merchant, &body).await).await;
         assert_eq!((plain.get("reference"), plain.get("metadata")), (None, None));
-        let txid = make(&merchant, &labelled(body, " pedido-1042 ", metadata.clone())).await;
+        let body = labelled(body, " pedido-1042 ", metadata.clone());
+        let path = if body.get("valor").is_some() { "/api/pix" } else { "/api/card" };
+        for (name, value) in [("reference", json!("pedido-1042")), ("metadata", metadata.clone())] {
+            let alone = with(&without(&without(&body, "/reference"), "/metadata"), &format!("/{name}"), value.clone());
+            let answer = merchant.post_keyed(path, name, &alone).await.expect(201);
+            let other = if name == "reference" { "metadata" } else { "reference" };
+            assert_eq!((answer.get(name), answer.get(other)), (Some(&value), None), "{path}: {answer}");
+            assert_eq!(merchant.post_keyed(path, name, &alone).await.expect(201), answer);
+        }
+        let txid = make(&merchant, &body).await;
         let shown = charge(&merchant, &txid).await;
         assert_eq!((&shown["reference"], &shown["metadata"]), (&json!("pedido-1042"), &metadata));
         if shown["payment_method"] == "pix" {

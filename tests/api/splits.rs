@@ -42,7 +42,7 @@ async fn a_split_by_percent_is_an_amount_from_the_answer_on() {
             let read = merchant.get(&format!("/api/charges/{}", text(&answer["txid"]))).await.expect(200);
             assert_eq!(parts(&read), [first_part, second_part], "{path} {total}");
             has_exactly(&read["splits"][0], &["sub_recipient_id", "amount"]);
-            assert_eq!(answer["breakdown"]["amount"], total);
+            assert_eq!((&answer["breakdown"]["amount"], &answer["splits"]), (&json!(total), &read["splits"]), "{path}");
         }
     }
     world.check_books().await;
@@ -60,6 +60,7 @@ async fn an_amount_and_a_percent_stand_side_by_side() {
         merchant.post("/api/card", &charge).await.expect(201),
         merchant.post("/api/card", &by_amounts).await.expect(201),
     ];
+    assert_eq!((parts(&answer), same.get("splits")), (vec![2_000, 1_500], None), "only what is new is answered anew");
     assert_eq!(answer["breakdown"], same["breakdown"]);
     assert_eq!(merchant.recipient_balance(&rui).await, [0, 3_000]);
     for (item, code, field) in [
