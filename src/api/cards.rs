@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use actors::engine::CardRow;
 use axum::extract::State;
+use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::id::{Fingerprint, ObjectId};
 use ledger::merchant::MerchantCommand;
 use ledger::personal::{Payer, SealedFor};
 use ledger::recurrence::StoredCard;
 use ledger::rejection::Rejection;
+use ledger::tax_id;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -24,7 +26,7 @@ use web::idempotency::{KeyScope, decided, naming};
 use web::json::{Checker, Raw, parse};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
-use web::reply::{CursorParams, List, PageParams, PageQuery, created, ok};
+use web::reply::{self, CursorParams, FILTERED_MAX, List, PageParams, PageQuery, created, ok, one_of, single};
 use web::views::stored_card::{CardDetails, StoredCardView, customer_of};
 
 /// A card to be stored, as sent.
@@ -82,12 +84,34 @@ pub async fn store(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody)
     stored.answer(|StoredCard { id, face }| Ok(created(StoredCardView::of(id, &face))))
 }
 
-/// The account's stored cards, newest first; deleted ones are among them.
+/// The account's stored cards, newest first; deleted ones are among them, unless `deleted` says
+/// otherwise. With `deleted` alone, the account may have 2,000 cards.
 #[utoipa::path(get, path = "/api/cards", operation_id = "list_cards",
-    params(PageParams, CursorParams), responses((status = 200, body = List<CardDetails>)))]
-pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: PageQuery) -> Result<Response, Problem> {
-    let (range, skip, count) = query.part(&app.engine, caller.ledger())?;
-    let (total, rows) = app.engine.cards(caller.ledger(), range, skip, count)?;
+    params(("document" = Option<String>, Query, max_length = 18, example = "12345678909", description = "Of the customer with this CPF or CNPJ, with or without punctuation"),
+        ("deleted" = Option<bool>, Query, description = "`true` for the deleted ones alone, `false` for the others"),
+        PageParams, CursorParams),
+    responses((status = 200, body = List<CardDetails>)))]
+pub async fn list(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    query: PageQuery,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    let (pairs, merchant) = (reply::query(&parts)?, caller.ledger());
+    let document = single(&pairs, "document")?.map(tax_id::normalize);
+    let deleted = one_of(&pairs, "deleted", &["true", "false"])?.map(|text| text == "true");
+    let filter = document.as_ref().map(|_| "document").or(deleted.map(|_| "deleted"));
+    let found = if let Some(document) = document {
+        let ids = app.engine.cards_of_document(caller.group, &document, FILTERED_MAX)?;
+        let ids = query.cursors.of_filtered(&app.engine, merchant, ids)?;
+        let rows: Result<Vec<_>, _> = ids.into_iter().map(|id| app.engine.card(merchant, id)).collect();
+        (0, rows?.into_iter().flatten().collect())
+    } else {
+        let (skip, count) = query.to_read(filter.is_some());
+        app.engine.cards(merchant, query.cursors.range(&app.engine, merchant)?, skip, count)?
+    };
+    let is_wanted = |row: &CardRow| deleted.is_none_or(|deleted| row.is_deleted == deleted);
+    let (total, rows) = query.page_of(filter, found, is_wanted)?;
     let last = rows.last().map(|row| row.id.uuid().to_string());
     query.answer(total, last, rows.into_iter().map(move |row| Ok(CardDetails::of(&app.engine, &row))))
 }

@@ -43,7 +43,7 @@ pub type MetadataChanges = BTreeMap<String, Option<String>>;
 pub fn read(check: &mut Checker, reference: Raw<'_>, unique: Raw<'_>, metadata: Raw<'_>) -> Option<Labels> {
     let is_unique = check.optional(unique, |check, raw| check.boolean("reference_unique", raw));
     let has_reference = reference.is_some();
-    let reference = check.optional_text("reference", reference, 1..=REFERENCE_CHARS_MAX);
+    let reference = check.optional_visible("reference", reference, 1..=REFERENCE_CHARS_MAX);
     if is_unique == Some(true) && !has_reference {
         check.refuse::<()>("reference", "required", "reference é obrigatório com reference_unique");
     }
@@ -63,7 +63,7 @@ pub fn changed(
 ) -> Option<Labels> {
     let Labels { reference: before, metadata: values } = standing.unwrap_or_default();
     let changes = check.optional(metadata, |check, raw| read_changes(check, raw)).unwrap_or_default();
-    let text = |raw| check.optional_text("reference", raw, 1..=REFERENCE_CHARS_MAX).map(Cow::into_owned);
+    let text = |raw| check.optional_visible("reference", raw, 1..=REFERENCE_CHARS_MAX).map(Cow::into_owned);
     let reference = reference.map_or(before, text);
     let labels = Labels { reference, metadata: merged(values, changes) };
     check_size(check, &labels.metadata);
@@ -76,7 +76,7 @@ pub fn unique_reference<'a>(reference: Raw<'a>, unique: Raw<'_>) -> Option<Cow<'
     let is_unique = unique.is_some_and(|unique| unique.get() == "true");
     reference
         .filter(|_| is_unique)
-        .and_then(|reference| Checker::new().text("reference", Some(reference), 1..=REFERENCE_CHARS_MAX))
+        .and_then(|reference| Checker::new().optional_visible("reference", Some(reference), 1..=REFERENCE_CHARS_MAX))
 }
 
 /// Looks up a reference that no other of its kind may have in the account; `digest` is that of the

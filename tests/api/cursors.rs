@@ -127,7 +127,8 @@ async fn what_is_made_between_two_answers_moves_nothing() {
     }
 }
 
-/// Follows `next` from an address on: the named field of each item, and how many answers there were.
+/// Follows `next` from an address on: the named field of each item, and how many answers there
+/// were.
 async fn followed(merchant: &Merchant<'_>, address: &str, field: &str) -> (Vec<Value>, usize) {
     let (mut seen, mut address, mut answers) = (Vec::new(), Some(address.to_owned()), 0);
     while let Some(path) = address {

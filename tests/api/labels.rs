@@ -77,6 +77,9 @@ async fn labels_that_are_too_long_or_no_texts_are_refused() {
     for (field, value, wrong, code) in [
         ("reference", json!("r".repeat(65)), "reference", "wrong_length"),
         ("reference", json!("a\u{7}"), "reference", "control_character"),
+        ("reference", json!("\u{200b}"), "reference", "invisible_character"),
+        ("reference", json!("a\u{202e}b"), "reference", "invisible_character"),
+        ("reference", json!("a\u{feff}"), "reference", "invisible_character"),
         ("reference", json!(1042), "reference", "not_a_string"),
         ("reference_unique", json!("true"), "reference_unique", "not_a_boolean"),
         ("reference_unique", json!(true), "reference", "required"),
@@ -233,12 +236,13 @@ async fn metadata_is_changed_key_by_key() {
     assert!(listed(&merchant, "metadata[nota]=1").await.is_empty());
     assert_eq!(listed(&merchant, "metadata[entrega]=hoje").await, [&*txid]);
     // Changes that come at once are all there.
-    let bodies: Vec<_> = (0..6).map(|key| json!({"metadata": {format!("k{key}"): "v"}})).collect();
-    for answer in futures_of(6, |place| merchant.patch(&path, &bodies[place])).await {
+    let of = |one: u32| json!({"metadata": {format!("k{}", one % 18): format!("{one}")}});
+    let bodies: Vec<_> = (0..40).map(of).collect();
+    for answer in futures_of(40, |place| merchant.patch(&path, &bodies[place])).await {
         answer.expect(200);
     }
     let shown = charge(&merchant, &txid).await;
-    assert_eq!(shown["metadata"].as_object().unwrap().len(), 8, "{shown}");
+    assert_eq!(shown["metadata"].as_object().unwrap().len(), 20, "{shown}");
     let many: Value = (0..13).map(|key| (format!("n{key}"), json!("v"))).collect::<serde_json::Map<_, _>>().into();
     assert_eq!(change(many).await.refused(400, "validation_failed")["errors"][0]["code"], "wrong_count");
     assert_eq!(change(json!({"k": 1})).await.refused(400, "validation_failed")["errors"][0]["code"], "not_a_string");

@@ -130,6 +130,27 @@ async fn stored_cards_are_listed_and_deleted() {
     assert_eq!(merchant.delete_card(&tokens[0]).await.expect(200), deleted, "again");
     assert_eq!(merchant.get(&format!("{CARDS}/{}", tokens[0])).await.expect(200), deleted);
     assert_eq!(merchant.get(CARDS).await.expect(200)["total"], 3);
+    let of_another = with(&without(&card(1, APPROVED), "/amount"), "/customer/document", json!(cpf(7)));
+    tokens.push(text(&merchant.post(CARDS, &of_another).await.expect(201)["card_token"]));
+    other.post(CARDS, &of_another).await.expect(201);
+    for (query, expected) in [
+        ("document=12345678909", vec![2, 1, 0]),
+        ("document=123.456.789-09&deleted=false", vec![2, 1]),
+        ("document=12345678909&deleted=true", vec![0]),
+        (&*format!("document={}", cpf(7)), vec![3]),
+        ("document=1", vec![]),
+        ("deleted=false", vec![3, 2, 1]),
+        ("deleted=true", vec![0]),
+        (&*format!("document=12345678909&before={}", tokens[2]), vec![1, 0]),
+    ] {
+        let list = merchant.get(&format!("{CARDS}?{query}")).await.expect(200);
+        let found: Vec<_> = items(&list).iter().map(|card| text(&card["card_token"])).collect();
+        let expected: Vec<_> = expected.into_iter().map(|at: usize| tokens[at].clone()).collect();
+        assert_eq!((found.len() as u64, found), (list["total"].as_u64().unwrap(), expected), "{query}");
+    }
+    let first = merchant.get(&format!("{CARDS}?document=12345678909&limit=1")).await.expect(200);
+    assert_eq!(items(&merchant.get(&text(&first["next"])).await.expect(200))[0]["card_token"], tokens[1]);
+    merchant.get(&format!("{CARDS}?deleted=no")).await.refused(400, "validation_failed");
     merchant.post("/api/card", &charge_of(&tokens[0])).await.refused(400, "validation_failed");
     merchant.post(SUBSCRIPTIONS, &wanted).await.refused(400, "validation_failed");
     merchant.change_card(&subscription, &tokens[0]).await.refused(400, "validation_failed");

@@ -6,6 +6,7 @@ use std::slice;
 use ledger::fiscal_key::FiscalKey;
 use ledger::merchant::{ChargeChange, MerchantCommand, UniqueReference};
 use ledger::personal::{Labels, Metadata, Payer};
+use ledger::recurrence::StoredCard;
 use ledger::{Event, Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber, Record, Sealed, SealedFor};
 
 use super::outcome::CommandContext;
@@ -181,36 +182,62 @@ impl Engine {
         self.keyring.fingerprint("fiscal document", &[&group.0.to_be_bytes(), key.as_str().as_bytes()])
     }
 
-    /// How many charges of a merchant were opened with a reference, and where these are `most` at
-    /// most, the charges, newest first. A reference whose month's key was dropped is not found.
-    /// Very rarely the count has a charge of another reference.
+    /// How many charges of a merchant were opened with a reference, and the newest of them, `most`
+    /// at most. A reference whose month's key was dropped is not found. Very rarely the count has a
+    /// charge of another reference.
     pub fn charges_with_reference(
         &self,
         group: GroupNumber,
         reference: &str,
         most: usize,
     ) -> Result<(usize, Vec<ObjectId>), LoadError> {
+        let sought = PersonalValue::ReferenceOf(group, reference.to_owned());
+        self.made_with(group, (FoundKind::Charge, sought), most, |record| {
+            record.events.iter().find_map(|event| match event {
+                Event::ChargeOpened { charge, .. } => Some(*charge),
+                _ => None,
+            })
+        })
+    }
+
+    /// The cards that a merchant stored for a CPF or CNPJ without punctuation, newest first. Those
+    /// of a month whose key was dropped are not found. The newest `most` Records are looked at that
+    /// have the document, of whichever merchant.
+    pub fn cards_of_document(
+        &self,
+        group: GroupNumber,
+        document: &str,
+        most: usize,
+    ) -> Result<Vec<ObjectId>, LoadError> {
+        let sought = PersonalValue::Document(document.to_owned());
+        let stored = |record: &Record| StoredCard::stored_by(record).map(|card| card.id);
+        Ok(self.made_with(group, (FoundKind::Customer, sought), most, stored)?.1)
+    }
+
+    /// How many Records with a personal value make something of a kind, and what the merchant's own
+    /// ones among the newest `most` make, newest first.
+    fn made_with(
+        &self,
+        group: GroupNumber,
+        (kind, sought): (FoundKind, PersonalValue),
+        most: usize,
+        made: impl Fn(&Record) -> Option<ObjectId>,
+    ) -> Result<(usize, Vec<ObjectId>), LoadError> {
         may_wait(|| {
             let shard = self.shard(group);
             let personal = shard.read_model().personal();
-            let sought = PersonalValue::ReferenceOf(group, reference.to_owned());
             let keys = personal.search_keys(slice::from_ref(&sought))?;
-            let sequences = with_all(&shard, &keys)?.0.remove(&FoundKind::Charge).unwrap_or_default();
-            if sequences.len() > most {
-                return Ok((sequences.len(), Vec::new()));
-            }
-            let newest: Vec<_> = sequences.iter().rev().copied().collect();
-            let mut charges = Vec::with_capacity(newest.len());
+            let sequences = with_all(&shard, &keys)?.0.remove(&kind).unwrap_or_default();
+            let newest: Vec<_> = sequences.iter().rev().take(most).copied().collect();
+            let mut found = Vec::with_capacity(newest.len());
             for (_, _, record) in booked_records(shard.part(), &newest)? {
                 // Very rarely a Record of another value is among them.
-                if personal.has_all(&record, slice::from_ref(&sought))? {
-                    charges.extend(record.events.iter().find_map(|event| match event {
-                        Event::ChargeOpened { charge, .. } => Some(*charge),
-                        _ => None,
-                    }));
+                let is_own = record.owner == LedgerId::Merchant(group);
+                if is_own && personal.has_all(&record, slice::from_ref(&sought))? {
+                    found.extend(made(&record));
                 }
             }
-            Ok((sequences.len(), charges))
+            Ok((sequences.len(), found))
         })
     }
 }

@@ -144,16 +144,15 @@ fn report_job(
     };
     let maker = Arc::clone(desk);
     let work: Work = Box::new(move |out| {
-        let made =
-            reports::write(&maker, (&asked, format, ReportContext { labels, ..ReportContext::default() }), &cut, out)
-                .map_err(|error| {
-                // The frame of the jobs names a limit of the file by the type of its error.
-                match error.downcast::<ReportError>().map(|error| *error) {
-                    Ok(ReportError::Write(error)) => error.into(),
-                    Ok(error) => error.into(),
-                    Err(error) => error,
-                }
-            })?;
+        let context = ReportContext { labels, ..ReportContext::default() };
+        let made = reports::write(&maker, (&asked, format, context), &cut, out).map_err(|error| {
+            // The frame of the jobs names a limit of the file by the type of its error.
+            match error.downcast::<ReportError>().map(|error| *error) {
+                Ok(ReportError::Write(error)) => error.into(),
+                Ok(error) => error.into(),
+                Err(error) => error,
+            }
+        })?;
         Ok(JobOutcome {
             exported: ExportTotals::default(),
             cut: made.cut,

@@ -44,8 +44,9 @@ const SEQUENCE: HeaderName = HeaderName::from_static("centavo-sequence");
 const PARTITION: HeaderName = HeaderName::from_static("centavo-partition");
 const KEY_LEN_MAX: usize = 255;
 
-/// How often a key is looked up again when another request with it was decided meanwhile.
-const LOOK_UPS_MAX: usize = 8;
+/// How often a request is tried again when another one with its key, or of what it changes, was
+/// decided meanwhile. Of many changes at once, each such round makes one.
+const LOOK_UPS_MAX: usize = 64;
 
 /// Result of a request that may carry a key.
 pub enum KeyedResult<T> {

@@ -119,13 +119,13 @@ pub fn elements(body: &[u8], is_lines: bool, count: RangeInclusive<usize>) -> Re
     }
     let whole = || {
         let all = serde_json::from_str::<Vec<&RawValue>>(text).map_err(invalid)?.into_iter().enumerate();
-        Ok(all.map(|(place, element)| read_element(("Element", place), element.get())).collect())
+        Ok::<Vec<_>, Problem>(all.map(|(place, element)| read_element(("Element", place), element.get())).collect())
     };
     let by_line = || {
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim_ascii().is_empty());
         lines.map(|(place, line)| read_element(("Line", place + 1), line)).collect()
     };
-    let elements: Vec<_> = aside(body.len(), || if is_lines { Ok(by_line()) } else { whole() })?;
+    let elements = aside(body.len(), || if is_lines { Ok(by_line()) } else { whole() })?;
     let mut check = Checker::new();
     if !count.contains(&elements.len()) {
         check.refuse::<()>(ITSELF, "wrong_count", format!("o corpo deve ter {}", counted(&count, "itens")));
@@ -338,6 +338,22 @@ impl Checker {
             return self.refuse(name, "control_character", format!("{field} contém caracteres de controle"));
         }
         self.within_length(name, text, chars, "caracteres")
+    }
+
+    /// A text that a person can read and write again: what [`Checker::text`] takes, without letters
+    /// that are not seen, such as those that change the direction of text.
+    pub fn optional_visible<'a>(
+        &mut self,
+        name: &'static str,
+        raw: Raw<'a>,
+        chars: RangeInclusive<usize>,
+    ) -> Option<Cow<'a, str>> {
+        let text = self.optional_text(name, raw, chars)?;
+        if text.contains(is_invisible) {
+            let field = self.field(name);
+            return self.refuse(name, "invisible_character", format!("{field} contém caracteres invisíveis"));
+        }
+        Some(text)
     }
 
     /// A required string, whatever is in it: it is only looked up.
@@ -708,6 +724,16 @@ fn plain_decimal(text: &str) -> Option<Decimal> {
     let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let fits = (1..=3).contains(&whole.len()) && (1..=4).contains(&fraction.len());
     if fits && are_digits(whole) && are_digits(fraction) { Decimal::from_str_exact(text).ok() } else { None }
+}
+
+/// True for a letter that nothing shows: those of Unicode's `Default_Ignorable_Code_Point`, and the
+/// separators of lines and paragraphs.
+fn is_invisible(letter: char) -> bool {
+    matches!(letter,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// Goes through a whole text without keeping it, and refuses bad syntax, deep nesting and duplicate

@@ -178,9 +178,9 @@ impl PageQuery {
         if is_filtered { (0, FILTERED_MAX) } else { (self.page.skip(), self.page.count()) }
     }
 
-    /// The page of what [`PageQuery::to_read`] said, and the total: without a filter all of it. With
-    /// one, which a parameter names, what it admits. Error: 400 where more than these would have to
-    /// be looked through.
+    /// The page of what [`PageQuery::to_read`] said, and the total: without a filter all of it.
+    /// With one, which a parameter names, what it admits. Error: 400 where more than these would
+    /// have to be looked through.
     pub fn page_of<T>(
         &self,
         filter: Option<&'static str>,
@@ -401,8 +401,8 @@ impl Cursors {
         Ok((Box::new(first.into_iter().map(Ok)), last.and_then(|last| self.address_of(&last))))
     }
 
-    /// The address of the items after this page, whose last item is `last`; `None` at the end of the
-    /// list.
+    /// The address of the items after this page, whose last item is `last`; `None` at the end of
+    /// the list.
     pub fn next(&self, total: u64, page: Page, last: Option<String>) -> Option<String> {
         let has_more = total > page.skip().saturating_add(page.per_page);
         last.filter(|_| has_more).and_then(|last| self.address_of(&last))
