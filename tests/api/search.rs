@@ -107,18 +107,121 @@ async fn what_is_found_has_its_name_and_its_document_masked() {
     assert_eq!(world.engine().recipients_sharing(&value, ledger::id::ObjectId(0), 20).unwrap(), []);
 }
 
+/// The ids of a list, page after page.
+async fn listed(world: &World, list: &str) -> Vec<String> {
+    let (mut all, mut before) = (Vec::new(), String::new());
+    loop {
+        let page = world.ops_get(&format!("{list}&per_page=7{before}")).await.expect(200);
+        all.extend(items(&page).iter().map(|item| text(&item["id"])));
+        let Some(next) = page.get("next_before") else { return all };
+        before = format!("&before={}", next.as_u64().map_or_else(|| text(next), |next| next.to_string()));
+    }
+}
+
 #[tokio::test]
-async fn a_page_of_a_search_has_twenty_and_says_how_many_there_are() {
+async fn a_search_shows_twenty_says_how_many_there_are_and_leads_to_all_of_them() {
+    let world = World::sandbox().await;
+    let (one, other) = (world.merchant().await, world.open(json!({"name": "Padaria", "document": cnpj(90)})).await);
+    let mut txids = Vec::new();
+    for number in 0..23 {
+        let merchant = if number % 3 == 0 { &other } else { &one };
+        txids.insert(0, text(&merchant.post("/api/card", &card(8_253, APPROVED)).await.expect(201)["txid"]));
+    }
+    let of_other: Vec<_> = txids.iter().rev().step_by(3).rev().cloned().collect();
+    let day = wire::timestamp::day_of(world.engine().now().0).to_string();
+    let begin = &txids[0][..8].to_uppercase();
+    let of_begin: Vec<_> = txids.iter().filter(|txid| txid[..8] == begin.to_lowercase()).cloned().collect();
+    for sought in ["82,53", "joao avila", "1111", "12345678909", "joao@example.com", &day] {
+        let query: String = form_urlencoded::byte_serialize(sought.as_bytes()).collect();
+        let answer = world.ops_get(&format!("/ops/search?q={query}")).await.expect(200);
+        let group = answer["groups"].as_array().unwrap().iter().find(|group| group["kind"] == "charges").unwrap();
+        let said = ["total", "at_least", "more"].map(|name| group[name].clone());
+        assert_eq!(said, [json!(23), json!(false), json!(true)], "{sought}");
+        assert_eq!(items(group).iter().map(|item| text(&item["id"])).collect::<Vec<_>>(), txids[..20], "{sought}");
+        let list = text(&group["list"]);
+        assert_eq!(listed(&world, &list).await, txids, "{sought}");
+        let of_merchant = format!("{list}&merchant_id={}", other.id);
+        assert_eq!(listed(&world, &of_merchant).await, of_other, "{sought}");
+        let (span, none) = (format!("{list}&from={day}&to={day}"), format!("{list}&to=2001-01-01"));
+        assert_eq!(listed(&world, &span).await, txids, "{sought}");
+        assert!(listed(&world, &none).await.is_empty(), "{sought}");
+        assert!(listed(&world, &format!("{list}&amount_to=8252")).await.is_empty(), "{sought}");
+        assert!(listed(&world, &format!("{list}&payment_method=pix")).await.is_empty(), "{sought}");
+        assert!(listed(&world, &format!("{list}&status=pending")).await.is_empty(), "{sought}");
+        let sorted = world.ops_get(&format!("{list}&order=oldest&per_page=100")).await.expect(200);
+        let oldest: Vec<_> = items(&sorted).iter().rev().map(|item| text(&item["id"])).collect();
+        assert_eq!(oldest, txids, "{sought}");
+        assert_eq!(world.ops_get(&format!("{list}&format=csv")).await.text.lines().count(), 24, "{sought}");
+    }
+    assert_eq!(listed(&world, &format!("/ops/lists/charges?q={begin}")).await, of_begin);
+    for (list, nothing) in [("charges", "joao maria"), ("charges", "82,54"), ("cards", "joao"), ("refunds", "82,53")] {
+        assert!(listed(&world, &format!("/ops/lists/{list}?q={}", nothing.replace(' ', "%20"))).await.is_empty());
+    }
+    let browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    let found = browser.page("/console/find?q=1111").await;
+    found.has(&["Charges (23)", "href=\"/console/lists/charges?q=1111\""]);
+    let list = browser.page("/console/lists/charges?q=1111").await;
+    list.has(&["name=\"q\" value=\"1111\"", &txids[0], &txids[22]]);
+    let scoped = browser.page(&format!("/console/find?q=1111&merchant_id={}", other.id)).await;
+    scoped.has(&[&format!("/console/lists/charges?q=1111&amp;merchant_id={}", other.id)]);
+    for wrong in ["charges?q=", "charges?q=%20", "anticipations?q=1", "charges?q=a&q=b"] {
+        world.ops_get(&format!("/ops/lists/{wrong}")).await.refused(400, "validation_failed");
+    }
+}
+
+/// The charges of a day are counted, however many Records there are since.
+#[tokio::test]
+async fn the_charges_of_a_day_are_counted() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
-    let mut txids = Vec::new();
-    for _ in 0..23 {
-        txids.insert(0, text(&merchant.post("/api/pix", &pix("7.77")).await.expect(201)["txid"]));
+    let day = |world: &World| wire::timestamp::day_of(world.engine().now().0).to_string();
+    let first = day(&world);
+    for _ in 0..3 {
+        merchant.post("/api/pix", &pix("7.77")).await.expect(201);
     }
-    let day = wire::timestamp::day_of(world.engine().now().0).to_string();
-    for sought in ["7,77", "maria das dores", &day] {
-        let groups = found(&world, sought).await;
-        assert_eq!(groups, [("charges".to_owned(), txids[..20].to_vec(), 23)], "{sought}");
+    world.advance(86_400).await;
+    merchant.post("/api/pix", &pix("7.77")).await.expect(201);
+    let second = day(&world);
+    world.advance(86_400).await;
+    for _ in 0..2_010 {
+        world.advance(1).await;
+    }
+    for (day, total) in [(first, 3), (second, 1), (day(&world), 0)] {
+        let groups = found(&world, &day).await;
+        let charges = groups.into_iter().find(|(kind, ..)| kind == "charges");
+        assert_eq!(charges.map_or(0, |(_, _, total)| total), total, "{day}");
+        assert_eq!(listed(&world, &format!("/ops/lists/charges?q={day}")).await.len() as u64, total, "{day}");
+    }
+}
+
+/// Who registered anew is listed once, by what is registered now.
+#[tokio::test]
+async fn the_lists_of_owners_and_cashouts_have_what_a_search_finds() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana Prado", 1).await;
+    let bia = merchant.recipient("Bia Prado", 2).await;
+    for name in ["Ana Souza", "Ana Lima"] {
+        let change = json!({"register_information": {"name": name}});
+        merchant.patch(&format!("/api/sub-recipients/{ana}"), &change).await.expect(200);
+    }
+    merchant.paid_pix(&pix("100.00")).await;
+    let cashout = json!({"amount": 4_321, "pix_key": "ana.prado@example.com", "pix_key_type": "email"});
+    let cashout = text(&merchant.post("/api/cashout", &cashout).await.expect(201)["id"]);
+    for (list, expected) in [
+        ("recipients?q=prado", vec![&bia]),
+        ("recipients?q=souza", vec![]),
+        ("recipients?q=lima", vec![&ana]),
+        ("recipients?q=ana", vec![&ana]),
+        ("recipients?q=ana&status=draft", vec![]),
+        ("merchants?q=loja", vec![&merchant.id]),
+        ("merchants?q=prado", vec![]),
+        ("cashouts?q=ana.prado@example.com", vec![&cashout]),
+        ("cashouts?q=43,21", vec![&cashout]),
+        ("cashouts?q=43,22", vec![]),
+    ] {
+        let found = listed(&world, &format!("/ops/lists/{list}")).await;
+        assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{list}");
     }
 }
 
@@ -267,7 +370,19 @@ async fn refunds_withdrawals_and_cashouts_are_found_by_amount_and_day() {
     };
     assert_eq!(listed("recipients?flag=shared_account").await, [bia], "Ana waits no more");
     assert!(listed("refunds?flag=disputed").await.is_empty());
-    for query in ["charges?flag=disputed", "refunds?flag=x"] {
+    assert!(listed("charges?flag=disputed").await.is_empty());
+    let dispute = json!({"amount": 1_000, "kind": "med", "reason": "Compra não reconhecida"});
+    world.ops_post(&format!("/ops/charges/{txid}/disputes"), &dispute).await.expect(201);
+    assert_eq!(listed("refunds?flag=disputed").await, [refund]);
+    let disputed = ["", "&q=500,00", "&status=CONCLUIDA"];
+    for more in disputed {
+        assert_eq!(listed(&format!("charges?flag=disputed{more}")).await, [&*txid], "{more}");
+    }
+    for none in ["exceeds_charge", "disputed&status=pending", "disputed&q=500,01", "disputed&payment_method=debit_card"]
+    {
+        assert!(listed(&format!("charges?flag={none}")).await.is_empty(), "{none}");
+    }
+    for query in ["cashouts?flag=disputed", "charges?flag=x", "refunds?flag=x"] {
         world.ops_get(&format!("/ops/lists/{query}")).await.refused(400, "validation_failed");
     }
 }

@@ -227,8 +227,10 @@ impl Engine {
             let shard = self.shard(group);
             let personal = shard.read_model().personal();
             let keys = personal.search_keys(slice::from_ref(&sought))?;
-            let sequences = with_all(&shard, &keys)?.0.remove(&kind).unwrap_or_default();
-            let newest: Vec<_> = sequences.iter().rev().take(most).copied().collect();
+            let mut listed = Vec::new();
+            with_all(&shard, &keys, &[kind], Sequence(u64::MAX), &mut listed)?;
+            listed.sort_unstable();
+            let newest: Vec<_> = listed.iter().rev().take(most).map(|(sequence, _)| *sequence).collect();
             let mut found = Vec::with_capacity(newest.len());
             for (_, _, record) in booked_records(shard.part(), &newest)? {
                 // Very rarely a Record of another value is among them.
@@ -237,7 +239,7 @@ impl Engine {
                     found.extend(made(&record));
                 }
             }
-            Ok((sequences.len(), found))
+            Ok((listed.len(), found))
         })
     }
 }

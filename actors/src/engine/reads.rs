@@ -27,9 +27,10 @@ use ledger::{
 };
 
 use super::inquiry_times::Inquiry;
+use super::search::RecordList;
 use super::shard::Shard;
 use super::{Engine, Unavailable};
-use derived::index::{IndexKey, ObjectList};
+use derived::index::IndexKey;
 use derived::merged::{BookedRecord, newest_first, read_back};
 use derived::read_model::{
     ApiKeyRow, CardRow, ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent,
@@ -40,7 +41,7 @@ use store::cut::{Cut, Position};
 use store::{Block, Sequence};
 
 /// Sequences looked up at a time in a list that is read as a whole.
-const LOOKED_UP_AT_ONCE: usize = 100;
+pub(super) const LOOKED_UP_AT_ONCE: usize = 100;
 
 /// How long after its creation a charge may be booked, milliseconds.
 const BOOKED_LATER_MAX_MS: i64 = 60_000;
@@ -76,7 +77,7 @@ impl ChargeQuery {
     }
 
     /// Whether a charge meets all but the status.
-    fn meets(&self, owner: LedgerId, charge: ObjectId, terms: &Terms) -> bool {
+    pub fn meets(&self, owner: LedgerId, charge: ObjectId, terms: &Terms) -> bool {
         let at = charge.created_at();
         let has_split = |recipient: LedgerId| {
             let is_its = |split: &Split| {
@@ -808,36 +809,37 @@ impl Engine {
         Ok(Listed { total, items })
     }
 
-    /// Up to `most` Records that made things of a list through a cut, newest first, of the span and
-    /// the merchant of a query. `is_wanted` says which; 2,000 are looked at.
-    pub fn newest_objects<T, E: From<LoadError>>(
+    /// Up to `most` things of listed Records through a cut, newest first, of the span and the
+    /// partition of a query; and the Records that the list goes on with. `look` gives the things of
+    /// a Record; 2,000 are looked at.
+    pub fn newest_objects<T, I: IntoIterator<Item = T>, E: From<LoadError>>(
         &self,
-        (list, wanted): (ObjectList, &ChargeQuery),
+        (list, wanted): (RecordList<'_>, &ChargeQuery),
         through: &Cut,
         most: usize,
-        look: impl Fn(Position, &Record) -> Result<Option<T>, E>,
+        look: impl Fn(Position, &Record) -> Result<I, E>,
     ) -> Result<(Vec<T>, Cut), E> {
         let mut rest = self.through_span(through, wanted)?;
         let group = wanted.owner();
         let shards = group.map_or_else(|| self.shards.all(), |group| vec![self.shard(group)]);
         let lists = shards.into_iter().map(|shard| {
-            let end = rest.of(shard.part().partition()).0.saturating_add(1);
-            let page = move |shard: &Shard, passed| {
-                Ok(shard.read_model().page(IndexKey::objects(list, group), 0..end, passed, LOOKED_UP_AT_ONCE)?.1)
-            };
-            booked_back(shard, page, 0)
+            let page = self.page_of(list, &shard, group, rest.of(shard.part().partition()))?;
+            Ok(booked_back(shard, page, 0))
         });
+        let lists = lists.collect::<Result<Vec<_>, LoadError>>()?;
         let mut found = Vec::new();
         for (looked_at, record) in newest_first(lists).enumerate() {
             let (booked_at, (at, record)) = record?;
             if wanted.from.is_some_and(|from| booked_at < from) {
                 break;
             }
-            if found.len() == most || looked_at == LOOKED_BACK_MAX {
+            if found.len() >= most || looked_at == LOOKED_BACK_MAX {
                 return Ok((found, rest));
             }
             rest.reach(at.before());
-            found.extend(look(at, &record)?);
+            if self.is_listed(list, &record)? {
+                found.extend(look(at, &record)?);
+            }
         }
         Ok((found, rest.begin()))
     }
@@ -846,9 +848,14 @@ impl Engine {
     fn through_span(&self, through: &Cut, wanted: &ChargeQuery) -> Result<Cut, LoadError> {
         let through = through.up_to(&self.published());
         Ok(match wanted.to {
-            Some(to) => through.up_to(&self.last_booked_before(to.plus_ms(BOOKED_LATER_MAX_MS))?),
+            Some(to) => through.up_to(&self.last_booked_later(to)?),
             None => through,
         })
+    }
+
+    /// The last Records that may have booked what was created before a time.
+    pub(super) fn last_booked_later(&self, to: Timestamp) -> Result<Cut, LoadError> {
+        self.last_booked_before(to.plus_ms(BOOKED_LATER_MAX_MS))
     }
 
     /// The lines of a merchant's account statement in a range, and how many there are.

@@ -47,9 +47,9 @@ fn seen(mut found: SearchResult, scope: Scope) -> SearchResult {
         let own = id.uuid().to_string();
         for group in &mut found.groups {
             group.items.retain(|item| item.merchant_id.as_ref() == Some(&own));
-            group.total = group.items.len();
+            (group.total, group.at_least) = (group.items.len(), group.more);
         }
-        found.groups.retain(|group| !group.items.is_empty());
+        found.groups.retain(|group| !group.items.is_empty() || group.list.is_some());
     }
     found
 }
@@ -104,9 +104,16 @@ fn section(desk: &Desk, visit: &Visit, group: &FoundGroup) -> Markup {
     let id = group.kind.name();
     html! {
         section.card aria-labelledby=(id) {
-            h2 id=(id) { (heading) " (" (show::count(visit.language, group.total as u64)) @if group.more { "+" } ")" }
+            h2 id=(id) { (heading) " (" (show::count(visit.language, group.total as u64)) @if group.at_least { "+" } ")" }
             (show::scrolled(heading, table))
-            @if group.more || group.total > group.items.len() { p.dim { (visit.say(words::FOUND_NEWEST)) } }
+            @if group.more {
+                p {
+                    span.dim { (visit.say(words::FOUND_NEWEST)) } " "
+                    @if let Some(list) = &group.list {
+                        a href=(visit.scope.of_path(&list.replacen("/ops", "/console", 1))) { (visit.say(words::FOUND_ALL)) ": " (heading) }
+                    }
+                }
+            }
         }
     }
 }

@@ -138,6 +138,7 @@ fn fields(visit: &Visit, list: List) -> Vec<Field<'static>> {
                 Field::Choice("payment_method", words::METHOD, methods.into())
             }
             "flag" => Field::Choice("flag", words::FLAGS, FLAGS.into()),
+            "q" => Field::Text("q", words::FIND),
             "named" => Field::Text("named", words::NAME),
             "amount_from" => Field::Amount("amount_from", words::LEAST),
             "amount_to" => Field::Amount("amount_to", words::MOST),

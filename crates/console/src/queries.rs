@@ -12,7 +12,8 @@ const OF_ALL_PAGES: [&str; 3] = ["lang", "merchant_id", "csv"];
 const PAGED: [&str; 2] = ["page", "per_page"];
 
 /// Parameters of lists. Those that a list does not have are refused where they are read.
-const OF_LISTS: [&str; 16] = [
+const OF_LISTS: [&str; 17] = [
+    "q",
     "merchant",
     "recipient",
     "flag",

@@ -52,7 +52,10 @@ impl Scope {
     pub(crate) fn of_path(self, path: &str) -> String {
         match self {
             Self::All => path.to_owned(),
-            Self::Merchant(_, id) => format!("{path}?{PARAMETER}={}", id.uuid()),
+            Self::Merchant(_, id) => {
+                let mark = if path.contains('?') { '&' } else { '?' };
+                format!("{path}{mark}{PARAMETER}={}", id.uuid())
+            }
         }
     }
 

@@ -25,6 +25,7 @@ words! {
     FIND = "Buscar", "Find";
     FIND_WHAT = "txid, CPF, nome, e-mail, valor, data, NSU, final do cartão ou id", "txid, CPF, name, e-mail, amount, day, NSU, last digits of a card or id";
     FOUND_NEWEST = "Só os mais recentes.", "Only the newest.";
+    FOUND_ALL = "Ver todos", "See all";
     SIGN_OUT = "Sair", "Sign out";
     SANDBOX_BANNER = "Sandbox: dinheiro de mentira.", "Sandbox: the money is fake.";
     CLOCK = "Relógio", "Clock";

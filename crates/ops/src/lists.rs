@@ -7,17 +7,21 @@
 
 use std::cell::Cell;
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use actors::engine::{ChargeQuery, NewestCharges, ObjectList};
+use actors::engine::{ChargeQuery, Engine, FoundKind, NewestCharges, ObjectList, RecordList, SoughtValue, WaitingKind};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
 use books::list_file::{ListCell, ListColumn, ListFormat, ListKind, period_ptbr};
+use ledger::charge::Charge;
 use ledger::event::Event;
-use ledger::id::ObjectId;
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::money::Centavos;
 use ledger::record::Record;
+use ledger::tax_id;
+use ledger::time::Timestamp;
 use serde::Serialize;
 use store::cut::{Cut, Position};
 use utoipa::ToSchema;
@@ -31,8 +35,8 @@ use crate::found_item::{FoundItem, anticipation_item, charge_item, item_of_kind}
 use crate::item_flags::flags;
 use crate::list_file::{ROWS_MAX, list_file, requested_format, too_many};
 use crate::operator::Operator;
-use crate::queue::waiting;
-use crate::search::ItemKind;
+use crate::queue::{QueueFilter, waiting};
+use crate::search::{BY_AMOUNT, ItemKind, amount, day, found_kinds, ids_of, meanings, requested_text};
 use crate::subscriptions::with_plans;
 use crate::wire_words::{FLAGS, heading, in_file, method_named, status_word};
 use web::caller::PathId;
@@ -40,7 +44,7 @@ use web::cut::{NextBefore, next_before, requested_before};
 use web::language::Language;
 use web::problem::{Code, Problem};
 use web::reply::{Page, ok, one_of, only, query, single};
-use web::views::recipient::recipient_id;
+use web::views::recipient::{find_recipient, recipient_id};
 
 /// Things of an answer, when it is not said how many.
 const A_PAGE: u64 = 20;
@@ -73,9 +77,9 @@ const fn list(
     List { kind, list: Some(list), statuses, filters }
 }
 
-const MONEY: &[&str] = &["status", "amount_from", "amount_to"];
-const DECIDED_ON: &[&str] = &["status", "amount_from", "amount_to", "flag"];
-const OF_RECIPIENTS: &[&str] = &["status", "amount_from", "amount_to", "recipient", "recipient_id", "flag"];
+const MONEY: &[&str] = &["q", "status", "amount_from", "amount_to"];
+const DECIDED_ON: &[&str] = &["q", "status", "amount_from", "amount_to", "flag"];
+const OF_RECIPIENTS: &[&str] = &["q", "status", "amount_from", "amount_to", "recipient", "recipient_id", "flag"];
 
 /// All lists.
 pub const LISTS: [List; 10] = [
@@ -83,7 +87,7 @@ pub const LISTS: [List; 10] = [
         kind: ItemKind::Charges,
         list: None,
         statuses: &["pending", "CONCLUIDA", "RECUSADA", "cancelled"],
-        filters: &["status", "payment_method", "amount_from", "amount_to", "recipient", "recipient_id"],
+        filters: &["q", "status", "payment_method", "amount_from", "amount_to", "recipient", "recipient_id", "flag"],
     },
     list(ItemKind::Refunds, ObjectList::Refunds, &["pending", "approved", "rejected", "failed"], DECIDED_ON),
     list(ItemKind::Disputes, ObjectList::Disputes, &["open", "accepted", "released", "reversed"], DECIDED_ON),
@@ -99,20 +103,20 @@ pub const LISTS: [List; 10] = [
         ItemKind::Subscriptions,
         ObjectList::Subscriptions,
         &["pending", "active", "past_due", "paused", "completed", "cancelled"],
-        &["status"],
+        &["q", "status"],
     ),
-    list(ItemKind::Cards, ObjectList::Cards, &[], &[]),
+    list(ItemKind::Cards, ObjectList::Cards, &[], &["q"]),
     list(
         ItemKind::Recipients,
         ObjectList::Recipients,
         &["draft", "pending", "active", "rejected"],
-        &["status", "named", "flag"],
+        &["q", "status", "named", "flag"],
     ),
     list(
         ItemKind::Merchants,
         ObjectList::Merchants,
         &["active", "suspended", "payouts_held", "closing", "closed"],
-        &["status", "named"],
+        &["q", "status", "named"],
     ),
 ];
 
@@ -130,10 +134,14 @@ pub struct ListFilter {
     /// One of [`ORDERS`].
     pub order: &'static str,
     query: ChargeQuery,
+    /// Values of which one is looked for; none for all things.
+    sought: Vec<SoughtValue>,
     recipient: Option<String>,
     status: Option<&'static str>,
     /// A flag of what waits in the queue.
     flag: Option<&'static str>,
+    /// The charges with this flag, where charges are listed.
+    flagged: Option<BTreeSet<ObjectId>>,
     /// A part of the name, as it is compared.
     name: Option<String>,
 }
@@ -166,14 +174,20 @@ impl ListFilter {
         only(pairs, &[list.filters, &OF_ALL[..], &[goes_on]].concat())?;
         let is_charges = list.list.is_none();
         let of_charges: Vec<_> = pairs.iter().filter(|(name, _)| is_charges || name != "status").cloned().collect();
-        let query = charge_query(desk, &of_charges)?;
+        let mut query = charge_query(desk, &of_charges)?;
+        let text = single(pairs, "q")?.map(|_| requested_text(pairs)).transpose()?;
+        let sought = text.map(|text| sought(&desk.engine, list, &text, &mut query)).unwrap_or_default();
+        let flag = one_of(pairs, "flag", &FLAGS.map(|(name, _)| name))?;
+        let flagged = flag.filter(|_| is_charges).map(|flag| charges_with(desk, flag, query.group)).transpose()?;
         let recipient = query.recipient.and_then(|ledger| recipient_id(&desk.engine, ledger));
         Ok(Self {
             list,
             order,
             recipient: recipient.map(|id| id.uuid().to_string()),
             status: one_of(pairs, "status", list.statuses)?,
-            flag: one_of(pairs, "flag", &FLAGS.map(|(name, _)| name))?,
+            flag,
+            flagged,
+            sought,
             name: single(pairs, "named")?.map(search_key),
             query,
         })
@@ -182,7 +196,8 @@ impl ListFilter {
     /// What of a list meets a query, newest first.
     pub(crate) fn of(list: List, query: ChargeQuery) -> Self {
         let [order, ..] = ORDERS;
-        Self { list, order, query, recipient: None, status: None, flag: None, name: None }
+        let (sought, recipient, status, flag, flagged, name) = Default::default();
+        Self { list, order, query, sought, recipient, status, flag, flagged, name }
     }
 
     /// The part of the list that a query asks for; `count` things when it does not say how many.
@@ -205,12 +220,17 @@ impl ListFilter {
     /// The newest things through a cut: so many, or fewer after 2,000 Records; and the Records that
     /// the list goes on with.
     pub(crate) fn newest(&self, desk: &Desk, through: &Cut, most: usize) -> Result<(Vec<FoundItem>, Cut), Problem> {
-        let Some(list) = self.list.list else {
-            let NewestCharges { found, rest } = desk.engine.newest_charges(through, &self.query, most)?;
-            let item = |(at, id)| Ok(made_at(at, charge_item(desk, &desk.engine.known_object(id)?)?));
-            return Ok((found.into_iter().map(item).collect::<Result<_, Problem>>()?, rest));
+        let list = match (self.list.list, &self.flagged) {
+            _ if !self.sought.is_empty() => RecordList::With(&self.sought, found_kinds(self.list.kind)),
+            (_, Some(charges)) => RecordList::Opening(charges),
+            (Some(list), None) => RecordList::Of(list),
+            (None, None) => {
+                let NewestCharges { found, rest } = desk.engine.newest_charges(through, &self.query, most)?;
+                let item = |(at, id)| Ok(made_at(at, charge_item(desk, &desk.engine.known_object(id)?)?));
+                return Ok((found.into_iter().map(item).collect::<Result<_, Problem>>()?, rest));
+            }
         };
-        desk.engine.newest_objects((list, &self.query), through, most, |at, record| self.item(desk, list, at, record))
+        desk.engine.newest_objects((list, &self.query), through, most, |at, record| self.things(desk, at, record))
     }
 
     /// The newest `most` things of a filter by amount and time, among 2,000 Records of the list;
@@ -220,31 +240,60 @@ impl ListFilter {
         let total = Cell::new(0);
         let look = |at, record: &Record| {
             total.set(total.get() + usize::from(self.made_id(list, record).is_some()));
-            if total.get() > most { Ok(None) } else { self.item(desk, list, at, record) }
+            if total.get() > most { Ok(Vec::new()) } else { self.things(desk, at, record) }
         };
         let published = desk.engine.published();
-        let (items, rest) = desk.engine.newest_objects((list, &self.query), &published, usize::MAX, look)?;
+        let (items, rest) =
+            desk.engine.newest_objects((RecordList::Of(list), &self.query), &published, usize::MAX, look)?;
         Ok((items, total.get(), !rest.is_empty()))
     }
 
     /// The id of the thing that a Record made, if amount and time are asked for.
     fn made_id(&self, list: ObjectList, record: &Record) -> Option<ObjectId> {
         let (_, id) = record.events.iter().filter_map(ObjectList::made_by).find(|(made, _)| *made == list)?;
-        let (amount, created) = (record.events.iter().find_map(made_amount), id.created_at());
-        let ChargeQuery { from, to, .. } = self.query;
-        let is_of_span = from.is_none_or(|from| created >= from) && to.is_none_or(|to| created < to);
-        (is_of_span && amount.is_none_or(|amount| self.has_amount(amount))).then_some(id)
+        let amount = record.events.iter().find_map(made_amount);
+        (self.is_of_span(id) && amount.is_none_or(|amount| self.has_amount(amount))).then_some(id)
     }
 
-    /// The thing that a Record made, if it is asked for.
-    fn item(&self, desk: &Desk, list: ObjectList, at: Position, record: &Record) -> Result<Option<FoundItem>, Problem> {
-        let Some(id) = self.made_id(list, record) else { return Ok(None) };
-        let item = match list {
-            ObjectList::Anticipations => anticipation_item(desk, record),
-            _ => item_of_kind(desk, self.list.kind, id)?,
+    fn is_of_span(&self, id: ObjectId) -> bool {
+        let (ChargeQuery { from, to, .. }, created) = (&self.query, id.created_at());
+        from.is_none_or(|from| created >= from) && to.is_none_or(|to| created < to)
+    }
+
+    /// The things of the list that a Record made or, where values are looked for, is about, as far
+    /// as they are asked for.
+    fn things(&self, desk: &Desk, at: Position, record: &Record) -> Result<Vec<FoundItem>, Problem> {
+        let ids: BTreeSet<_> = match (self.list.list, found_kinds(self.list.kind)) {
+            (_, [kind, ..]) if !self.sought.is_empty() || self.list.list.is_none() => {
+                let ids = ids_of(&desk.engine, *kind, record).into_iter();
+                let is_of_group = |id: &_| self.query.group.is_none_or(|group| desk.engine.ids().group(*id) == group);
+                ids.filter(|id| is_of_group(id) && self.is_of_span(*id) && is_current(desk, *kind, *id, record))
+                    .collect()
+            }
+            (Some(list), _) => self.made_id(list, record).into_iter().collect(),
+            (None, _) => BTreeSet::new(),
+        };
+        let mut items = Vec::new();
+        for id in ids {
+            items.extend(self.thing(desk, id, record)?.map(|item| made_at(at, item)));
+        }
+        Ok(items)
+    }
+
+    /// The thing of an id, if it is one of the list and asked for.
+    fn thing(&self, desk: &Desk, id: ObjectId, record: &Record) -> Result<Option<FoundItem>, Problem> {
+        let item = match self.list.kind {
+            ItemKind::Charges => {
+                let owner = LedgerId::Merchant(desk.engine.ids().group(id));
+                let charge = desk.engine.object::<Charge>(id)?;
+                let charge = charge.filter(|charge| self.query.meets(owner, id, &charge.terms));
+                charge.map(|charge| charge_item(desk, &charge)).transpose()?
+            }
+            ItemKind::Anticipations => anticipation_item(desk, record),
+            kind => item_of_kind(desk, kind, id)?,
         };
         let item = item.filter(|item| self.wants(item));
-        Ok(if self.is_flagged(desk, id)? { item.map(|item| made_at(at, item)) } else { None })
+        Ok(if self.is_flagged(desk, id)? { item } else { None })
     }
 
     fn has_amount(&self, amount: Centavos) -> bool {
@@ -255,13 +304,19 @@ impl ListFilter {
     /// Whether a thing waits in the queue with the flag that is asked for.
     fn is_flagged(&self, desk: &Desk, id: ObjectId) -> Result<bool, Problem> {
         let Some(flag) = self.flag else { return Ok(true) };
+        if let Some(charges) = &self.flagged {
+            return Ok(charges.contains(&id));
+        }
         let item = waiting(desk, id).map(|item| flags(desk, &item)).transpose()?;
         Ok(item.is_some_and(|(flags, _)| flags.contains(&flag)))
     }
 
     fn wants(&self, item: &FoundItem) -> bool {
         self.status.is_none_or(|status| item.status == Some(status))
-            && self.recipient.as_ref().is_none_or(|id| item.recipient_id.as_ref() == Some(id))
+            && self
+                .recipient
+                .as_ref()
+                .is_none_or(|id| self.list.list.is_none() || item.recipient_id.as_ref() == Some(id))
             && self.has_amount(Centavos(item.amount.unwrap_or_default()))
             && self.name.as_ref().is_none_or(|part| search_key(item.name.as_deref().unwrap_or_default()).contains(part))
     }
@@ -341,6 +396,56 @@ impl ListFilter {
     }
 }
 
+/// What a text looks for in a list. A day or, in lists that the index does not have by amount, an
+/// amount narrows the query instead.
+fn sought(engine: &Engine, list: List, text: &str, query: &mut ChargeQuery) -> Vec<SoughtValue> {
+    if let Some(PeriodLimit { begin, end }) = day(text) {
+        query.from = query.from.max(Some(Timestamp(begin)));
+        query.to = Some(query.to.map_or(Timestamp(end), |to| to.min(Timestamp(end))));
+        return Vec::new();
+    }
+    let is_document = tax_id::kind(&tax_id::normalize(text)).is_some();
+    match amount(text).filter(|_| BY_AMOUNT.contains(&list.kind) && !is_document) {
+        Some(amount) => {
+            query.amount_from = query.amount_from.max(Some(amount));
+            query.amount_to = Some(query.amount_to.map_or(amount, |most| most.min(amount)));
+            Vec::new()
+        }
+        None => meanings(engine, text),
+    }
+}
+
+/// The charges whose open refunds or disputes have a flag of the queue; `disputed` are all with an
+/// open dispute. Error: 400 `too_many_items` as in the queue.
+fn charges_with(desk: &Desk, flag: &'static str, group: Option<GroupNumber>) -> Result<BTreeSet<ObjectId>, Problem> {
+    let filter = match flag {
+        "disputed" => QueueFilter { group, kind: Some("dispute"), ..QueueFilter::default() },
+        _ => QueueFilter { group, flag: Some(flag), ..QueueFilter::default() },
+    };
+    let items = filter.page(desk, usize::MAX)?.items.into_iter();
+    let charges = items.filter_map(|item| match item.what {
+        WaitingKind::Refund { charge, .. } | WaitingKind::Dispute { charge, .. } => Some(charge),
+        _ => None,
+    });
+    Ok(charges.collect())
+}
+
+/// Whether a Record has the registration of a merchant or a recipient that is in force, so that
+/// each is listed once.
+fn is_current(desk: &Desk, kind: FoundKind, id: ObjectId, record: &Record) -> bool {
+    let sealed = record.personal.as_ref();
+    match kind {
+        FoundKind::Recipient => {
+            find_recipient(&desk.engine, id).is_some_and(|(_, row)| row.profiles.current() == sealed)
+        }
+        FoundKind::Merchant => {
+            let is_current = desk.engine.glance(desk.engine.ids().group(id), |row| row.profiles.current() == sealed);
+            is_current.unwrap_or_default()
+        }
+        _ => true,
+    }
+}
+
 fn made_at(at: Position, item: FoundItem) -> FoundItem {
     FoundItem { record: Some(record_name(at)), ..item }
 }
@@ -383,13 +488,14 @@ pub struct ObjectPage {
 /// newest first 100,000.
 #[utoipa::path(get, path = "/ops/lists/{name}", operation_id = "list_objects",
     params(("name" = String, Path, pattern = "^(charges|refunds|disputes|withdrawals|anticipations|cashouts|subscriptions|cards|recipients|merchants)$", example = "refunds", description = "What is listed."),
+        ("q" = Option<String>, Query, max_length = 200, description = "Only what a search for this finds (`GET /ops/search`): a document, a name, an e-mail, last four digits, an amount, a day and others. Merchants and recipients by their registration in force. Not of anticipations."),
         ("status" = Option<String>, Query, description = "Only what stands so, in the words of the list."),
         ("payment_method" = Option<String>, Query, pattern = "^(pix|credit_card|debit_card)$", description = "Only charges paid so."),
         ("merchant_id" = Option<String>, Query, format = "uuid", description = "Only of this merchant."),
         ("merchant" = Option<String>, Query, description = "The same, by its id or its name."),
         ("recipient_id" = Option<String>, Query, format = "uuid", description = "Only of this recipient: withdrawals, anticipations, charges with a split of it."),
         ("recipient" = Option<String>, Query, description = "The same, by its id or its name."),
-        ("flag" = Option<String>, Query, description = "Only what waits in the queue with this flag (`GET /ops/queue`): refunds, disputes, withdrawals, recipients."),
+        ("flag" = Option<String>, Query, description = "Only what waits in the queue with this flag (`GET /ops/queue`): refunds, disputes, withdrawals, recipients; charges whose refunds or disputes do, and with `disputed` all with an open dispute."),
         ("named" = Option<String>, Query, description = "Only merchants or recipients with this in their names, in any case, without accents."),
         ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
         ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),

@@ -136,7 +136,7 @@ fn of_name(desk: &Desk, text: &str, among: &OwnersSought) -> Result<(Vec<LedgerI
     if words.is_empty() {
         return Ok((found, are_all));
     }
-    let registered = desk.engine.search(&SoughtValue::Personal(words), |_| READ_MAX)?;
+    let registered = desk.engine.search(&[SoughtValue::Personal(words)], |_| READ_MAX)?;
     for (kind, records) in registered {
         if among.kinds.contains(&kind) {
             are_all &= !records.is_more && records.total <= records.newest.len();

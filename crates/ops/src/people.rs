@@ -120,7 +120,7 @@ fn stored_of(desk: &Desk, document: String) -> Result<PersonView, Problem> {
     let masked = mask::document(&document);
     let value = SoughtValue::Personal(vec![PersonalValue::Document(document)]);
     let (mut parts, mut more) = (BTreeMap::<(u16, ItemKind), Vec<String>>::new(), false);
-    for (kind, found) in desk.engine.search(&value, |_| READ_MAX)? {
+    for (kind, found) in desk.engine.search(&[value], |_| READ_MAX)? {
         more |= found.is_more || found.total > found.newest.len();
         for (_, record) in &found.newest {
             let Some(sealed) = &record.personal else { continue };

@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actors::engine::{
-    ChargeQuery, Engine, FoundKind, FoundRecords, NewestCharges, PersonalValue, PlainValue, SearchKey, SoughtValue,
-    Unavailable,
+    ChargeQuery, Engine, FoundKind, FoundRecords, PersonalValue, PlainValue, SearchKey, SoughtValue, Unavailable,
 };
 use axum::extract::State;
 use axum::http::request::Parts;
@@ -18,7 +17,7 @@ use axum::response::Response;
 use ledger::charge::Charge;
 use ledger::id::ObjectId;
 use ledger::money::{AMOUNT_MAX, Centavos};
-use ledger::object::{self, Object};
+use ledger::object;
 use ledger::record::Record;
 use ledger::tax_id;
 use ledger::time::Timestamp;
@@ -30,7 +29,7 @@ use wire::timestamp::PeriodLimit;
 
 use crate::books;
 use crate::desk::Desk;
-use crate::found_item::{FoundItem, charge_item, item_of};
+use crate::found_item::{FoundItem, charge_item, item_of, item_of_kind};
 use crate::lists::{LISTS, ListFilter};
 use crate::operator::Operator;
 use web::json::Checker;
@@ -42,6 +41,9 @@ use web::views::ledger::ledger_name;
 const SHOWN_MAX: usize = 20;
 /// Records that are read for the items of a kind whose items may have several Records.
 const READ_MAX: usize = 200;
+/// What is found by its amount without a value of the index, which has those of charges.
+pub(crate) const BY_AMOUNT: [ItemKind; 4] =
+    [ItemKind::Refunds, ItemKind::Disputes, ItemKind::Withdrawals, ItemKind::Cashouts];
 /// Characters of the text, at most.
 const TEXT_MAX: usize = 200;
 
@@ -124,10 +126,17 @@ pub struct FoundGroup {
     pub kind: ItemKind,
     /// How many were found.
     pub total: usize,
-    /// True when there are more than `total`: where it would take too long, they are not counted.
+    /// True when there may be more than `total`: where it would take too long, they are not
+    /// counted.
+    pub at_least: bool,
+    /// True when there are others than `items`.
     pub more: bool,
     /// The newest of them, 20 at most.
     pub items: Vec<FoundItem>,
+    /// Where there are others: the list of all of them, whose other filters narrow it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "/ops/lists/charges?q=1111")]
+    pub list: Option<String>,
 }
 
 pub(crate) fn kind_name<S: serde::Serializer>(kind: &ItemKind, serializer: S) -> Result<S::Ok, S::Error> {
@@ -137,9 +146,9 @@ pub(crate) fn kind_name<S: serde::Serializer>(kind: &ItemKind, serializer: S) ->
 /// Finds by what people have in hand: a txid or its first 8 characters, any other id, an end-to-end
 /// id or another id of an institution (NSU), a merchant's `reference`, CPF or CNPJ, beginnings of
 /// words of a name, an e-mail, an amount, a day, the last four digits of a card. An amount or a day
-/// finds refunds, disputes, withdrawals and cashouts among the newest 2,000 of each, and a day the
-/// charges of the 2,000 Records before its end. The newest 20 of each kind are shown, and all that
-/// were found are counted; what stands inside of a word of a name is not found.
+/// finds refunds, disputes, withdrawals and cashouts among the newest 2,000 of each. The newest 20
+/// of each kind are shown, `list` leads to all of them, and all that were found are counted; what
+/// stands inside of a word of a name is not found.
 #[utoipa::path(get, path = "/ops/search", operation_id = "search",
     params(("q" = String, Query, min_length = 1, max_length = 200, description = "What is looked for.", example = "82,53")),
     responses((status = 200, body = SearchResult)))]
@@ -165,19 +174,11 @@ pub async fn search(desk: &Desk, text: &str) -> Result<SearchResult, Problem> {
     let mut groups = Groups::default();
     if let Some((kind, item)) = named(desk, text).await? {
         groups.add(kind, item);
-        return Ok(groups.into_result());
+        return Ok(groups.into_result(text));
     }
     // A number alone may be an amount too.
     if let Some(at) = named_record(text).filter(|at| desk.engine.has_record(*at)) {
         groups.add(ItemKind::Records, FoundItem { id: record_name(at), ..FoundItem::default() });
-    }
-    if let Some((digits, key)) = txid_prefix(text) {
-        for (kind, mut found) in desk.engine.search(&SoughtValue::Plain(key), read_of)? {
-            let read = found.newest.len();
-            found.newest.retain(|(_, record)| opened(record).is_some_and(|id| id.txid().starts_with(&digits)));
-            found.total -= read - found.newest.len();
-            groups.take(desk, kind, found)?;
-        }
     }
     if let Some(amount) = amount(text) {
         groups.take_objects(
@@ -185,15 +186,13 @@ pub async fn search(desk: &Desk, text: &str) -> Result<SearchResult, Problem> {
             &ChargeQuery { amount_from: Some(amount), amount_to: Some(amount), ..ChargeQuery::default() },
         )?;
     }
-    for value in meanings(&desk.engine, text) {
-        for (kind, found) in desk.engine.search(&value, read_of)? {
-            groups.take(desk, kind, found)?;
-        }
+    for (kind, found) in desk.engine.search(&meanings(&desk.engine, text), read_of)? {
+        groups.take(desk, kind, found)?;
     }
     if let Some(PeriodLimit { begin, end }) = day(text) {
         groups.take_day(desk, Timestamp(begin), Timestamp(end))?;
     }
-    Ok(groups.into_result())
+    Ok(groups.into_result(text))
 }
 
 fn read_of(kind: FoundKind) -> usize {
@@ -240,23 +239,13 @@ fn charge_of_split(desk: &Desk, name: &str) -> Result<Option<Charge>, Problem> {
     Ok(charge.filter(|charge| place < charge.terms.splits.len()))
 }
 
-/// The begin of a txid, in small letters without hyphens; the index has 14 digits of it.
-fn txid_prefix(text: &str) -> Option<(String, SearchKey)> {
-    let digits = text.replace('-', "").to_ascii_lowercase();
-    let key = SearchKey::txid_prefix(&digits).filter(|_| digits.len() <= 32)?;
-    Some((digits, key))
-}
-
-/// The charge that a Record opens.
-fn opened(record: &Record) -> Option<ObjectId> {
-    Charge::made_by(record).map(|charge| charge.id)
-}
-
-/// What a text may be, beside an id, the begin of a txid and a day.
-fn meanings(engine: &Engine, text: &str) -> Vec<SoughtValue> {
+/// What a text may be, beside an id and a day.
+pub(crate) fn meanings(engine: &Engine, text: &str) -> Vec<SoughtValue> {
     let plain = |value| SoughtValue::Plain(SearchKey::plain(value));
     let personal = |value| SoughtValue::Personal(vec![value]);
-    let mut meanings = Vec::new();
+    let digits = text.replace('-', "").to_ascii_lowercase();
+    let is_txid = digits.len() <= 32 && SearchKey::txid_prefix(&digits).is_some();
+    let mut meanings: Vec<_> = is_txid.then_some(SoughtValue::Txid(digits)).into_iter().collect();
     meanings.extend(amount(text).map(|amount| plain(PlainValue::Amount(amount))));
     meanings.extend(last_four(text).map(|digits| plain(PlainValue::LastFour(digits))));
     let document = tax_id::normalize(text);
@@ -279,7 +268,7 @@ fn meanings(engine: &Engine, text: &str) -> Vec<SoughtValue> {
 }
 
 /// An amount as people write it: `R$ 1.082,53`, `1082.53`, `1082`.
-fn amount(text: &str) -> Option<Centavos> {
+pub(crate) fn amount(text: &str) -> Option<Centavos> {
     let amount = ['.', ','].into_iter().find_map(|mark| reais::centavos(text, mark))?;
     (1..=AMOUNT_MAX.0).contains(&amount).then_some(Centavos(amount))
 }
@@ -291,7 +280,7 @@ fn last_four(text: &str) -> Option<u16> {
 }
 
 /// A day in Sao Paulo: `2026-11-28`, `28/11/2026`.
-fn day(text: &str) -> Option<PeriodLimit> {
+pub(crate) fn day(text: &str) -> Option<PeriodLimit> {
     let turned = || {
         let mut parts = text.split('/');
         let [day, month, year] = [parts.next()?, parts.next()?, parts.next().filter(|year| year.len() == 4)?];
@@ -307,7 +296,7 @@ struct Groups(BTreeMap<ItemKind, FoundGroup>);
 
 impl Groups {
     fn group(&mut self, kind: ItemKind) -> &mut FoundGroup {
-        let empty = FoundGroup { kind, total: 0, more: false, items: Vec::new() };
+        let empty = FoundGroup { kind, total: 0, at_least: false, more: false, items: Vec::new(), list: None };
         self.0.entry(kind).or_insert(empty)
     }
 
@@ -329,11 +318,7 @@ impl Groups {
                 let found = match kind {
                     // What a search by a value of charges finds are charges.
                     FoundKind::Charge => {
-                        let charge = desk.engine.object::<Charge>(id)?;
-                        charge
-                            .map(|charge| charge_item(desk, &charge))
-                            .transpose()?
-                            .map(|item| (ItemKind::Charges, item))
+                        item_of_kind(desk, ItemKind::Charges, id)?.map(|item| (ItemKind::Charges, item))
                     }
                     _ => item_of(desk, id)?,
                 };
@@ -345,30 +330,27 @@ impl Groups {
             if kind == ItemKind::Charges {
                 group.total += total - read;
             }
-            group.more |= is_more || kind != ItemKind::Charges;
+            group.at_least |= is_more || kind != ItemKind::Charges;
         }
         Ok(())
     }
 
-    /// Adds the newest charges of a day, and counts those of 2,000 Records.
+    /// Adds the newest charges of a day, and counts all of them.
     fn take_day(&mut self, desk: &Desk, from: Timestamp, to: Timestamp) -> Result<(), Problem> {
         let of_day = ChargeQuery { from: Some(from), to: Some(to), ..ChargeQuery::default() };
-        let NewestCharges { found, rest } =
-            desk.engine.newest_charges(&desk.engine.published(), &of_day, usize::MAX)?;
-        let total = found.len();
-        for (_, id) in found.into_iter().take(SHOWN_MAX) {
+        let newest = desk.engine.newest_charges(&desk.engine.published(), &of_day, SHOWN_MAX)?;
+        for (_, id) in newest.found {
             let charge: Charge = desk.engine.known_object(id)?;
             self.add(ItemKind::Charges, charge_item(desk, &charge)?);
         }
-        self.count(ItemKind::Charges, total, !rest.is_empty());
+        self.count(ItemKind::Charges, desk.engine.charges_created(from, to)?, false);
         self.take_objects(desk, &of_day)
     }
 
     /// Adds refunds, disputes, withdrawals and cashouts of an amount or a day, and counts those
     /// among the newest 2,000 of each.
     fn take_objects(&mut self, desk: &Desk, wanted: &ChargeQuery) -> Result<(), Problem> {
-        let kinds = [ItemKind::Refunds, ItemKind::Disputes, ItemKind::Withdrawals, ItemKind::Cashouts];
-        for list in LISTS.into_iter().filter(|list| kinds.contains(&list.kind)) {
+        for list in LISTS.into_iter().filter(|list| BY_AMOUNT.contains(&list.kind)) {
             let (items, total, more) = ListFilter::of(list, wanted.clone()).counted(desk, SHOWN_MAX)?;
             items.into_iter().for_each(|item| {
                 self.add(
@@ -382,19 +364,37 @@ impl Groups {
     }
 
     /// Takes in how many of a kind one way to search has found; another may have found more.
-    fn count(&mut self, kind: ItemKind, total: usize, more: bool) {
+    fn count(&mut self, kind: ItemKind, total: usize, at_least: bool) {
         let group = self.group(kind);
-        (group.total, group.more) = (group.total.max(total), group.more || more);
+        (group.total, group.at_least) = (group.total.max(total), group.at_least || at_least);
     }
 
-    fn into_result(self) -> SearchResult {
-        let mut groups: Vec<_> = self.0.into_values().filter(|group| group.total > 0 || group.more).collect();
+    fn into_result(self, text: &str) -> SearchResult {
+        let mut groups: Vec<_> = self.0.into_values().filter(|group| group.total > 0 || group.at_least).collect();
         for group in &mut groups {
             // Times are of one form, so their texts are in their order.
             group.items.sort_by(|one, other| other.created_at.cmp(&one.created_at));
             group.items.truncate(SHOWN_MAX);
+            group.more = group.at_least || group.total > group.items.len();
+            if group.more && LISTS.iter().any(|list| list.kind == group.kind) {
+                let text: String = form_urlencoded::byte_serialize(text.as_bytes()).collect();
+                group.list = Some(format!("/ops/lists/{}?q={text}", group.kind.name()));
+            }
         }
         SearchResult { groups }
+    }
+}
+
+/// What the Records make that are found by a value and lead to things of a kind, or are about.
+pub(crate) fn found_kinds(kind: ItemKind) -> &'static [FoundKind] {
+    match kind {
+        ItemKind::Charges => &[FoundKind::Charge, FoundKind::Act],
+        ItemKind::Refunds | ItemKind::Disputes | ItemKind::Withdrawals => &[FoundKind::Act],
+        ItemKind::Cashouts => &[FoundKind::Cashout, FoundKind::Act],
+        ItemKind::Subscriptions | ItemKind::Cards => &[FoundKind::Customer],
+        ItemKind::Recipients => &[FoundKind::Recipient],
+        ItemKind::Merchants => &[FoundKind::Merchant],
+        _ => &[],
     }
 }
 

@@ -294,6 +294,19 @@ impl Index {
         Ok(each.filter_map(|occurrence| Some((Sequence(occurrence[0]), value.matches(occurrence[1])?))).collect())
     }
 
+    /// How many charges the Records of a range opened that were created in a span: their txids
+    /// begin with the time of it. A list has those of 65 seconds.
+    pub fn charges_created(&self, span: Range<Timestamp>, range: Range<u64>) -> Result<usize, LoadError> {
+        let mut count = 0;
+        for key in SearchKey::txids_of(&span) {
+            let found =
+                self.shared.read(&[key], &[], i64::MIN, range.clone(), |lists| lists.occurrences(range.clone()))?;
+            let created = found.chunks_exact(key.width()).map(|occurrence| SearchKey::created_at(key, occurrence[1]));
+            count += created.filter(|at| span.contains(at)).count();
+        }
+        Ok(count)
+    }
+
     /// The sequences of a list, lowest first. Runs without a Record as late as `time` are left out.
     pub fn since(&self, key: IndexKey, time: Timestamp) -> Result<Vec<Sequence>, LoadError> {
         let numbers = self.shared.read(&[key], &[], time.0, 0..u64::MAX, |lists| lists.numbers(0..u64::MAX))?;

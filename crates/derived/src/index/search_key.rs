@@ -12,7 +12,9 @@
 //! lists of that month (see [`crate::personal_index`]). Without that key nobody knows what to look
 //! for.
 
-use ledger::{Centavos, Event, ObjectId, Record};
+use std::ops::Range;
+
+use ledger::{Centavos, Event, ObjectId, Record, Timestamp};
 
 use super::key::{IndexKey, SEALED, TXIDS, VALUES, mix};
 
@@ -132,6 +134,25 @@ impl SearchKey {
         let tag = u64::from_str_radix(&format!("0{rest}"), 16).ok()? << missing;
         let mask = (1 << (4 * TXID_TAG_DIGITS as u32)) - (1 << missing);
         Some(Self { list: IndexKey { kind: TXIDS, whose }, tag, mask })
+    }
+
+    /// The lists with the txids of charges that were created in a span.
+    pub(super) fn txids_of(span: &Range<Timestamp>) -> impl Iterator<Item = IndexKey> + use<> {
+        let list = |at: i64| u64::try_from(at >> 16).unwrap_or_default();
+        (list(span.start.0)..=list(span.end.0 - 1)).map(|whose| IndexKey { kind: TXIDS, whose })
+    }
+
+    /// When the charge of an occurrence in a list of txids was created.
+    pub(super) fn created_at(list: IndexKey, word: u64) -> Timestamp {
+        let tag = word >> KIND_BITS;
+        Timestamp(((list.whose << 16) | (tag >> (4 * TXID_TAG_DIGITS - 16))).cast_signed())
+    }
+
+    /// Whether a Record has the value, where it is not sealed.
+    pub fn is_of(self, record: &Record) -> bool {
+        let mut is_of = false;
+        plain_values(record, |own, found| is_of |= own.list == self.list && self.matches(own.word(found)).is_some());
+        is_of
     }
 
     fn of_txid(charge: ObjectId) -> Self {

@@ -18,6 +18,7 @@ mod rows;
 mod subscriptions;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -345,10 +346,15 @@ impl ReadModel {
         PersonalIndex::new(Arc::clone(&self.keyring), self.fold_name)
     }
 
-    /// The published Records with a value, lowest first, each with what it makes; see
-    /// [`Index::with_value`].
-    pub fn with_value(&self, value: SearchKey) -> Result<Vec<(Sequence, FoundKind)>, LoadError> {
-        self.index().with_value(value, 0..self.published().0 + 1)
+    /// The published Records with a value through `last`, lowest first, each with what it makes;
+    /// see [`Index::with_value`].
+    pub fn with_value(&self, value: SearchKey, last: Sequence) -> Result<Vec<(Sequence, FoundKind)>, LoadError> {
+        self.index().with_value(value, 0..last.min(self.published()).0 + 1)
+    }
+
+    /// How many charges the Records of these sequences opened that were created in a span.
+    pub fn charges_created(&self, span: Range<Timestamp>, sequences: Range<u64>) -> Result<usize, LoadError> {
+        self.index().charges_created(span, sequences)
     }
 
     fn index(&self) -> Arc<Index> {
