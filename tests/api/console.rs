@@ -778,6 +778,37 @@ async fn merchants_and_keys_are_made_by_admins() {
     assert_eq!(balance().await, 401);
 }
 
+/// Two tabs show one item: the second decision is answered by who decided before, when and why.
+#[tokio::test]
+async fn a_decision_that_comes_too_late_is_answered_by_the_one_before() {
+    let world = world_of_three().await;
+    let merchant = world.merchant().await;
+    let txid = text(&merchant.paid_pix(&pix("10.00")).await["txid"]);
+    let refund = json!({"payment_id": txid, "amount": 200});
+    let refund = text(&merchant.post("/api/refunds", &refund).await.expect(201)["id"]);
+    let recipient = merchant.draft("Ana", 1).await;
+    let (rui, ana) = (Browser::signed_in(&world, RUI).await, Browser::signed_in(&world, ANA).await);
+    for (kind, id) in [("refund", &refund), ("recipient", &recipient)] {
+        let path = format!("/console/queue/{id}");
+        let reject = [("kind", kind), ("decision", "reject"), ("notes", "Sem comprovante"), ("key", "r")];
+        assert_eq!(rui.post(&path, &reject).await.status, 303);
+        let shown = ana.page(&path).await;
+        let late = ana.post(&path, &[("kind", kind), ("decision", "approve"), ("key", "a")]).await;
+        assert_eq!(late.status, 409, "{}", late.html);
+        late.has(&["already_decided", "reject: <bdi>rui</bdi>", "Sem comprovante", "datetime="]);
+        shown.has(&["reject: <bdi>rui</bdi>"]);
+        let item = format!("{kind}/{id}");
+        let many = [("decision", "approve"), ("item", &*item), ("key", "m")];
+        let many = ana.post("/console/queue/many", &many).await;
+        many.has(&["already_decided", "reject: <bdi>rui</bdi>", &format!("href=\"{path}\"")]);
+    }
+    let path = format!("/ops/refunds/{refund}/approve");
+    let late = world.ops_post(&path, &json!({})).await.refused(409, "already_decided");
+    let decision = ["action", "operator", "notes"].map(|name| late["decision"][name].clone());
+    assert_eq!(decision, [json!("reject"), json!("rui"), json!("Sem comprovante")]);
+    time(&late["decision"]["at"]);
+}
+
 #[tokio::test]
 async fn many_are_decided_on_one_page() {
     let world = world_of_three().await;

@@ -59,7 +59,10 @@ pub(crate) async fn screen(
         @match &details.item {
             Some(item) => section.card aria-label=(visit.say(words::WHAT)) { (facts(desk, visit, item)) },
             None => section.card aria-label=(visit.say(words::WHAT)) {
-                p role="status" { strong { (visit.say(words::WAITS_NO_MORE)) } }
+                p role="status" {
+                    strong { (visit.say(words::WAITS_NO_MORE)) }
+                    @if let Some(last) = details.decisions.last() { " " (item_context::taken(visit, last)) }
+                }
                 (decided(desk, visit, &details))
             }
         }

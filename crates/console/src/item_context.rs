@@ -192,9 +192,7 @@ pub(crate) fn decisions(desk: &Desk, visit: &Visit, details: &ItemDetails) -> Ma
             (visit.card("decisions", words::DECISIONS, html! {
                 @for decision in details.decisions.iter().rev() {
                     h3 {
-                        (visit.say(wire_words::action(decision.action))) ": "
-                        bdi { (decision.operator.as_deref().unwrap_or(visit.say(words::MERCHANT_BY_KEY))) } ", "
-                        (show::text_moment(visit.language, &decision.at)) " "
+                        (taken(visit, decision)) " "
                         span.aside { "(" (record_link(visit.language, place(decision))) ")" }
                     }
                     @if let Some(notes) = &decision.notes { p { bdi { (notes) } } }
@@ -204,6 +202,15 @@ pub(crate) fn decisions(desk: &Desk, visit: &Visit, details: &ItemDetails) -> Ma
                 }
             }))
         }
+    }
+}
+
+/// What was decided, by whom and when.
+pub(crate) fn taken(visit: &Visit, decision: &TakenDecision) -> Markup {
+    html! {
+        (visit.say(wire_words::action(decision.action))) ": "
+        bdi { (decision.operator.as_deref().unwrap_or(visit.say(words::MERCHANT_BY_KEY))) } ", "
+        (show::text_moment(visit.language, &decision.at))
     }
 }
 

@@ -9,12 +9,14 @@ use ledger::id::ObjectId;
 use maud::{Markup, html};
 
 use crate::form::optional;
+use crate::item_context::taken;
 use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::queue::{OperatorDecision, flag_list, follows_word, item_word, merchant_link, take, verdict_word};
 use crate::sent_form::PostedForm;
 use crate::show;
 use crate::words;
 use ops::desk::Desk;
+use ops::item_details::{TakenDecision, last_decision};
 use ops::other_nodes;
 use ops::preview::Verdict;
 use ops::queue::waiting;
@@ -134,12 +136,13 @@ async fn decided(desk: &Arc<Desk>, visit: &Visit, form: &FormBody) -> Result<Scr
         return Err(Problem::new(Code::ValidationFailed).says(visit.say(words::CHOOSE_SOME)));
     }
     // Items that wait no more are included: the same form, sent again, says what it did.
-    let mut ends: Vec<(String, Option<Problem>)> = Vec::new();
+    let mut ends: Vec<(String, Option<Problem>, Option<TakenDecision>)> = Vec::new();
     for (kind, id) in items.into_iter().filter_map(|item| item.split_once('/')) {
         let (id, version) = id.split_once('/').unwrap_or((id, ""));
-        let Some(id) = ObjectId::parse(id).map(|id| id.uuid().to_string()) else { continue };
+        let Some(object) = ObjectId::parse(id) else { continue };
+        let id = object.uuid().to_string();
         let key = format!("{}-{id}", form.value("key"));
-        let taken = OperatorDecision {
+        let decision = OperatorDecision {
             kind,
             id: &id,
             version: version.parse().ok(),
@@ -147,25 +150,28 @@ async fn decided(desk: &Arc<Desk>, visit: &Visit, form: &FormBody) -> Result<Scr
             notes: form.value("notes"),
             key: &key,
         };
-        let ended = take(desk, visit, &taken).await;
-        ends.push((id, ended.err()));
+        let problem = take(desk, visit, &decision).await.err();
+        let is_late = problem.as_ref().is_some_and(|problem| problem.code() == Code::AlreadyDecided);
+        let earlier = if is_late { last_decision(desk, object)? } else { None };
+        ends.push((id, problem, earlier));
     }
     let title = visit.say(words::DECIDED).to_owned();
     Ok(Screen { section: Section::Queue, title, body: ends_table(visit, &ends) })
 }
 
-fn ends_table(visit: &Visit, ends: &[(String, Option<Problem>)]) -> Markup {
+fn ends_table(visit: &Visit, ends: &[(String, Option<Problem>, Option<TakenDecision>)]) -> Markup {
     html! {
         section.card aria-label=(visit.say(words::DECIDED)) {
             @if ends.is_empty() { p { (visit.say(words::WAITS_NO_MORE)) } } @else {
                 div role="status" { ul {
-                    @for (id, problem) in ends {
+                    @for (id, problem, earlier) in ends {
                         li {
                             a href={"/console/queue/" (id)} { code { (id) } } ": "
                             @match problem {
                                 None => (visit.say(words::DECIDED)),
                                 Some(problem) => (show::problem(visit.language, problem))
                             }
+                            @if let Some(earlier) = earlier { " · " (taken(visit, earlier)) }
                         }
                     }
                 } }

@@ -378,7 +378,7 @@ impl Visit {
     }
 
     /// A problem in words: what was wrong, field by field.
-    fn alert(&self, problem: &Problem) -> Markup {
+    pub(crate) fn alert(&self, problem: &Problem) -> Markup {
         html! {
             div.card role="alert" {
                 p { strong { @match (problem.wrong_fields(), self.language) {

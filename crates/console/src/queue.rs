@@ -8,6 +8,7 @@ use ledger::id::ObjectId;
 use maud::{Markup, html};
 use serde_json::json;
 
+use crate::item;
 use crate::list_filter::{self, Field, RECIPIENT_FIELD, as_sent, merchant_field};
 use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::paging::{self, pager_named, part};
@@ -242,7 +243,15 @@ pub(crate) async fn decide(PostedForm { desk, visit, id, form }: PostedForm) -> 
         Code::ItemChanged => problem.says(visit.say(words::ITEM_CHANGED)),
         _ => problem,
     });
-    let waits = ObjectId::parse(&id).and_then(|id| waiting(&desk, id));
+    let item = ObjectId::parse(&id);
+    if let (Err(problem), Some(item)) = (&decided, item)
+        && problem.code() == Code::AlreadyDecided
+        && let Ok(shown) = item::screen(&desk, &visit, item, None).await
+    {
+        let body = html! { (visit.alert(problem)) (shown.body) };
+        return visit.page(problem.status(), &Screen { body, ..shown });
+    }
+    let waits = item.and_then(|id| waiting(&desk, id));
     match waits.filter(is_decided_on) {
         Some(_) => visit.done(decided, &format!("/console/queue/{id}"), FormOutcome::ApprovedFirst),
         None => visit.done(decided, "/console/queue", FormOutcome::Decided),

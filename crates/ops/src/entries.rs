@@ -28,7 +28,7 @@ use wire::timestamp::{PeriodLimit, business_day, day};
 use crate::books;
 use crate::desk::Desk;
 use crate::disputes::with_charge;
-use crate::item_version::{Approval, unchanged};
+use crate::item_version::{Approval, unchanged, with_item};
 use crate::operator::{Decider, DeciderCall, Operator};
 use crate::sub_recipients::Notes;
 use web::caller::PathId;
@@ -403,7 +403,7 @@ async fn decide(call: &DeciderCall, seen: Option<u32>, verdict: Verdict<'_>) -> 
                 desk.engine.command_return(owner, command, context).await?
             }
         };
-        decided(outcome)
+        decided(outcome).map_err(|problem| with_item(desk, id, problem))
     };
     let decided = key.run(owner, |_| Ok(()), execute).await?;
     decided.answer(|()| Ok(ok(HouseEntryView::of_any(&desk.engine, named(desk, &id.txid())?))))

@@ -270,6 +270,11 @@ async fn splits(desk: &Desk, withdrawal: ObjectId) -> Result<Vec<WithdrawnSplit>
     Ok(own.map(|split| WithdrawnSplit { payment_id: split.payment_id, amount_cents: split.amount_cents }).collect())
 }
 
+/// The last decision on an object; `None` if there was none.
+pub fn last_decision(desk: &Desk, id: ObjectId) -> Result<Option<TakenDecision>, Problem> {
+    Ok(decisions(desk, id)?.pop())
+}
+
 /// What operators asked for and decided about an object.
 fn decisions(desk: &Desk, id: ObjectId) -> Result<Vec<TakenDecision>, Problem> {
     let mut taken = Vec::new();

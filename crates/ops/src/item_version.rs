@@ -9,9 +9,11 @@ use ledger::id::ObjectId;
 use ledger::merchant::MerchantCommand;
 use ledger::rejection::Rejection;
 use serde::Deserialize;
+use serde_json::{Value, to_value};
 use utoipa::ToSchema;
 
 use crate::desk::Desk;
+use crate::item_details::last_decision;
 use crate::operator::DeciderCall;
 use crate::queue::waiting;
 use crate::queue_item::{is_decided_on, version_of, view};
@@ -116,18 +118,26 @@ pub fn unchanged(desk: &Desk, id: ObjectId, seen: Option<u32>) -> Result<(), Pro
     }
 }
 
-/// The problem of a decision. That of another version has the item as it is now, and its version.
+/// The problem of a decision. That of another version has the item as it is now, and its version;
+/// that of an item which was decided on has the last decision.
 pub fn with_item(desk: &Desk, id: ObjectId, problem: Problem) -> Problem {
-    let item = match problem.code() {
-        Code::ItemChanged => waiting(desk, id).map(|item| view(desk, &item)),
-        _ => None,
-    };
-    match item {
-        None => problem,
-        Some(Err(error)) => error,
-        Some(Ok(item)) => match serde_json::to_value(&item) {
-            Ok(shown) => problem.member("version", item.version).member("item", shown),
-            Err(error) => failed(error),
-        },
+    match shown_with(desk, id, problem.code()) {
+        Ok(members) => members.into_iter().fold(problem, |problem, (name, value)| problem.member(name, value)),
+        Err(error) => error,
     }
+}
+
+fn shown_with(desk: &Desk, id: ObjectId, code: Code) -> Result<Vec<(&'static str, Value)>, Problem> {
+    if code == Code::ItemChanged
+        && let Some(item) = waiting(desk, id)
+    {
+        let item = view(desk, &item)?;
+        return Ok(vec![("version", item.version.into()), ("item", to_value(&item).map_err(failed)?)]);
+    }
+    if code == Code::AlreadyDecided
+        && let Some(decision) = last_decision(desk, id)?
+    {
+        return Ok(vec![("decision", to_value(decision).map_err(failed)?)]);
+    }
+    Ok(Vec::new())
 }

@@ -7,7 +7,7 @@ use ledger::recipient::RecipientCommand;
 use ledger::withdrawal::Withdrawal;
 
 use crate::holds::{HoldReason, refuse_held_payout};
-use crate::item_version::{Approval, unchanged};
+use crate::item_version::{Approval, unchanged, with_item};
 use crate::operator::DeciderCall;
 use crate::second_operator::{answer, is_first};
 use crate::sub_recipients::Notes;
@@ -72,16 +72,20 @@ async fn decide(call: &DeciderCall, seen: Option<u32>, reason: Option<Notes<'_>>
     let execute = |admitted| async move {
         unchanged(desk, id, seen)?;
         let (recipient, context) = (withdrawal.recipient, operator.context(admitted));
-        let Some(notes) = reason else {
-            if is_first(desk, operator, id, withdrawal.amount)? {
-                let command = RecipientCommand::AskApproval { id };
-                return decided(desk.engine.command_recipient(recipient, command, context).await?);
+        let outcome = match reason {
+            Some(notes) => {
+                let command = RecipientCommand::RejectWithdrawal { id, notes: notes.check()? };
+                desk.engine.command_recipient(recipient, command, context).await?
             }
-            let transfer = (id, withdrawal.amount, withdrawal.destination.clone());
-            return decided(desk.engine.approve_withdrawal(recipient, transfer, context).await?);
+            None if is_first(desk, operator, id, withdrawal.amount)? => {
+                desk.engine.command_recipient(recipient, RecipientCommand::AskApproval { id }, context).await?
+            }
+            None => {
+                let transfer = (id, withdrawal.amount, withdrawal.destination.clone());
+                desk.engine.approve_withdrawal(recipient, transfer, context).await?
+            }
         };
-        let command = RecipientCommand::RejectWithdrawal { id, notes: notes.check()? };
-        decided(desk.engine.command_recipient(recipient, command, context).await?)
+        decided(outcome).map_err(|problem| with_item(desk, id, problem))
     };
     let decided = key.run(withdrawal.recipient, |_| Ok(()), execute).await?;
     let answered = decided.answer(|()| Ok(ok(ReviewedWithdrawal::of(&desk.engine, &desk.named(&call.id)?))))?;
