@@ -37,6 +37,12 @@ async fn a_charge_that_moved_nothing_shows_no_flow_and_names_its_reason() {
         let page = browser.page(&format!("/console/charges/{txid}")).await;
         page.has(&[&format!(">{status}<"), english]);
         assert!(!page.html.contains("<svg") && !page.html.contains("Where the money"), "{}", page.html);
+        let asked = world.ops_get(&format!("/ops/charges/{txid}")).await.expect(200);
+        assert_eq!((&asked["splits"][0]["sub_recipient_id"], asked["settles_at"].is_null()), (&json!(ana), true));
+        let shares = [&asked["splits"][0]["amount"], &asked["net"], &asked["amount"]].map(|it| it.as_i64().unwrap());
+        let shares = shares.map(|share| format!("R${}.{:02}", share / 100, share % 100));
+        let table = page.html.split("What was asked for</h2>").nth(1).unwrap().split("</table>").next().unwrap();
+        assert!(shares.iter().all(|share| table.contains(share)) && table.contains(">Ana<"), "{shares:?}: {table}");
         browser.language = "pt-BR";
         browser.page(&format!("/console/charges/{txid}")).await.has(&[portuguese]);
     }

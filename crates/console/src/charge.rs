@@ -59,7 +59,7 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
         p { span.badge.(status_class(&charge.outcome)) { (visit.say(wire_words::charge_status(&charge.outcome))) } }
         @if are_more { p.warning { (visit.say(words::MORE_RECORDS)) } }
         (head(desk, visit, &charge, &records))
-        @if matches!(charge.outcome, ChargeOutcome::Paid { .. }) { (picture(desk, visit, &charge, due(&records))) }
+        (picture(desk, visit, &charge, due(&records)))
         (anticipations::of_charge(&desk.engine, visit, &charge, &records, parts)?)
         (decisions(desk, visit, shown)?)
         (entries(desk, visit, shown))
@@ -168,7 +168,7 @@ fn unpaid_because(charge: &Charge, records: &[(Position, Record)]) -> Option<Wor
     }
 }
 
-/// Where the money of a paid charge went.
+/// Where the money of a paid charge went, or what was asked of one that is not paid.
 fn picture(desk: &Desk, visit: &Visit, charge: &Charge, due: Option<(Timestamp, Timestamp)>) -> Markup {
     let (engine, terms) = (&desk.engine, &charge.terms);
     let group = engine.ids().group(charge.id);
@@ -212,7 +212,11 @@ fn picture(desk: &Desk, visit: &Visit, charge: &Charge, due: Option<(Timestamp, 
         of: PartOf::Platform,
     });
     let rail = if terms.method == PaymentMethod::Pix { words::INSTITUTION } else { words::ACQUIRER };
-    flow::drawn(visit.language, &Flow { heading: words::FLOW, rail, total: terms.amount.0, parts: &parts })
+    let (heading, rail) = match charge.outcome {
+        ChargeOutcome::Paid { .. } => (words::FLOW, Some(rail)),
+        _ => (words::CHARGE_ASKED, None),
+    };
+    flow::drawn(visit.language, &Flow { heading, rail, total: terms.amount.0, parts: &parts })
 }
 
 /// The refunds and disputes that the Records of a charge name.

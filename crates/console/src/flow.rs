@@ -48,8 +48,8 @@ impl PartOf {
 pub(crate) struct Flow<'a> {
     /// The heading, which names the picture.
     pub heading: Word,
-    /// Who takes the money from the payer.
-    pub rail: Word,
+    /// Who took the money from the payer; `None` where nobody did, and only the table is shown.
+    pub rail: Option<Word>,
     /// The total, centavos.
     pub total: i64,
     /// The parts, whose sum is the total.
@@ -78,7 +78,7 @@ pub(crate) fn drawn(language: Language, flow: &Flow<'_>) -> Markup {
     html! {
         section.card aria-labelledby="flow" {
             h2 id="flow" { (say(flow.heading)) }
-            (picture(language, flow))
+            @if let Some(rail) = flow.rail { (picture(language, flow, rail)) }
             (show::scrolled(say(flow.heading), table(language, flow)))
         }
     }
@@ -140,7 +140,7 @@ fn shown(language: Language, parts: &[ChargePart]) -> Vec<(String, i64, &'static
     shown
 }
 
-fn picture(language: Language, flow: &Flow<'_>) -> Markup {
+fn picture(language: Language, flow: &Flow<'_>, rail: Word) -> Markup {
     let say = |word: Word| word.text(language);
     let parts = shown(language, flow.parts);
     let whole = parts.iter().map(|(_, amount, _)| amount).sum::<i64>().max(1);
@@ -153,12 +153,12 @@ fn picture(language: Language, flow: &Flow<'_>) -> Markup {
     html! {
         svg.flow viewBox={"0 0 " (WIDTH) " " (height)} role="img" aria-labelledby="flow-title flow-told" {
             title id="flow-title" { (say(flow.heading)) }
-            desc id="flow-told" { (say(words::PAYER)) ", " (say(flow.rail)) ": " (amount) ". " (sentences.join("; ")) }
+            desc id="flow-told" { (say(words::PAYER)) ", " (say(rail)) ": " (amount) ". " (sentences.join("; ")) }
             (rectangle("band", BAR, TOP, MIDDLE - BAR, FULL))
             (rectangle("bar", 0, TOP, BAR, FULL))
             (rectangle("bar", MIDDLE, TOP, BAR, FULL))
             text x="0" y=(TOP - 12) { (say(words::PAYER)) }
-            text x=(MIDDLE) y=(TOP - 12) text-anchor="middle" { (say(flow.rail)) }
+            text x=(MIDDLE) y=(TOP - 12) text-anchor="middle" { (say(rail)) }
             text x="0" y=(TOP + FULL + 22) { (amount) }
             (branches(language, &parts, whole))
         }
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(shown.len(), PARTS_MAX + 1);
         assert_eq!(shown.iter().map(|(_, amount, _)| amount).sum::<i64>(), 5_000 + 210 + 90);
         assert_eq!(shown.last().unwrap().0, "Other recipients");
-        let flow = Flow { heading: words::FLOW, rail: words::ACQUIRER, total: 5_300, parts: &parts };
+        let flow = Flow { heading: words::FLOW, rail: Some(words::ACQUIRER), total: 5_300, parts: &parts };
         let page = drawn(Language::English, &flow).into_string();
         assert!(page.contains("</span> <bdi>R1</bdi>") && page.contains("R$0.01"), "{page}");
     }
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn a_hostile_name_is_text() {
         let parts = [part("<script>alert('x')</script>\"&", 1, PartOf::Seller)];
-        let flow = Flow { heading: words::FLOW, rail: words::ACQUIRER, total: 1, parts: &parts };
+        let flow = Flow { heading: words::FLOW, rail: Some(words::ACQUIRER), total: 1, parts: &parts };
         let page = drawn(Language::Portuguese, &flow).into_string();
         assert!(!page.contains("<script") && page.contains("&lt;script&gt;"), "{page}");
     }

@@ -198,6 +198,7 @@ words! {
     EXPIRES = "Vence", "Expires";
     DESCRIPTION = "Descrição", "Description";
     END_TO_END = "Id fim a fim", "End-to-end id";
+    CHARGE_ASKED = "O que foi pedido", "What was asked for";
     FLOW = "Para onde foi o dinheiro", "Where the money went";
     EXPIRED_UNPAID = "O código PIX venceu sem pagamento.", "The PIX code expired unpaid.";
     CANCELLED_UNPAID = "O lojista cancelou antes do pagamento.", "The merchant cancelled it before it was paid.";
