@@ -442,6 +442,8 @@ async fn a_balance_above_its_limit_is_in_the_queue() {
     let item = &items(&waiting)[0];
     assert_eq!((&item["id"], &item["kind"], &item["status"]), (&json!(suspense), &json!("balance"), &json!("open")));
     assert_eq!((&item["amount"], &item["above"], &waiting["amount"]), (&json!(-700), &json!(699), &json!(0)));
+    let details = world.ops_get(&format!("/ops/queue/{suspense}")).await.expect(200);
+    assert_eq!((&details["item"]["amount"], &details["decisions"]), (&json!(-700), &json!([])));
     for (name, value) in [("centavo_balance_centavos", "-700"), ("centavo_balance_limit_centavos", "699")] {
         let line = format!("{name}{{account=\"{suspense}\"}} {value}");
         // The other node has no sums over all ledgers.
@@ -465,7 +467,13 @@ async fn a_merchant_above_a_limit_is_in_the_queue() {
     let waiting = world.ops_get("/ops/queue?kind=balance").await.expect(200);
     let item = &items(&waiting)[0];
     assert_eq!((&waiting["total"], &item["merchant_id"]), (&json!(1), &json!(above.id)));
-    assert_eq!((&item["id"], &item["amount"], &item["above"]), (&json!(account), &json!(9_901), &json!(5_000)));
+    let id = format!("{account}@{}", above.id);
+    assert_eq!((&item["id"], &item["amount"], &item["above"]), (&json!(id), &json!(9_901), &json!(5_000)));
+    let details = world.ops_get(&format!("/ops/queue/{id}")).await.expect(200);
+    assert_eq!((&details["kind"], &details["item"]["id"]), (&json!("balance"), &item["id"]));
+    for unknown in [account.to_owned(), format!("{account}@{}", below.id)] {
+        world.ops_get(&format!("/ops/queue/{unknown}")).await.refused(404, "not_found");
+    }
     let own = format!("/ops/queue?kind=balance&merchant_id={}", below.id);
     assert_eq!(world.ops_get(&own).await.expect(200)["total"], 0);
     let metric = format!("centavo_balance_merchants_above{{account=\"{account}\"}} 1");

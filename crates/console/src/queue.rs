@@ -122,9 +122,14 @@ fn page_of(item: &QueueItem) -> String {
         "period" => format!("/console/periods/{}", item.id),
         "batch" => "/console/house".to_owned(),
         "erasure" => "/console/people".to_owned(),
-        "balance" => format!("/console/reports?report=general-ledger&account={}", item.id),
+        "balance" => format!("/console/reports?report=general-ledger&account={}", account_of(item)),
         _ => format!("/console/queue/{}", item.id),
     }
+}
+
+/// The account whose balance an item is about.
+fn account_of(item: &QueueItem) -> &str {
+    item.id.split_once('@').map_or(&item.id, |(account, _)| account)
 }
 
 /// The flags of an item, and whether it waits for a second operator.
@@ -164,7 +169,7 @@ fn of_what(visit: &Visit, item: &QueueItem) -> Markup {
         @if ["period", "erasure"].contains(&item.kind) { (item.id) }
         @if item.kind == "batch" { bdi { (item.reference.as_deref().unwrap_or_default()) } }
         @if let Some(above) = item.above {
-            (show::account_named(visit.language, &item.id)) " (" (visit.say(words::LIMIT)) " " (visit.money(above)) ")"
+            (show::account_named(visit.language, account_of(item))) " (" (visit.say(words::LIMIT)) " " (visit.money(above)) ")"
         }
         @if item.debit.is_none() && let Some(reason) = &item.reason {
             @if item.name.is_some() { " · " }

@@ -31,7 +31,9 @@ pub struct BalanceAlert {
 /// Text that is no balance alert.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no balance alert: it is ACCOUNT=CENTAVOS, such as Liabilities:Suspense=100000, or ACCOUNT@merchant=CENTAVOS"
+    "`{0}` is no balance alert: it is ACCOUNT=CENTAVOS, such as Liabilities:Suspense=100000, for the sum of all, or \
+     ACCOUNT@merchant=CENTAVOS, such as Assets:Merchants:Deficit@merchant=100000, for each merchant; the name of an \
+     account has no id in it"
 )]
 pub struct WrongBalanceAlert(String);
 
@@ -42,8 +44,10 @@ impl FromStr for BalanceAlert {
     fn from_str(text: &str) -> Result<Self, WrongBalanceAlert> {
         let parsed = text.split_once('=').and_then(|(name, above)| {
             let above = above.trim().parse().ok().filter(|above| *above >= 0)?;
-            let (name, of_merchant) = name.trim().strip_suffix(OF_MERCHANT).map_or((name, false), |name| (name, true));
-            Some(Self { account: Account::named(name.trim())?, above: Centavos(above), of_merchant })
+            let name = name.trim();
+            let (name, of_merchant) = name.strip_suffix(OF_MERCHANT).map_or((name, false), |name| (name, true));
+            let account = Account::named(name).filter(|account| account.kind_name() == name)?;
+            Some(Self { account, above: Centavos(above), of_merchant })
         });
         parsed.ok_or_else(|| WrongBalanceAlert(text.to_owned()))
     }
@@ -180,8 +184,16 @@ mod tests {
             Ok("Liabilities:Platform:Deficit@merchant=5".to_owned())
         );
         assert_eq!(read(" Assets:Merchants:Deficit = 0 "), Ok("Assets:Merchants:Deficit=0".to_owned()));
-        for wrong in ["", "Liabilities:Suspense", "Liabilities:Suspense=-1", "Liabilities:Suspense=10,00", "Suspense=1"]
-        {
+        let of_one = "Assets:Merchants:M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e:Deficit=100";
+        for wrong in [
+            "",
+            "Liabilities:Suspense",
+            "Liabilities:Suspense=-1",
+            "Liabilities:Suspense=10,00",
+            "Suspense=1",
+            of_one,
+            "Assets:Merchants:{merchant}:Deficit=1",
+        ] {
             assert_eq!(read(wrong), Err(WrongBalanceAlert(wrong.to_owned())));
         }
     }

@@ -29,7 +29,7 @@ use crate::found_item::{FoundItem, item_of_kind};
 use crate::item_flags::{is_same, opened};
 use crate::operator::Operator;
 use crate::preview::{ChangedBalance, ForeseenDecision, foreseen};
-use crate::queue::waiting;
+use crate::queue::{QueueFilter, waiting};
 use crate::queue_item::{QueueItem, is_decided_on, kind_name, view};
 use crate::search::ItemKind;
 use web::caller::PathId;
@@ -55,11 +55,11 @@ const ACTIONS: [&str; 7] = ["request", "approve", "reject", "accept", "release",
 /// An item of the queue, or what was decided on; see `GET /ops/queue/{id}`.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct ItemDetails {
-    /// As in the queue; `recipient`, `withdrawal`, `refund`, `dispute`, `entry`, `payout` or
-    /// `rail`.
-    #[schema(pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail)$")]
+    /// As in the queue. A `period`, `balance`, `batch` or `erasure` has an item and no more.
+    #[schema(pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail|period|balance|batch|erasure)$")]
     pub kind: &'static str,
-    /// Of what is or was to be decided on.
+    /// Of what is or was to be decided on, as in the queue.
+    #[schema(example = "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
     pub id: String,
     /// The item as the queue shows it; null when nothing waits.
     #[schema(required)]
@@ -192,8 +192,24 @@ pub struct TakenDecision {
 #[utoipa::path(get, path = "/ops/queue/{id}", operation_id = "get_queue_item", params(("id" = String, Path)),
     responses((status = 200, body = ItemDetails), (status = 404)))]
 pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
-    let id = ObjectId::parse(&id).ok_or_else(|| Problem::new(Code::NotFound))?;
-    Ok(ok(details(&desk, id).await?))
+    match ObjectId::parse(&id) {
+        Some(id) => Ok(ok(details(&desk, id).await?)),
+        None => Ok(ok(without_object(&desk, &id)?)),
+    }
+}
+
+/// The details of a month, an account or a file that waits: the item as the queue shows it.
+fn without_object(desk: &Desk, id: &str) -> Result<ItemDetails, Problem> {
+    for kind in ["balance", "period", "batch", "erasure"] {
+        let filter = QueueFilter { kind: Some(kind), ..QueueFilter::default() };
+        for item in filter.page(desk, usize::MAX)?.items {
+            let item = view(desk, &item)?;
+            if item.id == id {
+                return Ok(ItemDetails { kind, id: id.to_owned(), item: Some(item), ..ItemDetails::default() });
+            }
+        }
+    }
+    Err(Problem::new(Code::NotFound))
 }
 
 /// The details of an item that waits, or was decided on. Error: 404 `not_found`.

@@ -42,8 +42,8 @@ pub struct QueueItem {
     /// limit (`CENTAVO_BALANCE_ALERTS`), which leaves the queue when the sum is within it again.
     #[schema(pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail|period|balance|batch|erasure)$")]
     pub kind: &'static str,
-    /// The id of what is to be decided on; of a month or an account, its name; of a file, its
-    /// digest.
+    /// The id of what is to be decided on; of a month or an account, its name, with `@` and the
+    /// merchant's id where its limit is of each merchant; of a file, its digest.
     #[schema(example = "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
     pub id: String,
     /// Version of what is shown, which a decision may name: an item that changed meanwhile is
@@ -396,7 +396,9 @@ pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
         }
         WaitingKind::File { digest, .. } => view.say_file(digest, desk.engine.sent_file(digest)?),
         WaitingKind::Balance { code, balance, above, .. } => {
-            view.id = Account::of_kind(*code).map_or_else(String::new, Account::kind_name);
+            let account = Account::of_kind(*code).map_or_else(String::new, Account::kind_name);
+            let of = view.merchant_id.iter().map(|id| format!("@{id}"));
+            view.id = [account].into_iter().chain(of).collect();
             (view.status, view.amount, view.above) = ("open", Some(balance.0), Some(above.0));
         }
     }
