@@ -125,6 +125,34 @@ async fn who_plays_a_payer_or_makes_up_data_in_a_sandbox_is_named() {
     assert_eq!(rows, expected.map(|(action, kind)| (action.to_owned(), kind.to_owned())).into());
 }
 
+/// Entries are audited with amount and accounts, deleted cards with brand and last four digits.
+#[tokio::test]
+async fn the_audit_says_what_an_entry_moves_and_which_card_was_deleted() {
+    let world = world_of_three().await;
+    let merchant = world.merchant().await;
+    let (debit, credit) = ("Assets:Bank:Pix", "Liabilities:Suspense");
+    let body = json!({"debit": debit, "credit": credit, "amount": 12_345, "reason": "Depósito", "reference": "E-1"});
+    let entry = text(&world.ops_post("/ops/entries", &body).await.expect(201)["id"]);
+    let notes = json!({"notes": "Valor errado"});
+    world.ops_post(&format!("/ops/entries/{entry}/reject"), &notes).await.expect(200);
+    let card = store_card(&merchant).await;
+    world.ops_send(Method::DELETE, &format!("/ops/cards/{card}"), &[], String::new()).await.expect(200);
+    let rows = world.ops_get("/ops/audit?kind=entry").await.expect(200);
+    assert_eq!(items(&rows).len(), 2, "asked for and rejected");
+    for row in items(&rows) {
+        let said = ["id", "amount", "debit", "credit"].map(|name| row[name].clone());
+        assert_eq!(said, [json!(entry), json!(12_345), json!(debit), json!(credit)]);
+    }
+    let rows = world.ops_get("/ops/audit?kind=card").await.expect(200);
+    let row = &items(&rows)[0];
+    assert_eq!((&row["action"], &row["id"], &row["name"]), (&json!("delete"), &json!(card), &json!("João Ávila")));
+    assert_eq!((&row["card"]["brand"], &row["card"]["last4"]), (&json!("visa"), &json!("1111")));
+    let csv = world.ops_get("/ops/audit?format=csv").await.text;
+    assert!(csv.contains(&format!(",12345,{debit},{credit},,")) && csv.contains(",visa 1111,"), "{csv}");
+    let page = Browser::signed_in(&world, ANA).await.page("/console/audit").await;
+    page.has(&["R$123.45", "Suspense", "••••1111"]);
+}
+
 /// Each filter alone and all together, the same rows in a file, and what is refused.
 #[tokio::test]
 async fn the_audit_is_searched_by_person_action_object_and_span() {

@@ -74,6 +74,15 @@ fn screen(desk: &Desk, visit: &Visit, parts: &Parts, filter: &AuditFilter) -> Re
                             td.when { (show::text_moment(visit.language, &row.at)) }
                             td.status { (row.operator.as_deref().unwrap_or(visit.say(words::API_KEY))) }
                             td.name { (visit.say(wire_words::action(row.action))) " " (visit.say(wire_words::audited(row.kind))) " " bdi { (row.name.as_deref().unwrap_or_default()) } @if let Some(id) = &row.id { br; code { (id) } }
+                                @if let Some(card) = &row.card { div { (visit.say(wire_words::brand(card.brand))) " ••••" (card.last4) } }
+                                @if let Some(amount) = row.amount {
+                                    div {
+                                        (visit.money(amount))
+                                        @if let (Some(debit), Some(credit)) = (&row.debit, &row.credit) {
+                                            " · " (show::account_named(visit.language, debit)) " → " (show::account_named(visit.language, credit))
+                                        }
+                                    }
+                                }
                                 @if let Some(notes) = &row.notes { div { bdi { (notes) } } }
                                 (field_changes::lines(visit, &row.changes))
                             }

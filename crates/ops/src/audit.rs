@@ -33,9 +33,12 @@ use web::json::Checker;
 use web::language::Language;
 use web::problem::Problem;
 use web::reply::{List, Page, between, ok, one_of, only, query, single, time};
+use web::views::charge::CardView;
+use web::views::house_entry::{HouseEntryView, OperatorEntry};
 use web::views::ledger::owner_name;
 use web::views::recipient::recipient_id;
 use web::views::refund::reason_text;
+use web::views::stored_card::customer_of;
 
 /// One thing that an operator did, a change of where money goes, or a withdrawal taken back.
 #[derive(Debug, Serialize, ToSchema)]
@@ -71,6 +74,21 @@ pub struct AuditRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "Ana Prado")]
     pub name: Option<String>,
+    /// Amount of the thing, centavos, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = 250_000)]
+    pub amount: Option<i64>,
+    /// The account that an entry debits; entries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "Assets:Bank:Own")]
+    pub debit: Option<String>,
+    /// The account that it credits; entries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "Assets:Bank:Settlement")]
+    pub credit: Option<String>,
+    /// The stored card, also once it was deleted; cards.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub card: Option<CardView>,
     /// The reason, where one was given; the month, for `period`; the first references, for `batch`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "Sem comprovante")]
@@ -224,7 +242,7 @@ pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> R
 }
 
 /// Columns of the audit trail as a file.
-const COLUMNS: [ListColumn; 13] = [
+const COLUMNS: [ListColumn; 17] = [
     ("at", "Quando", ListKind::Instant),
     ("operator", "Operador", ListKind::Text),
     ("api_key_id", "Chave de API", ListKind::Text),
@@ -236,6 +254,10 @@ const COLUMNS: [ListColumn; 13] = [
     ("merchant", "Lojista", ListKind::Text),
     ("notes", "Motivo", ListKind::Text),
     ("changes", "Alterações", ListKind::Text),
+    ("amount", "Valor", ListKind::Amount),
+    ("debit", "Débito", ListKind::Text),
+    ("credit", "Crédito", ListKind::Text),
+    ("card", "Cartão", ListKind::Text),
     ("partition", "Partição", ListKind::Count),
     ("sequence", "Registro", ListKind::Count),
 ];
@@ -260,6 +282,10 @@ pub async fn file(desk: &Arc<Desk>, filter: &AuditFilter, format: ListFormat) ->
             ListCell::text(merchant),
             ListCell::text(row.notes),
             ListCell::text((!changes.is_empty()).then(|| changes.join("; "))),
+            row.amount.map_or(ListCell::Empty, ListCell::Amount),
+            ListCell::text(row.debit),
+            ListCell::text(row.credit),
+            ListCell::text(row.card.map(|card| format!("{} {}", card.brand, card.last4))),
             ListCell::Count(row.partition.into()),
             ListCell::Count(row.sequence),
         ])
@@ -298,7 +324,26 @@ pub fn row(desk: &Desk, (at, record, audited): (Position, Record, AuditedFact)) 
     let merchant = record.owner.group().and_then(|group| desk.engine.merchant(group, |row| row.id));
     let AuditedFact { action, kind, subject, notes } = audited;
     let id = subject_id(desk, &record, subject);
-    let name = id.map(|id| name_of(desk, kind, id)).transpose()?.flatten();
+    let mut thing = id.map(|id| thing_of(desk, kind, id)).transpose()?.flatten().unwrap_or_default();
+    let (mut entry, mut card) = (None, None);
+    match (kind, id) {
+        ("entry", Some(id)) => {
+            if let Some(found) = OperatorEntry::find(&desk.engine, id)? {
+                thing.name = owner_name(&desk.engine, found.owner()).filter(|name| !name.is_empty());
+                let found = HouseEntryView::of_any(&desk.engine, found);
+                thing.amount = Some(found.amount);
+                entry = Some((found.debit, found.credit));
+            }
+        }
+        ("card", Some(id)) => {
+            let row = desk.engine.card(LedgerId::Merchant(desk.engine.ids().group(id)), id)?;
+            let customer = row.as_ref().and_then(|row| customer_of(&desk.engine, row));
+            thing.name = customer.map(|customer| customer.name).filter(|name| !name.is_empty());
+            card = row.map(|row| CardView::of(&row.face));
+        }
+        _ => {}
+    }
+    let (debit, credit) = entry.unzip();
     let changes = changes(desk, at, &record);
     let notes = notes.or_else(|| reason_of_refund(desk, &record));
     Ok(AuditRow {
@@ -309,7 +354,11 @@ pub fn row(desk: &Desk, (at, record, audited): (Position, Record, AuditedFact)) 
         merchant_id: merchant.map(|id| id.uuid().to_string()),
         kind,
         id: id.map(|id| id.uuid().to_string()),
-        name,
+        name: thing.name,
+        amount: thing.amount,
+        debit,
+        credit,
+        card,
         notes,
         changes,
         sequence: at.sequence.0,
@@ -318,20 +367,23 @@ pub fn row(desk: &Desk, (at, record, audited): (Position, Record, AuditedFact)) 
     })
 }
 
-/// The name of whom a thing of the audit trail belongs to.
-fn name_of(desk: &Desk, kind: &str, id: ObjectId) -> Result<Option<String>, Problem> {
+/// A thing of the audit trail, as a search finds it: the name of whom it belongs to, its amount.
+fn thing_of(desk: &Desk, kind: &str, id: ObjectId) -> Result<Option<FoundItem>, Problem> {
     let of_kind = |kind| item_of_kind(desk, kind, id);
-    let item = match kind {
-        "merchant" => of_kind(ItemKind::Merchants)?,
-        "recipient" | "bank_account" => of_kind(ItemKind::Recipients)?,
-        "withdrawal" => of_kind(ItemKind::Withdrawals)?,
-        "refund" => of_kind(ItemKind::Refunds)?,
-        "dispute" => of_kind(ItemKind::Disputes)?,
-        "charge" => of_kind(ItemKind::Charges)?,
-        "api_key" => return Ok(FoundItem::of(desk, id).merchant_name.filter(|name| !name.is_empty())),
-        _ => item_of(desk, id)?.map(|(_, item)| item),
-    };
-    Ok(item.and_then(|item| item.name))
+    match kind {
+        "merchant" => of_kind(ItemKind::Merchants),
+        "recipient" | "bank_account" => of_kind(ItemKind::Recipients),
+        "withdrawal" => of_kind(ItemKind::Withdrawals),
+        "refund" => of_kind(ItemKind::Refunds),
+        "dispute" => of_kind(ItemKind::Disputes),
+        "charge" => of_kind(ItemKind::Charges),
+        "api_key" => {
+            let item = FoundItem::of(desk, id);
+            let name = item.merchant_name.clone().filter(|name| !name.is_empty());
+            Ok(Some(FoundItem { name, ..item }))
+        }
+        _ => Ok(item_of(desk, id)?.map(|(_, item)| item)),
+    }
 }
 
 /// The reason of a refund that an operator starts, which is sealed in its Record.
