@@ -108,22 +108,23 @@ async fn a_recipient_is_decided_with_its_registration() {
     let own = merchant.draft("Ana", 1).await;
     let foreign = with(&individual("Bia", &cpf(2)), "/bank_account/document_number", json!(cpf(3)));
     let foreign = text(&merchant.post("/api/sub-recipients", &foreign).await.expect(201)["id"]);
-    assert_eq!(flags(&item(&world, &own).await), ["shared_account"]);
-    assert_eq!(flags(&item(&world, &foreign).await), ["foreign_account", "shared_account"]);
+    let shared = ["shared_account", "shared_phone", "shared_address"];
+    assert_eq!(flags(&item(&world, &own).await), shared);
+    assert_eq!(flags(&item(&world, &foreign).await), [&["foreign_account"], &shared[..]].concat());
     // Both have the phone and the address of the example; the account is that of the holder's bank.
-    let shared: Vec<_> = details(&world, &foreign).await["sharing"]
+    let sharing: Vec<_> = details(&world, &foreign).await["sharing"]
         .as_array()
         .unwrap()
         .iter()
         .map(|one| (text(&one["value"]), text(&one["recipient_id"]), text(&one["name"])))
         .collect();
     let expected = ["bank_account", "phone", "address"].map(|value| (value.to_owned(), own.clone(), "Ana".to_owned()));
-    assert_eq!(shared, expected);
+    assert_eq!(sharing, expected);
     let path = |verb: &str| format!("/ops/sub-recipients/{own}/{verb}");
     world.ops_post(&path("reject"), &json!({"notes": "Foto ilegível"})).await.expect(200);
     merchant.post("/api/sub-recipients", &individual("Ana", &cpf(1))).await.expect(200);
     let again = details(&world, &own).await;
-    assert_eq!(flags(&again["item"]), ["rejected_before", "shared_account"]);
+    assert_eq!(flags(&again["item"]), [&["rejected_before"], &shared[..]].concat());
     assert_eq!(again["decisions"][0]["notes"], "Foto ilegível");
     // Who may not reveal it decides with the registration masked.
     let registration = &again["registration"]["register_information"];
@@ -159,10 +160,18 @@ async fn the_queue_says_what_other_registrations_share() {
     let world = World::sandbox().await;
     let (merchant, other) = (world.merchant().await, world.merchant().await);
     let own_account = |name: &str, number: u32, conta: &str| {
-        with(&individual(name, &cpf(number)), "/bank_account/conta", json!(conta))
+        let body = with(&individual(name, &cpf(number)), "/bank_account/conta", json!(conta));
+        let phones = json!([{"ddd": "11", "number": format!("987{conta}")}]);
+        with(&body, "/register_information/phone_numbers", phones)
     };
     let draft =
         async |of: &Merchant<'_>, body: Value| text(&of.post("/api/sub-recipients", &body).await.expect(201)["id"]);
+    let at = |body: &Value, street: &str, number: &str| {
+        let street = with(body, "/register_information/address/street", json!(street));
+        with(&street, "/register_information/address/number", json!(number))
+    };
+    let own_account =
+        |name: &str, number: u32, conta: &str| at(&own_account(name, number, conta), &format!("Rua {conta}"), "10");
     let ana = draft(&merchant, own_account("Ana", 1, "100001")).await;
     assert!(flags(&item(&world, &ana).await).is_empty());
     let again = draft(&other, own_account("Ana", 1, "100002")).await;
@@ -170,7 +179,18 @@ async fn the_queue_says_what_other_registrations_share() {
     world.ops_post(&format!("/ops/sub-recipients/{ana}/reject"), &json!({"notes": "x"})).await.expect(200);
     assert_eq!(flags(&item(&world, &again).await), ["rejected_elsewhere", "shared_document"]);
     let bia = draft(&other, own_account("Bia", 2, "100001")).await;
-    assert_eq!(flags(&item(&world, &bia).await), ["shared_account"]);
+    assert_eq!(flags(&item(&world, &bia).await), ["shared_account", "shared_phone", "shared_address"]);
+    // With one postal code: the street and the number count, however the street is written.
+    for (number, street, house, expected) in [
+        (3, "Rua 100009", "10", vec![]),
+        (4, "R. 100002", "10", vec!["shared_address"]),
+        (5, "RUA de 100002", "11", vec![]),
+    ] {
+        let body = own_account("Eva", number, &format!("20000{number}"));
+        let eva = draft(&merchant, at(&body, street, house)).await;
+        assert_eq!(flags(&item(&world, &eva).await), expected, "{street} {house}");
+        assert_eq!(details(&world, &eva).await.get("sharing").is_some(), !expected.is_empty(), "{street} {house}");
+    }
     let queue = world.ops_get("/ops/queue?flag=rejected_elsewhere").await.expect(200);
     assert_eq!((items(&queue).len(), &items(&queue)[0]["id"]), (1, &json!(again)));
     let mut browser = Browser::signed_in(&world, OPS_TOKEN).await;

@@ -36,6 +36,7 @@ async fn recipients_wait_until_they_are_decided_on() {
         "kind": "recipient", "id": sol, "version": 1, "merchant_id": other.id, "merchant_name": item["merchant_name"], "created_at": item["created_at"], "status": "pending",
         "name": "Sol", "document": format!("**.{}.{}/{}-**", &company[2..5], &company[5..8], &company[8..12]),
         "review": "registration", "destination": item["destination"], "bank_name": "Banco do Brasil",
+        "flags": ["shared_address"],
     });
     assert_eq!(item["destination"]["conta"], "*");
     assert_eq!(*item, expected);

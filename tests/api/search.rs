@@ -103,8 +103,6 @@ async fn what_is_found_has_its_name_and_its_document_masked() {
     assert!(!answer.to_string().contains("12345678909"));
     assert_eq!(ids(&world, "merchants", &cnpj(90)).await, std::slice::from_ref(&merchant.id));
     assert_eq!(ids(&world, "recipients", &recipient).await, std::slice::from_ref(&recipient));
-    let value = actors::engine::PersonalValue::Address("01001000 x".to_owned());
-    assert_eq!(world.engine().recipients_sharing(&value, ledger::id::ObjectId(0), 20).unwrap(), []);
 }
 
 /// The ids of a list, page after page.

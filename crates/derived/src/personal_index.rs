@@ -42,8 +42,8 @@ pub enum PersonalValue {
     BankAccount(Box<BankAccount>),
     /// First phone of a recipient: area code and number.
     Phone(String),
-    /// Address of a recipient: its CEP, and the house number.
-    Address(String),
+    /// Address of a recipient: found by its CEP and number, and the same where the street is too.
+    Address(Box<Address>),
     /// Reference that a merchant gave to something.
     Reference(String),
     /// The same of one merchant: many may give the reference `1`.
@@ -51,10 +51,9 @@ pub enum PersonalValue {
 }
 
 impl PersonalValue {
-    /// An address by its CEP and number; `None` without a CEP.
+    /// An address by its CEP, street and number; `None` without a CEP.
     pub fn address(address: &Address) -> Option<Self> {
-        let (zip_code, number) = (address.zip_code.trim(), address.number.trim().to_lowercase());
-        (!zip_code.is_empty()).then(|| Self::Address(format!("{zip_code} {number}")))
+        (!address.zip_code.trim().is_empty()).then(|| Self::Address(Box::new(address.clone())))
     }
 
     /// The first phone of a registration.
@@ -75,8 +74,9 @@ impl PersonalValue {
     }
 
     /// Whether this, which is searched for, is a value of a Record.
-    fn is(&self, value: &Self) -> bool {
+    fn is(&self, value: &Self, fold_name: FoldName) -> bool {
         match (self, value) {
+            (Self::Address(one), Self::Address(other)) if street(one, fold_name) != street(other, fold_name) => false,
             (Self::NameBeginning(begin), Self::NameWord(word)) if begin.chars().nth(WORD_BEGIN - 1).is_some() => {
                 word.starts_with(begin)
             }
@@ -98,11 +98,36 @@ impl PersonalValue {
                 ("account", parts.map(|part| part.map_or("", String::as_str)).join(" ").into())
             }
             Self::Phone(phone) => ("phone", phone.into()),
-            Self::Address(address) => ("address", address.into()),
+            Self::Address(address) => {
+                let (zip_code, number) = (address.zip_code.trim(), address.number.trim().to_lowercase());
+                ("address", format!("{zip_code} {number}").into())
+            }
             Self::Reference(reference) => ("reference", reference.into()),
             Self::ReferenceOf(group, reference) => ("own reference", format!("{} {reference}", group.0).into()),
         }
     }
+}
+
+/// Words that begin the names of streets, and how they are shortened.
+const STREETS: [(&str, &[&str]); 7] = [
+    ("rua", &["r"]),
+    ("avenida", &["av", "aven"]),
+    ("alameda", &["al"]),
+    ("travessa", &["tv", "trav"]),
+    ("praca", &["pc", "pca"]),
+    ("rodovia", &["rod"]),
+    ("estrada", &["est", "estr"]),
+];
+
+/// The words of a street, folded, without particles; its first word whole where it was shortened.
+fn street(address: &Address, fold_name: FoldName) -> Vec<String> {
+    let folded = fold_name(&address.street);
+    let words = folded.split(|letter: char| !letter.is_alphanumeric());
+    let mut words: Vec<_> = words.filter(|word| !word.is_empty() && !PARTICLES.contains(word)).collect();
+    if let Some(first) = words.first_mut() {
+        *first = STREETS.iter().find(|(_, short)| short.contains(first)).map_or(*first, |(whole, _)| *whole);
+    }
+    words.into_iter().map(str::to_owned).collect()
 }
 
 /// The words of a folded name that are found: its first ones, each once, of two characters or more,
@@ -167,7 +192,7 @@ impl PersonalIndex {
         let (Some(sealed), Some(found)) = (&record.personal, found_kind(record)) else { return Ok(false) };
         let Some(key) = self.keyring.month(sealed.month)? else { return Ok(false) };
         let values = self.values(&key, record, sealed, found).unwrap_or_default();
-        Ok(sought.iter().all(|sought| values.iter().any(|value| sought.is(value))))
+        Ok(sought.iter().all(|sought| values.iter().any(|value| sought.is(value, self.fold_name))))
     }
 
     /// The values of a Record's sealed personal data; `None` if it does not open.
@@ -264,6 +289,30 @@ mod tests {
             ("um dois tres quatro cinco seis", &["um", "dois", "tres", "quatro", "cinco"]),
         ] {
             assert_eq!(name_words(name), words, "{name}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_the_same_by_postal_code_street_and_number() {
+        let address = |street: &str, number: &str, zip_code: &str| {
+            let address = Address {
+                street: street.to_owned(),
+                number: number.to_owned(),
+                zip_code: zip_code.to_owned(),
+                ..Address::default()
+            };
+            PersonalValue::address(&address).unwrap()
+        };
+        let own = address("Rua das Flores", "7b", "01001000");
+        for (other, is_same) in [
+            (address("R. das Flores", " 7B ", "01001000"), true),
+            (address("RUA FLORES", "7b", "01001000"), true),
+            (address("Rua das Palmas", "7b", "01001000"), false),
+            (address("Avenida das Flores", "7b", "01001000"), false),
+            (address("Rua das Flores", "7", "01001000"), false),
+            (address("Rua das Flores", "7b", "01001001"), false),
+        ] {
+            assert_eq!(own.is(&other, str::to_lowercase), is_same, "{other:?}");
         }
     }
 

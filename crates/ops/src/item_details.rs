@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use actors::engine::{Listed, PersonalValue};
+use actors::engine::Listed;
 use axum::extract::State;
 use axum::response::Response;
 use ledger::audit::{self, AuditSubject, AuditedFact};
@@ -26,7 +26,7 @@ use crate::books::{EntryView, entries_view};
 use crate::charges::records_about;
 use crate::desk::Desk;
 use crate::found_item::{FoundItem, item_of_kind};
-use crate::item_flags::{is_same, opened};
+use crate::item_flags::{compared, is_same, opened};
 use crate::operator::Operator;
 use crate::preview::{ChangedBalance, ForeseenDecision, foreseen};
 use crate::queue::{QueueFilter, waiting};
@@ -398,15 +398,8 @@ fn account_span(
 /// The other recipients that share document, bank account, first phone or address.
 fn sharing(desk: &Desk, id: ObjectId, profile: &RecipientProfile) -> Result<Vec<Sharing>, Problem> {
     let engine = &desk.engine;
-    let document = Some(&profile.document).filter(|document| !document.is_empty());
-    let values = [
-        ("document", document.map(|document| PersonalValue::Document(document.clone()))),
-        ("bank_account", profile.bank.as_ref().map(PersonalValue::account)),
-        ("phone", PersonalValue::phone(profile)),
-        ("address", profile.address.as_ref().and_then(PersonalValue::address)),
-    ];
     let mut all = Vec::new();
-    for (name, value) in values.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+    for (name, _, value) in compared(profile) {
         for other in engine.recipients_sharing(&value, id, SHARING_MAX)? {
             let (ledger, row) = recipient::known_recipient(engine, other)?;
             let merchant = ledger.group().and_then(|group| owner_name(engine, LedgerId::Merchant(group)));

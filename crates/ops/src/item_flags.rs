@@ -62,15 +62,23 @@ fn of_recipient(desk: &Desk, item: &WaitingItem) -> Result<Vec<&'static str>, Pr
     Ok(flags)
 }
 
+/// The values by which registrations are compared: the name of each, that of its flag, the value.
+pub fn compared(profile: &RecipientProfile) -> Vec<(&'static str, &'static str, PersonalValue)> {
+    let document = Some(&profile.document).filter(|document| !document.is_empty());
+    let values = [
+        ("document", "shared_document", document.map(|document| PersonalValue::Document(document.clone()))),
+        ("bank_account", "shared_account", profile.bank.as_ref().map(PersonalValue::account)),
+        ("phone", "shared_phone", PersonalValue::phone(profile)),
+        ("address", "shared_address", profile.address.as_ref().and_then(PersonalValue::address)),
+    ];
+    values.into_iter().filter_map(|(name, flag, value)| Some((name, flag, value?))).collect()
+}
+
 /// What other recipients, of any merchant, have in common with a registration. Flags look at the
 /// newest few of them; the details of the item list them all.
 fn of_others(desk: &Desk, id: ObjectId, profile: &RecipientProfile) -> Result<Vec<&'static str>, Problem> {
-    let document = Some(&profile.document).filter(|document| !document.is_empty());
-    let document = document.map(|document| PersonalValue::Document(document.clone()));
-    let account = profile.bank.as_ref().map(PersonalValue::account);
     let mut flags = Vec::new();
-    for (name, value) in [("shared_document", document), ("shared_account", account)] {
-        let Some(value) = value else { continue };
+    for (_, name, value) in compared(profile) {
         let others = desk.engine.recipients_sharing(&value, id, SHARING_MAX)?;
         let is_rejected = |other: &ObjectId| {
             find_recipient(&desk.engine, *other).is_some_and(|(_, row)| row.status == RecipientStatus::Rejected)

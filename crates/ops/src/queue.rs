@@ -164,7 +164,7 @@ impl QueueFilter {
         ("amount_to" = Option<i64>, Query, minimum = 0, description = "Only of at most so many centavos."),
         ("from" = Option<String>, Query, example = "2026-11-01", description = "Only what was asked for at this instant (RFC 3339) or on this day (Sao Paulo), or later."),
         ("to" = Option<String>, Query, example = "2026-11-30", description = "Only what was asked for before the end of this day, or before this instant."),
-        ("flag" = Option<String>, Query, pattern = "^(expired|expires_soon|disputed|exceeds_charge|foreign_account|rejected_before|rejected_elsewhere|shared_document|shared_account|frozen|account_replaced|first_to_account|returned_before)$", description = "Only with this flag; 2,000 items are looked through."),
+        ("flag" = Option<String>, Query, pattern = "^(expired|expires_soon|disputed|exceeds_charge|foreign_account|rejected_before|rejected_elsewhere|shared_document|shared_account|shared_phone|shared_address|frozen|account_replaced|first_to_account|returned_before)$", description = "Only with this flag; 2,000 items are looked through."),
         ("order" = Option<String>, Query, pattern = "^(age|deadline)$", description = "`age` when absent; `deadline`: first what can be decided on for at most 7 more days, then the rest by age.")),
     responses((status = 200, body = Queue), (status = 404)))]
 pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {

@@ -174,11 +174,12 @@ pub struct QueueItem {
     pub second_operator_needed: Option<bool>,
     /// What its decider should look at: `expires_soon` (within 7 days), `expired`, `disputed`,
     /// `exceeds_charge`, `rejected_before`, `rejected_elsewhere` (another recipient with its
-    /// document was), `shared_document` and `shared_account` (with other recipients, of any
-    /// merchant), `foreign_account` (its holder's document is not the recipient's),
-    /// `first_to_account` (nothing was paid to this account before, and the recipient has or had
-    /// another one), `account_replaced` (another account was registered since), `returned_before`,
-    /// `frozen` (the recipient is: it cannot be approved).
+    /// document was), `shared_document`, `shared_account`, `shared_phone` and `shared_address`
+    /// (with other recipients, of any merchant; an address by postal code, street and number),
+    /// `foreign_account` (its holder's document is not the recipient's), `first_to_account`
+    /// (nothing was paid to this account before, and the recipient has or had another one),
+    /// `account_replaced` (another account was registered since), `returned_before`, `frozen` (the
+    /// recipient is: it cannot be approved).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<&'static str>,
 }
@@ -343,6 +344,12 @@ fn account_before(desk: &Desk, row: &RecipientRow, own: &BankAccount) -> Option<
     all.filter(|account| !is_same(account, own)).last().map(DestinationView::of)
 }
 
+/// The name of an account, with the merchant whose account it is.
+fn balance_id(code: u16, merchant: Option<&str>) -> String {
+    let account = Account::of_kind(code).map_or_else(String::new, Account::kind_name);
+    merchant.map_or(account.clone(), |id| format!("{account}@{id}"))
+}
+
 /// An item as it is shown.
 pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
     let mut view = plain_view(desk, item)?;
@@ -396,9 +403,7 @@ pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
         }
         WaitingKind::File { digest, .. } => view.say_file(digest, desk.engine.sent_file(digest)?),
         WaitingKind::Balance { code, balance, above, .. } => {
-            let account = Account::of_kind(*code).map_or_else(String::new, Account::kind_name);
-            let of = view.merchant_id.iter().map(|id| format!("@{id}"));
-            view.id = [account].into_iter().chain(of).collect();
+            view.id = balance_id(*code, view.merchant_id.as_deref());
             (view.status, view.amount, view.above) = ("open", Some(balance.0), Some(above.0));
         }
     }

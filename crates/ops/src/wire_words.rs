@@ -102,7 +102,7 @@ fn word_of(table: &[(&str, Word)], name: &str) -> Word {
 }
 
 /// Flags of items of the queue.
-pub const FLAGS: [(&str, Word); 13] = [
+pub const FLAGS: [(&str, Word); 15] = [
     ("expires_soon", word("vence em até 7 dias", "expires within 7 days")),
     ("expired", word("o prazo passou", "its time has passed")),
     ("disputed", word("há contestação aberta", "a dispute is open")),
@@ -111,6 +111,8 @@ pub const FLAGS: [(&str, Word); 13] = [
     ("rejected_elsewhere", word("outro cadastro do documento foi recusado", "its document was rejected elsewhere")),
     ("shared_document", word("documento de outro cadastro", "document of another registration")),
     ("shared_account", word("conta de outros cadastros", "account of other registrations")),
+    ("shared_phone", word("telefone de outros cadastros", "phone of other registrations")),
+    ("shared_address", word("endereço de outros cadastros", "address of other registrations")),
     ("foreign_account", word("conta de outro titular", "account of another holder")),
     ("returned_before", word("saques que voltaram antes", "withdrawals that came back before")),
     ("first_to_account", word("primeiro saque para esta conta", "first withdrawal to this account")),
