@@ -158,7 +158,9 @@ pub async fn charge_once(app: &App, caller: Caller, sent: &SentKey, body: &[u8])
             limits.admit_card(fingerprint, caller.group, |id| first_charge_was_paid(app, caller, id))?;
         }
         let wanted = NewCardCharge { amount, method, installments, splits, face, payer, card, reference };
-        let charged = recorded(app.engine.charge_card(caller.group, wanted, caller.context(admitted)).await?)?;
+        // A large future, which would be moved with each of those around it.
+        let charging = Box::pin(app.engine.charge_card(caller.group, wanted, caller.context(admitted)));
+        let charged = recorded(charging.await?)?;
         if let (Some(limits), Some(FirstAnswer::Refused(_))) =
             (&app.rate_limits, charged.as_ref().map(|charged| charged.answer))
         {

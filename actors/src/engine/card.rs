@@ -137,7 +137,7 @@ impl Engine {
             Outcome::Recorded(record) => record,
             refused => return refused.typed(|_| None),
         };
-        let (merchant, not_after) = (self.merchant_profile(group), not_after(charge));
+        let (merchant, not_after) = (self.merchant_profile(group, name.as_ref()), not_after(charge));
         let call = ChargeCard { charge, amount, installments, method, card, merchant, payer, not_after };
         let outcome = self.ask_acquirer(group, call, name.as_ref(), permit).await?;
         let answer = match outcome {
@@ -176,9 +176,11 @@ impl Engine {
         String::from_utf8(token).ok().map(CardToken)
     }
 
-    /// What is known of a merchant; nothing when the personal data was erased.
-    pub(super) fn merchant_profile(&self, group: GroupNumber) -> MerchantProfile {
-        let sealed = self.merchant(group, |row| row.profiles.current().cloned()).flatten();
+    /// What is known of a merchant, for a named acquirer; nothing when the personal data was erased.
+    /// The sandbox's acquirer, which has no name, asks for nothing.
+    pub(super) fn merchant_profile(&self, group: GroupNumber, rail: Option<&RailName>) -> MerchantProfile {
+        let profile = || self.merchant(group, |row| row.profiles.current().cloned()).flatten();
+        let sealed = rail.and_then(|_| profile());
         let open = |sealed| self.keyring.open_value(SealedFor::merchant(group), &sealed);
         sealed.and_then(open).unwrap_or_default()
     }
@@ -309,7 +311,7 @@ impl Engine {
         charge: ObjectId,
         open: &OpenCharge,
     ) -> Result<(MerchantCommand, Option<RailStamp>), Unavailable> {
-        if let Some(authorized) = open.authorized.clone() {
+        if let Some(authorized) = open.authorized.as_deref().cloned() {
             let call = CaptureCard { charge, amount: open.terms.amount, authorized };
             return self.capture(open.rail.as_ref(), call).await;
         }

@@ -110,7 +110,8 @@ impl Engine {
         };
         if let (Some((_, terms)), Some(card)) = (terms_opened_by(&record), card) {
             let amount = terms.amount;
-            let (installments, method, merchant) = (1, PaymentMethod::CreditCard, self.merchant_profile(group));
+            let (installments, method, merchant) =
+                (1, PaymentMethod::CreditCard, self.merchant_profile(group, rail.as_ref()));
             let not_after = not_after(charge);
             let call = ChargeCard { charge, amount, installments, method, card, merchant, payer, not_after };
             let permit = self.admission.take(INSIDE_BYTES).await;

@@ -12,7 +12,11 @@ pub fn search_key(text: &str) -> String {
         if !key.is_empty() {
             key.push(' ');
         }
-        key.extend(without_accents(word).flat_map(char::to_lowercase).filter(|letter| !is_combining_mark(*letter)));
+        if word.is_ascii() {
+            key.push_str(&word.to_ascii_lowercase());
+        } else {
+            key.extend(without_accents(word).flat_map(char::to_lowercase).filter(|letter| !is_combining_mark(*letter)));
+        }
     }
     key
 }

@@ -32,7 +32,7 @@ impl MerchantState {
     pub(super) fn keep_authorized(&mut self, charge: ObjectId, brand: Option<CardBrand>, record: &Record) {
         let (Some(open), Some(stamp)) = (self.open_charges.get(charge).cloned(), record.rail.clone()) else { return };
         let attention_at = record.effective_at.plus_ms(CAPTURE_AGAIN_AFTER_MS);
-        let authorized = Some(Authorization { stamp, brand });
+        let authorized = Some(Box::new(Authorization { stamp, brand }));
         self.open_charges.insert(charge, OpenCharge { authorized, attention_at, ..open });
     }
 

@@ -127,7 +127,7 @@ pub struct OpenCharge {
     pub registers_until: Option<Timestamp>,
     /// The authorization of a card charge that is still to be captured.
     #[n(6)]
-    pub authorized: Option<Authorization>,
+    pub authorized: Option<Box<Authorization>>,
 }
 
 /// An acquirer's word on a charge that it has authorized and not captured.
