@@ -1,115 +1,292 @@
-//! Two bridges: one for cards and transfers, one for PIX. They misbehave by chance, carry out what
-//! they say, and have records of their own.
+//! The institutions: a bridge for cards, and either a bridge for transfers and one for PIX, or Efí
+//! for both. They misbehave by chance, carry out what they say, and have records of their own.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::json;
+use chrono::TimeDelta;
+use parking_lot::MutexGuard;
+use serde_json::{Value, json};
 use store::testkit::power_cut::Chance;
-use testkit::played_http::{Oddity, Reply, Request};
-use testkit::rail_player::{RailPlayer, SECRET};
+use testkit::api_pix_player::{CLIENT_ID, CLIENT_SECRET, KEY, Player};
+use testkit::played_http::{Oddity, Reply, Request, Stage};
+use testkit::rail_player::{RailPlayer, RailRecords, SECRET};
 
 /// Of a hundred requests, so many do not get a good answer at once.
 const ODD_IN_100: u64 = 45;
 
+/// Who receives PIX payments.
+enum PixSide {
+    Bridge(RailPlayer),
+    /// It makes the transfers too.
+    Efi(Player),
+}
+
 pub(crate) struct Bridges {
-    /// Cards and transfers, and the repayments of cards.
+    /// Cards and their repayments, and transfers where Efí does not make them.
     pub(crate) money: RailPlayer,
-    /// PIX charges and their repayments.
-    pub(crate) pix: RailPlayer,
+    pix: PixSide,
+}
+
+/// Money by the institutions' records, centavos.
+#[derive(Default)]
+pub(crate) struct Moved {
+    pub(crate) came_in: i64,
+    /// Of that, for no charge.
+    pub(crate) of_nothing: i64,
+    pub(crate) gone_back: i64,
+    pub(crate) gone_out: i64,
 }
 
 impl Bridges {
-    /// PIX must not be sent again with `again`, so its bridge answers a repeat the same.
+    /// Bridges that take a repeat as said. PIX must not be sent again with `again`, so its bridge
+    /// answers a repeat the same.
     pub(crate) async fn start(repeats: &'static str) -> Self {
-        let pix_repeats = if repeats == "again" { "same" } else { repeats };
-        let bridges = Self { money: RailPlayer::start(repeats).await, pix: RailPlayer::start(pix_repeats).await };
-        for player in [&bridges.money, &bridges.pix] {
-            player.records().capabilities["answers_within_ms"] = json!(400);
-        }
-        bridges
+        let pix = RailPlayer::start(if repeats == "again" { "same" } else { repeats }).await;
+        pix.records().capabilities["answers_within_ms"] = json!(400);
+        Self::with(RailPlayer::start(repeats).await, PixSide::Bridge(pix))
+    }
+
+    /// Efí, and a bridge for cards that answers a repeat the same.
+    pub(crate) async fn start_with_efi() -> Self {
+        Self::with(RailPlayer::start("same").await, PixSide::Efi(Player::start("efi").await))
+    }
+
+    fn with(money: RailPlayer, pix: PixSide) -> Self {
+        money.records().capabilities["answers_within_ms"] = json!(400);
+        Self { money, pix }
     }
 
     /// The settings file of a server that uses them.
     pub(crate) fn settings(&self, folder: &Path) -> PathBuf {
-        let (secret, file) = (folder.join("bridge-secret"), folder.join("centavo.toml"));
-        std::fs::write(&secret, SECRET).unwrap();
-        let table = |name: &str, player: &RailPlayer, serves: &str| {
-            let (url, secret) = (player.url(), secret.display());
-            format!("[rail.{name}]\nkind = \"http\"\nurl = \"{url}\"\nsecret_file = \"{secret}\"\nserves = {serves}\n")
+        let private = |name: &str, text: &str| {
+            let path = folder.join(name);
+            std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+            path
         };
-        let tables = table("money", &self.money, "[\"card\", \"payout\"]") + &table("bank", &self.pix, "[\"pix\"]");
-        let rails = "[rails]\ncard = \"money\"\npayout = \"money\"\npix = \"bank\"\n";
-        std::fs::write(&file, format!("{rails}{tables}")).unwrap();
-        for private in [&secret, &file] {
-            std::fs::set_permissions(private, std::fs::Permissions::from_mode(0o600)).unwrap();
-        }
-        file
+        let secret = private("bridge-secret", SECRET);
+        let bridge = |name: &str, player: &RailPlayer, serves: Value| {
+            let settings = json!({"kind": "http", "url": player.url(), "secret_file": secret, "serves": serves});
+            table(name, &settings)
+        };
+        let (payout, tables) = match &self.pix {
+            PixSide::Bridge(pix) => (
+                "money",
+                bridge("money", &self.money, json!(["card", "payout"])) + &bridge("bank", pix, json!(["pix"])),
+            ),
+            PixSide::Efi(player) => {
+                let secret = private("efi-secret", CLIENT_SECRET);
+                let mut pix = player.settings(&secret);
+                pix["kind"] = json!("api_pix");
+                let url = format!("http://{}", player.address);
+                let payout = json!({"kind": "efi", "url": url, "client_id": CLIENT_ID, "key": KEY,
+                    "client_secret_file": secret});
+                let tables = bridge("money", &self.money, json!(["card"])) + &table("bank", &pix);
+                ("efi", tables + &table("efi", &payout))
+            }
+        };
+        let rails = format!("[rails]\ncard = \"money\"\npayout = \"{payout}\"\npix = \"bank\"\n");
+        private("centavo.toml", &(rails + &tables))
+    }
+
+    fn stages(&self) -> [MutexGuard<'_, Stage>; 2] {
+        let pix = match &self.pix {
+            PixSide::Bridge(player) => player.stage(),
+            PixSide::Efi(player) => player.stage(),
+        };
+        [self.money.stage(), pix]
     }
 
     /// From now on they misbehave, by a seed.
     pub(crate) fn misbehave(&self, seed: u64) {
-        for (number, player) in [&self.money, &self.pix].into_iter().enumerate() {
+        for (number, mut stage) in self.stages().into_iter().enumerate() {
             let mut chance = Chance(seed * 2 + number as u64);
-            player.stage().chances = Some(Box::new(move |request| oddity(request, &mut chance)));
+            stage.chances = Some(Box::new(move |request| oddity(request, &mut chance)));
         }
     }
 
-    /// From now on they behave; what is held up on its way has arrived.
+    /// From now on nobody reaches them.
+    pub(crate) fn go_away(&self) {
+        for mut stage in self.stages() {
+            stage.chances = Some(Box::new(|_| Some(Oddity::Says(Vec::new()))));
+        }
+    }
+
+    /// From now on they behave; what is held up on its way has arrived, and transfers end.
     pub(crate) async fn behave(&self) {
-        for player in [&self.money, &self.pix] {
-            player.stage().chances = None;
-            while player.stage().held_up > 0 {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
+        self.stages().into_iter().for_each(|mut stage| stage.chances = None);
+        while self.stages().into_iter().any(|stage| stage.held_up > 0) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        if let PixSide::Efi(player) = &self.pix {
+            player.records().payouts.first_status = Some("REALIZADO");
+            self.some_transfers_end(|| "REALIZADO");
         }
     }
 
     /// Their clocks go ahead.
     pub(crate) fn pass(&self, seconds: i64) {
-        for player in [&self.money, &self.pix] {
-            player.records().ahead += chrono::TimeDelta::seconds(seconds);
+        self.money.records().ahead += TimeDelta::seconds(seconds);
+        match &self.pix {
+            PixSide::Bridge(player) => player.records().ahead += TimeDelta::seconds(seconds),
+            PixSide::Efi(player) => player.records().ahead += TimeDelta::seconds(seconds),
         }
     }
 
     /// A payer pays a PIX charge that is open: mostly as ordered, sometimes twice, sometimes
-    /// another amount, sometimes to the key alone.
+    /// another amount, sometimes to the key alone. At Efí a transfer may end, and its tokens.
     pub(crate) fn some_payer_pays(&self, chance: &mut Chance) {
-        let open: Vec<(String, i64)> = {
-            let records = self.pix.records();
-            let open = records.objects.iter().filter(|(_, object)| object.status == "open");
-            let open = open.filter_map(|(path, object)| {
-                Some((path.strip_prefix("/pix/")?.to_owned(), object.body["amount"].as_i64()?))
+        if let PixSide::Efi(player) = &self.pix {
+            let is_end = chance.below(10) == 0;
+            player.records().payouts.first_status = None;
+            self.some_transfers_end(|| match chance.below(8) {
+                0 => "NAO_REALIZADO",
+                1 | 2 => "REALIZADO",
+                _ => "EM_PROCESSAMENTO",
             });
-            open.collect()
-        };
+            if is_end {
+                player.records().end_tokens();
+            }
+        }
+        let open: Vec<_> = self.pix_charges().into_iter().filter(|charge| charge.1 == "open").collect();
         if open.is_empty() {
             return;
         }
-        let (charge, amount) = &open[usize::try_from(chance.below(open.len() as u64)).unwrap()];
+        let (charge, _, amount) = &open[usize::try_from(chance.below(open.len() as u64)).unwrap()];
         match chance.below(20) {
-            0 => drop(self.pix.pay(None, 700)),
-            1 => drop(self.pix.pay(Some(charge), amount + 1)),
-            2 => {
-                self.pix.pay(Some(charge), *amount);
-                self.pix.pay(Some(charge), *amount);
-            }
-            _ => drop(self.pix.pay(Some(charge), *amount)),
+            0 => self.pay(None, 700),
+            1 => self.pay(Some(charge), amount + 1),
+            2 => [(); 2].iter().for_each(|()| self.pay(Some(charge), *amount)),
+            _ => self.pay(Some(charge), *amount),
         }
     }
 
-    /// How often each order was carried out, by the bridge's path.
-    pub(crate) fn carried_out(&self) -> BTreeMap<String, u64> {
+    fn pay(&self, charge: Option<&str>, centavos: i64) {
+        match &self.pix {
+            PixSide::Bridge(player) => drop(player.pay(charge, centavos)),
+            PixSide::Efi(player) => drop(player.pay(charge, &format!("{}.{:02}", centavos / 100, centavos % 100))),
+        }
+    }
+
+    fn some_transfers_end(&self, mut status: impl FnMut() -> &'static str) {
+        let PixSide::Efi(player) = &self.pix else { return };
+        let transfers = &mut player.records().payouts.by_id;
+        transfers.values_mut().filter(|of| of.status == "EM_PROCESSAMENTO").for_each(|of| of.status = status());
+    }
+
+    /// PIX charges with `open`, `paid` or another status, and their amounts in centavos.
+    pub(crate) fn pix_charges(&self) -> Vec<(String, &'static str, i64)> {
+        match &self.pix {
+            PixSide::Bridge(player) => {
+                let records = player.records();
+                let charges = records.objects.iter().filter_map(|(path, one)| {
+                    let id = path.strip_prefix("/pix/")?.to_owned();
+                    Some((id, one.status, one.body["amount"].as_i64().unwrap_or_default()))
+                });
+                charges.collect()
+            }
+            PixSide::Efi(player) => {
+                let records = player.records();
+                let charges = records.charges.iter().map(|(txid, charge)| {
+                    let lives = TimeDelta::seconds(charge.body["calendario"]["expiracao"].as_i64().unwrap_or_default());
+                    let status = match charge.status {
+                        "ATIVA" if charge.created_at + lives > records.now() => "open",
+                        "ATIVA" => "expired",
+                        "CONCLUIDA" => "paid",
+                        _ => "closed",
+                    };
+                    (txid.clone(), status, centavos(&charge.body["valor"]["original"]))
+                });
+                charges.collect()
+            }
+        }
+    }
+
+    /// How often each order was carried out, by the protocol's path.
+    pub(crate) fn carried_out(&self) -> BTreeMap<String, usize> {
         let mut times = BTreeMap::new();
-        for player in [&self.money, &self.pix] {
-            for path in &player.records().carried_out {
-                *times.entry(path.clone()).or_default() += 1;
+        let mut count = |path: &str, more| *times.entry(path.to_owned()).or_default() += more;
+        self.money.records().carried_out.iter().for_each(|path| count(path, 1));
+        match &self.pix {
+            PixSide::Bridge(player) => player.records().carried_out.iter().for_each(|path| count(path, 1)),
+            PixSide::Efi(player) => {
+                let returns = player.returns_done();
+                returns.iter().for_each(|made| count(&format!("/repayments/{}", made["id"]), 1));
+                for (id, transfer) in &player.records().payouts.by_id {
+                    count(&format!("/payouts/{id}"), transfer.carried_out);
+                }
             }
         }
         times
     }
+
+    /// How many orders were carried out, and how many PIX charges were ordered.
+    pub(crate) fn summary(&self) -> String {
+        let times = self.carried_out();
+        let of =
+            |list: &str| times.iter().filter(|(path, _)| path.starts_with(list)).map(|(_, times)| times).sum::<usize>();
+        let [cards, payouts, repayments] = ["/cards/", "/payouts/", "/repayments/"].map(of);
+        format!("{cards} cards, {payouts} transfers, {repayments} repayments, {} PIX charges", self.pix_charges().len())
+    }
+
+    /// Requests that the institutions' documents do not allow.
+    pub(crate) fn violations(&self) -> Vec<String> {
+        let of_pix = match &self.pix {
+            PixSide::Bridge(player) => player.records().violations.clone(),
+            PixSide::Efi(player) => player.records().violations.clone(),
+        };
+        [self.money.records().violations.clone(), of_pix].concat()
+    }
+
+    /// The money of PIX and transfers.
+    pub(crate) fn moved(&self) -> Moved {
+        match &self.pix {
+            PixSide::Bridge(player) => {
+                let records = player.records();
+                let sum = |of_all: bool| {
+                    let counted = records.payments.iter().filter(|payment| of_all || payment.charge.is_none());
+                    counted.map(|payment| payment.amount).sum()
+                };
+                Moved {
+                    came_in: sum(true),
+                    of_nothing: sum(false),
+                    gone_back: carried_out(&records, "/repayments/", |_| 0),
+                    gone_out: carried_out(&self.money.records(), "/payouts/", |_| 0),
+                }
+            }
+            PixSide::Efi(player) => {
+                let gone_back = player.returns_done().iter().map(|made| centavos(&made["valor"])).sum();
+                let records = player.records();
+                let sum = |of_all: bool| {
+                    let counted = records.payments.iter().filter(|payment| of_all || payment.txid.is_none());
+                    counted.map(|payment| centavos(&json!(payment.amount))).sum()
+                };
+                let gone_out = i64::try_from(records.payouts.sum()).unwrap();
+                Moved { came_in: sum(true), of_nothing: sum(false), gone_back, gone_out }
+            }
+        }
+    }
+}
+
+/// A table of the settings file.
+fn table(name: &str, settings: &Value) -> String {
+    let lines = settings.as_object().unwrap().iter().map(|(name, value)| format!("{name} = {value}\n"));
+    format!("[rail.{name}]\n{}", lines.collect::<String>())
+}
+
+/// Centavos of an amount such as `10.50`.
+fn centavos(amount: &Value) -> i64 {
+    amount.as_str().unwrap_or_default().replace('.', "").parse().unwrap()
+}
+
+/// Sum of the orders of a list that a bridge carried out, centavos, less what it keeps of each.
+pub(crate) fn carried_out(records: &RailRecords, list: &str, kept: impl Fn(i64) -> i64) -> i64 {
+    let amount = |path: &String| records.objects[path].body["amount"].as_i64().unwrap_or_default();
+    let paths = records.carried_out.iter().filter(|path| path.starts_with(list));
+    paths.map(amount).map(|amount| amount - kept(amount)).sum()
 }
 
 /// What becomes of a request.
@@ -119,7 +296,8 @@ fn oddity(request: &Request, chance: &mut Chance) -> Option<Oddity> {
     }
     let short = Duration::from_millis(chance.below(1_200));
     // A transfer is asked for by the schedule while it is held up.
-    if request.method == "PUT" && request.path.starts_with("/payouts/") && chance.below(2) == 0 {
+    let is_transfer = ["/payouts/", "/v3/gn/pix/"].into_iter().any(|list| request.path.starts_with(list));
+    if request.method == "PUT" && is_transfer && chance.below(2) == 0 {
         return Some(Oddity::CarriesOutAfter(3 * short));
     }
     let says = |status: u16, body: &str| Reply { status, media_type: "text/html", body: body.to_owned() }.bytes();

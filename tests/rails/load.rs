@@ -49,7 +49,9 @@ impl Load {
             number: Arc::default(),
             log: Arc::default(),
         };
-        let registered = load.caller(server, &client).post("/api/sub-recipients", recipient("12345678909")).await;
+        let mut registration = recipient("12345678909");
+        registration["bank_account"]["ispb"] = json!("00000000");
+        let registered = load.caller(server, &client).post("/api/sub-recipients", registration).await;
         load.recipient = text(&registered.ok_or("no recipient")?["id"]);
         operate(&client, server, &format!("/ops/sub-recipients/{}/approve", load.recipient), &json!({})).await?;
         Ok(load)

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use testkit::callers::client;
-use testkit::rail_player::RailRecords;
 use testkit::server::{OPS_TOKEN, Server};
 
 use crate::SECOND_TOKEN;
-use crate::bridges::Bridges;
+use crate::bridges::{Bridges, carried_out};
 use crate::load::{Load, text};
 
 async fn read(server: &Server, path: &str) -> Result<Value, String> {
@@ -36,28 +35,16 @@ async fn platform_balances(server: &Server) -> Result<BTreeMap<String, i64>, Str
     }
 }
 
-/// Sum of the orders of a list that a bridge carried out, centavos, less what it keeps of each.
-fn carried_out(records: &RailRecords, list: &str, kept: impl Fn(i64) -> i64) -> i64 {
-    let amount = |path: &String| records.objects[path].body["amount"].as_i64().unwrap_or_default();
-    let paths = records.carried_out.iter().filter(|path| path.starts_with(list));
-    paths.map(amount).map(|amount| amount - kept(amount)).sum()
-}
-
-/// What the accounts at institutions must have by the bridges' records.
+/// What the accounts at institutions must have by their records.
 fn expected(bridges: &Bridges) -> BTreeMap<&'static str, i64> {
-    let (money, bank) = (bridges.money.records(), bridges.pix.records());
-    let came_in: i64 = bank.payments.iter().map(|payment| payment.amount).sum();
-    let of_nothing = bank.payments.iter().filter(|payment| payment.charge.is_none());
-    let of_nothing: i64 = of_nothing.map(|payment| payment.amount).sum();
-    let gone_back = carried_out(&bank, "/repayments/", |_| 0);
-    let gone_out = carried_out(&money, "/payouts/", |_| 0);
+    let (moved, money) = (bridges.moved(), bridges.money.records());
     let captured = carried_out(&money, "/cards/", |amount| amount * 3 / 100);
     let refunded = carried_out(&money, "/repayments/", |_| 0);
     [
-        ("Assets:Bank:Pix", came_in - gone_back - gone_out),
+        ("Assets:Bank:Pix", moved.came_in - moved.gone_back - moved.gone_out),
         ("Assets:Acquirer:Receivable", captured - refunded),
         ("Liabilities:Payers:Refunds", 0),
-        ("Liabilities:Suspense", -of_nothing),
+        ("Liabilities:Suspense", -moved.of_nothing),
     ]
     .into()
 }
@@ -68,9 +55,7 @@ pub(crate) async fn differences(server: &Server, bridges: &Bridges, load: &Load)
     for (path, times) in bridges.carried_out().iter().filter(|(_, times)| **times > 1) {
         found.push(format!("{path} was carried out {times} times"));
     }
-    for player in [&bridges.money, &bridges.pix] {
-        found.extend(player.records().violations.iter().map(|violation| format!("violation: {violation}")));
-    }
+    found.extend(bridges.violations().iter().map(|violation| format!("violation: {violation}")));
     let balances = platform_balances(server).await?;
     for (account, expected) in expected(bridges) {
         let booked = balances.get(account).copied().unwrap_or_default();
@@ -105,25 +90,24 @@ async fn statuses(server: &Server, bridges: &Bridges, load: &Load) -> Result<Vec
     if seen.is_empty() {
         found.push("no charge was acknowledged: the load came to nothing".to_owned());
     }
-    for (player, list) in [(&bridges.money, "/cards/"), (&bridges.pix, "/pix/")] {
-        for (path, object) in &player.records().objects {
-            let Some(id) = path.strip_prefix(list) else { continue };
-            let booked = of_books.get(id).map(String::as_str);
-            let is_right = match object.status {
-                "captured" => booked == Some("CONCLUIDA"),
-                "refused" => booked == Some("RECUSADA"),
-                "closed" => matches!(booked, Some("RECUSADA" | "cancelled")),
-                "paid" => matches!(booked, Some("CONCLUIDA" | "cancelled" | "pending")),
-                _ => matches!(booked, Some("pending" | "cancelled")),
-            };
-            if !is_right {
-                found.push(format!("{path} is {}, in the books {booked:?}", object.status));
-            }
+    let pix: BTreeMap<_, _> = bridges.pix_charges().into_iter().map(|(id, status, _)| (id, status)).collect();
+    let cards = bridges.money.records();
+    let of_cards = cards.objects.iter().filter_map(|(path, one)| Some((path.strip_prefix("/cards/")?, one.status)));
+    for (id, status) in pix.iter().map(|(id, status)| (id.as_str(), *status)).chain(of_cards) {
+        let booked = of_books.get(id).map(String::as_str);
+        let is_right = match status {
+            "captured" => booked == Some("CONCLUIDA"),
+            "refused" => booked == Some("RECUSADA"),
+            "closed" => matches!(booked, Some("RECUSADA" | "cancelled")),
+            "paid" => matches!(booked, Some("CONCLUIDA" | "cancelled" | "pending")),
+            _ => matches!(booked, Some("pending" | "cancelled")),
+        };
+        if !is_right {
+            found.push(format!("{id} is {status}, in the books {booked:?}"));
         }
     }
-    let cards = bridges.money.records();
     let unknown = of_books.iter().filter(|(id, status)| {
-        *status == "pending" && !bridges.pix.records().objects.contains_key(&format!("/pix/{id}"))
+        *status == "pending" && !pix.contains_key(*id)
             || *status == "CONCLUIDA"
                 && cards.objects.get(&format!("/cards/{id}")).is_some_and(|one| one.status != "captured")
     });

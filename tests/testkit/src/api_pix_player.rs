@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -172,6 +172,8 @@ pub struct Records {
     pub token_life: Value,
     /// Requests that the document does not allow, with why.
     pub violations: Vec<String>,
+    /// How far its clock is ahead of the machine's.
+    pub ahead: TimeDelta,
     /// Tokens that were given out.
     pub logins: usize,
     tokens: BTreeMap<String, Instant>,
@@ -181,6 +183,11 @@ impl Records {
     /// The tokens of today are refused from now on.
     pub fn end_tokens(&mut self) {
         self.tokens.clear();
+    }
+
+    /// The time by its clock.
+    pub fn now(&self) -> DateTime<Utc> {
+        Utc::now() + self.ahead
     }
 }
 
@@ -222,6 +229,7 @@ impl Player {
             page_items: 1_000,
             token_life: json!(3600),
             violations: Vec::new(),
+            ahead: TimeDelta::zero(),
             logins: 0,
             tokens: BTreeMap::new(),
         };
@@ -269,12 +277,12 @@ impl Player {
     /// A payer pays a charge, or to the key alone; gives the payment's end-to-end id.
     pub fn pay(&self, txid: Option<&str>, amount: &str) -> String {
         let mut records = self.records();
-        let end_to_end_id = format!("E12345678202611281200{:011}", records.payments.len());
+        let (at, end_to_end_id) = (records.now(), format!("E12345678202611281200{:011}", records.payments.len()));
         records.payments.push(PlayedPayment {
             end_to_end_id: end_to_end_id.clone(),
             txid: txid.map(str::to_owned),
             amount: amount.to_owned(),
-            at: Utc::now(),
+            at,
             returns: Vec::new(),
         });
         if let Some(charge) = txid.and_then(|txid| records.charges.get_mut(txid)) {
@@ -286,10 +294,11 @@ impl Player {
     /// The institution returns money of a payment by itself.
     pub fn dispute(&self, end_to_end_id: &str, natureza: &str, amount: &str, status: &str) {
         let mut records = self.records();
+        let now = records.now();
         let payment = records.payments.iter_mut().find(|payment| payment.end_to_end_id == end_to_end_id);
         let payment = payment.expect("a payment that there is");
         let number = payment.returns.len();
-        let made = returned(&format!("med{number}"), end_to_end_id, amount, natureza, status, number);
+        let made = returned(&format!("med{number}"), end_to_end_id, amount, natureza, status, (number, now));
         payment.returns.push(made);
     }
 
@@ -421,7 +430,7 @@ fn route(rules: Rules, records: &mut Records, request: &Request) -> Outcome {
         return infraction(records, request, rest);
     }
     if rules.dialect == "efi"
-        && let Some(outcome) = efi_player::route(&mut records.payouts, request)
+        && let Some(outcome) = efi_player::route(records, request)
     {
         return outcome;
     }
@@ -510,12 +519,12 @@ fn put_charge(records: &mut Records, txid: &str, body: &Value) -> Outcome {
     if let Some(defect) = defect_of_charge(txid, body) {
         return refuse(400, "CobOperacaoInvalida", defect);
     }
-    let refuses_repeats = records.refuses_repeats;
+    let (refuses_repeats, created_at) = (records.refuses_repeats, records.now());
     let is_known = records.charges.contains_key(txid);
     let charge = records.charges.entry(txid.to_owned()).or_insert_with(|| PlayedCharge {
         body: body.clone(),
         status: "ATIVA",
-        created_at: Utc::now(),
+        created_at,
         orders: 0,
     });
     charge.orders += 1;
@@ -633,9 +642,16 @@ fn get_payment(records: &mut Records, id: &str) -> Outcome {
 }
 
 /// A return as it is answered.
-fn returned(id: &str, payment: &str, amount: &str, natureza: &str, status: &str, number: usize) -> Value {
+fn returned(
+    id: &str,
+    payment: &str,
+    amount: &str,
+    natureza: &str,
+    status: &str,
+    (number, now): (usize, DateTime<Utc>),
+) -> Value {
     // A look reads the returns of the last day.
-    let now = Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true);
+    let now = instant_text(now);
     json!({
         "id": id,
         "rtrId": format!("D{}{:03}", &payment[1..29], number),
@@ -652,7 +668,7 @@ fn put_return(records: &mut Records, payment: &str, id: &str, body: &Value) -> O
     else {
         return refuse(400, "PixDevolucaoInvalida", "its id or valor");
     };
-    let (refuses_repeats, status) = (records.refuses_repeats, records.return_status);
+    let (refuses_repeats, status, now) = (records.refuses_repeats, records.return_status, records.now());
     let payment = payment_of(records, payment)?;
     if let Some(made) = payment.returns.iter().find(|made| made["id"] == id) {
         if refuses_repeats {
@@ -671,7 +687,7 @@ fn put_return(records: &mut Records, payment: &str, id: &str, body: &Value) -> O
         body["valor"].as_str().unwrap_or_default(),
         "ORIGINAL",
         status,
-        payment.returns.len(),
+        (payment.returns.len(), now),
     );
     if status == "NAO_REALIZADO" {
         made["motivo"] = json!("conta encerrada");

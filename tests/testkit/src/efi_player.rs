@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Duration, Utc};
 use serde_json::{Value, json};
 
-use crate::api_pix_player::{KEY, Outcome, centavos, has_only, instant_text, is_id, is_text, refuse};
+use crate::api_pix_player::{KEY, Outcome, Records, centavos, has_only, instant_text, is_id, is_text, refuse};
 use crate::played_http::{Reply, Request};
 
 /// A receiver's key that no directory has.
@@ -83,10 +83,11 @@ impl PlayedPayouts {
 }
 
 /// The answer to a request for a transfer; none for all others.
-pub(crate) fn route(payouts: &mut PlayedPayouts, request: &Request) -> Option<Outcome> {
+pub(crate) fn route(records: &mut Records, request: &Request) -> Option<Outcome> {
+    let (now, payouts) = (records.now(), &mut records.payouts);
     let under = |resource: &str| request.path.strip_prefix(resource).map(str::to_owned);
     if let Some(id) = under("/v3/gn/pix/").filter(|_| request.method == "PUT") {
-        return Some(order(payouts, &id, &request.json()));
+        return Some(order(payouts, &id, &request.json(), now));
     }
     if let Some(id) = under("/v2/gn/pix/enviados/id-envio/").filter(|_| request.method == "GET") {
         return Some(look_up(payouts, &id));
@@ -138,7 +139,7 @@ fn defect(id: &str, body: &Value) -> Option<&'static str> {
     checks.into_iter().find(|(holds, _)| !holds).map(|(_, name)| name)
 }
 
-fn order(payouts: &mut PlayedPayouts, id: &str, body: &Value) -> Outcome {
+fn order(payouts: &mut PlayedPayouts, id: &str, body: &Value, at: DateTime<Utc>) -> Outcome {
     if let Some(defect) = defect(id, body) {
         return refuse(400, "valor_invalido", defect);
     }
@@ -160,7 +161,7 @@ fn order(payouts: &mut PlayedPayouts, id: &str, body: &Value) -> Outcome {
     let transfer = PlayedPayout {
         body: body.clone(),
         status: payouts.first_status.unwrap_or("EM_PROCESSAMENTO"),
-        at: Utc::now(),
+        at,
         end_to_end_id: format!("E09089356202611281200API{number:08}"),
         returns: Vec::new(),
         orders: 1,
