@@ -113,24 +113,29 @@ pub type Element<'a> = Result<&'a RawValue, Problem>;
 /// The objects of a body that is one JSON array, or has one on each line that is not blank; their
 /// count within a range. One that is no object, or has a key twice, is an error of its own.
 pub fn elements(body: &[u8], is_lines: bool, count: RangeInclusive<usize>) -> Result<Vec<Element<'_>>, Problem> {
-    let text = utf8(body)?;
-    if !is_lines && !text.trim_ascii_start().starts_with('[') {
-        return Err(Problem::new(Code::InvalidJson).detail("The body must be one JSON array."));
-    }
-    let whole = || {
-        let all = serde_json::from_str::<Vec<&RawValue>>(text).map_err(invalid)?.into_iter().enumerate();
-        Ok::<Vec<_>, Problem>(all.map(|(place, element)| read_element(("Element", place), element.get())).collect())
-    };
-    let by_line = || {
-        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim_ascii().is_empty());
-        lines.map(|(place, line)| read_element(("Line", place + 1), line)).collect()
-    };
-    let elements = aside(body.len(), || if is_lines { Ok(by_line()) } else { whole() })?;
+    let texts = texts(utf8(body)?, is_lines, *count.end())?;
     let mut check = Checker::new();
-    if !count.contains(&elements.len()) {
+    if !count.contains(&texts.len()) {
         check.refuse::<()>(ITSELF, "wrong_count", format!("o corpo deve ter {}", counted(&count, "itens")));
     }
-    check.finish().map(|()| elements)
+    check.finish()?;
+    let name = if is_lines { "Line" } else { "Element" };
+    let read = || texts.iter().map(|(number, text)| read_element((name, *number), text)).collect();
+    Ok(aside(body.len(), read))
+}
+
+/// The texts of a body of several, with their numbers; of lines one more than `most` at most. None
+/// of them is looked at: each that is wrong costs more memory than it has bytes.
+fn texts(text: &str, is_lines: bool, most: usize) -> Result<Vec<(usize, &str)>, Problem> {
+    if is_lines {
+        let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim_ascii().is_empty());
+        return Ok(lines.take(most + 1).collect());
+    }
+    if !text.trim_ascii_start().starts_with('[') {
+        return Err(Problem::new(Code::InvalidJson).detail("The body must be one JSON array."));
+    }
+    let all: Vec<&RawValue> = aside(text.len(), || serde_json::from_str(text)).map_err(invalid)?;
+    Ok(all.into_iter().map(RawValue::get).enumerate().collect())
 }
 
 /// One object of a body of several.
@@ -962,6 +967,22 @@ mod tests {
             for part in [1, 1_000, text.len()] {
                 assert_eq!(seen(&text, part), expected, "{}", &text[..text.len().min(80)]);
             }
+        }
+    }
+
+    /// Each wrong line is a problem of its own, so their number is known before one is made.
+    #[test]
+    fn elements_are_counted_before_they_are_read() {
+        let lines = "x\n".repeat(2 << 20);
+        assert_eq!(texts(&lines, true, 3).unwrap(), [(1, "x"), (2, "x"), (3, "x"), (4, "x")]);
+        let refused = |body: &str, is_lines| elements(body.as_bytes(), is_lines, 1..=3).unwrap_err().code();
+        assert_eq!(refused(&lines, true), Code::ValidationFailed);
+        assert_eq!(refused("[1, 2, 3, 4]", false), Code::ValidationFailed);
+        for (body, is_lines, wrong) in [("\n{}\nx\n", true, "Line 3"), ("[{}, 7]", false, "Element 1")] {
+            let read = elements(body.as_bytes(), is_lines, 1..=3).unwrap();
+            let [Ok(object), Err(problem)] = read.as_slice() else { panic!("{read:?}") };
+            let problem: serde_json::Value = serde_json::from_slice(&problem.render("/", "")).unwrap();
+            assert!(object.get() == "{}" && problem["detail"].as_str().unwrap().starts_with(wrong), "{problem}");
         }
     }
 
