@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use actors::engine::Engine;
+use actors::engine::{Engine, Slice};
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
@@ -212,7 +212,7 @@ async fn open(folder: &Path) {
     row(8, "to wake a merchant, median and longest of 10", spread(merchants), "≤ 50 ms");
     row(8, "to wake a recipient that was never awake", spread(recipients), "≤ 50 ms");
     let recipient = LedgerId::Recipient(merchant, RecipientNumber(2));
-    let (splits, _) = engine.splits(recipient, 0..u64::MAX, 0, 0).expect("a list");
+    let (splits, _) = engine.splits(recipient, Slice::of_all(0, 0)).expect("a list");
     for (name, skip) in [("first", 0), ("middle", splits / 2), ("last", splits.saturating_sub(20))] {
         let (cold, warm) = (statement(&engine, recipient, skip), statement(&engine, recipient, skip));
         println!("statement of {splits} splits, {name} page of 20: {cold:.2?}, again {warm:.2?}");
@@ -227,7 +227,7 @@ async fn open(folder: &Path) {
 
 fn statement(engine: &Engine, recipient: LedgerId, skip: u64) -> Duration {
     let begun = Instant::now();
-    let (_, page) = engine.splits(recipient, 0..u64::MAX, skip, 20).expect("a page");
+    let (_, page) = engine.splits(recipient, Slice::of_all(skip, 20)).expect("a page");
     for split in page {
         engine.record(engine.position_of(recipient, split.sequence)).expect("a Record");
     }

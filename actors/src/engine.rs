@@ -93,7 +93,7 @@ pub use cashout::{CashoutOrdered, NewCashout, TransactionLookup};
 pub use derived::balance_files::{
     AnticipatedOn, AnticipatedSums, AsOf, BalanceFiles, BooksAsOf, CarriedFact, SumOfKind, SumsAsOf,
 };
-pub use derived::index::{FoundKind, IndexOptions, ObjectList, PlainValue, SearchKey, TXID_PREFIX_MIN};
+pub use derived::index::{FoundKind, IndexOptions, ObjectList, PlainValue, SearchKey, Slice, TXID_PREFIX_MIN};
 pub use derived::personal_index::PersonalValue;
 pub use derived::read_model::{
     ApiKeyRow, CardRow, ChargeFilter, ChargeStatus, DAYS_MAX, DayFigures, ListedSplit, ListedWebhookEvent, Listing,
@@ -142,6 +142,9 @@ pub struct OpeningKey {
     /// As the Record of the account has it, for each route that opens accounts.
     pub recorded: [Fingerprint; 2],
 }
+
+/// Outcome of a command or a read, or why there is none.
+pub type Result<T, E = Unavailable> = std::result::Result<T, E>;
 
 /// Why a command or a read has no outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -311,12 +314,12 @@ impl Engine {
     }
 
     /// The same, for what only its actors know or do. Error: another process has them.
-    fn serving_shard(&self, group: GroupNumber) -> Result<Arc<Shard>, Unavailable> {
+    fn serving_shard(&self, group: GroupNumber) -> Result<Arc<Shard>> {
         let partition = self.extents.partition_of(group);
         self.shards.serving(partition).ok_or(Unavailable::Elsewhere(partition))
     }
 
-    fn serving_shard_of(&self, ledger: LedgerId) -> Result<Arc<Shard>, Unavailable> {
+    fn serving_shard_of(&self, ledger: LedgerId) -> Result<Arc<Shard>> {
         self.serving_shard(ledger.group().unwrap_or(HOUSE))
     }
 
@@ -346,7 +349,7 @@ impl Engine {
         let _set_once = self.others.set(others);
     }
 
-    fn others_than(&self, partition: Partition) -> Result<&dyn Others, Unavailable> {
+    fn others_than(&self, partition: Partition) -> Result<&dyn Others> {
         self.others.get().map(|others| &**others).ok_or(Unavailable::Elsewhere(partition))
     }
 
@@ -375,14 +378,14 @@ impl Engine {
 impl Engine {
     /// Takes a permit for a command and all that it causes, out of turn: for operators, who are
     /// few, and are needed most when there is much to do. An error when the journal is full.
-    pub fn permit(&self, bytes: usize) -> Result<Arc<Permit>, Unavailable> {
+    pub fn permit(&self, bytes: usize) -> Result<Arc<Permit>> {
         self.look_before_writing();
         self.admission.try_take(Sender::Door, bytes).ok_or_else(|| self.refusal())
     }
 
     /// Waits for the turn of a merchant's command, and takes a permit for it; an error when the
     /// wait is longer than [`AdmissionLimits::wait_max`].
-    pub async fn permit_in_turn(&self, group: Option<GroupNumber>, bytes: usize) -> Result<Arc<Permit>, Unavailable> {
+    pub async fn permit_in_turn(&self, group: Option<GroupNumber>, bytes: usize) -> Result<Arc<Permit>> {
         self.look_before_writing();
         let begun = Instant::now();
         let permit = self.admission.take_in_turn(group, bytes).await;
@@ -391,7 +394,7 @@ impl Engine {
     }
 
     /// Takes a permit for a read, since a read may book what is due.
-    fn read_permit(&self) -> Result<Arc<Permit>, Unavailable> {
+    fn read_permit(&self) -> Result<Arc<Permit>> {
         self.look_before_writing();
         self.admission.try_read(Sender::Door, INSIDE_BYTES).ok_or_else(|| self.refusal())
     }
@@ -412,7 +415,7 @@ impl Engine {
         group: GroupNumber,
         command: MerchantCommand,
         context: impl Into<CommandContext>,
-    ) -> Result<Outcome, Unavailable> {
+    ) -> Result<Outcome> {
         self.command_with(group, command, None, context.into()).await
     }
 
@@ -424,7 +427,7 @@ impl Engine {
         command: MerchantCommand,
         unique: Option<UniqueLookup>,
         CommandContext { key, requester, permit }: CommandContext,
-    ) -> Result<Outcome, Unavailable> {
+    ) -> Result<Outcome> {
         let envelope = Envelope { command, key, unique: [unique, None], requester, permit: Arc::clone(&permit) };
         let outcome = self.send(&self.serving_shard(group)?.merchants, LedgerId::Merchant(group), envelope).await?;
         if let Outcome::Recorded(record) = &outcome {
@@ -440,7 +443,7 @@ impl Engine {
         recipient: LedgerId,
         command: RecipientCommand,
         context: impl Into<CommandContext>,
-    ) -> Result<Outcome, Unavailable> {
+    ) -> Result<Outcome> {
         let CommandContext { key, requester, permit } = context.into();
         let envelope = Envelope { command, key, unique: [None; 2], requester, permit };
         self.send(&self.serving_shard_of(recipient)?.recipients, recipient, envelope).await
@@ -451,7 +454,7 @@ impl Engine {
         directory: &Directory<B>,
         ledger: LedgerId,
         envelope: Envelope<B::Command>,
-    ) -> Result<Outcome, Unavailable> {
+    ) -> Result<Outcome> {
         let (sender, outcome) = oneshot::channel();
         let begun = Instant::now();
         let turn = envelope.permit.begin_turn();
@@ -468,7 +471,7 @@ impl Engine {
         &self,
         group: GroupNumber,
         look: impl FnOnce(&MerchantState, Timestamp) -> T + Send + 'static,
-    ) -> Result<T, Unavailable> {
+    ) -> Result<T> {
         let permit = self.read_permit()?;
         read(&self.serving_shard(group)?.merchants, LedgerId::Merchant(group), look, permit).await
     }
@@ -478,14 +481,14 @@ impl Engine {
         &self,
         recipient: LedgerId,
         look: impl FnOnce(&RecipientState, Timestamp) -> T + Send + 'static,
-    ) -> Result<T, Unavailable> {
+    ) -> Result<T> {
         let permit = self.read_permit()?;
         read(&self.serving_shard_of(recipient)?.recipients, recipient, look, permit).await
     }
 
     /// The balances of a ledger's accounts, after booking what is due: those of a merchant or
     /// recipient as its actor has them, those of the platform's shard of a group as published.
-    pub async fn accounts(&self, ledger: LedgerId) -> Result<Balances, Unavailable> {
+    pub async fn accounts(&self, ledger: LedgerId) -> Result<Balances> {
         match ledger {
             LedgerId::Merchant(group) => self.read_merchant(group, |books, _| books.ledger().balances()).await,
             LedgerId::Recipient(..) => self.read_recipient(ledger, |books, _| books.ledger().balances()).await,
@@ -602,13 +605,13 @@ impl Engine {
     }
 
     /// The acquirer of new card charges, with its name; an error where there is none.
-    fn current_card_rail(&self) -> Result<(Option<RailName>, RailLine<'_, dyn CardRail>), Unavailable> {
+    fn current_card_rail(&self) -> Result<(Option<RailName>, RailLine<'_, dyn CardRail>)> {
         let (name, _) = self.rails.card.current().ok_or(Unavailable::NoRail)?;
         Ok((name.cloned(), self.card_rail(name)?))
     }
 
     /// The same for transfers out.
-    fn current_payout_rail(&self) -> Result<(Option<RailName>, RailLine<'_, dyn PayoutRail>), Unavailable> {
+    fn current_payout_rail(&self) -> Result<(Option<RailName>, RailLine<'_, dyn PayoutRail>)> {
         let (name, _) = self.rails.payout.current().ok_or(Unavailable::NoRail)?;
         Ok((name.cloned(), self.payout_rail(name)?))
     }
@@ -620,17 +623,17 @@ impl Engine {
 
     /// The card acquirer of this name, which a sandbox's has not; an error where it is not
     /// configured.
-    fn card_rail(&self, name: Option<&RailName>) -> Result<RailLine<'_, dyn CardRail>, Unavailable> {
+    fn card_rail(&self, name: Option<&RailName>) -> Result<RailLine<'_, dyn CardRail>> {
         self.breakers.card.line(&self.rails.card, name)
     }
 
     /// The same of an institution that sends money out.
-    fn payout_rail(&self, name: Option<&RailName>) -> Result<RailLine<'_, dyn PayoutRail>, Unavailable> {
+    fn payout_rail(&self, name: Option<&RailName>) -> Result<RailLine<'_, dyn PayoutRail>> {
         self.breakers.payout.line(&self.rails.payout, name)
     }
 
     /// The same of a PIX institution.
-    fn pix_rail(&self, name: Option<&RailName>) -> Result<RailLine<'_, dyn PixRail>, Unavailable> {
+    fn pix_rail(&self, name: Option<&RailName>) -> Result<RailLine<'_, dyn PixRail>> {
         self.breakers.pix.line(&self.rails.pix, name)
     }
 
@@ -716,7 +719,7 @@ async fn read<B: Books, T: Send + 'static>(
     ledger: LedgerId,
     look: impl FnOnce(&B, Timestamp) -> T + Send + 'static,
     permit: Arc<Permit>,
-) -> Result<T, Unavailable> {
+) -> Result<T> {
     let (sender, answer) = oneshot::channel();
     let read = move |books: &B, now: Timestamp| -> crate::journal::Reply {
         let seen = look(books, now);

@@ -7,10 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::engine::AdmissionLimits;
-use actors::engine::IndexOptions;
-use actors::engine::Outcome;
-use actors::engine::{CommandContext, Engine, EngineOptions, NewCashout};
+use actors::engine::{
+    AdmissionLimits, CommandContext, Engine, EngineOptions, IndexOptions, NewCashout, Outcome, Slice,
+};
 use actors::rails::{Call, Destination, NamedRails, PayoutAnswer, PayoutRail, RailError, Rails, SendPayout};
 use actors::verify::verify;
 use ledger::event::{CashoutFailure, Event, PayoutBank};
@@ -340,7 +339,7 @@ async fn wherever_the_process_is_cut_off_a_cashout_has_the_outcome_that_the_inst
 /// True when the one cashout of the shop was processed, false when it failed; the institution knows
 /// it so too.
 fn only_outcome(engine: &Arc<Engine>, book: &Book, case: &str) -> bool {
-    let mut listed = engine.cashouts(LedgerId::Merchant(GROUP), 0..u64::MAX, 0, 2).unwrap();
+    let mut listed = engine.cashouts(LedgerId::Merchant(GROUP), Slice::of_all(0, 2)).unwrap();
     assert_eq!(listed.total, 1, "{case}: the intent is durable before the institution is called");
     let id = listed.items.next().unwrap().unwrap().id;
     let events: Vec<Event> = records(engine, id).into_iter().flat_map(|record| record.events).collect();

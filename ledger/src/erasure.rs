@@ -3,7 +3,7 @@
 //! carries it out. The books stay as they are.
 
 use crate::record::Decision;
-use crate::{Event, Month, Record, Rejection, Timestamp};
+use crate::{Event, Month, Record, Rejection, Result, Timestamp};
 
 pub use crate::terms::{ERASURES, erasure_id};
 
@@ -28,7 +28,7 @@ pub struct Erasure {
 impl Erasure {
     /// Decides a request of an operator; `asked` is the erasure of this month as it stands. The
     /// retention of the month is over ([`retained_until`]).
-    pub fn decide(through: Month, asked: Option<&Self>, operator: &str) -> Result<Decision, Rejection> {
+    pub fn decide(through: Month, asked: Option<&Self>, operator: &str) -> Result<Decision> {
         match asked {
             None => Ok(Decision::of(Event::ErasureRequested { through })),
             Some(Self { done: Some(_), .. }) => Err(Rejection::HouseEntryAlreadyDecided),
@@ -38,7 +38,7 @@ impl Erasure {
     }
 
     /// Decides that a request is taken back; `asked` is the erasure as it stands.
-    pub fn withdraw(through: Month, asked: &Self) -> Result<Decision, Rejection> {
+    pub fn withdraw(through: Month, asked: &Self) -> Result<Decision> {
         match asked.done {
             None => Ok(Decision::of(Event::ErasureWithdrawn { through })),
             Some(_) => Err(Rejection::HouseEntryAlreadyDecided),

@@ -3,7 +3,7 @@
 
 use crate::asked_entry::{AskedEntry, EntryCommand, EntryDecision, EntryTerms};
 use crate::record::Decision;
-use crate::{Event, GroupNumber, Month, ObjectId, Rejection, Timestamp};
+use crate::{Event, GroupNumber, Month, ObjectId, Rejection, Result, Timestamp};
 
 pub use crate::terms::{HouseAccount, HouseEntryTerms};
 
@@ -19,7 +19,7 @@ pub type HouseEntry = AskedEntry<HouseEntryTerms>;
 impl HouseCommand {
     /// Decides it. `entry` is the entry as it stands, if there is one. Nothing is booked into the
     /// months through `closed`.
-    pub fn decide(self, entry: Option<&HouseEntry>, closed: Option<Month>) -> Result<Decision, Rejection> {
+    pub fn decide(self, entry: Option<&HouseEntry>, closed: Option<Month>) -> Result<Decision> {
         let event = match self {
             Self::Request { id, terms, reason } => {
                 may_take_effect(terms.effective_day, closed)?;
@@ -54,7 +54,7 @@ impl EntryTerms for HouseEntryTerms {
 
 /// Refuses an entry that takes effect in one of the months through `closed`. One without a day
 /// takes effect when it is booked.
-pub(crate) fn may_take_effect(effective_day: Option<u32>, closed: Option<Month>) -> Result<(), Rejection> {
+pub(crate) fn may_take_effect(effective_day: Option<u32>, closed: Option<Month>) -> Result<()> {
     let month = effective_day.map(|day| Timestamp::end_of_day(day).month());
     let is_closed = month.is_some_and(|month| closed.is_some_and(|closed| month <= closed));
     if is_closed { Err(Rejection::PeriodIsClosed) } else { Ok(()) }

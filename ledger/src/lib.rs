@@ -86,5 +86,5 @@ pub use id::{Fingerprint, GroupNumber, IdKey, IdMap, LedgerId, ObjectId, Recipie
 pub use money::Centavos;
 pub use personal::{Sealed, SealedFor};
 pub use record::Record;
-pub use rejection::Rejection;
+pub use rejection::{Rejection, Result};
 pub use time::{Minute, Month, Timestamp};

@@ -4,6 +4,9 @@
 
 use crate::{Centavos, ObjectId};
 
+/// What is decided of a command, or why it was refused.
+pub type Result<T, E = Rejection> = std::result::Result<T, E>;
+
 /// Why a command was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {

@@ -8,7 +8,7 @@ use crate::asked_entry::{AskedEntry, EntryCommand, EntryTerms};
 use crate::event::{PayoutBank, ReturnEntry};
 use crate::house::may_take_effect;
 use crate::withdrawal::Withdrawal;
-use crate::{Centavos, Event, Month, ObjectId, Record, Rejection, Timestamp};
+use crate::{Centavos, Event, Month, ObjectId, Record, Rejection, Result, Timestamp};
 
 /// Command of an operator about the return of a withdrawal. The caller has read the withdrawal, and
 /// of a ruling after it has read the request; the recipient's state knows what came since.
@@ -104,7 +104,7 @@ impl OpenReturn {
 impl ReturnCommand {
     /// Decides the return; `open` are the recipient's returns that await approval. Nothing is
     /// booked into the months through `closed`.
-    pub(crate) fn decide(self, open: &[OpenReturn], closed: Option<Month>) -> Result<Event, Rejection> {
+    pub(crate) fn decide(self, open: &[OpenReturn], closed: Option<Month>) -> Result<Event> {
         let withdrawal = *self.withdrawal;
         match self.command {
             EntryCommand::Request { id, terms: ReturnRequest { to, reference, effective_day }, reason } => {
@@ -134,11 +134,7 @@ impl ReturnCommand {
 }
 
 /// The account that a withdrawal left that may come back on this day.
-fn check(
-    withdrawal: &Withdrawal,
-    effective_day: Option<u32>,
-    closed: Option<Month>,
-) -> Result<Option<PayoutBank>, Rejection> {
+fn check(withdrawal: &Withdrawal, effective_day: Option<u32>, closed: Option<Month>) -> Result<Option<PayoutBank>> {
     let payment = withdrawal.payment.as_ref().ok_or(Rejection::WithdrawalNotPaid)?;
     if effective_day.is_some_and(|day| Timestamp::end_of_day(day) < payment.effective_at) {
         return Err(Rejection::ReturnedBeforePaid);

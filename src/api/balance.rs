@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use actors::engine::Listing;
+use actors::engine::{Listing, Slice};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -100,13 +100,13 @@ pub async fn list_operations(State(app): State<Arc<App>>, caller: Caller, parts:
         Some(charge) => (0, app.engine.statement_of(merchant, charge.id, range)?),
         None => {
             let lines_of = |number: u64| {
-                let (_, lines) = app.engine.statement(merchant, number..number + 1, 0, usize::MAX)?;
+                let (_, lines) = app.engine.statement(merchant, Slice::new(number..number + 1, 0, usize::MAX))?;
                 Ok(lines.iter().map(|line| line.index).collect())
             };
             let span = cursors.span(range, |id| place_of(&app, caller, id), lines_of)?;
             let (skip, count) = filter.to_read(page);
             let (in_range, mut listed) =
-                app.engine.statement(merchant, span.range.clone(), span.newer + skip, count)?;
+                app.engine.statement(merchant, Slice::new(span.range.clone(), span.newer + skip, count))?;
             span.cut(&mut listed, in_range, skip);
             (span.total(in_range), listed)
         }
@@ -142,7 +142,7 @@ fn place_of(app: &App, caller: Caller, id: &str) -> Result<Option<(u64, u32)>, P
     let (at, wanted) = (wanted.created_at(), wanted.uuid().to_string());
     let (from, to) = (at.plus_ms(-OUT_OF_ORDER_MS), at.plus_ms(OUT_OF_ORDER_MS + 1));
     let near = app.engine.range(Listing::Statement(caller.ledger()), Some(from), Some(to))?;
-    let (_, listed) = app.engine.statement(caller.ledger(), near, 0, usize::MAX)?;
+    let (_, listed) = app.engine.statement(caller.ledger(), Slice::new(near, 0, usize::MAX))?;
     let mut found = None;
     app.engine.each_listed_line(caller.group, &listed, |line, _, record| {
         if operation_id(app, caller, record, line.index) == wanted {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use actors::engine::CardRow;
+use actors::engine::{CardRow, Slice};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -108,7 +108,7 @@ pub async fn list(
         (0, rows?.into_iter().flatten().collect())
     } else {
         let (skip, count) = query.to_read(filter.is_some());
-        app.engine.cards(merchant, query.cursors.range(&app.engine, merchant)?, skip, count)?
+        app.engine.cards(merchant, Slice::new(query.cursors.range(&app.engine, merchant)?, skip, count))?
     };
     let is_wanted = |row: &CardRow| deleted.is_none_or(|deleted| row.is_deleted == deleted);
     let (total, rows) = query.page_of(filter, found, is_wanted)?;

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use actors::engine::{CashoutOrdered, Listed, Listing, NewCashout, ReferenceLookup, ReferenceOf, TransactionLookup};
+use actors::engine::{
+    CashoutOrdered, Listed, Listing, NewCashout, ReferenceLookup, ReferenceOf, Slice, TransactionLookup,
+};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
@@ -180,7 +182,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> 
     let between = cursors.range(&app.engine, caller.ledger())?;
     let range = range.start.max(between.start)..range.end.min(between.end);
     let (skip, count) = filter.to_read(page);
-    let Listed { total, items: found } = app.engine.cashouts(caller.ledger(), range, skip, count)?;
+    let Listed { total, items: found } = app.engine.cashouts(caller.ledger(), Slice::new(range, skip, count))?;
     filter.check("status", total)?;
     let mut items = Vec::with_capacity(page.count());
     for cashout in found {

@@ -17,8 +17,8 @@ use web::views::dispute::DisputeView;
 #[utoipa::path(get, path = "/api/disputes", operation_id = "list_disputes",
     params(PageParams, CursorParams), responses((status = 200, body = List<DisputeView>)))]
 pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: PageQuery) -> Result<Response, Problem> {
-    let (range, skip, count) = query.part(&app.engine, caller.ledger())?;
-    let Listed { total, items } = app.engine.disputes(caller.ledger(), range, skip, count)?;
+    let slice = query.part(&app.engine, caller.ledger())?;
+    let Listed { total, items } = app.engine.disputes(caller.ledger(), slice)?;
     let last = items.last_id()?.map(|id| id.uuid().to_string());
     query.answer(total, last, items.map(move |dispute| Ok(DisputeView::of(&app.engine, &dispute?))))
 }

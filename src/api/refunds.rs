@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use actors::engine::{Listed, Listing, ReferenceLookup, ReferenceOf};
+use actors::engine::{Listed, Listing, ReferenceLookup, ReferenceOf, Slice};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -170,7 +170,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> 
     let between = cursors.range(&app.engine, merchant)?;
     let range = range.start.max(between.start)..range.end.min(end).min(between.end);
     let count = if filter.looks_through() { FILTERED_MAX } else { 0 };
-    let Listed { total, items } = app.engine.refunds(merchant, range.clone(), count)?;
+    let Listed { total, items } = app.engine.refunds(merchant, Slice::new(range.clone(), 0, count))?;
     filter.check("status", total)?;
     let id = |refund: &Refund| refund.id.uuid().to_string();
     let engine = Arc::clone(&app.engine);

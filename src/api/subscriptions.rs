@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use actors::engine::{CardRow, Listed, Outcome, ReferenceLookup, ReferenceOf, SubscriptionRow};
+use actors::engine::{CardRow, Listed, Outcome, ReferenceLookup, ReferenceOf, Slice, SubscriptionRow};
 use axum::extract::State;
 use axum::response::Response;
 use ledger::fees::PaymentMethod;
@@ -147,7 +147,7 @@ pub fn first_charge_was_paid(app: &App, caller: Caller, id: ObjectId) -> Option<
 pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: PageQuery) -> Result<Response, Problem> {
     let (range, labels) = (query.cursors.range(&app.engine, caller.ledger())?, &query.labels);
     let (skip, count) = query.to_read(!labels.is_empty());
-    let found = app.engine.subscriptions(caller.ledger(), range, skip, count)?;
+    let found = app.engine.subscriptions(caller.ledger(), Slice::new(range, skip, count))?;
     let admits = |row: &SubscriptionRow| labels.admits_some(app.engine.subscriber(row).labels.as_ref());
     let (total, rows) = query.page_of(labels.parameter(), found, admits)?;
     let last = rows.last().map(|row| row.id.uuid().to_string());
@@ -171,8 +171,8 @@ pub async fn charges(
     query: PageQuery,
 ) -> Result<Response, Problem> {
     let id = named(&app, caller, &id)?.id;
-    let (range, skip, count) = query.part(&app.engine, caller.ledger())?;
-    let Listed { total, items } = app.engine.subscription_charges(id, range, skip, count)?;
+    let slice = query.part(&app.engine, caller.ledger())?;
+    let Listed { total, items } = app.engine.subscription_charges(id, slice)?;
     let last = items.last_id()?.map(|id| id.txid());
     query.answer(total, last, items.map(move |charge| ChargeView::of(&app.engine, &charge?)))
 }

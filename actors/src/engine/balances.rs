@@ -13,7 +13,7 @@ use super::shard::Shard;
 use derived::balance_files::{AsOf, BooksAsOf, SumsAsOf};
 use derived::checkpoint::{Checkpoint, SignedCheckpoint};
 use derived::read_model::DayFigures;
-use derived::records::LoadError;
+use derived::records::{LoadError, Result};
 use store::cut::{Cut, Position, head_hash};
 use store::{BlockHash, Partition, Sequence};
 
@@ -109,11 +109,7 @@ impl Engine {
     /// A signed statement of what the journal of a partition holds now, which follows the
     /// checkpoint with the digest `previous`; none while it holds nothing. For a thread that
     /// may wait.
-    pub fn checkpoint(
-        &self,
-        partition: Partition,
-        previous: Option<[u8; 32]>,
-    ) -> Result<Option<SignedCheckpoint>, LoadError> {
+    pub fn checkpoint(&self, partition: Partition, previous: Option<[u8; 32]>) -> Result<Option<SignedCheckpoint>> {
         let Some(shard) = self.shards.get(partition) else { return Ok(None) };
         loop {
             let (sequence, totals) = shard.read_model().digest_of_totals();
@@ -139,8 +135,8 @@ impl Engine {
     fn of_each<T>(
         &self,
         through: &Cut,
-        of_shard: impl Fn(&Shard, Sequence) -> Result<T, LoadError>,
-    ) -> Result<Vec<(Partition, T)>, LoadError> {
+        of_shard: impl Fn(&Shard, Sequence) -> Result<T>,
+    ) -> Result<Vec<(Partition, T)>> {
         let shards = self.shards.all().into_iter().map(|shard| {
             let partition = shard.part().partition();
             Ok((partition, of_shard(&shard, through.of(partition).min(shard.published()))?))
@@ -148,38 +144,30 @@ impl Engine {
         shards.collect()
     }
 
-    fn books(
-        &self,
-        through: &Cut,
-        of_shard: impl Fn(&Shard, Sequence) -> Result<AsOf, LoadError>,
-    ) -> Result<BooksAsOf, LoadError> {
+    fn books(&self, through: &Cut, of_shard: impl Fn(&Shard, Sequence) -> Result<AsOf>) -> Result<BooksAsOf> {
         self.of_each(through, of_shard).map(BooksAsOf::new)
     }
 
     /// The balances of all ledgers at a published cut; those before the first Record for an empty
     /// one.
-    pub fn balances_as_of(&self, through: &Cut) -> Result<BooksAsOf, LoadError> {
+    pub fn balances_as_of(&self, through: &Cut) -> Result<BooksAsOf> {
         self.books(through, |shard, through| shard.balance_files.as_of(through))
     }
 
     /// The balances of the nearest balance files within a published cut that were cut before a
     /// time; those before the first Record where there is none.
-    pub fn balances_before(&self, time: Timestamp, through: &Cut) -> Result<BooksAsOf, LoadError> {
+    pub fn balances_before(&self, time: Timestamp, through: &Cut) -> Result<BooksAsOf> {
         self.books(through, |shard, through| shard.balance_files.nearest_before(time, through))
     }
 
     /// The same with what is due then, for a report of receivables.
-    pub fn receivables_before(&self, time: Timestamp, through: &Cut) -> Result<BooksAsOf, LoadError> {
+    pub fn receivables_before(&self, time: Timestamp, through: &Cut) -> Result<BooksAsOf> {
         self.books(through, |shard, through| shard.balance_files.nearest_with_receivables(time, through))
     }
 
     /// Reads the balances of all ledgers at a published cut; and once more when it comes upon a
     /// damaged page of a balance file, after the file was made again.
-    pub fn read_as_of<T>(
-        &self,
-        through: &Cut,
-        read: impl Fn(&BooksAsOf) -> Result<T, LoadError>,
-    ) -> Result<T, LoadError> {
+    pub fn read_as_of<T>(&self, through: &Cut, read: impl Fn(&BooksAsOf) -> Result<T>) -> Result<T> {
         let read = || read(&self.balances_as_of(through)?);
         match read() {
             Err(LoadError::DamagedBalances) => {
@@ -191,12 +179,12 @@ impl Engine {
     }
 
     /// The sums of all ledgers at a published cut.
-    pub fn sums_as_of(&self, through: &Cut) -> Result<SumsAsOf, LoadError> {
+    pub fn sums_as_of(&self, through: &Cut) -> Result<SumsAsOf> {
         self.read_as_of(through, BooksAsOf::sums)
     }
 
     /// The balances of one ledger at a published cut.
-    pub fn ledger_as_of(&self, ledger: LedgerId, through: &Cut) -> Result<Balances, LoadError> {
+    pub fn ledger_as_of(&self, ledger: LedgerId, through: &Cut) -> Result<Balances> {
         let shard = self.shard_of(ledger);
         let through = through.of(shard.part().partition()).min(shard.published());
         shard.balance_files.read(|| {
@@ -217,13 +205,13 @@ impl Engine {
     }
 
     /// The last published Records that were booked before a time.
-    pub fn last_booked_before(&self, time: Timestamp) -> Result<Cut, LoadError> {
+    pub fn last_booked_before(&self, time: Timestamp) -> Result<Cut> {
         let last = self.shards.all().into_iter().map(|shard| shard.last_booked_before(time));
         last.collect::<Result<_, _>>().map(Cut::new)
     }
 
     /// When the last Record of a cut was booked; none for an empty one.
-    pub fn booked_at(&self, cut: &Cut) -> Result<Option<Timestamp>, LoadError> {
+    pub fn booked_at(&self, cut: &Cut) -> Result<Option<Timestamp>> {
         let mut latest = None;
         for at in cut.iter().filter(|at| at.sequence >= Sequence::FIRST) {
             latest = latest.max(Some(self.booked_record(at)?.0));
@@ -232,15 +220,15 @@ impl Engine {
     }
 
     /// Hash of everything through a cut: see [`head_hash`].
-    pub fn head_hash(&self, cut: &Cut) -> Result<BlockHash, LoadError> {
+    pub fn head_hash(&self, cut: &Cut) -> Result<BlockHash> {
         let of = |at: Position| Ok(self.block(at)?.map_or(BlockHash::ZERO, |block| block.hash()));
-        let hashes: Result<Vec<_>, LoadError> = cut.iter().map(of).collect();
+        let hashes: Result<Vec<_>> = cut.iter().map(of).collect();
         Ok(head_hash(&hashes?))
     }
 
     /// Makes the balance files that are missing now, so that a test finds the same files every
     /// time. Those of partitions of others are their owners' to write.
-    pub fn settle_balance_files(&self) -> Result<(), LoadError> {
+    pub fn settle_balance_files(&self) -> Result<()> {
         self.shards.owned().iter().try_for_each(|shard| shard.balance_files.settle(shard.published()))
     }
 }

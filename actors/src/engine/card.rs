@@ -17,7 +17,7 @@ use ledger::{Centavos, GroupNumber, ObjectId, PaymentMethod, Record, SealedFor, 
 use super::labels::ReferenceLookup;
 use super::late_answers::{LateCall, answered};
 use super::outcome::{CommandContext, terms_opened_by};
-use super::{Engine, RAIL_ANSWER_MAX, Unavailable};
+use super::{Engine, RAIL_ANSWER_MAX, Result, Unavailable};
 use crate::journal::Permit;
 use crate::rails::{
     CaptureCard, CardAnswer, CardFate, CardSecrets, CardToken, ChargeCard, ChargedCard, RailError, SecurityCode,
@@ -113,7 +113,7 @@ impl Engine {
         group: GroupNumber,
         wanted: NewCardCharge,
         context: CommandContext,
-    ) -> Result<Outcome<CardCharged>, Unavailable> {
+    ) -> Result<Outcome<CardCharged>> {
         let NewCardCharge { amount, method, installments, splits, face, payer, card, reference } = wanted;
         let (stored, name, card) = self.new_charge_card(card)?;
         let charge = self.new_id(group)?;
@@ -151,10 +151,7 @@ impl Engine {
 
     /// The card of a new charge as its acquirer takes it, the acquirer, which can be asked now, and
     /// the id of a stored card. A stored card is charged at the acquirer that stored it.
-    fn new_charge_card(
-        &self,
-        card: NewChargeCard,
-    ) -> Result<(Option<ObjectId>, Option<RailName>, ChargedCard), Unavailable> {
+    fn new_charge_card(&self, card: NewChargeCard) -> Result<(Option<ObjectId>, Option<RailName>, ChargedCard)> {
         match card {
             NewChargeCard::Given(card) => {
                 let (name, acquirer) = self.current_card_rail()?;
@@ -187,7 +184,7 @@ impl Engine {
 
     /// The outcome of the card charge that a Record opened, as its request was answered; none while
     /// the acquirer is being asked.
-    pub fn card_charged(&self, opened: &Record) -> Result<Option<CardCharged>, Unavailable> {
+    pub fn card_charged(&self, opened: &Record) -> Result<Option<CardCharged>> {
         let opened = terms_opened_by(opened).ok_or_else(|| Unavailable::contradicting("a card charge"))?;
         let (charge, terms) = (opened.0, opened.1.clone());
         Ok(self.first_answer(charge)?.map(|answer| CardCharged { charge, terms, answer }))
@@ -202,7 +199,7 @@ impl Engine {
         call: ChargeCard,
         rail: Option<&RailName>,
         permit: Arc<Permit>,
-    ) -> Result<Outcome, Unavailable> {
+    ) -> Result<Outcome> {
         let (charge, amount) = (call.charge, call.amount);
         let answer = match call.not_after <= self.now() {
             true => Err(RailError::NoAnswer),
@@ -227,7 +224,7 @@ impl Engine {
         answer: CardAnswer,
         rail: Option<&RailName>,
         permit: Arc<Permit>,
-    ) -> Result<Option<Outcome>, Unavailable> {
+    ) -> Result<Option<Outcome>> {
         let authorized = match &answer {
             CardAnswer::Authorized(authorized) => Some(authorized.clone()),
             CardAnswer::Captured { .. } | CardAnswer::Refused(_) => None,
@@ -252,7 +249,7 @@ impl Engine {
         &self,
         rail: Option<&RailName>,
         call: CaptureCard,
-    ) -> Result<(MerchantCommand, Option<RailStamp>), Unavailable> {
+    ) -> Result<(MerchantCommand, Option<RailStamp>)> {
         let charge = call.charge;
         match self.card_rail(rail)?.call(RAIL_ANSWER_MAX, |rail| rail.capture(call)).await {
             Ok(answer @ (CardAnswer::Captured { .. } | CardAnswer::Refused(_))) => Ok(answered(charge, answer)),
@@ -290,7 +287,7 @@ impl Engine {
 
     /// Has the acquirer keep a card. Gives the acquirer's token, sealed for the `card_token` of
     /// this id, and its name, which a sandbox's has not.
-    pub async fn tokenize(&self, id: ObjectId, card: CardSecrets) -> Result<(Vec<u8>, Option<RailName>), Unavailable> {
+    pub async fn tokenize(&self, id: ObjectId, card: CardSecrets) -> Result<(Vec<u8>, Option<RailName>)> {
         let (name, rail) = self.current_card_rail()?;
         let token = rail.call(RAIL_ANSWER_MAX, |rail| rail.tokenize(card)).await;
         let CardToken(token) = token.map_err(|_| Unavailable::OutcomeUnknown)?;
@@ -310,7 +307,7 @@ impl Engine {
         &self,
         charge: ObjectId,
         open: &OpenCharge,
-    ) -> Result<(MerchantCommand, Option<RailStamp>), Unavailable> {
+    ) -> Result<(MerchantCommand, Option<RailStamp>)> {
         if let Some(authorized) = open.authorized.as_deref().cloned() {
             let call = CaptureCard { charge, amount: open.terms.amount, authorized };
             return self.capture(open.rail.as_ref(), call).await;
@@ -324,7 +321,7 @@ impl Engine {
     }
 
     /// The first answer for a charge in the journal; `None` if there is none yet.
-    fn first_answer(&self, charge: ObjectId) -> Result<Option<FirstAnswer>, Unavailable> {
+    fn first_answer(&self, charge: ObjectId) -> Result<Option<FirstAnswer>> {
         let charge = self.object::<Charge>(charge)?;
         Ok(charge.and_then(|charge| FirstAnswer::of(&charge.first_outcome)))
     }

@@ -13,7 +13,7 @@ use ledger::record::RailStamp;
 use ledger::refund::{Refund, RefundDecision};
 
 use super::outcome::CommandContext;
-use super::{Engine, INSIDE_BYTES, Unavailable};
+use super::{Engine, INSIDE_BYTES, Result, Unavailable};
 use crate::rails::{CardIncident, CardNotification, CaseStage, RailCase};
 use derived::records::{LoadError, may_wait};
 
@@ -22,7 +22,7 @@ const AGAIN: &str = "/2";
 
 impl Engine {
     /// Books a notification, wherever its charge is. One about no charge of its rail is logged.
-    pub async fn book_card_notification(&self, notification: CardNotification) -> Result<(), Unavailable> {
+    pub async fn book_card_notification(&self, notification: CardNotification) -> Result<()> {
         let group = self.ids().group(notification.object);
         if !self.serves(group) {
             return self
@@ -53,12 +53,12 @@ impl Engine {
         }
     }
 
-    async fn open_card_charge(&self, group: GroupNumber, charge: ObjectId) -> Result<Option<OpenCharge>, Unavailable> {
+    async fn open_card_charge(&self, group: GroupNumber, charge: ObjectId) -> Result<Option<OpenCharge>> {
         self.read_merchant(group, move |books: &MerchantState, _| books.open_charges().get(&charge).cloned()).await
     }
 
     /// Ends a charge that the acquirer has not authorized here, if it is open.
-    async fn end_unknown(&self, group: GroupNumber, charge: ObjectId, refusal: CardRefusal) -> Result<(), Unavailable> {
+    async fn end_unknown(&self, group: GroupNumber, charge: ObjectId, refusal: CardRefusal) -> Result<()> {
         match self.open_card_charge(group, charge).await? {
             Some(open) if open.authorized.is_none() => self.refuse_by_notification(group, charge, refusal).await,
             _ => Ok(()),
@@ -66,7 +66,7 @@ impl Engine {
     }
 
     /// Ends a charge that is authorized and not captured; false if there is no such charge.
-    async fn end_authorized(&self, group: GroupNumber, charge: ObjectId) -> Result<bool, Unavailable> {
+    async fn end_authorized(&self, group: GroupNumber, charge: ObjectId) -> Result<bool> {
         let is_waiting = self.open_card_charge(group, charge).await?.is_some_and(|open| open.authorized.is_some());
         if is_waiting {
             self.refuse_by_notification(group, charge, CardRefusal::Failed).await?;
@@ -74,24 +74,14 @@ impl Engine {
         Ok(is_waiting)
     }
 
-    async fn refuse_by_notification(
-        &self,
-        group: GroupNumber,
-        charge: ObjectId,
-        refusal: CardRefusal,
-    ) -> Result<(), Unavailable> {
+    async fn refuse_by_notification(&self, group: GroupNumber, charge: ObjectId, refusal: CardRefusal) -> Result<()> {
         let permit = self.admission.take(INSIDE_BYTES).await;
         // A charge that has ended meanwhile stays as it is.
         self.command(group, MerchantCommand::RefuseCard { charge, refusal }, permit).await.map(drop)
     }
 
     /// Takes a refund back that the acquirer had received.
-    async fn undo_refund(
-        &self,
-        group: GroupNumber,
-        charge: ObjectId,
-        notification: CardNotification,
-    ) -> Result<(), Unavailable> {
+    async fn undo_refund(&self, group: GroupNumber, charge: ObjectId, notification: CardNotification) -> Result<()> {
         let shard = self.serving_shard(group)?;
         let _one_at_a_time = shard.house.lock().await;
         let refund = self.refund_of_notification(charge, &notification)?;
@@ -112,11 +102,7 @@ impl Engine {
     }
 
     /// The refund that a notification names by our id, or by the acquirer's id of it.
-    fn refund_of_notification(
-        &self,
-        charge: ObjectId,
-        notification: &CardNotification,
-    ) -> Result<Option<Refund>, Unavailable> {
+    fn refund_of_notification(&self, charge: ObjectId, notification: &CardNotification) -> Result<Option<Refund>> {
         if notification.object != charge {
             return Ok(self.object(notification.object)?);
         }

@@ -20,7 +20,7 @@ use ledger::{Centavos, Event, Fingerprint, GroupNumber, LedgerId, ObjectId, Reco
 use super::inquiry_times::{CashoutInquiryTimes, wait_ms};
 use super::labels::{ReferenceLookup, reserving};
 use super::outcome::CommandContext;
-use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, RECONCILED_AT_ONCE, Unavailable, read};
+use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, RECONCILED_AT_ONCE, Result, Unavailable, read};
 use crate::rails::{Destination, PayoutAnswer, RailError, SendPayout};
 use crate::resident::{Envelope, Outcome, UniqueLookup};
 use derived::records::LoadError;
@@ -92,11 +92,7 @@ enum CashoutInquiry {
 
 impl Engine {
     /// Looks up a `merchant_transaction_id`. None makes a new UUID, which no cashout has.
-    pub fn look_up_transaction(
-        &self,
-        group: GroupNumber,
-        given: Option<[u8; 16]>,
-    ) -> Result<TransactionLookup, Unavailable> {
+    pub fn look_up_transaction(&self, group: GroupNumber, given: Option<[u8; 16]>) -> Result<TransactionLookup> {
         let id = match given {
             Some(id) => id,
             None => {
@@ -123,7 +119,7 @@ impl Engine {
         group: GroupNumber,
         wanted: NewCashout,
         CommandContext { key, requester, permit }: CommandContext,
-    ) -> Result<Outcome<CashoutOrdered>, Unavailable> {
+    ) -> Result<Outcome<CashoutOrdered>> {
         let (name, rail) = self.current_payout_rail()?;
         rail.require_answers()?;
         let (id, now) = (self.new_id(group)?, self.now());
@@ -167,7 +163,7 @@ impl Engine {
 
     /// The outcome of the cashout that a Record created, as its request was answered; none while it
     /// is being sent for the first time.
-    pub fn cashout_ordered(&self, created: &Record) -> Result<Option<CashoutOrdered>, Unavailable> {
+    pub fn cashout_ordered(&self, created: &Record) -> Result<Option<CashoutOrdered>> {
         let mut ordered = CashoutOrdered::of(created).ok_or_else(|| Unavailable::contradicting("a cashout"))?;
         // Asked before its Records are read: once the first try is over, they say what its caller
         // was answered.

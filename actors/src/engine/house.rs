@@ -18,7 +18,7 @@ use ledger::{Event, Fingerprint, LedgerId, Month, ObjectId, Record, Rejection};
 use super::outcome::CommandContext;
 use super::reads::{Records, records_of};
 use super::shard::Shard;
-use super::{Engine, INSIDE_BYTES, Unavailable};
+use super::{Engine, INSIDE_BYTES, Result, Unavailable};
 use crate::resident::Outcome;
 use derived::balance_files::SumOfKind;
 use derived::checkpoint::digest_of;
@@ -30,11 +30,7 @@ use store::{BlockHash, Partition, Sequence};
 impl Engine {
     /// Books that an operator reads tax ids of merchants in a report. The Record is durable when
     /// this returns: nobody reads them without it.
-    pub async fn note_tax_ids_read(
-        &self,
-        what: String,
-        context: impl Into<CommandContext>,
-    ) -> Result<Arc<Record>, Unavailable> {
+    pub async fn note_tax_ids_read(&self, what: String, context: impl Into<CommandContext>) -> Result<Arc<Record>> {
         self.record_of_house(|| Decision::of(Event::PersonalDataRead { what }), context.into()).await
     }
 
@@ -44,17 +40,12 @@ impl Engine {
         &self,
         document: Fingerprint,
         context: impl Into<CommandContext>,
-    ) -> Result<Arc<Record>, Unavailable> {
+    ) -> Result<Arc<Record>> {
         self.record_of_house(|| Decision::of(Event::PersonLookedUp { document }), context.into()).await
     }
 
     /// Writes an operator's note on a month. The outcome leaves when it is durable.
-    pub async fn note_month(
-        &self,
-        month: Month,
-        text: String,
-        context: impl Into<CommandContext>,
-    ) -> Result<Outcome, Unavailable> {
+    pub async fn note_month(&self, month: Month, text: String, context: impl Into<CommandContext>) -> Result<Outcome> {
         let object = month_notes_id(month);
         self.alone_in_house(context.into(), |_, _| Ok(Ok(Decision::of(Event::NoteWritten { object, text })))).await
     }
@@ -67,11 +58,7 @@ impl Engine {
 
     /// Asks for an erasure of personal data, or decides it when another operator asked before. The
     /// outcome leaves when it is durable; [`Engine::drop_erased_keys`] follows.
-    pub async fn erase_through(
-        &self,
-        through: Month,
-        context: impl Into<CommandContext>,
-    ) -> Result<Outcome, Unavailable> {
+    pub async fn erase_through(&self, through: Month, context: impl Into<CommandContext>) -> Result<Outcome> {
         let decide = |engine: &Self, context: &CommandContext| {
             let erasures = engine.erasures()?;
             let asked = erasures.iter().find(|erasure| erasure.through == through);
@@ -85,7 +72,7 @@ impl Engine {
         &self,
         through: Month,
         context: impl Into<CommandContext>,
-    ) -> Result<Option<Outcome>, Unavailable> {
+    ) -> Result<Option<Outcome>> {
         let asked = |engine: &Self| {
             Ok::<_, Unavailable>(engine.erasures()?.into_iter().find(|erasure| erasure.through == through))
         };
@@ -104,8 +91,8 @@ impl Engine {
     async fn alone_in_house(
         &self,
         context: CommandContext,
-        decide: impl FnOnce(&Self, &CommandContext) -> Result<Result<Decision, Rejection>, Unavailable>,
-    ) -> Result<Outcome, Unavailable> {
+        decide: impl FnOnce(&Self, &CommandContext) -> Result<Result<Decision, Rejection>>,
+    ) -> Result<Outcome> {
         let house = self.house_shard();
         let _one_at_a_time = house.house.lock().await;
         if let Some(key) = &context.key
@@ -136,7 +123,7 @@ impl Engine {
     }
 
     /// Drops the keys of the months that were erased; what was dropped before is passed over.
-    pub async fn drop_erased_keys(&self) -> Result<(), Unavailable> {
+    pub async fn drop_erased_keys(&self) -> Result<()> {
         let erased = self.erasures()?.into_iter().filter(|erasure| erasure.done.is_some());
         if let Some(through) = erased.map(|erasure| erasure.through).max() {
             may_wait(|| self.keyring.erase_through(through)).map_err(LoadError::from)?;
@@ -153,7 +140,7 @@ impl Engine {
     }
 
     /// Sets the company's chart of accounts: the text of a map that was checked.
-    pub async fn set_chart(&self, map: String, context: impl Into<CommandContext>) -> Result<Arc<Record>, Unavailable> {
+    pub async fn set_chart(&self, map: String, context: impl Into<CommandContext>) -> Result<Arc<Record>> {
         self.record_of_house(|| Decision::of(Event::ChartOfAccountsSet { map }), context.into()).await
     }
 
@@ -169,7 +156,7 @@ impl Engine {
         command: HouseCommand,
         may_repeat: bool,
         context: impl Into<CommandContext>,
-    ) -> Result<Outcome, Unavailable> {
+    ) -> Result<Outcome> {
         let decide = |engine: &Self, _: &CommandContext| {
             let house = engine.house_shard();
             if let HouseCommand::Request { terms, .. } = &command
@@ -192,7 +179,7 @@ impl Engine {
         recipient: LedgerId,
         command: ReturnCommand,
         context: impl Into<CommandContext>,
-    ) -> Result<Outcome, Unavailable> {
+    ) -> Result<Outcome> {
         // No month is closed in the recipient's partition between the look at its last closed one
         // and the booking.
         let shard = self.serving_shard_of(recipient)?;
@@ -203,7 +190,7 @@ impl Engine {
 
     /// Asks to close a month, or closes it when another operator asked before. The outcome leaves
     /// when it is durable.
-    pub async fn close_period(&self, month: Month, context: impl Into<CommandContext>) -> Result<Outcome, Unavailable> {
+    pub async fn close_period(&self, month: Month, context: impl Into<CommandContext>) -> Result<Outcome> {
         let context = context.into();
         let house = self.house_shard();
         let _one_at_a_time = house.house.lock().await;
@@ -256,7 +243,7 @@ impl Engine {
     /// Closes a month in each partition but that of the house, whose Record comes last: only then
     /// the month is closed. A partition that closed it before, in a try that was cut, is passed
     /// over. These Records name no operator; that of the house does.
-    async fn close_in_other_partitions(&self, month: Month) -> Result<(), Unavailable> {
+    async fn close_in_other_partitions(&self, month: Month) -> Result<()> {
         let house = self.extents.partition_of(HOUSE);
         for partition in self.extents.all().filter(|partition| *partition != house) {
             match self.close_in(partition, month).await {
@@ -269,7 +256,7 @@ impl Engine {
 
     /// Closes a month in a partition of this process, unless it is closed there. The month is only
     /// closed once the house has closed it.
-    pub async fn close_in(&self, partition: Partition, month: Month) -> Result<(), Unavailable> {
+    pub async fn close_in(&self, partition: Partition, month: Month) -> Result<()> {
         let shard = self.shards.serving(partition).ok_or(Unavailable::Elsewhere(partition))?;
         // Waits for an entry that was decided before.
         let _one_at_a_time = shard.house.lock().await;

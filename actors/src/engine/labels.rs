@@ -11,7 +11,7 @@ use ledger::{Event, Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumbe
 
 use super::outcome::CommandContext;
 use super::search::with_all;
-use super::{Engine, Unavailable};
+use super::{Engine, Result};
 use crate::resident::{Outcome, UniqueLookup};
 use derived::index::FoundKind;
 use derived::personal_index::PersonalValue;
@@ -70,7 +70,7 @@ impl Engine {
         group: GroupNumber,
         (of, reference): (ReferenceOf, &str),
         body: Fingerprint,
-    ) -> Result<ReferenceLookup, Unavailable> {
+    ) -> Result<ReferenceLookup> {
         let purpose = match of {
             ReferenceOf::Charge => "reference",
             ReferenceOf::Cashout => "reference of a cashout",
@@ -106,7 +106,7 @@ impl Engine {
         make: MerchantCommand,
         reference: Option<ReferenceLookup>,
         context: CommandContext,
-    ) -> Result<Outcome, Unavailable> {
+    ) -> Result<Outcome> {
         let (command, unique) = reserving(make, id, reference);
         self.command_with(group, command, unique, context).await
     }
@@ -119,7 +119,7 @@ impl Engine {
         (id, changes): (ObjectId, u32),
         change: NewChargeChange,
         context: CommandContext,
-    ) -> Result<Outcome, Unavailable> {
+    ) -> Result<Outcome> {
         let key = self.change_key(id, changes + 1);
         let change = match change {
             NewChargeChange::Metadata(metadata) => {

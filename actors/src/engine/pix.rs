@@ -15,7 +15,7 @@ use ledger::{
 
 use super::labels::ReferenceLookup;
 use super::outcome::CommandContext;
-use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Unavailable};
+use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Result, Unavailable};
 use crate::rails::{OpenPix, PixFate, PixOpening, PixReceipt, RailError};
 use crate::resident::{Outcome, UniqueLookup};
 use derived::records::may_wait;
@@ -111,7 +111,7 @@ impl Engine {
         group: GroupNumber,
         wanted: NewPixCharge,
         context: CommandContext,
-    ) -> Result<Outcome<PixOpened>, Unavailable> {
+    ) -> Result<Outcome<PixOpened>> {
         let (rail, _) = self.rails.pix.current().ok_or(Unavailable::NoRail)?;
         self.pix_rail(rail)?.require_answers()?;
         let (charge, now, rail) = (self.new_id(group)?, self.now(), rail.cloned());
@@ -124,7 +124,7 @@ impl Engine {
 
     /// Registers a charge of a named institution there. It may be asked for again until the charge
     /// has ended, and answers the same.
-    pub async fn register_pix(&self, group: GroupNumber, opened: &PixOpened) -> Result<PixRegistration, Unavailable> {
+    pub async fn register_pix(&self, group: GroupNumber, opened: &PixOpened) -> Result<PixRegistration> {
         let (name, payer) = opened.registers.as_ref().ok_or(Unavailable::NoRail)?;
         let charge = opened.charge;
         if let Some(known) = self.object::<Charge>(charge)? {
@@ -162,7 +162,7 @@ impl Engine {
     }
 
     /// Registers a charge whose opening was left without an answer.
-    pub(super) async fn register_again(&self, group: GroupNumber, charge: ObjectId) -> Result<(), Unavailable> {
+    pub(super) async fn register_again(&self, group: GroupNumber, charge: ObjectId) -> Result<()> {
         let opened = may_wait(|| {
             self.history(charge)?
                 .find_map(|found| {
@@ -181,7 +181,7 @@ impl Engine {
         group: GroupNumber,
         charge: ObjectId,
         context: CommandContext,
-    ) -> Result<Outcome<PixEnded>, Unavailable> {
+    ) -> Result<Outcome<PixEnded>> {
         let known = self.object::<Charge>(charge)?.ok_or_else(|| Unavailable::contradicting("a PIX charge"))?;
         self.end_pix(group, charge, known.rail.as_ref(), context).await
     }
@@ -193,7 +193,7 @@ impl Engine {
         charge: ObjectId,
         rail: Option<&RailName>,
         context: CommandContext,
-    ) -> Result<Outcome<PixEnded>, Unavailable> {
+    ) -> Result<Outcome<PixEnded>> {
         let fate = self.pix_rail(rail)?.call(RAIL_ANSWER_MAX, |rail| rail.cancel(charge)).await;
         match fate.map_err(|_| Unavailable::OutcomeUnknown)? {
             PixFate::Cancelled => {
@@ -228,7 +228,7 @@ impl Engine {
         charge: ObjectId,
         payment: PixReceipt,
         context: CommandContext,
-    ) -> Result<Outcome<PixPayment>, Unavailable> {
+    ) -> Result<Outcome<PixPayment>> {
         let PixReceipt { end_to_end_id, amount, paid_at, .. } = payment;
         let CommandContext { key, requester, permit } = context;
         let stamp = RailStamp::new(end_to_end_id.clone(), paid_at);
@@ -263,7 +263,7 @@ impl Engine {
         end_to_end_id: &str,
         received: impl Fn(ObjectId, Fingerprint) -> UnorderedPix,
         context: CommandContext,
-    ) -> Result<Outcome, Unavailable> {
+    ) -> Result<Outcome> {
         let key = self.keyring.fingerprint("pix-end-to-end", &[&group.0.to_be_bytes(), end_to_end_id.as_bytes()]);
         loop {
             let command = MerchantCommand::ReceiveUnorderedPix(Box::new(received(self.new_id(group)?, key)));
@@ -286,7 +286,7 @@ impl Engine {
         unique: Fingerprint,
         command: MerchantCommand,
         context: CommandContext,
-    ) -> Result<Outcome, Unavailable> {
+    ) -> Result<Outcome> {
         let ledger = LedgerId::Merchant(group);
         let found = self.shard(group).read_model().find_unique(ledger, unique)?;
         if found.sequence.is_some() {

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::house::first_with_reference;
 use super::outcome::CommandContext;
 use super::rail_line::RailLine;
-use super::{Engine, INSIDE_BYTES, Unavailable};
+use super::{Engine, INSIDE_BYTES, Result, Unavailable};
 use crate::rails::{NamedRails, PixRail, PixReceipt, PixSpan, RailError};
 use crate::resident::Outcome;
 
@@ -166,7 +166,7 @@ impl Engine {
 
     /// Books a payment, or passes over one that is booked. False when it has to wait: it names no
     /// known charge, and is not old enough for suspense.
-    async fn take_payment(&self, rail: &RailName, payment: PixReceipt) -> Result<bool, Unavailable> {
+    async fn take_payment(&self, rail: &RailName, payment: PixReceipt) -> Result<bool> {
         let id = payment.txid.as_deref().and_then(ObjectId::parse);
         let charge = id.map(|id| self.object::<Charge>(id)).transpose()?.flatten();
         match charge.filter(|charge| charge.rail.as_ref() == Some(rail)) {
@@ -178,7 +178,7 @@ impl Engine {
 
     /// Has a merchant book a payment that names its charge, wherever the merchant is. One that is
     /// booked changes nothing.
-    pub async fn book_pix(&self, charge: ObjectId, payment: PixReceipt) -> Result<(), Unavailable> {
+    pub async fn book_pix(&self, charge: ObjectId, payment: PixReceipt) -> Result<()> {
         let group = self.ids().group(charge);
         if !self.serves(group) {
             return self.others_than(self.extents.partition_of(group))?.book_pix(group, charge, payment).await;
@@ -195,7 +195,7 @@ impl Engine {
 
     /// Books a payment that names no charge: the money is at the bank, and in suspense until an
     /// operator has found out whose it is. Its reference is the end-to-end id.
-    async fn keep_in_suspense(&self, payment: PixReceipt) -> Result<(), Unavailable> {
+    async fn keep_in_suspense(&self, payment: PixReceipt) -> Result<()> {
         let permit = self.admission.take(INSIDE_BYTES).await;
         let house = self.house_shard();
         let _one_at_a_time = house.house.lock().await;

@@ -23,7 +23,7 @@ use tokio::time::sleep;
 
 use super::outcome::CommandContext;
 use super::pix_intake::IntakeError;
-use super::{Engine, INSIDE_BYTES, Unavailable};
+use super::{Engine, INSIDE_BYTES, Result, Unavailable};
 use crate::rails::{CASES_EVERY, CaseAnswer, CaseStage, PixSpan, RailCase};
 use crate::resident::Outcome;
 
@@ -142,7 +142,7 @@ impl Engine {
 
     /// Has a merchant book a case of one of its charges, wherever the merchant is. What is booked
     /// changes nothing.
-    pub async fn book_case(&self, case: RailCase) -> Result<(), Unavailable> {
+    pub async fn book_case(&self, case: RailCase) -> Result<()> {
         let group = self.ids().group(case.charge);
         if !self.serves(group) {
             return self.others_than(self.extents.partition_of(group))?.book_case(group, case).await;
@@ -200,7 +200,7 @@ impl Engine {
         facts: &ChargeFacts,
         case: &RailCase,
         again: Option<&RailStamp>,
-    ) -> Result<Option<Dispute>, Unavailable> {
+    ) -> Result<Option<Dispute>> {
         let (id, now) = (self.new_id(group)?, self.now());
         let (what, named) = again.map_or(("rail-case", &case.id), |stamp| ("rail-case-again", &stamp.id));
         let key = self.keyring.fingerprint(what, &[&case.charge.0.to_be_bytes(), named.as_bytes()]);
@@ -231,7 +231,7 @@ impl Engine {
         }
     }
 
-    async fn release_case(&self, group: GroupNumber, facts: ChargeFacts, dispute: &Dispute) -> Result<(), Unavailable> {
+    async fn release_case(&self, group: GroupNumber, facts: ChargeFacts, dispute: &Dispute) -> Result<()> {
         if dispute.decision != DisputeDecision::Open {
             return Ok(());
         }
@@ -247,7 +247,7 @@ impl Engine {
         facts: ChargeFacts,
         (dispute, case): (&Dispute, &RailCase),
         stamp: RailStamp,
-    ) -> Result<(), Unavailable> {
+    ) -> Result<()> {
         let id = dispute.id;
         match dispute.decision {
             DisputeDecision::Accepted { .. } | DisputeDecision::Released { .. } | DisputeDecision::Reversed { .. } => {}
@@ -277,7 +277,7 @@ impl Engine {
         disputes: Vec<Dispute>,
         case: &RailCase,
         stamp: RailStamp,
-    ) -> Result<(), Unavailable> {
+    ) -> Result<()> {
         let reversals = self.booked_cases(case.charge, |event| match event {
             Event::DisputeReversed { id, .. } => Some(*id),
             _ => None,
@@ -309,7 +309,7 @@ impl Engine {
         facts: ChargeFacts,
         command: Option<AdjustmentCommand>,
         context: CommandContext,
-    ) -> Result<Outcome, Unavailable> {
+    ) -> Result<Outcome> {
         let group = self.ids().group(dispute.id);
         let is_request = matches!(command, Some(AdjustmentCommand::Request { .. }));
         let reversal = self.reversal(dispute, facts, command);
@@ -332,7 +332,7 @@ impl Engine {
         &self,
         charge: ObjectId,
         of: fn(&Event) -> Option<ObjectId>,
-    ) -> Result<Vec<(ObjectId, Option<String>)>, Unavailable> {
+    ) -> Result<Vec<(ObjectId, Option<String>)>> {
         let mut booked = Vec::new();
         may_wait(|| {
             for found in self.history(charge)? {
@@ -346,7 +346,7 @@ impl Engine {
     }
 
     /// The disputes of a charge, as they stand.
-    fn disputes_of(&self, charge: ObjectId) -> Result<Vec<Dispute>, Unavailable> {
+    fn disputes_of(&self, charge: ObjectId) -> Result<Vec<Dispute>> {
         let mut disputes: Vec<Dispute> = Vec::new();
         may_wait(|| {
             for found in self.history(charge)? {

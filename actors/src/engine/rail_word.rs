@@ -11,7 +11,7 @@ use ledger::{Centavos, Event, LedgerId, ObjectId, Rejection};
 
 use super::house::operator_of;
 use super::outcome::CommandContext;
-use super::{Engine, Unavailable};
+use super::{Engine, Result};
 use crate::resident::Outcome;
 use derived::records::{LoadError, may_wait};
 
@@ -24,7 +24,7 @@ impl Engine {
         word: RailWord,
         reason: String,
         context: CommandContext,
-    ) -> Result<Outcome, Unavailable> {
+    ) -> Result<Outcome> {
         let shard = self.serving_shard(self.ids().group(id))?;
         let _one_at_a_time = shard.house.lock().await;
         let request = self.asked_rail_word(id)?.filter(|request| request.word == word);
@@ -49,7 +49,7 @@ impl Engine {
         Ok(outcome)
     }
 
-    async fn say_of_merchant(&self, mut said: SayRailWord, context: CommandContext) -> Result<Outcome, Unavailable> {
+    async fn say_of_merchant(&self, mut said: SayRailWord, context: CommandContext) -> Result<Outcome> {
         let (id, group) = (said.id, self.ids().group(said.id));
         if let Some(cashout) = self.object::<Cashout>(id)?.filter(|_| !said.word.happened)
             && let Some(returned) = self.returned_cashout(&cashout, said.bank, said.reason.clone())
@@ -75,7 +75,7 @@ impl Engine {
     }
 
     /// The account that a transfer leaves at its rail. In a sandbox cashouts leave the PIX account.
-    fn bank_of_transfer(&self, id: ObjectId) -> Result<PayoutBank, Unavailable> {
+    fn bank_of_transfer(&self, id: ObjectId) -> Result<PayoutBank> {
         let mut bank = PayoutBank::Pix;
         may_wait(|| {
             let mut asked_for = Centavos::ZERO;
@@ -101,7 +101,7 @@ impl Engine {
     }
 
     /// The word on an order that waits for a second operator.
-    pub fn asked_rail_word(&self, id: ObjectId) -> Result<Option<AskedRailWord>, Unavailable> {
+    pub fn asked_rail_word(&self, id: ObjectId) -> Result<Option<AskedRailWord>> {
         Ok(may_wait(|| {
             self.history(id)?
                 .try_fold(None, |before, found| found.map(|(_, record)| AskedRailWord::after(before, id, &record)))
@@ -109,7 +109,7 @@ impl Engine {
     }
 
     /// The ledger of an order, whatever it is; `None` if there is none of this id.
-    pub fn owner_of_order(&self, id: ObjectId) -> Result<Option<LedgerId>, Unavailable> {
+    pub fn owner_of_order(&self, id: ObjectId) -> Result<Option<LedgerId>> {
         Ok(may_wait(|| self.history(id)?.next().transpose().map(|first| first.map(|(_, record)| record.owner)))?)
     }
 }

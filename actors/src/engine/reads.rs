@@ -30,13 +30,13 @@ use super::inquiry_times::Inquiry;
 use super::search::RecordList;
 use super::shard::Shard;
 use super::{Engine, Unavailable};
-use derived::index::IndexKey;
+use derived::index::{IndexKey, Slice};
 use derived::merged::{BookedRecord, newest_first, read_back};
 use derived::read_model::{
     ApiKeyRow, CardRow, ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent,
     Listing, MerchantRow, RecipientRow, SubscriptionRow, WaitingItem, WaitingKind, WaitingPage,
 };
-use derived::records::{LoadError, booked_records, may_wait};
+use derived::records::{LoadError, Result, booked_records, may_wait};
 use store::cut::{Cut, Position};
 use store::{Block, Sequence};
 
@@ -119,7 +119,7 @@ pub struct Records {
 }
 
 impl Iterator for Records {
-    type Item = Result<(Position, Record), LoadError>;
+    type Item = Result<(Position, Record)>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let sequence = self.sequences.next()?;
@@ -177,7 +177,7 @@ impl<T> Iterator for RecordsWith<T> {
 type AuditedRecord = Result<(Position, Record, AuditedFact), Unavailable>;
 
 /// Records with their places, each read when it is asked for.
-type BookedRecords<'a> = Box<dyn Iterator<Item = Result<BookedRecord, LoadError>> + 'a>;
+type BookedRecords<'a> = Box<dyn Iterator<Item = Result<BookedRecord>> + 'a>;
 
 /// What a Record says that brought it into a list.
 type Reading<T> = fn(&Record) -> Option<T>;
@@ -341,25 +341,19 @@ impl Engine {
     }
 
     /// A card that a merchant stored; `None` if it has none of this id, or it was deleted.
-    pub fn stored_card(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<CardRow>, LoadError> {
+    pub fn stored_card(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<CardRow>> {
         Ok(self.card(merchant, id)?.filter(|card| !card.is_deleted))
     }
 
     /// A card that a merchant stored, deleted or not; `None` if it has none of this id.
-    pub fn card(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<CardRow>, LoadError> {
+    pub fn card(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<CardRow>> {
         self.shard_of(merchant).read_model().card(merchant, id)
     }
 
     /// How many cards a merchant has stored, and those on the page that begins `skip` from the
     /// newest; deleted ones are among them.
-    pub fn cards(
-        &self,
-        merchant: LedgerId,
-        range: Range<u64>,
-        skip: u64,
-        count: usize,
-    ) -> Result<(u64, Vec<CardRow>), LoadError> {
-        self.shard_of(merchant).read_model().cards_page(merchant, range, skip, count)
+    pub fn cards(&self, merchant: LedgerId, slice: Slice) -> Result<(u64, Vec<CardRow>)> {
+        self.shard_of(merchant).read_model().cards_page(merchant, slice)
     }
 }
 
@@ -387,7 +381,7 @@ impl Engine {
 
     /// The Records about an object, oldest first. There may be Records about other objects among
     /// them: only a Record says what it is about.
-    pub fn history(&self, id: ObjectId) -> Result<Records, LoadError> {
+    pub fn history(&self, id: ObjectId) -> Result<Records> {
         let shard = self.shard_with(id);
         Ok(records_of(&shard, may_wait(|| shard.read_model().about(id))?))
     }
@@ -395,7 +389,7 @@ impl Engine {
     /// The operator who was the first of two to approve a refund or withdrawal, or who started it;
     /// `None` if nobody was. The flag is true where the books ask for another one, whatever the
     /// amount: it was approved or asked for as the first of two.
-    pub fn first_approval(&self, id: ObjectId) -> Result<Option<(String, bool)>, LoadError> {
+    pub fn first_approval(&self, id: ObjectId) -> Result<Option<(String, bool)>> {
         for found in self.history(id)? {
             let (_, record) = found?;
             let asks = |event: &Event| matches!(event, Event::ApprovalAsked { id: of, .. } if *of == id);
@@ -409,19 +403,19 @@ impl Engine {
     }
 
     /// The Records about the registration and bank account of a recipient, oldest first.
-    pub fn registration(&self, recipient: LedgerId, since: Timestamp) -> Result<Records, LoadError> {
+    pub fn registration(&self, recipient: LedgerId, since: Timestamp) -> Result<Records> {
         let shard = self.shard_of(recipient);
         Ok(records_of(&shard, may_wait(|| shard.read_model().registration(recipient, since))?))
     }
 
     /// A charge, cashout, refund, dispute or withdrawal as it stands; `None` if there is none of
     /// this id.
-    pub fn object<T: Object>(&self, id: ObjectId) -> Result<Option<T>, LoadError> {
+    pub fn object<T: Object>(&self, id: ObjectId) -> Result<Option<T>> {
         self.object_through(id, Sequence(u64::MAX))
     }
 
     /// The same object as it was once the Record of this sequence had taken effect.
-    pub fn object_through<T: Object>(&self, id: ObjectId, through: Sequence) -> Result<Option<T>, LoadError> {
+    pub fn object_through<T: Object>(&self, id: ObjectId, through: Sequence) -> Result<Option<T>> {
         self.shard_with(id).object_through(id, through)
     }
 
@@ -437,12 +431,12 @@ impl Engine {
     }
 
     /// The same object, where it is of this group; none of another group's is looked up.
-    pub fn object_of<T: Object>(&self, group: GroupNumber, id: ObjectId) -> Result<Option<T>, LoadError> {
+    pub fn object_of<T: Object>(&self, group: GroupNumber, id: ObjectId) -> Result<Option<T>> {
         if self.ids().group(id) == group { self.object(id) } else { Ok(None) }
     }
 
     /// The splits of a charge, as one recipient sees them; `None` if its group has no such charge.
-    pub fn split_history(&self, recipient: LedgerId, charge: ObjectId) -> Result<Option<SplitHistory>, LoadError> {
+    pub fn split_history(&self, recipient: LedgerId, charge: ObjectId) -> Result<Option<SplitHistory>> {
         if recipient.group() != Some(self.ids().group(charge)) {
             return Ok(None);
         }
@@ -462,7 +456,7 @@ impl Engine {
     }
 
     /// What the Record of a charge's payment says; none while the charge is not paid.
-    pub fn charge_facts(&self, id: ObjectId) -> Result<Option<ChargeFacts>, LoadError> {
+    pub fn charge_facts(&self, id: ObjectId) -> Result<Option<ChargeFacts>> {
         let shard = self.shard_with(id);
         may_wait(|| {
             let about = shard.read_model().about(id)?.into_iter();
@@ -472,14 +466,14 @@ impl Engine {
     }
 
     /// Where the money of an approved refund came from; none before its approval.
-    pub(super) fn refund_money(&self, id: ObjectId, charge: ObjectId) -> Result<Option<RefundMoney>, LoadError> {
+    pub(super) fn refund_money(&self, id: ObjectId, charge: ObjectId) -> Result<Option<RefundMoney>> {
         let shard = self.shard_with(id);
         may_wait(|| RefundMoney::read(id, shard.read_model().about(charge)?.into_iter().map(|at| shard.record(at))))
     }
 
     /// The blocks that hold the Records of a cut, in the order of booking, newest first, so many at
     /// most; and the Records before them.
-    pub fn blocks_back(&self, through: &Cut, most: usize) -> Result<(Vec<Block>, Cut), LoadError> {
+    pub fn blocks_back(&self, through: &Cut, most: usize) -> Result<(Vec<Block>, Cut)> {
         let mut rest = through.up_to(&self.published());
         let lists = rest.iter().map(|mut last| {
             move || {
@@ -500,7 +494,7 @@ impl Engine {
     /// Up to `most` charges that meet a query and that Records through a cut opened, newest first.
     /// The journal is read back from there, 2,000 Records at most, since no list has the charges of
     /// all merchants; of one merchant, only the Records that it decided are read.
-    pub fn newest_charges(&self, through: &Cut, wanted: &ChargeQuery, most: usize) -> Result<NewestCharges, LoadError> {
+    pub fn newest_charges(&self, through: &Cut, wanted: &ChargeQuery, most: usize) -> Result<NewestCharges> {
         let mut rest = self.through_span(through, wanted)?;
         let mut found = Vec::new();
         let (records, mut is_end) = self.looked_back(wanted.owner(), &mut rest)?;
@@ -533,7 +527,7 @@ impl Engine {
     /// The Records through a cut, newest first, 2,000 at most: all of them, or those that one
     /// merchant decided; and whether there are no others of that merchant. Of one merchant, only
     /// its partition is left of the cut.
-    fn looked_back(&self, owner: Option<GroupNumber>, rest: &mut Cut) -> Result<(BookedRecords<'_>, bool), LoadError> {
+    fn looked_back(&self, owner: Option<GroupNumber>, rest: &mut Cut) -> Result<(BookedRecords<'_>, bool)> {
         let Some(group) = owner else {
             return Ok((Box::new(read_back(self.parts(), rest.clone()).take(LOOKED_BACK_MAX)), false));
         };
@@ -541,7 +535,7 @@ impl Engine {
         let last = Position { partition: shard.part().partition(), sequence: rest.of(shard.part().partition()) };
         *rest = rest.begin().with(last);
         let own = IndexKey::own(LedgerId::Merchant(group));
-        let (_, own) = shard.read_model().page(own, 0..last.sequence.0 + 1, 0, LOOKED_BACK_MAX)?;
+        let (_, own) = shard.read_model().page(own, Slice::new(0..last.sequence.0 + 1, 0, LOOKED_BACK_MAX))?;
         let is_all = own.len() < LOOKED_BACK_MAX;
         let mut own = own.into_iter();
         let chunks = iter::from_fn(move || {
@@ -556,44 +550,35 @@ impl Engine {
         Ok((Box::new(records), is_all))
     }
 
-    fn has_status(&self, charge: ObjectId, status: Option<ChargeStatus>) -> Result<bool, LoadError> {
+    fn has_status(&self, charge: ObjectId, status: Option<ChargeStatus>) -> Result<bool> {
         let Some(status) = status else { return Ok(true) };
         let charge = self.object::<Charge>(charge)?;
         Ok(charge.is_some_and(|charge| ChargeStatus::of(&charge.outcome) == status))
     }
 
     /// The newest Record of an owner with this idempotency key, if the key has not expired.
-    pub fn find_key(&self, owner: LedgerId, key: Fingerprint) -> Result<KeyFound, LoadError> {
+    pub fn find_key(&self, owner: LedgerId, key: Fingerprint) -> Result<KeyFound> {
         self.shard_of(owner).read_model().find_key(owner, key)
     }
 
     /// How many card splits of a recipient fell due in a minute, as the Records before `end` say.
-    pub fn splits_fallen_due(&self, recipient: LedgerId, minute: Minute, end: Sequence) -> Result<u64, LoadError> {
+    pub fn splits_fallen_due(&self, recipient: LedgerId, minute: Minute, end: Sequence) -> Result<u64> {
         self.shard_of(recipient).read_model().splits_fallen_due(recipient, minute, end)
     }
 
     /// The Records after `after`, through `through`, that have an entry of a ledger, in order.
-    pub fn entries_between(
-        &self,
-        ledger: LedgerId,
-        after: Sequence,
-        through: Sequence,
-    ) -> Result<Vec<Sequence>, LoadError> {
+    pub fn entries_between(&self, ledger: LedgerId, after: Sequence, through: Sequence) -> Result<Vec<Sequence>> {
         self.shard_of(ledger).read_model().entries_between(ledger, after, through)
     }
 
     /// Webhook events of a group in the Records before `end`.
-    pub fn webhook_event_count(&self, group: GroupNumber, end: Sequence) -> Result<u64, LoadError> {
+    pub fn webhook_event_count(&self, group: GroupNumber, end: Sequence) -> Result<u64> {
         self.shard(group).read_model().webhook_event_count(group, end)
     }
 
     /// The webhook events of a group with these numbers, in order; those that there are not yet are
     /// left out.
-    pub fn webhook_events(
-        &self,
-        group: GroupNumber,
-        numbers: Range<u64>,
-    ) -> Result<Vec<ListedWebhookEvent>, LoadError> {
+    pub fn webhook_events(&self, group: GroupNumber, numbers: Range<u64>) -> Result<Vec<ListedWebhookEvent>> {
         self.shard(group).read_model().webhook_events(group, numbers)
     }
 
@@ -616,21 +601,17 @@ impl Engine {
     }
 }
 
-/// Lists, newest first. `skip` items are passed over; a range is one of [`Engine::range`].
+/// Lists, newest first. `skip` items are passed over; the range of a slice is one of
+/// [`Engine::range`].
 impl Engine {
     /// The part of a list with the items that were created at `from` or later, and before `to`.
-    pub fn range(
-        &self,
-        list: Listing,
-        from: Option<Timestamp>,
-        to: Option<Timestamp>,
-    ) -> Result<Range<u64>, LoadError> {
+    pub fn range(&self, list: Listing, from: Option<Timestamp>, to: Option<Timestamp>) -> Result<Range<u64>> {
         self.shard_of(list.ledger()).read_model().range(list, from, to)
     }
 
     /// The place in a ledger's lists of the Record that made an object: its sequence and its
     /// ordinal; `None` if no Record of the ledger's owner made it.
-    pub fn place_of(&self, owner: LedgerId, id: ObjectId) -> Result<Option<(Sequence, u64)>, LoadError> {
+    pub fn place_of(&self, owner: LedgerId, id: ObjectId) -> Result<Option<(Sequence, u64)>> {
         self.shard_of(owner).read_model().place_of(owner, id)
     }
 
@@ -641,54 +622,31 @@ impl Engine {
         filter: &ChargeFilter,
         skip: u64,
         count: usize,
-    ) -> Result<Listed<Objects<Charge>>, LoadError> {
+    ) -> Result<Listed<Objects<Charge>>> {
         Ok(objects(&self.shard(group), self.shard(group).read_model().charges_page(group, filter, skip, count)?))
     }
 
     /// A page of the charges of a subscription, newest first: one for each time that a cycle was
     /// charged.
-    pub fn subscription_charges(
-        &self,
-        id: ObjectId,
-        range: Range<u64>,
-        skip: u64,
-        count: usize,
-    ) -> Result<Listed<Objects<Charge>>, LoadError> {
-        page(&self.shard_with(id), IndexKey::subscription_charges(id), range, skip, count)
+    pub fn subscription_charges(&self, id: ObjectId, slice: Slice) -> Result<Listed<Objects<Charge>>> {
+        page(&self.shard_with(id), IndexKey::subscription_charges(id), slice)
     }
 
     /// A merchant's subscriptions, and how many there are.
-    pub fn subscriptions(
-        &self,
-        merchant: LedgerId,
-        range: Range<u64>,
-        skip: u64,
-        count: usize,
-    ) -> Result<(u64, Vec<SubscriptionRow>), LoadError> {
-        let (total, rows) = self.shard_of(merchant).read_model().subscriptions_page(merchant, range, skip, count)?;
+    pub fn subscriptions(&self, merchant: LedgerId, slice: Slice) -> Result<(u64, Vec<SubscriptionRow>)> {
+        let (total, rows) = self.shard_of(merchant).read_model().subscriptions_page(merchant, slice)?;
         let rows = rows.into_iter().map(|row| self.with_changes(merchant, row, Sequence(u64::MAX)));
         Ok((total, rows.collect::<Result<_, _>>()?))
     }
 
-    /// A merchant's cashouts in a range.
-    pub fn cashouts(
-        &self,
-        merchant: LedgerId,
-        range: Range<u64>,
-        skip: u64,
-        count: usize,
-    ) -> Result<Listed<Objects<Cashout>>, LoadError> {
-        page(&self.shard_of(merchant), IndexKey::cashouts(merchant), range, skip, count)
+    /// A merchant's cashouts.
+    pub fn cashouts(&self, merchant: LedgerId, slice: Slice) -> Result<Listed<Objects<Cashout>>> {
+        page(&self.shard_of(merchant), IndexKey::cashouts(merchant), slice)
     }
 
-    /// The newest refunds of a merchant in a range.
-    pub fn refunds(
-        &self,
-        merchant: LedgerId,
-        range: Range<u64>,
-        count: usize,
-    ) -> Result<Listed<Objects<Refund>>, LoadError> {
-        page(&self.shard_of(merchant), IndexKey::refunds(merchant), range, 0, count)
+    /// The refunds of a merchant.
+    pub fn refunds(&self, merchant: LedgerId, slice: Slice) -> Result<Listed<Objects<Refund>>> {
+        page(&self.shard_of(merchant), IndexKey::refunds(merchant), slice)
     }
 
     /// All refunds of a merchant in a range; few of them are in memory.
@@ -700,28 +658,22 @@ impl Engine {
         all(self.shard_of(merchant), IndexKey::refunds(merchant), range)
     }
 
-    /// The disputes of a merchant's charges in a range.
-    pub fn disputes(
-        &self,
-        merchant: LedgerId,
-        range: Range<u64>,
-        skip: u64,
-        count: usize,
-    ) -> Result<Listed<Objects<Dispute>>, LoadError> {
-        page(&self.shard_of(merchant), IndexKey::disputes(merchant), range, skip, count)
+    /// The disputes of a merchant's charges.
+    pub fn disputes(&self, merchant: LedgerId, slice: Slice) -> Result<Listed<Objects<Dispute>>> {
+        page(&self.shard_of(merchant), IndexKey::disputes(merchant), slice)
     }
 
     /// The acquirer's batches that are booked whole.
-    pub fn batches(&self, skip: u64, count: usize) -> Result<Listed<RecordsWith<EndedBatch>>, LoadError> {
+    pub fn batches(&self, skip: u64, count: usize) -> Result<Listed<RecordsWith<EndedBatch>>> {
         let shard = self.house_shard();
-        let (total, sequences) = shard.read_model().page(IndexKey::batches(), 0..u64::MAX, skip, count)?;
+        let (total, sequences) = shard.read_model().page(IndexKey::batches(), Slice::of_all(skip, count))?;
         let items = RecordsWith { records: records_of(&shard, sequences), of: EndedBatch::in_record };
         Ok(Listed { total, items })
     }
 
     /// The Records about the acquirer's batch of a reference, partition by partition. There may
     /// be Records about others among them.
-    pub fn batch(&self, reference: &str) -> Result<impl Iterator<Item = Result<Record, LoadError>> + '_, LoadError> {
+    pub fn batch(&self, reference: &str) -> Result<impl Iterator<Item = Result<Record>> + '_> {
         let id = Batch::id_of(reference);
         let mut all = Vec::new();
         for shard in self.shards.all() {
@@ -731,13 +683,8 @@ impl Engine {
     }
 
     /// The withdrawals of a recipient.
-    pub fn withdrawals(
-        &self,
-        recipient: LedgerId,
-        skip: u64,
-        count: usize,
-    ) -> Result<Listed<Objects<Withdrawal>>, LoadError> {
-        page(&self.shard_of(recipient), IndexKey::withdrawals(recipient), 0..u64::MAX, skip, count)
+    pub fn withdrawals(&self, recipient: LedgerId, skip: u64, count: usize) -> Result<Listed<Objects<Withdrawal>>> {
+        page(&self.shard_of(recipient), IndexKey::withdrawals(recipient), Slice::of_all(skip, count))
     }
 
     /// Withdrawal of a recipient at a position from the books, counted from the oldest, from
@@ -759,7 +706,7 @@ impl Engine {
     }
 
     /// The Records with an entry of a ledger.
-    pub fn entries(&self, ledger: LedgerId, skip: u64, count: usize) -> Result<Listed<Records>, LoadError> {
+    pub fn entries(&self, ledger: LedgerId, skip: u64, count: usize) -> Result<Listed<Records>> {
         self.entries_through(ledger, Sequence(u64::MAX), skip, count)
     }
 
@@ -770,9 +717,9 @@ impl Engine {
         through: Sequence,
         skip: u64,
         count: usize,
-    ) -> Result<Listed<Records>, LoadError> {
+    ) -> Result<Listed<Records>> {
         let (shard, range) = (self.shard_of(ledger), 0..through.0.saturating_add(1));
-        let (total, sequences) = shard.read_model().page(IndexKey::entries(ledger), range, skip, count)?;
+        let (total, sequences) = shard.read_model().page(IndexKey::entries(ledger), Slice::new(range, skip, count))?;
         Ok(Listed { total, items: records_of(&shard, sequences) })
     }
 
@@ -785,7 +732,7 @@ impl Engine {
         (from, to): (Option<Timestamp>, Option<Timestamp>),
         skip: u64,
         count: usize,
-    ) -> Result<Listed<impl Iterator<Item = AuditedRecord> + use<>>, LoadError> {
+    ) -> Result<Listed<impl Iterator<Item = AuditedRecord> + use<>>> {
         let shards = match group {
             Some(group) => vec![self.shard(group)],
             None => self.shards.all(),
@@ -794,9 +741,12 @@ impl Engine {
         let (mut total, mut lists) = (0, Vec::new());
         for shard in shards {
             let range = shard.read_model().audit_range(group, from, to)?;
-            total += shard.read_model().page(IndexKey::audit(group), range.clone(), 0, 0)?.0;
+            total += shard.read_model().page(IndexKey::audit(group), Slice::new(range.clone(), 0, 0))?.0;
             let page = move |shard: &Shard, passed| {
-                Ok(shard.read_model().page(IndexKey::audit(group), range.clone(), passed, LOOKED_UP_AT_ONCE)?.1)
+                Ok(shard
+                    .read_model()
+                    .page(IndexKey::audit(group), Slice::new(range.clone(), passed, LOOKED_UP_AT_ONCE))?
+                    .1)
             };
             lists.push(booked_back(shard, page, of_one));
         }
@@ -845,7 +795,7 @@ impl Engine {
     }
 
     /// The part of a cut that may have booked what was created before the end of a query's span.
-    fn through_span(&self, through: &Cut, wanted: &ChargeQuery) -> Result<Cut, LoadError> {
+    fn through_span(&self, through: &Cut, wanted: &ChargeQuery) -> Result<Cut> {
         let through = through.up_to(&self.published());
         Ok(match wanted.to {
             Some(to) => through.up_to(&self.last_booked_later(to)?),
@@ -858,15 +808,9 @@ impl Engine {
         self.last_booked_before(to.plus_ms(BOOKED_LATER_MAX_MS))
     }
 
-    /// The lines of a merchant's account statement in a range, and how many there are.
-    pub fn statement(
-        &self,
-        merchant: LedgerId,
-        range: Range<u64>,
-        skip: u64,
-        count: usize,
-    ) -> Result<(u64, Vec<ListedStatementLine>), LoadError> {
-        self.shard_of(merchant).read_model().statement_in(merchant, range, skip, count)
+    /// The lines of a merchant's account statement, and how many there are.
+    pub fn statement(&self, merchant: LedgerId, slice: Slice) -> Result<(u64, Vec<ListedStatementLine>)> {
+        self.shard_of(merchant).read_model().statement_in(merchant, slice)
     }
 
     /// The lines of a merchant's account statement in a range that come from a charge, its refunds
@@ -876,7 +820,7 @@ impl Engine {
         merchant: LedgerId,
         charge: ObjectId,
         range: Range<u64>,
-    ) -> Result<Vec<ListedStatementLine>, LoadError> {
+    ) -> Result<Vec<ListedStatementLine>> {
         self.shard_of(merchant).read_model().statement_of(merchant, charge, range)
     }
 
@@ -899,20 +843,14 @@ impl Engine {
         Ok(())
     }
 
-    /// The splits of a recipient's statement in a range, and how many there are.
-    pub fn splits(
-        &self,
-        recipient: LedgerId,
-        range: Range<u64>,
-        skip: u64,
-        count: usize,
-    ) -> Result<(u64, Vec<ListedSplit>), LoadError> {
-        self.shard_of(recipient).read_model().splits_in(recipient, range, skip, count)
+    /// The splits of a recipient's statement, and how many there are.
+    pub fn splits(&self, recipient: LedgerId, slice: Slice) -> Result<(u64, Vec<ListedSplit>)> {
+        self.shard_of(recipient).read_model().splits_in(recipient, slice)
     }
 
     /// The ordinal of the merchant's Record that put the splits of a charge on statements; `None`
     /// before it.
-    pub fn splits_listed_by(&self, charge: ObjectId) -> Result<Option<u64>, LoadError> {
+    pub fn splits_listed_by(&self, charge: ObjectId) -> Result<Option<u64>> {
         self.shard_with(charge).read_model().splits_listed_by(charge)
     }
 
@@ -923,7 +861,7 @@ impl Engine {
         recipient: LedgerId,
         before: u64,
         count: usize,
-    ) -> Result<(Vec<ListedSplit>, Option<u64>), LoadError> {
+    ) -> Result<(Vec<ListedSplit>, Option<u64>)> {
         self.shard_of(recipient).read_model().splits_before(recipient, before, count)
     }
 }
@@ -931,9 +869,9 @@ impl Engine {
 /// A list of one partition, newest first, from a place on: the next Records of it.
 fn booked_back(
     shard: Arc<Shard>,
-    page: impl Fn(&Shard, u64) -> Result<Vec<Sequence>, LoadError>,
+    page: impl Fn(&Shard, u64) -> Result<Vec<Sequence>>,
     mut passed: u64,
-) -> impl FnMut() -> Result<Vec<BookedRecord>, LoadError> {
+) -> impl FnMut() -> Result<Vec<BookedRecord>> {
     move || {
         let sequences = page(&shard, passed)?;
         passed += sequences.len() as u64;
@@ -943,14 +881,8 @@ fn booked_back(
 }
 
 /// A page of the objects of a list.
-fn page<T>(
-    shard: &Arc<Shard>,
-    list: IndexKey,
-    range: Range<u64>,
-    skip: u64,
-    count: usize,
-) -> Result<Listed<Objects<T>>, LoadError> {
-    Ok(objects(shard, shard.read_model().page(list, range, skip, count)?))
+fn page<T>(shard: &Arc<Shard>, list: IndexKey, slice: Slice) -> Result<Listed<Objects<T>>> {
+    Ok(objects(shard, shard.read_model().page(list, slice)?))
 }
 
 fn objects<T>(shard: &Arc<Shard>, (total, sequences): (u64, Vec<Sequence>)) -> Listed<Objects<T>> {
@@ -967,7 +899,7 @@ fn all<T: Object>(
     let next = move || {
         if part.len() == 0 {
             let rest = range.start..before;
-            part = shard.read_model().page(list, rest, 0, LOOKED_UP_AT_ONCE)?.1.into_iter();
+            part = shard.read_model().page(list, Slice::new(rest, 0, LOOKED_UP_AT_ONCE))?.1.into_iter();
         }
         let Some(sequence) = part.next() else { return Ok(None) };
         before = sequence.0;

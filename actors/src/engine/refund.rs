@@ -14,7 +14,7 @@ use ledger::{Centavos, Event, GroupNumber, ObjectId};
 
 use super::inquiry_times::Inquiry;
 use super::outcome::CommandContext;
-use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Unavailable};
+use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Result, Unavailable};
 use crate::journal::Permit;
 use crate::rails::{RailError, Repay, RepayAnswer};
 use crate::resident::Outcome;
@@ -48,7 +48,7 @@ impl Engine {
         group: GroupNumber,
         command: MerchantCommand,
         context: CommandContext,
-    ) -> Result<Outcome, Unavailable> {
+    ) -> Result<Outcome> {
         let permit = Arc::clone(&context.permit);
         let outcome = self.command(group, command, context).await?;
         if let Outcome::Recorded(record) = &outcome {
@@ -196,7 +196,7 @@ impl Engine {
         id: ObjectId,
         (kind, reason): (RepaymentKind, String),
         permit: Arc<Permit>,
-    ) -> Result<bool, Unavailable> {
+    ) -> Result<bool> {
         let command = match kind {
             RepaymentKind::Sent => MerchantCommand::FailRefund(Box::new(self.failed_refund(charge, id, reason)?)),
             RepaymentKind::Unordered => MerchantCommand::RefuseRepayment { id, reason },
@@ -206,12 +206,7 @@ impl Engine {
     }
 
     /// A refund that is taken back.
-    pub(super) fn failed_refund(
-        &self,
-        charge: ObjectId,
-        id: ObjectId,
-        notes: String,
-    ) -> Result<FailRefund, Unavailable> {
+    pub(super) fn failed_refund(&self, charge: ObjectId, id: ObjectId, notes: String) -> Result<FailRefund> {
         let found = self.charge_facts(charge)?.zip(self.refund_money(id, charge)?);
         let (facts, money) = found.ok_or_else(|| Unavailable::contradicting("a refund that did not happen"))?;
         Ok(FailRefund { id, facts, money, notes, reversed: None })

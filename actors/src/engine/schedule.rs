@@ -15,7 +15,7 @@ use ledger::{Event, GroupNumber, LedgerId, ObjectId, Record, Timestamp};
 use super::acquirer::AcquirerBatches;
 use super::inquiry_times::Inquiry;
 use super::outcome::CommandContext;
-use super::{Engine, INSIDE_BYTES, RECONCILED_AT_ONCE, TRY_AGAIN_AFTER_MS, Unavailable, read};
+use super::{Engine, INSIDE_BYTES, RECONCILED_AT_ONCE, Result, TRY_AGAIN_AFTER_MS, read};
 use crate::journal::Permit;
 
 /// How many ledgers are asked at once for what is due.
@@ -58,11 +58,7 @@ impl Engine {
     /// Moves the sandbox clock forward. Items that fall due on the way are booked one after the
     /// other, each at its own time, before this returns. Gives the time at which the move was
     /// recorded. The context's key, if there is one, binds the request to that Record.
-    pub async fn advance_clock(
-        &self,
-        by: Duration,
-        context: impl Into<CommandContext>,
-    ) -> Result<Timestamp, Unavailable> {
+    pub async fn advance_clock(&self, by: Duration, context: impl Into<CommandContext>) -> Result<Timestamp> {
         let context = context.into();
         let mut batches = self.falling_due.lock().await;
         let by_ms = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
@@ -84,7 +80,7 @@ impl Engine {
 
     /// Moves the sandbox clock forward as [`Engine::advance_clock`] does, for the process that
     /// records the move.
-    pub async fn step_clock(&self, target: Timestamp) -> Result<(), Unavailable> {
+    pub async fn step_clock(&self, target: Timestamp) -> Result<()> {
         let mut batches = self.falling_due.lock().await;
         // What is due by this process's own clock, which may be ahead, has happened too.
         self.step_to(target.max(self.now()), &mut batches).await
@@ -93,7 +89,7 @@ impl Engine {
     /// Moves this process's clock to a time. What becomes due by commands that go on meanwhile is
     /// attended to on the way, and does not keep the clock from going on: the rest of it waits for
     /// the next look.
-    async fn step_to(&self, target: Timestamp, batches: &mut AcquirerBatches) -> Result<(), Unavailable> {
+    async fn step_to(&self, target: Timestamp, batches: &mut AcquirerBatches) -> Result<()> {
         self.submit_drafts().await;
         let mut looks = 0;
         loop {
@@ -117,7 +113,7 @@ impl Engine {
     }
 
     /// Moves the clocks of the other processes, if this one has the house.
-    async fn step_others(&self, target: Timestamp) -> Result<(), Unavailable> {
+    async fn step_others(&self, target: Timestamp) -> Result<()> {
         match self.others.get().filter(|_| self.serves_house()) {
             Some(others) => others.step_clock(target).await,
             None => Ok(()),
@@ -191,7 +187,7 @@ impl Engine {
 
     /// Has the owner of one ledger book what is due. Gives when it needs attention next, and
     /// whether there is something to ask a rail about now.
-    async fn book_due(&self, ledger: LedgerId) -> Result<(Option<Timestamp>, bool), Unavailable> {
+    async fn book_due(&self, ledger: LedgerId) -> Result<(Option<Timestamp>, bool)> {
         let permit = self.admission.take(INSIDE_BYTES).await;
         match ledger {
             LedgerId::Merchant(group) => {
@@ -244,7 +240,7 @@ impl Engine {
         group: GroupNumber,
         now: Timestamp,
         permit: Arc<Permit>,
-    ) -> Result<(Option<Timestamp>, bool), Unavailable> {
+    ) -> Result<(Option<Timestamp>, bool)> {
         let inquiries = self.shard(group).inquiries.clone();
         let look = move |books: &MerchantState, now: Timestamp| {
             let waiting =
@@ -313,7 +309,7 @@ impl Engine {
     }
 
     /// Records the sandbox clock's offset.
-    async fn record_clock(&self, context: CommandContext) -> Result<Timestamp, Unavailable> {
+    async fn record_clock(&self, context: CommandContext) -> Result<Timestamp> {
         let moved = || Decision::of(Event::ClockMoved { offset_ms: self.clock.offset_ms() });
         Ok(self.record_of_house(moved, context).await?.effective_at)
     }
@@ -323,7 +319,7 @@ impl Engine {
         &self,
         decide: impl FnOnce() -> Decision,
         context: CommandContext,
-    ) -> Result<Arc<Record>, Unavailable> {
+    ) -> Result<Arc<Record>> {
         self.house_shard().record_of_system(decide, self.now(), context).await
     }
 

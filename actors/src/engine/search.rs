@@ -10,9 +10,9 @@ use ledger::{Event, GroupNumber, ObjectId, Record, Timestamp};
 use super::Engine;
 use super::reads::LOOKED_UP_AT_ONCE;
 use super::shard::Shard;
-use derived::index::{FoundKind, IndexKey, ObjectList, SearchKey};
+use derived::index::{FoundKind, IndexKey, ObjectList, SearchKey, Slice};
 use derived::personal_index::PersonalValue;
-use derived::records::{LoadError, booked_records, may_wait};
+use derived::records::{Result, booked_records, may_wait};
 use store::Sequence;
 use store::cut::Position;
 
@@ -53,7 +53,7 @@ pub struct FoundRecords {
 }
 
 /// The Records of a list in one partition, newest first, from a place on.
-pub(super) type ListPage = Box<dyn Fn(&Shard, u64) -> Result<Vec<Sequence>, LoadError>>;
+pub(super) type ListPage = Box<dyn Fn(&Shard, u64) -> Result<Vec<Sequence>>>;
 
 /// Sequences of one partition's Records by kind, lowest first.
 type Sequences = BTreeMap<FoundKind, Vec<Sequence>>;
@@ -65,7 +65,7 @@ impl Engine {
         &self,
         values: &[SoughtValue],
         most: impl Fn(FoundKind) -> usize,
-    ) -> Result<BTreeMap<FoundKind, FoundRecords>, LoadError> {
+    ) -> Result<BTreeMap<FoundKind, FoundRecords>> {
         may_wait(|| {
             let keys = self.keys_of(values)?;
             let mut found: BTreeMap<FoundKind, FoundRecords> = BTreeMap::new();
@@ -104,12 +104,12 @@ impl Engine {
         shard: &Shard,
         group: Option<GroupNumber>,
         last: Sequence,
-    ) -> Result<ListPage, LoadError> {
+    ) -> Result<ListPage> {
         let mut sequences: Vec<_> = match list {
             RecordList::Of(list) => {
                 let (list, range) = (IndexKey::objects(list, group), 0..last.0.saturating_add(1));
                 let page = move |shard: &Shard, passed| {
-                    Ok(shard.read_model().page(list, range.clone(), passed, LOOKED_UP_AT_ONCE)?.1)
+                    Ok(shard.read_model().page(list, Slice::new(range.clone(), passed, LOOKED_UP_AT_ONCE))?.1)
                 };
                 return Ok(Box::new(page));
             }
@@ -121,7 +121,7 @@ impl Engine {
                 let partition = shard.part().partition();
                 let own = charges.iter().filter(|id| self.shard_with(**id).part().partition() == partition);
                 let opened = own.map(|id| Ok(shard.read_model().about(*id)?.first().copied()));
-                let opened = opened.collect::<Result<Vec<_>, LoadError>>()?.into_iter().flatten();
+                let opened = opened.collect::<Result<Vec<_>>>()?.into_iter().flatten();
                 opened.filter(|sequence| *sequence <= last).collect()
             }
         };
@@ -134,7 +134,7 @@ impl Engine {
     }
 
     /// Whether a Record is one of a list: very rarely the index names one of another value.
-    pub(super) fn is_listed(&self, list: RecordList<'_>, record: &Record) -> Result<bool, LoadError> {
+    pub(super) fn is_listed(&self, list: RecordList<'_>, record: &Record) -> Result<bool> {
         match list {
             RecordList::With(values, _) => self.has_any(record, values),
             RecordList::Of(_) | RecordList::Opening(_) => Ok(true),
@@ -142,7 +142,7 @@ impl Engine {
     }
 
     /// How many charges were created in a span, as their txids say.
-    pub fn charges_created(&self, from: Timestamp, to: Timestamp) -> Result<usize, LoadError> {
+    pub fn charges_created(&self, from: Timestamp, to: Timestamp) -> Result<usize> {
         may_wait(|| {
             let (after, through) = (self.last_booked_before(from)?, self.last_booked_later(to)?);
             let of = |shard: Arc<Shard>| {
@@ -156,12 +156,7 @@ impl Engine {
     /// Recipients of all merchants, but `than`, with a personal value in their registration, now or
     /// earlier: newest registrations first, `most` of them. The newest 2,000 Records with the value
     /// are looked at.
-    pub fn recipients_sharing(
-        &self,
-        value: &PersonalValue,
-        than: ObjectId,
-        most: usize,
-    ) -> Result<Vec<ObjectId>, LoadError> {
+    pub fn recipients_sharing(&self, value: &PersonalValue, than: ObjectId, most: usize) -> Result<Vec<ObjectId>> {
         // A recipient whose registration changed often has many Records.
         const READ_MAX: usize = 2_000;
         let mut read = most * 5;
@@ -200,7 +195,7 @@ impl Engine {
 
     /// For each value, the keys that a Record has all of: one set, or one of each month, newest
     /// first.
-    fn keys_of(&self, values: &[SoughtValue]) -> Result<Vec<Vec<Vec<SearchKey>>>, LoadError> {
+    fn keys_of(&self, values: &[SoughtValue]) -> Result<Vec<Vec<Vec<SearchKey>>>> {
         let personal = self.house_shard().read_model().personal();
         let keys = |value: &SoughtValue| match value {
             SoughtValue::Plain(key) => Ok(vec![vec![*key]]),
@@ -211,7 +206,7 @@ impl Engine {
     }
 
     /// Whether a Record has one of these values. Its sealed part may be opened.
-    fn has_any(&self, record: &Record, values: &[SoughtValue]) -> Result<bool, LoadError> {
+    fn has_any(&self, record: &Record, values: &[SoughtValue]) -> Result<bool> {
         let personal = self.house_shard().read_model().personal();
         for value in values {
             let has = match value {
@@ -236,7 +231,7 @@ fn with_any(
     values: &[Vec<Vec<SearchKey>>],
     kinds: &[FoundKind],
     last: Sequence,
-) -> Result<(Sequences, bool), LoadError> {
+) -> Result<(Sequences, bool)> {
     let (mut all, mut is_more) = (Vec::new(), false);
     for sets in values {
         is_more |= with_all(shard, sets, kinds, last, &mut all)?;
@@ -256,7 +251,7 @@ pub(super) fn with_all(
     kinds: &[FoundKind],
     last: Sequence,
     all: &mut Vec<(Sequence, FoundKind)>,
-) -> Result<bool, LoadError> {
+) -> Result<bool> {
     let before = all.len();
     for keys in sets {
         if all.len() - before >= COUNTED_MAX {

@@ -26,7 +26,7 @@ use crate::journal::{Input, Submission};
 use derived::balance_files::BalanceFiles;
 use derived::extents::Extents;
 use derived::read_model::ReadModel;
-use derived::records::{self, LoadError, may_wait};
+use derived::records::{self, Result, may_wait};
 use store::cut::Position;
 use store::{Epoch, Part, Sequence, StoreError};
 
@@ -104,7 +104,7 @@ impl Shard {
 
     /// The last published Record that was booked before a time; 0 when there is none. For a thread
     /// that may wait.
-    pub(super) fn last_booked_before(&self, time: Timestamp) -> Result<Sequence, LoadError> {
+    pub(super) fn last_booked_before(&self, time: Timestamp) -> Result<Sequence> {
         self.balance_files.last_booked_before(time, self.published())
     }
 
@@ -128,13 +128,13 @@ impl Shard {
     }
 
     /// One Record of the partition's journal.
-    pub(super) fn record(&self, sequence: Sequence) -> Result<Record, LoadError> {
+    pub(super) fn record(&self, sequence: Sequence) -> Result<Record> {
         records::record(self.part(), sequence)
     }
 
     /// An object as it was once the Record of this sequence had taken effect; `None` if there is
     /// none of this id.
-    pub(super) fn object_through<T: Object>(&self, id: ObjectId, through: Sequence) -> Result<Option<T>, LoadError> {
+    pub(super) fn object_through<T: Object>(&self, id: ObjectId, through: Sequence) -> Result<Option<T>> {
         may_wait(|| {
             let about = self.read_model().about(id)?;
             let about = about.into_iter().take_while(|sequence| *sequence <= through);
@@ -143,7 +143,7 @@ impl Shard {
     }
 
     /// An object as it stands.
-    pub(super) fn object<T: Object>(&self, id: ObjectId) -> Result<Option<T>, LoadError> {
+    pub(super) fn object<T: Object>(&self, id: ObjectId) -> Result<Option<T>> {
         self.object_through(id, Sequence(u64::MAX))
     }
 

@@ -3,7 +3,7 @@
 //! them; a migration takes them along. So only data that can be rebuilt may be stored here.
 
 use super::{Engine, Unavailable};
-use derived::records::{LoadError, may_wait};
+use derived::records::{Result, may_wait};
 
 /// Prefix of their keys.
 pub(crate) const PREFIX: &[u8] = b"kept/";
@@ -18,17 +18,17 @@ fn key_of(name: &str) -> Vec<u8> {
 impl Engine {
     /// Keeps a value under a name of at most 120 bytes, in place of the one before; durable when it
     /// returns.
-    pub fn keep(&self, name: &str, value: &[u8]) -> Result<(), LoadError> {
+    pub fn keep(&self, name: &str, value: &[u8]) -> Result<()> {
         Ok(may_wait(|| self.house_shard().part().put_state(&key_of(name), value))?)
     }
 
     /// The value of a name.
-    pub fn side_value(&self, name: &str) -> Result<Option<Vec<u8>>, LoadError> {
+    pub fn side_value(&self, name: &str) -> Result<Option<Vec<u8>>> {
         Ok(may_wait(|| self.house_shard().part().state(&key_of(name)))?)
     }
 
     /// The names that begin with a text, in the order of their bytes.
-    pub fn side_value_names(&self, prefix: &str) -> Result<Vec<String>, LoadError> {
+    pub fn side_value_names(&self, prefix: &str) -> Result<Vec<String>> {
         let keys = may_wait(|| self.house_shard().part().state_keys(&key_of(prefix)))?;
         let names = keys.into_iter().filter_map(|key| String::from_utf8(key.get(PREFIX.len()..)?.to_vec()).ok());
         Ok(names.collect())
@@ -43,13 +43,13 @@ impl Engine {
     }
 
     /// How far the sandbox clock is ahead, milliseconds.
-    pub(super) fn kept_clock(&self) -> Result<i64, LoadError> {
+    pub(super) fn kept_clock(&self) -> Result<i64> {
         let value = self.side_value(CLOCK)?;
         Ok(value.and_then(|bytes| bytes.try_into().ok()).map_or(0, i64::from_be_bytes))
     }
 
     /// Removes a value; removing an absent one changes nothing.
-    pub fn forget(&self, name: &str) -> Result<(), LoadError> {
+    pub fn forget(&self, name: &str) -> Result<()> {
         Ok(may_wait(|| self.house_shard().part().delete_state(&key_of(name)))?)
     }
 }

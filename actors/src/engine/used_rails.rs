@@ -4,7 +4,7 @@
 use ledger::rail_name::RailName;
 use ledger::time::Timestamp;
 
-use super::{Engine, Unavailable};
+use super::{Engine, Result};
 use crate::rails::NamedRails;
 
 /// How long after its last day as the rail of new orders a rail is still needed, days. Cards: until
@@ -37,7 +37,7 @@ impl Kind {
 impl Engine {
     /// The rails that orders of the last months name, and that are not among those of their kind.
     /// Notes that the rails of new orders are in use from now on.
-    pub fn missing_rails(&self) -> Result<Vec<RailName>, Unavailable> {
+    pub fn missing_rails(&self) -> Result<Vec<RailName>> {
         let now = self.now();
         let mut missing = Vec::new();
         for (kind, days) in NEEDED_DAYS {
@@ -53,7 +53,7 @@ impl Engine {
     }
 
     /// Notes that the rails of new orders are in use.
-    pub(super) fn note_rails_used(&self, now: Timestamp) -> Result<(), Unavailable> {
+    pub(super) fn note_rails_used(&self, now: Timestamp) -> Result<()> {
         for (kind, _) in NEEDED_DAYS {
             if let Some(current) = self.current_rail(kind) {
                 self.keep(&format!("{}{current}", kind.prefix()), &now.0.to_be_bytes())?;
@@ -62,7 +62,7 @@ impl Engine {
         Ok(())
     }
 
-    fn used_rails(&self, kind: Kind) -> Result<Vec<(RailName, Timestamp)>, Unavailable> {
+    fn used_rails(&self, kind: Kind) -> Result<Vec<(RailName, Timestamp)>> {
         let mut used = Vec::new();
         for key in self.side_value_names(kind.prefix())? {
             let used_at = self.side_value(&key)?.and_then(|bytes| bytes.try_into().ok()).map_or(0, i64::from_be_bytes);

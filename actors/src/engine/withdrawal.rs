@@ -13,7 +13,7 @@ use ledger::{Centavos, LedgerId, ObjectId, Sealed, SealedFor, Timestamp};
 use super::cashout::FIRST_ANSWER_MAX;
 use super::inquiry_times::{ASK_EVERY_MAX_MS, wait_ms};
 use super::outcome::CommandContext;
-use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Unavailable, read};
+use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Result, read};
 use crate::journal::Permit;
 use crate::rails::{Destination, PayoutAnswer, SendPayout};
 use crate::resident::Outcome;
@@ -31,7 +31,7 @@ impl Engine {
         recipient: LedgerId,
         (id, amount, destination): (ObjectId, Centavos, Sealed),
         context: CommandContext,
-    ) -> Result<Outcome, Unavailable> {
+    ) -> Result<Outcome> {
         let (name, rail) = self.current_payout_rail()?;
         let permit = Arc::clone(&context.permit);
         let command = RecipientCommand::ApproveWithdrawal { id, rail: name };
@@ -60,7 +60,7 @@ impl Engine {
         recipient: LedgerId,
         now: Timestamp,
         permit: Arc<Permit>,
-    ) -> Result<Option<Timestamp>, Unavailable> {
+    ) -> Result<Option<Timestamp>> {
         let look = |books: &RecipientState, now: Timestamp| {
             (books.next_due(), books.to_send(now).cloned(), books.returnable().to_vec())
         };
@@ -83,7 +83,7 @@ impl Engine {
         recipient: LedgerId,
         withdrawal: OpenWithdrawal,
         now: Timestamp,
-    ) -> Result<Option<Timestamp>, Unavailable> {
+    ) -> Result<Option<Timestamp>> {
         let approved_at = withdrawal.approved_at.unwrap_or(now);
         let Some((outcome, stamp)) = self.ask_about(recipient, &withdrawal, now).await else {
             return Ok(Some(now.plus_ms(wait_ms(approved_at, now))));
@@ -103,7 +103,7 @@ impl Engine {
         recipient: LedgerId,
         returnable: &[Returnable],
         now: Timestamp,
-    ) -> Result<Option<Timestamp>, Unavailable> {
+    ) -> Result<Option<Timestamp>> {
         let due = self.shard_of(recipient).returns_asked.due(recipient, returnable, now);
         let mut answered = Vec::with_capacity(due.len());
         for withdrawal in &due {

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use actors::engine::IndexOptions;
 use actors::load::{self, LargeRecords};
 use actors::resident::{Books, Resident};
-use derived::index::IndexKey;
+use derived::index::{IndexKey, Slice};
 use derived::read_model::{
     ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ReadModel, WaitingItem, WaitingKind,
 };
@@ -105,7 +105,7 @@ impl Readers {
         };
         for group in [None].into_iter().chain(audit.groups().map(|(group, _)| Some(*group))) {
             paged("what operators did to", &group, &by_operators(group), |skip, count| {
-                self.read_model.page(IndexKey::audit(group), 0..u64::MAX, skip, count).map_err(text_of)
+                self.read_model.page(IndexKey::audit(group), Slice::of_all(skip, count)).map_err(text_of)
             })?;
         }
         for (group, books) in audit.groups() {
@@ -127,7 +127,7 @@ impl Readers {
             let lines = expected.operations.get(group).map_or(&[][..], Vec::as_slice);
             let lines: Vec<_> = lines.iter().rev().copied().collect();
             paged("the operations of", &merchant, &lines, |skip, count| {
-                self.read_model.statement_in(merchant, 0..u64::MAX, skip, count).map_err(text_of)
+                self.read_model.statement_in(merchant, Slice::of_all(skip, count)).map_err(text_of)
             })?;
         }
         for ledger in audit.ledgers() {
@@ -138,7 +138,7 @@ impl Readers {
             }
             let splits = expected.splits_of(ledger);
             paged("the splits of", &ledger, &splits, |skip, count| {
-                self.read_model.splits_in(ledger, 0..u64::MAX, skip, count).map_err(text_of)
+                self.read_model.splits_in(ledger, Slice::of_all(skip, count)).map_err(text_of)
             })?;
         }
         for (id, about) in &expected.about {

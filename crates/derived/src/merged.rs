@@ -7,7 +7,7 @@ use std::iter::Peekable;
 
 use ledger::{Record, Timestamp};
 
-use crate::records::{LoadError, booked_records};
+use crate::records::{LoadError, Result, booked_records};
 use store::cut::{Cut, Position};
 use store::{Block, Part, Sequence, StoreError};
 
@@ -54,7 +54,7 @@ pub struct NewestFirst<T, F>(Vec<(VecDeque<(Timestamp, T)>, F)>);
 /// end. It is asked for more when all it gave was taken. It ends after its first error.
 pub fn newest_first<T, F, I>(lists: impl IntoIterator<Item = F>) -> NewestFirst<T, F>
 where
-    F: FnMut() -> Result<I, LoadError>,
+    F: FnMut() -> Result<I>,
     I: IntoIterator<Item = (Timestamp, T)>,
 {
     NewestFirst(lists.into_iter().map(|list| (VecDeque::new(), list)).collect())
@@ -62,10 +62,10 @@ where
 
 impl<T, F, I> Iterator for NewestFirst<T, F>
 where
-    F: FnMut() -> Result<I, LoadError>,
+    F: FnMut() -> Result<I>,
     I: IntoIterator<Item = (Timestamp, T)>,
 {
-    type Item = Result<(Timestamp, T), LoadError>;
+    type Item = Result<(Timestamp, T)>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let mut newest: Option<(Timestamp, usize)> = None;
@@ -92,7 +92,7 @@ pub type BookedRecord = (Timestamp, (Position, Record));
 pub fn read_back<'a>(
     parts: impl IntoIterator<Item = &'a Part>,
     through: Cut,
-) -> impl Iterator<Item = Result<BookedRecord, LoadError>> {
+) -> impl Iterator<Item = Result<BookedRecord>> {
     newest_first(parts.into_iter().map(move |part| {
         let partition = part.partition();
         // The Records before this one were not read yet.
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     /// A list that gives two items at a time; an error in place of a time that is not known.
-    fn list(name: char, times: &[Option<i64>]) -> impl FnMut() -> Result<Vec<(Timestamp, char)>, LoadError> {
+    fn list(name: char, times: &[Option<i64>]) -> impl FnMut() -> Result<Vec<(Timestamp, char)>> {
         let mut pages = times.chunks(2).map(<[_]>::to_vec).collect::<VecDeque<_>>();
         let item = move |at: Option<i64>| Ok((Timestamp(at.ok_or(LoadError::Missing(1))?), name));
         move || pages.pop_front().unwrap_or_default().into_iter().map(item).collect()

@@ -7,6 +7,9 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use store::{Part, Sequence, StoreError};
 
+/// What was read of the journal, or why it cannot be read.
+pub type Result<T, E = LoadError> = std::result::Result<T, E>;
+
 /// Why a Record of the journal cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
@@ -40,12 +43,12 @@ pub fn may_wait<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// One Record of the journal.
-pub fn record(store: &Part, sequence: Sequence) -> Result<Record, LoadError> {
+pub fn record(store: &Part, sequence: Sequence) -> Result<Record> {
     booked_record(store, sequence).map(|(_, record)| record)
 }
 
 /// Records of the journal that are all there, in the order asked.
-pub fn booked_records(store: &Part, sequences: &[Sequence]) -> Result<Vec<(Sequence, Timestamp, Record)>, LoadError> {
+pub fn booked_records(store: &Part, sequences: &[Sequence]) -> Result<Vec<(Sequence, Timestamp, Record)>> {
     let stored = may_wait(|| store.records(sequences))?;
     let decoded = sequences.iter().zip(stored).map(|(sequence, stored)| {
         let stored = stored.ok_or(LoadError::Missing(sequence.0))?;
@@ -57,7 +60,7 @@ pub fn booked_records(store: &Part, sequences: &[Sequence]) -> Result<Vec<(Seque
 }
 
 /// One Record of the journal, and when it was booked.
-pub fn booked_record(store: &Part, sequence: Sequence) -> Result<(Timestamp, Record), LoadError> {
+pub fn booked_record(store: &Part, sequence: Sequence) -> Result<(Timestamp, Record)> {
     let stored = may_wait(|| store.record(sequence))?.ok_or(LoadError::Missing(sequence.0))?;
     let record = Record::decode(&stored.bytes).map_err(|error| LoadError::Decode { sequence: sequence.0, error })?;
     Ok((Timestamp(stored.booked_at_ms), record))

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use actors::engine::Slice;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -234,7 +235,7 @@ fn in_use(desk: &Desk, month: u16) -> Result<Vec<String>, Problem> {
 fn subscriptions_in_use(desk: &Desk, group: GroupNumber, month: u16) -> Result<Vec<String>, Problem> {
     let (mut ids, mut passed) = (Vec::new(), 0);
     loop {
-        let (_, rows) = desk.engine.subscriptions(LedgerId::Merchant(group), 0..u64::MAX, passed, READ_AT_ONCE)?;
+        let (_, rows) = desk.engine.subscriptions(LedgerId::Merchant(group), Slice::of_all(passed, READ_AT_ONCE))?;
         let is_last = rows.len() < READ_AT_ONCE;
         passed += rows.len() as u64;
         let live =

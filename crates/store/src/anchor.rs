@@ -30,7 +30,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::chunk::{CHECKSUM_BYTES, checksum_of};
 use super::files::{Files, machine};
-use super::{BlockHash, Head, Partition, Sequence, StoreError};
+use super::{BlockHash, Head, Partition, Result, Sequence, StoreError};
 
 /// The most partitions whose heads fit into a slot.
 pub(super) const PARTITIONS_MAX: usize = 64;
@@ -46,7 +46,7 @@ pub(crate) struct AnchorSlot {
 
 impl AnchorSlot {
     /// The heads in the anchor of the folder `data`; none if there is no file or no slot is whole.
-    pub(super) fn read(data: &Path) -> Result<Option<AnchorSlot>, StoreError> {
+    pub(super) fn read(data: &Path) -> Result<Option<AnchorSlot>> {
         let path = data.join(ANCHOR);
         let bytes = match std::fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -76,8 +76,8 @@ impl AnchorSlot {
         &self,
         folder: &Path,
         heads: &BTreeMap<Partition, Head>,
-        hash_before: impl Fn(Partition, Sequence) -> Result<BlockHash, StoreError>,
-    ) -> Result<(), StoreError> {
+        hash_before: impl Fn(Partition, Sequence) -> Result<BlockHash>,
+    ) -> Result<()> {
         for (&partition, &(next, hash)) in &self.heads {
             let head = heads.get(&partition).copied().unwrap_or(Head::EMPTY);
             let damaged = |sequence, detail| {
@@ -115,7 +115,7 @@ impl Anchor {
         anchored: Option<AnchorSlot>,
         heads: &BTreeMap<Partition, Head>,
         poisoned: Arc<AtomicBool>,
-    ) -> Result<Anchor, StoreError> {
+    ) -> Result<Anchor> {
         let path = data.join(ANCHOR);
         let heads: AnchoredHeads = heads.iter().map(|(partition, head)| (*partition, (head.next, head.hash))).collect();
         if anchored.is_none() {
@@ -139,7 +139,7 @@ impl Anchor {
     }
 
     /// Writes the head of a partition after a block became durable.
-    pub(super) fn hand_over(&self, partition: Partition, head: Head) -> Result<(), StoreError> {
+    pub(super) fn hand_over(&self, partition: Partition, head: Head) -> Result<()> {
         let mut state = self.shared.state.lock();
         state.slots.heads.insert(partition, (head.next, head.hash));
         state.write(&self.shared.file).map_err(|source| machine(&self.shared.path, source))?;

@@ -20,9 +20,9 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
-use super::StoreError;
 use super::chunk::{CHECKSUM_BYTES, checksum_of};
 use super::files::{Files, machine, private_file};
+use super::{Result, StoreError};
 
 /// The log of a store, and its values.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ struct Log {
 
 impl Cursors {
     /// Opens the file in the folder `data`, which is made if it is not there.
-    pub(super) fn open(data: &Path) -> Result<Cursors, StoreError> {
+    pub(super) fn open(data: &Path) -> Result<Cursors> {
         let path = data.join(FILE);
         if !path.exists() {
             Files::open(data.to_path_buf())?.put(FILE, &header(NAME))?;
@@ -98,7 +98,7 @@ impl Cursors {
     }
 
     /// Makes all changes durable.
-    pub(super) fn sync(&self) -> Result<(), StoreError> {
+    pub(super) fn sync(&self) -> Result<()> {
         let mut log = self.log.lock();
         let (changes, live_bytes, changed) = {
             let mut values = self.values.lock();
@@ -122,14 +122,14 @@ impl Cursors {
         synced
     }
 
-    fn append(&self, log: &mut Log, end: u64, changes: &[u8]) -> Result<(), StoreError> {
+    fn append(&self, log: &mut Log, end: u64, changes: &[u8]) -> Result<()> {
         let written = log.file.write_all_at(changes, end).and_then(|()| log.file.sync_data());
         written.map_err(|source| machine(&self.path, source))?;
         log.end = Some(end + changes.len() as u64);
         Ok(())
     }
 
-    fn rewrite(&self, log: &mut Log) -> Result<(), StoreError> {
+    fn rewrite(&self, log: &mut Log) -> Result<()> {
         let mut bytes = header(NAME);
         self.values.lock().all.iter().for_each(|(key, value)| encode(key, Some(value), &mut bytes));
         let folder = self.path.parent().unwrap_or(Path::new(".")).to_path_buf();

@@ -36,7 +36,7 @@ use super::space;
 use super::state_area::StateArea;
 use super::write_behind::WriteBehind;
 use super::{
-    AppendOutcome, Block, COMMON_PREFIXES, Database, Durability, Epoch, Head, KeyAndValue, Partition, Sequence,
+    AppendOutcome, Block, COMMON_PREFIXES, Database, Durability, Epoch, Head, KeyAndValue, Partition, Result, Sequence,
     SledOptions, Store, StoreError, StoredRecord, Tenure, admit_common_key, admit_file_name, admit_state_key,
     check_sync,
 };
@@ -71,7 +71,7 @@ impl SledStore {
 
     /// Opens the store in `data`, or makes an empty one there. Waits for a process that is just
     /// ending.
-    pub fn open(data: &Path, options: &SledOptions) -> Result<SledStore, StoreError> {
+    pub fn open(data: &Path, options: &SledOptions) -> Result<SledStore> {
         let data = create_folder(data)?;
         make_private(&data);
         Self::open_made(data.clone(), options).map_err(|error| space::name_ballast(&data, error))
@@ -79,7 +79,7 @@ impl SledStore {
 
     /// Opens the store in `data`, and makes nothing where there is none: a wrong path is an error,
     /// not an empty store.
-    pub fn open_existing(data: &Path, options: &SledOptions) -> Result<SledStore, StoreError> {
+    pub fn open_existing(data: &Path, options: &SledOptions) -> Result<SledStore> {
         let data = std::path::absolute(data).map_err(|source| machine(data, source))?;
         if !Segments::is_made(&data) || !Database::is_made(&data.join(STATE)) {
             return Err(StoreError::NoStore { folder: data });
@@ -87,7 +87,7 @@ impl SledStore {
         Self::open_made(data.clone(), options).map_err(|error| space::name_ballast(&data, error))
     }
 
-    fn open_made(data: PathBuf, options: &SledOptions) -> Result<SledStore, StoreError> {
+    fn open_made(data: PathBuf, options: &SledOptions) -> Result<SledStore> {
         let lock = lock_folder(&data, options.lock_wait)?;
         space::keep_ballast(&data, options.ballast_bytes, options.reserve_bytes)?;
         check_sync(&data, options.lock_wait)?;
@@ -132,7 +132,7 @@ impl SledStore {
 
     /// Runs a write, unless an earlier one failed; after a failure of the machine no write is run
     /// again.
-    fn write(&self, write: impl FnOnce() -> Result<(), StoreError>) -> Result<(), StoreError> {
+    fn write(&self, write: impl FnOnce() -> Result<()>) -> Result<()> {
         self.admit_write()?;
         let written = write();
         if let Err(error) = &written {
@@ -145,12 +145,12 @@ impl SledStore {
 
     /// Runs a write of something that is derived, or that may be behind. A failure is counted, and
     /// stops nothing else: it is written again later.
-    fn write_derived<T>(&self, write: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    fn write_derived<T>(&self, write: impl FnOnce() -> Result<T>) -> Result<T> {
         self.admit_write()?;
         write().inspect_err(|_| self.monitor.derived_failed())
     }
 
-    fn append_one(&self, tenure: Tenure, block: &Block) -> Result<AppendOutcome, StoreError> {
+    fn append_one(&self, tenure: Tenure, block: &Block) -> Result<AppendOutcome> {
         let epochs = self.epochs.read();
         let _appending = self.appending.lock();
         let refused = self.head(block.partition)?.admit(block);
@@ -179,26 +179,23 @@ impl SledStore {
     }
 
     /// Refuses an owner whose tenure has ended; while the guard is held, nobody takes a partition.
-    fn admit_beside_journal(
-        &self,
-        tenure: Tenure,
-    ) -> Result<RwLockReadGuard<'_, BTreeMap<Partition, Epoch>>, StoreError> {
+    fn admit_beside_journal(&self, tenure: Tenure) -> Result<RwLockReadGuard<'_, BTreeMap<Partition, Epoch>>> {
         let epochs = self.epochs.read();
         tenure.admit(epochs.get(&tenure.partition).copied().unwrap_or_default())?;
         Ok(epochs)
     }
 
-    fn admit_write(&self) -> Result<(), StoreError> {
+    fn admit_write(&self) -> Result<()> {
         if self.poisoned.load(Ordering::SeqCst) { Err(StoreError::Poisoned) } else { Ok(()) }
     }
 }
 
 impl Store for SledStore {
-    fn epoch(&self, partition: Partition) -> Result<Epoch, StoreError> {
+    fn epoch(&self, partition: Partition) -> Result<Epoch> {
         Ok(self.epochs.read().get(&partition).copied().unwrap_or_default())
     }
 
-    fn take(&self, partition: Partition, seen: Epoch) -> Result<Option<Tenure>, StoreError> {
+    fn take(&self, partition: Partition, seen: Epoch) -> Result<Option<Tenure>> {
         let mut epochs = self.epochs.write();
         if epochs.get(&partition).copied().unwrap_or_default() != seen {
             return Ok(None);
@@ -209,15 +206,15 @@ impl Store for SledStore {
         Ok(Some(Tenure { partition, epoch }))
     }
 
-    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<AppendOutcome>, StoreError> {
+    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<AppendOutcome>> {
         blocks.iter().map(|(tenure, block)| self.append_one(*tenure, block)).collect()
     }
 
-    fn head(&self, partition: Partition) -> Result<Head, StoreError> {
+    fn head(&self, partition: Partition) -> Result<Head> {
         Ok(self.heads.read().get(&partition).copied().unwrap_or(Head::EMPTY))
     }
 
-    fn records(&self, partition: Partition, sequences: &[Sequence]) -> Result<Vec<Option<StoredRecord>>, StoreError> {
+    fn records(&self, partition: Partition, sequences: &[Sequence]) -> Result<Vec<Option<StoredRecord>>> {
         let known = Sequence::FIRST..self.head(partition)?.next;
         let read = |sequence: &Sequence| match known.contains(sequence) {
             true => self.journal.record(partition, *sequence).map(Some),
@@ -226,11 +223,7 @@ impl Store for SledStore {
         sequences.iter().map(read).collect()
     }
 
-    fn blocks(
-        &self,
-        partition: Partition,
-        from: Sequence,
-    ) -> Box<dyn Iterator<Item = Result<Block, StoreError>> + Send + '_> {
+    fn blocks(&self, partition: Partition, from: Sequence) -> Box<dyn Iterator<Item = Result<Block>> + Send + '_> {
         let head = self.heads.read().get(&partition).copied().unwrap_or(Head::EMPTY);
         let from = from.max(Sequence::FIRST);
         if from >= head.next {
@@ -242,7 +235,7 @@ impl Store for SledStore {
         }
     }
 
-    fn put_state(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>, how: Durability) -> Result<(), StoreError> {
+    fn put_state(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>, how: Durability) -> Result<()> {
         admit_state_key(key)?;
         let _owner = self.admit_beside_journal(tenure)?;
         let key = &*key_of(tenure.partition, key);
@@ -256,15 +249,15 @@ impl Store for SledStore {
         Ok(())
     }
 
-    fn states(&self, partition: Partition, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+    fn states(&self, partition: Partition, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>> {
         keys.iter().map(|key| self.state.value(&key_of(partition, key))).collect()
     }
 
-    fn state_keys(&self, partition: Partition, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
+    fn state_keys(&self, partition: Partition, prefix: &[u8]) -> Result<Vec<Vec<u8>>> {
         Ok(keys_within(partition, self.state.keys(&key_of(partition, prefix))?))
     }
 
-    fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>, StoreError> {
+    fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>> {
         admit_common_key(key)?;
         let _one_at_a_time = self.inserting.lock();
         if let Some(stands) = self.state.value(key)? {
@@ -274,16 +267,16 @@ impl Store for SledStore {
         Ok(value.to_vec())
     }
 
-    fn common(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+    fn common(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.state.value(key)
     }
 
-    fn remove_common(&self, key: &[u8]) -> Result<(), StoreError> {
+    fn remove_common(&self, key: &[u8]) -> Result<()> {
         let _one_at_a_time = self.inserting.lock();
         self.write(|| self.state.delete_durably(key))
     }
 
-    fn commons(&self) -> Result<Vec<KeyAndValue>, StoreError> {
+    fn commons(&self) -> Result<Vec<KeyAndValue>> {
         let mut values = Vec::new();
         for prefix in COMMON_PREFIXES {
             for key in self.state.keys(prefix)? {
@@ -294,7 +287,7 @@ impl Store for SledStore {
         Ok(values)
     }
 
-    fn put_cursor(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreError> {
+    fn put_cursor(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         admit_state_key(key)?;
         let _owner = self.admit_beside_journal(tenure)?;
         self.admit_write()?;
@@ -303,15 +296,15 @@ impl Store for SledStore {
         Ok(())
     }
 
-    fn cursor(&self, partition: Partition, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+    fn cursor(&self, partition: Partition, key: &[u8]) -> Result<Option<Vec<u8>>> {
         Ok(self.cursors.value(&key_of(partition, key)))
     }
 
-    fn cursor_keys(&self, partition: Partition) -> Result<Vec<Vec<u8>>, StoreError> {
+    fn cursor_keys(&self, partition: Partition) -> Result<Vec<Vec<u8>>> {
         Ok(keys_within(partition, self.cursors.keys()))
     }
 
-    fn put_file(&self, tenure: Tenure, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+    fn put_file(&self, tenure: Tenure, name: &str, bytes: &[u8]) -> Result<()> {
         admit_file_name(name)?;
         let _owner = self.admit_beside_journal(tenure)?;
         self.write_derived(|| self.files.put(&file_name_of(tenure.partition, name), bytes))
@@ -322,24 +315,18 @@ impl Store for SledStore {
         tenure: Tenure,
         name: &str,
         write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<u64> {
         admit_file_name(name)?;
         let _owner = self.admit_beside_journal(tenure)?;
         self.write_derived(|| self.files.put_in_parts(&file_name_of(tenure.partition, name), write))
     }
 
-    fn file_part(
-        &self,
-        partition: Partition,
-        name: &str,
-        offset: u64,
-        length: usize,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
+    fn file_part(&self, partition: Partition, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>> {
         admit_file_name(name)?;
         self.files.part(&file_name_of(partition, name), offset, length)
     }
 
-    fn files(&self, partition: Partition) -> Result<Vec<(String, u64)>, StoreError> {
+    fn files(&self, partition: Partition) -> Result<Vec<(String, u64)>> {
         let own = |(name, bytes): (String, u64)| match file_of(&name) {
             (owner, name) if owner == partition => Some((name.to_owned(), bytes)),
             _ => None,
@@ -347,7 +334,7 @@ impl Store for SledStore {
         Ok(self.files.list()?.into_iter().filter_map(own).collect())
     }
 
-    fn remove_file(&self, tenure: Tenure, name: &str) -> Result<(), StoreError> {
+    fn remove_file(&self, tenure: Tenure, name: &str) -> Result<()> {
         admit_file_name(name)?;
         let _owner = self.admit_beside_journal(tenure)?;
         self.write_derived(|| self.files.remove(&file_name_of(tenure.partition, name)))
@@ -357,7 +344,7 @@ impl Store for SledStore {
         Self::PARTITIONS_MAX
     }
 
-    fn free_bytes(&self) -> Result<Option<u64>, StoreError> {
+    fn free_bytes(&self) -> Result<Option<u64>> {
         space::free_bytes(&self.folder).map(Some)
     }
 
@@ -365,7 +352,7 @@ impl Store for SledStore {
         self.reserve_bytes
     }
 
-    fn size_bytes(&self) -> Result<u64, StoreError> {
+    fn size_bytes(&self) -> Result<u64> {
         // By their names and sizes: nothing is opened for it.
         ["journal", STATE, "files"].iter().map(|folder| bytes_below(&self.folder.join(folder))).sum()
     }
@@ -416,7 +403,7 @@ pub fn file_of(name: &str) -> (Partition, &str) {
 const STATE: &str = "state";
 
 /// Takes the folder for this process, waiting for one that is just ending.
-fn lock_folder(data: &Path, wait: Duration) -> Result<File, StoreError> {
+fn lock_folder(data: &Path, wait: Duration) -> Result<File> {
     let path = data.join("lock");
     let file = private_file().create(true).truncate(false).write(true).open(&path);
     let file = file.map_err(|source| machine(&path, source))?;
@@ -998,7 +985,7 @@ mod tests {
     }
 
     /// Puts the journal back by some blocks.
-    fn shortened_by(blocks: u64) -> (TempDir, Result<SledStore, StoreError>) {
+    fn shortened_by(blocks: u64) -> (TempDir, Result<SledStore>) {
         let data = TempDir::new().unwrap();
         drop(three_blocks(data.path()));
         let shorter = data.path().join("shorter");
@@ -1141,11 +1128,11 @@ mod tests {
         }
     }
 
-    fn read_all_in(data: &Path, options: &SledOptions) -> Result<Vec<Block>, StoreError> {
+    fn read_all_in(data: &Path, options: &SledOptions) -> Result<Vec<Block>> {
         SledStore::open(data, options)?.blocks(PARTITION, Sequence::FIRST).collect()
     }
 
-    fn read_all(data: &Path) -> Result<Vec<Block>, StoreError> {
+    fn read_all(data: &Path) -> Result<Vec<Block>> {
         read_all_in(data, &options())
     }
 

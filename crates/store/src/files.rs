@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::StoreError;
+use super::{Result, StoreError};
 
 /// The folder of the files.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ const UNFINISHED: &str = "~";
 impl Files {
     /// Opens the folder, which exists, and removes files that were being written when the last
     /// process ended.
-    pub(super) fn open(folder: PathBuf) -> Result<Self, StoreError> {
+    pub(super) fn open(folder: PathBuf) -> Result<Self> {
         let files = Self { folder, open: Mutex::default() };
         for (name, _) in files.entries()? {
             if name.ends_with(UNFINISHED) {
@@ -44,7 +44,7 @@ impl Files {
         Ok(files)
     }
 
-    pub(super) fn put(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+    pub(super) fn put(&self, name: &str, bytes: &[u8]) -> Result<()> {
         self.put_in_parts(name, &mut |out| out.write_all(bytes)).map(drop)
     }
 
@@ -52,7 +52,7 @@ impl Files {
         &self,
         name: &str,
         write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<u64> {
         let (unfinished, finished) = (self.folder.join(format!("{name}{UNFINISHED}")), self.folder.join(name));
         let mut put = || {
             let file = private_file().write(true).create(true).truncate(true).open(&unfinished)?;
@@ -73,7 +73,7 @@ impl Files {
         })
     }
 
-    pub(super) fn part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, StoreError> {
+    pub(super) fn part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>> {
         let path = self.folder.join(name);
         let file = match self.file(name, &path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -93,14 +93,14 @@ impl Files {
         Ok(Some(part))
     }
 
-    pub(super) fn list(&self) -> Result<Vec<(String, u64)>, StoreError> {
+    pub(super) fn list(&self) -> Result<Vec<(String, u64)>> {
         let mut files = self.entries()?;
         files.retain(|(name, _)| !name.ends_with(UNFINISHED));
         files.sort_unstable();
         Ok(files)
     }
 
-    pub(super) fn remove(&self, name: &str) -> Result<(), StoreError> {
+    pub(super) fn remove(&self, name: &str) -> Result<()> {
         let path = self.folder.join(name);
         let removed = std::fs::remove_file(&path);
         self.close(name);
@@ -132,7 +132,7 @@ impl Files {
 
     /// The files with their lengths. One that another thread removes or renames meanwhile may be
     /// left out.
-    fn entries(&self) -> Result<Vec<(String, u64)>, StoreError> {
+    fn entries(&self) -> Result<Vec<(String, u64)>> {
         let list = || {
             let mut files = Vec::new();
             for entry in std::fs::read_dir(&self.folder)? {
@@ -174,7 +174,7 @@ pub fn create_private_folder(path: &Path) -> io::Result<()> {
 }
 
 /// Like [`create_private_folder`], and makes the names durable. Returns the absolute path.
-pub(super) fn create_folder(path: &Path) -> Result<PathBuf, StoreError> {
+pub(super) fn create_folder(path: &Path) -> Result<PathBuf> {
     let failed = |source| machine(path, source);
     let path = std::path::absolute(path).map_err(failed)?;
     let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.exists()).collect();
@@ -187,7 +187,7 @@ pub(super) fn create_folder(path: &Path) -> Result<PathBuf, StoreError> {
 
 /// Makes the files of a folder and their names durable; sled leaves that to chance when it makes
 /// them.
-pub(super) fn sync_folder(path: &Path) -> Result<(), StoreError> {
+pub(super) fn sync_folder(path: &Path) -> Result<()> {
     let sync = || {
         for entry in std::fs::read_dir(path)? {
             let entry = entry?;
@@ -200,7 +200,7 @@ pub(super) fn sync_folder(path: &Path) -> Result<(), StoreError> {
     sync().map_err(|source| machine(path, source))
 }
 
-pub(super) fn remove_folder(path: &Path) -> Result<(), StoreError> {
+pub(super) fn remove_folder(path: &Path) -> Result<()> {
     match std::fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(machine(path, error)),
         _ => Ok(()),
@@ -217,7 +217,7 @@ pub(crate) fn damaged(folder: &Path, detail: &str) -> StoreError {
 }
 
 /// The bytes of all files below a folder. Files that vanish meanwhile count zero.
-pub(super) fn bytes_below(folder: &Path) -> Result<u64, StoreError> {
+pub(super) fn bytes_below(folder: &Path) -> Result<u64> {
     count_below(folder).map_err(|source| machine(folder, source))
 }
 

@@ -98,16 +98,16 @@ pub(crate) const FILE_NAME_BYTES_MAX: usize = 64;
 /// ```
 pub trait Store: Send + Sync + 'static {
     /// The epoch of a partition: how many times it was taken.
-    fn epoch(&self, partition: Partition) -> Result<Epoch, StoreError>;
+    fn epoch(&self, partition: Partition) -> Result<Epoch>;
 
     /// Takes a partition whose epoch is still `seen`: begins the next epoch, durably, and returns
     /// the right to write in it. None if somebody else took the partition meanwhile.
-    fn take(&self, partition: Partition, seen: Epoch) -> Result<Option<Tenure>, StoreError>;
+    fn take(&self, partition: Partition, seen: Epoch) -> Result<Option<Tenure>>;
 
     /// Gives a partition up. The next owner need not wait until this one is known to be gone.
     /// A store of several processes refuses writes in this tenure from now on, also after an error,
     /// and its next owner is no reason to end.
-    fn release(&self, _tenure: Tenure) -> Result<(), StoreError> {
+    fn release(&self, _tenure: Tenure) -> Result<()> {
         Ok(())
     }
 
@@ -150,7 +150,7 @@ pub trait Store: Send + Sync + 'static {
     }
 
     /// The heads of several partitions, in the order asked.
-    fn heads(&self, partitions: &[Partition]) -> Result<Vec<Head>, StoreError> {
+    fn heads(&self, partitions: &[Partition]) -> Result<Vec<Head>> {
         partitions.iter().map(|partition| self.head(*partition)).collect()
     }
 
@@ -162,15 +162,15 @@ pub trait Store: Send + Sync + 'static {
     /// the same block again. After an error of the machine the store refuses to write in this
     /// process: a failed flush may have dropped pages that it could not write, so a second flush
     /// would report them as durable. The process ends, and a new one reads the disk anew.
-    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<AppendOutcome>, StoreError>;
+    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<AppendOutcome>>;
 
     /// The end of the durable journal of one partition.
-    fn head(&self, partition: Partition) -> Result<Head, StoreError>;
+    fn head(&self, partition: Partition) -> Result<Head>;
 
     /// Records by their sequence numbers, in the order asked; `None` for one that the durable
     /// journal does not have (yet). Reads only the chunks that hold them and checks their
     /// checksums; [`Store::blocks`] also checks the hashes of blocks.
-    fn records(&self, partition: Partition, sequences: &[Sequence]) -> Result<Vec<Option<StoredRecord>>, StoreError>;
+    fn records(&self, partition: Partition, sequences: &[Sequence]) -> Result<Vec<Option<StoredRecord>>>;
 
     /// The blocks that were durable at the time of the call, in order, from the block that holds
     /// `from`.
@@ -178,11 +178,7 @@ pub trait Store: Send + Sync + 'static {
     /// It checks every chunk's checksum, the completeness of each block, its hash, its place in the
     /// chain (also that of the first block), and that the last block is the head. The iterator ends
     /// after its first error.
-    fn blocks(
-        &self,
-        partition: Partition,
-        from: Sequence,
-    ) -> Box<dyn Iterator<Item = Result<Block, StoreError>> + Send + '_>;
+    fn blocks(&self, partition: Partition, from: Sequence) -> Box<dyn Iterator<Item = Result<Block>> + Send + '_>;
 
     /// Replaces the value of a key, or removes it, atomically. A key has at most
     /// [`STATE_KEY_BYTES_MAX`] bytes, a value may have any size. Removing an absent key changes
@@ -192,48 +188,48 @@ pub trait Store: Send + Sync + 'static {
     /// within about a second. After a crash before that the key holds this value, the one before,
     /// or nothing, but never a part of either. Changes reach the disk in the order of the calls:
     /// none is there without those before it. A failure of a lazy change stops nothing else.
-    fn put_state(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>, how: Durability) -> Result<(), StoreError>;
+    fn put_state(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>, how: Durability) -> Result<()>;
 
     /// The values of keys, in the order asked. A lazily put value with a wrong checksum reads as
     /// absent. A durably put one is [`StoreError::Damaged`], since it cannot be derived again.
-    fn states(&self, partition: Partition, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError>;
+    fn states(&self, partition: Partition, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>>;
 
     /// The keys that begin with `prefix`, in the order of their bytes.
-    fn state_keys(&self, partition: Partition, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError>;
+    fn state_keys(&self, partition: Partition, prefix: &[u8]) -> Result<Vec<Vec<u8>>>;
 
     /// Puts the value of a key that has none, and returns the value of the key afterwards: the
     /// first writer wins, also among processes. Durable when it returns. It is for values on which
     /// all users of the store must agree, such as the key that seals a month's personal data. No
     /// partition owns it. The key begins with one of [`COMMON_PREFIXES`].
-    fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>, StoreError>;
+    fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>>;
 
     /// The value of a common key.
-    fn common(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
+    fn common(&self, key: &[u8]) -> Result<Option<Vec<u8>>>;
 
     /// Removes a common key and its value; durable when it returns.
-    fn remove_common(&self, key: &[u8]) -> Result<(), StoreError>;
+    fn remove_common(&self, key: &[u8]) -> Result<()>;
 
     /// All common keys and their values, in the order of the keys' bytes.
-    fn commons(&self) -> Result<Vec<KeyAndValue>, StoreError>;
+    fn commons(&self) -> Result<Vec<KeyAndValue>>;
 
     /// Replaces the value of a cursor, or removes it: a small value that changes every second and
     /// may be behind after a crash, such as how far a webhook endpoint has come. It becomes durable
     /// within about a second. After a crash before that the cursor holds the last durable value or
     /// a later one. Keys have the limits of the state area, but are apart from its keys.
-    fn put_cursor(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreError>;
+    fn put_cursor(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>) -> Result<()>;
 
     /// The value of a cursor.
-    fn cursor(&self, partition: Partition, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
+    fn cursor(&self, partition: Partition, key: &[u8]) -> Result<Option<Vec<u8>>>;
 
     /// The keys of the cursors, in the order of their bytes.
-    fn cursor_keys(&self, partition: Partition) -> Result<Vec<Vec<u8>>, StoreError>;
+    fn cursor_keys(&self, partition: Partition) -> Result<Vec<Vec<u8>>>;
 
     /// Writes a file of data derived from the journal, such as a run of the index. It is whole and
     /// durable when this returns, or not there at all. A file is never changed; one of the same
     /// name is replaced. The name has at most [`FILE_NAME_BYTES_MAX`] lower-case letters, digits,
     /// `-` and `.`, and begins with a letter. The store adds no checksum: the content needs its
     /// own. A failure stops nothing else, and the caller may try again.
-    fn put_file(&self, tenure: Tenure, name: &str, bytes: &[u8]) -> Result<(), StoreError>;
+    fn put_file(&self, tenure: Tenure, name: &str, bytes: &[u8]) -> Result<()>;
 
     /// Like [`Store::put_file`], for a file that may be too large for memory: `write` writes its
     /// bytes. Returns their number. When `write` fails, no file is there.
@@ -242,7 +238,7 @@ pub trait Store: Send + Sync + 'static {
         tenure: Tenure,
         name: &str,
         write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<u64> {
         let mut bytes = Vec::new();
         write(&mut bytes).map_err(|source| StoreError::Machine { folder: name.into(), source })?;
         self.put_file(tenure, name, &bytes)?;
@@ -251,19 +247,13 @@ pub trait Store: Send + Sync + 'static {
 
     /// Up to `length` bytes of a file from `offset`; fewer at its end, `None` if there is no such
     /// file.
-    fn file_part(
-        &self,
-        partition: Partition,
-        name: &str,
-        offset: u64,
-        length: usize,
-    ) -> Result<Option<Vec<u8>>, StoreError>;
+    fn file_part(&self, partition: Partition, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>>;
 
     /// The names and sizes of the files, in the order of their names.
-    fn files(&self, partition: Partition) -> Result<Vec<(String, u64)>, StoreError>;
+    fn files(&self, partition: Partition) -> Result<Vec<(String, u64)>>;
 
     /// Removes a file; removing an absent one changes nothing.
-    fn remove_file(&self, tenure: Tenure, name: &str) -> Result<(), StoreError>;
+    fn remove_file(&self, tenure: Tenure, name: &str) -> Result<()>;
 
     /// How many partitions it may have.
     fn partitions_max(&self) -> usize {
@@ -271,7 +261,7 @@ pub trait Store: Send + Sync + 'static {
     }
 
     /// Bytes that are free where the store writes; none for a store that does not know.
-    fn free_bytes(&self) -> Result<Option<u64>, StoreError> {
+    fn free_bytes(&self) -> Result<Option<u64>> {
         Ok(None)
     }
 
@@ -282,7 +272,7 @@ pub trait Store: Send + Sync + 'static {
     }
 
     /// The size of the store on its disk, in bytes.
-    fn size_bytes(&self) -> Result<u64, StoreError>;
+    fn size_bytes(&self) -> Result<u64>;
 
     /// The monitor of the store's waits.
     fn monitor(&self) -> Arc<Monitor>;
@@ -315,7 +305,7 @@ pub struct Tenure {
 
 impl Tenure {
     /// Refuses a write when the partition's epoch is another one by now, or was never begun.
-    pub(crate) fn admit(self, now: Epoch) -> Result<(), StoreError> {
+    pub(crate) fn admit(self, now: Epoch) -> Result<()> {
         if self.epoch == now && now != Epoch::NONE {
             return Ok(());
         }
@@ -457,7 +447,7 @@ impl Head {
     /// Whether `block` may follow: it takes the next sequence number, names the hash of the last
     /// block, was not booked before it, and holds between one and 2^32 − 1 Records of less than
     /// 4 GiB each.
-    pub fn admit(&self, block: &Block) -> Result<(), StoreError> {
+    pub fn admit(&self, block: &Block) -> Result<()> {
         if block.first != self.next || block.previous != self.hash || block.booked_at_ms < self.booked_at_ms {
             return Err(StoreError::OutOfOrder {
                 partition: block.partition,
@@ -486,6 +476,9 @@ pub struct StoredRecord {
     /// Its encoding.
     pub bytes: Vec<u8>,
 }
+
+/// Result of a call to a store.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 /// Failures of a store. None of these is a refusal by the business.
 #[derive(Debug, thiserror::Error)]
@@ -641,7 +634,7 @@ impl StoreError {
 }
 
 /// Refuses the name of a file that no store would take.
-pub(crate) fn admit_file_name(name: &str) -> Result<(), StoreError> {
+pub(crate) fn admit_file_name(name: &str) -> Result<()> {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
     let begins = name.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase());
     if begins && name.len() <= FILE_NAME_BYTES_MAX && name.bytes().all(is_plain) {
@@ -651,7 +644,7 @@ pub(crate) fn admit_file_name(name: &str) -> Result<(), StoreError> {
 }
 
 /// Refuses a common key that no store would take.
-pub(crate) fn admit_common_key(key: &[u8]) -> Result<(), StoreError> {
+pub(crate) fn admit_common_key(key: &[u8]) -> Result<()> {
     if !COMMON_PREFIXES.iter().any(|prefix| key.starts_with(prefix)) {
         return Err(StoreError::Unstorable("a common key begins with keys/ or stamp/"));
     }
@@ -659,7 +652,7 @@ pub(crate) fn admit_common_key(key: &[u8]) -> Result<(), StoreError> {
 }
 
 /// Refuses a key of the state area that no store would take.
-pub(crate) fn admit_state_key(key: &[u8]) -> Result<(), StoreError> {
+pub(crate) fn admit_state_key(key: &[u8]) -> Result<()> {
     if key.len() > STATE_KEY_BYTES_MAX {
         return Err(StoreError::Unstorable("a key of the state area has at most 128 bytes"));
     }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use super::{
-    AppendOutcome, Block, BlockHash, Durability, Epoch, Head, Monitor, Partition, Sequence, Store, StoreError,
+    AppendOutcome, Block, BlockHash, Durability, Epoch, Head, Monitor, Partition, Result, Sequence, Store, StoreError,
     StoredRecord, Tenure,
 };
 
@@ -32,7 +32,7 @@ impl Part {
     }
 
     /// Takes a partition from whoever had it.
-    pub fn take(store: Arc<dyn Store>, partition: Partition) -> Result<Part, StoreError> {
+    pub fn take(store: Arc<dyn Store>, partition: Partition) -> Result<Part> {
         let seen = store.epoch(partition)?;
         let tenure = store.take(partition, seen)?.ok_or(StoreError::Fenced { partition })?;
         Ok(Part::of(store, tenure))
@@ -59,7 +59,7 @@ impl Part {
     }
 
     /// See [`Store::release`].
-    pub fn release(&self) -> Result<(), StoreError> {
+    pub fn release(&self) -> Result<()> {
         self.store.release(self.tenure)
     }
 
@@ -79,7 +79,7 @@ impl Part {
     }
 
     /// Makes a block durable and returns its hash, which the next block names as its previous one.
-    pub fn append(&self, block: &Block) -> Result<BlockHash, StoreError> {
+    pub fn append(&self, block: &Block) -> Result<BlockHash> {
         let landed = self.store.append(&[(self.tenure, block)])?;
         match landed.first() {
             Some(AppendOutcome::Durable(hash)) => Ok(*hash),
@@ -89,77 +89,77 @@ impl Part {
     }
 
     /// See [`Store::head`].
-    pub fn head(&self) -> Result<Head, StoreError> {
+    pub fn head(&self) -> Result<Head> {
         self.store.head(self.tenure.partition)
     }
 
     /// One Record; see [`Store::records`].
-    pub fn record(&self, sequence: Sequence) -> Result<Option<StoredRecord>, StoreError> {
+    pub fn record(&self, sequence: Sequence) -> Result<Option<StoredRecord>> {
         Ok(self.store.records(self.tenure.partition, &[sequence])?.pop().flatten())
     }
 
     /// See [`Store::records`].
-    pub fn records(&self, sequences: &[Sequence]) -> Result<Vec<Option<StoredRecord>>, StoreError> {
+    pub fn records(&self, sequences: &[Sequence]) -> Result<Vec<Option<StoredRecord>>> {
         self.store.records(self.tenure.partition, sequences)
     }
 
     /// See [`Store::blocks`].
-    pub fn blocks(&self, from: Sequence) -> Box<dyn Iterator<Item = Result<Block, StoreError>> + Send + '_> {
+    pub fn blocks(&self, from: Sequence) -> Box<dyn Iterator<Item = Result<Block>> + Send + '_> {
         self.store.blocks(self.tenure.partition, from)
     }
 
     /// Replaces a value; durable when it returns. See [`Store::put_state`].
-    pub fn put_state(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+    pub fn put_state(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.store.put_state(self.tenure, key, Some(value), Durability::Durable)
     }
 
     /// Replaces a value without waiting for the disk. See [`Store::put_state`].
-    pub fn put_state_lazily(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+    pub fn put_state_lazily(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.store.put_state(self.tenure, key, Some(value), Durability::Lazy)
     }
 
     /// Removes a value; durable when it returns. See [`Store::put_state`].
-    pub fn delete_state(&self, key: &[u8]) -> Result<(), StoreError> {
+    pub fn delete_state(&self, key: &[u8]) -> Result<()> {
         self.store.put_state(self.tenure, key, None, Durability::Durable)
     }
 
     /// Removes a value without waiting for the disk. See [`Store::put_state`].
-    pub fn delete_state_lazily(&self, key: &[u8]) -> Result<(), StoreError> {
+    pub fn delete_state_lazily(&self, key: &[u8]) -> Result<()> {
         self.store.put_state(self.tenure, key, None, Durability::Lazy)
     }
 
     /// The value of one key; see [`Store::states`].
-    pub fn state(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+    pub fn state(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         Ok(self.store.states(self.tenure.partition, &[key])?.pop().flatten())
     }
 
     /// See [`Store::state_keys`].
-    pub fn state_keys(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
+    pub fn state_keys(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>> {
         self.store.state_keys(self.tenure.partition, prefix)
     }
 
     /// Replaces the value of a cursor. See [`Store::put_cursor`].
-    pub fn put_cursor(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+    pub fn put_cursor(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.store.put_cursor(self.tenure, key, Some(value))
     }
 
     /// Removes a cursor. See [`Store::put_cursor`].
-    pub fn delete_cursor(&self, key: &[u8]) -> Result<(), StoreError> {
+    pub fn delete_cursor(&self, key: &[u8]) -> Result<()> {
         self.store.put_cursor(self.tenure, key, None)
     }
 
     /// See [`Store::cursor`].
-    pub fn cursor(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+    pub fn cursor(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.store.cursor(self.tenure.partition, key)
     }
 
     /// See [`Store::cursor_keys`].
-    pub fn cursor_keys(&self) -> Result<Vec<Vec<u8>>, StoreError> {
+    pub fn cursor_keys(&self) -> Result<Vec<Vec<u8>>> {
         self.store.cursor_keys(self.tenure.partition)
     }
 
     /// See [`Store::put_file`].
-    pub fn put_file(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+    pub fn put_file(&self, name: &str, bytes: &[u8]) -> Result<()> {
         self.store.put_file(self.tenure, name, bytes)
     }
 
@@ -168,27 +168,27 @@ impl Part {
         &self,
         name: &str,
         write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<u64> {
         self.store.put_file_in_parts(self.tenure, name, write)
     }
 
     /// See [`Store::file_part`].
-    pub fn file_part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, StoreError> {
+    pub fn file_part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>> {
         self.store.file_part(self.tenure.partition, name, offset, length)
     }
 
     /// See [`Store::files`].
-    pub fn files(&self) -> Result<Vec<(String, u64)>, StoreError> {
+    pub fn files(&self) -> Result<Vec<(String, u64)>> {
         self.store.files(self.tenure.partition)
     }
 
     /// See [`Store::remove_file`].
-    pub fn remove_file(&self, name: &str) -> Result<(), StoreError> {
+    pub fn remove_file(&self, name: &str) -> Result<()> {
         self.store.remove_file(self.tenure, name)
     }
 
     /// See [`Store::free_bytes`].
-    pub fn free_bytes(&self) -> Result<Option<u64>, StoreError> {
+    pub fn free_bytes(&self) -> Result<Option<u64>> {
         self.store.free_bytes()
     }
 
@@ -198,7 +198,7 @@ impl Part {
     }
 
     /// See [`Store::size_bytes`].
-    pub fn size_bytes(&self) -> Result<u64, StoreError> {
+    pub fn size_bytes(&self) -> Result<u64> {
         self.store.size_bytes()
     }
 

@@ -9,7 +9,7 @@ use super::chunk::{BlockAssembler, Chunk};
 use super::monitor::Monitor;
 use super::segments::Segments;
 use super::wal::{WalFrame, frames_below};
-use super::{Block, Head, Partition, Sequence, SledOptions, StoreError};
+use super::{Block, Head, Partition, Result, Sequence, SledOptions, StoreError};
 
 /// What can be read of a data folder.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct Remains {
 
 impl Remains {
     /// Reads the write-ahead log by itself. To be called before the store is opened.
-    pub fn of_log(data: &Path) -> Result<Remains, StoreError> {
+    pub fn of_log(data: &Path) -> Result<Remains> {
         let logged = frames_below(&Segments::folder(data))?.into_iter().filter_map(block_of).collect();
         Ok(Remains { logged, journal: None, unopened: None })
     }
@@ -45,13 +45,13 @@ impl Remains {
     pub fn journal_from<'a>(
         &'a self,
         from: impl Fn(Partition) -> Sequence + 'a,
-    ) -> impl Iterator<Item = Result<Block, StoreError>> + 'a {
+    ) -> impl Iterator<Item = Result<Block>> + 'a {
         let heads = self.journal.as_ref().and_then(|journal| journal.heads().ok()).unwrap_or_default();
         let blocks = heads.into_iter().filter_map(move |(partition, head): (Partition, Head)| {
             let from = from(partition).max(Sequence::FIRST);
             let journal = self.journal.as_ref().filter(|_| from < head.next)?;
             Some(match journal.blocks(partition, from, head) {
-                Ok(blocks) => Box::new(blocks) as Box<dyn Iterator<Item = Result<Block, StoreError>> + 'a>,
+                Ok(blocks) => Box::new(blocks) as Box<dyn Iterator<Item = Result<Block>> + 'a>,
                 Err(error) => Box::new(std::iter::once(Err(error))),
             })
         });

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::chunk::{self, BlockAssembler, Chunk, Fault, Key, RecordAssembler};
 use super::durable_sync::durable_syncs;
-use super::{Block, BlockHash, Database, Head, Pair, Partition, Sequence, StoreError, StoredRecord};
+use super::{Block, BlockHash, Database, Head, Pair, Partition, Result, Sequence, StoreError, StoredRecord};
 
 /// A segment of the journal that is open.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Segment {
     }
 
     /// Its part of each partition; the last block of each must be whole.
-    pub(super) fn spans(&self) -> Result<BTreeMap<Partition, Span>, StoreError> {
+    pub(super) fn spans(&self) -> Result<BTreeMap<Partition, Span>> {
         let mut spans = BTreeMap::new();
         for (partition, head) in self.heads()? {
             let from = Key::of_block(partition, Sequence(0));
@@ -65,7 +65,7 @@ impl Segment {
     }
 
     /// The first Record of the block that holds `sequence`, which is in this segment.
-    pub(super) fn first_of_block_with(&self, partition: Partition, sequence: Sequence) -> Result<Sequence, StoreError> {
+    pub(super) fn first_of_block_with(&self, partition: Partition, sequence: Sequence) -> Result<Sequence> {
         Ok(self.chunk_where_it_starts(partition, sequence)?.first)
     }
 
@@ -79,7 +79,7 @@ impl Segment {
 
     /// Inserts the chunks of one block, one after the other. They are durable in the write-ahead
     /// log.
-    pub(super) fn insert_chunks(&self, chunks: &[(Key, Vec<u8>)]) -> Result<(), StoreError> {
+    pub(super) fn insert_chunks(&self, chunks: &[(Key, Vec<u8>)]) -> Result<()> {
         chunks.iter().try_for_each(|(key, value)| self.database.insert(&key.to_bytes(), value).map(drop))?;
         let bytes: usize = chunks.iter().map(|(_, value)| value.len()).sum();
         self.given.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -93,18 +93,18 @@ impl Segment {
     }
 
     /// Makes all inserted chunks durable.
-    pub(super) fn flush(&self) -> Result<(), StoreError> {
+    pub(super) fn flush(&self) -> Result<()> {
         self.database.flush(self.has_inserted.load(Ordering::Acquire).then_some(self.syncs))
     }
 
-    pub(super) fn is_empty(&self) -> Result<bool, StoreError> {
+    pub(super) fn is_empty(&self) -> Result<bool> {
         Ok(self.last_chunk_before(None)?.is_none())
     }
 
     /// The sequence and hash that the next block of a partition must continue, if the segment has a
     /// block of it. A last block that lacks chunks at its end does not count: they were inserted,
     /// and the database had not written them.
-    pub(super) fn end(&self, partition: Partition) -> Result<Option<(Sequence, BlockHash)>, StoreError> {
+    pub(super) fn end(&self, partition: Partition) -> Result<Option<(Sequence, BlockHash)>> {
         let last = self.last_chunk_before(Some(Key { partition, at: Sequence(u64::MAX), index: u32::MAX }))?;
         let Some(last) = last.filter(|chunk| chunk.key.partition == partition) else { return Ok(None) };
         let key = Key::of_block(partition, last.first).to_bytes();
@@ -116,7 +116,7 @@ impl Segment {
     }
 
     /// The heads of all partitions, each from its last block, which must be whole.
-    fn heads(&self) -> Result<BTreeMap<Partition, Head>, StoreError> {
+    fn heads(&self) -> Result<BTreeMap<Partition, Head>> {
         let mut heads = BTreeMap::new();
         let mut above = None;
         while let Some(last) = self.last_chunk_before(above)? {
@@ -132,7 +132,7 @@ impl Segment {
     }
 
     /// A Record below the head.
-    pub(super) fn record(&self, partition: Partition, sequence: Sequence) -> Result<StoredRecord, StoreError> {
+    pub(super) fn record(&self, partition: Partition, sequence: Sequence) -> Result<StoredRecord> {
         let damaged = |fault| self.damaged(Some(sequence), fault);
         let start = self.chunk_where_it_starts(partition, sequence)?;
         // The database reads the whole leaf of a chunk.
@@ -147,7 +147,7 @@ impl Segment {
     }
 
     /// The chunk in which a Record below the head starts.
-    fn chunk_where_it_starts(&self, partition: Partition, sequence: Sequence) -> Result<Chunk, StoreError> {
+    fn chunk_where_it_starts(&self, partition: Partition, sequence: Sequence) -> Result<Chunk> {
         let missing = || self.damaged(Some(sequence), Fault::Missing);
         let first_at_it = Key { partition, at: sequence, index: 0 };
         let last_at_it = Key { partition, at: sequence, index: u32::MAX };
@@ -171,7 +171,7 @@ impl Segment {
     }
 
     /// The hash of the block that ends where `first` begins. It is in this segment.
-    pub(super) fn hash_of_block_before(&self, partition: Partition, first: Sequence) -> Result<BlockHash, StoreError> {
+    pub(super) fn hash_of_block_before(&self, partition: Partition, first: Sequence) -> Result<BlockHash> {
         let missing = || self.damaged(Some(Sequence(first.0.saturating_sub(1))), Fault::Missing);
         let last = self.last_chunk_before(Some(Key::of_block(partition, first)))?.ok_or_else(missing)?;
         let key = Key::of_block(partition, last.first).to_bytes();
@@ -182,7 +182,7 @@ impl Segment {
     }
 
     /// The block that begins with `first`, whole and with the hash that it names.
-    pub(super) fn block(&self, partition: Partition, first: Sequence) -> Result<(Block, BlockHash), StoreError> {
+    pub(super) fn block(&self, partition: Partition, first: Sequence) -> Result<(Block, BlockHash)> {
         let damaged = |fault| self.damaged(Some(first), fault);
         let mut chunks = self.database.range(Key::of_block(partition, first).to_bytes()..);
         let mut next_chunk = || {
@@ -202,7 +202,7 @@ impl Segment {
         assembler.finish().map_err(damaged)
     }
 
-    fn last_chunk_before(&self, above: Option<Key>) -> Result<Option<Chunk>, StoreError> {
+    fn last_chunk_before(&self, above: Option<Key>) -> Result<Option<Chunk>> {
         let found = match above {
             Some(key) => self.database.range(..key.to_bytes()).next_back(),
             None => self.database.range::<&[u8]>(..).next_back(),
@@ -210,19 +210,19 @@ impl Segment {
         self.parse_at(None, found.transpose()?)
     }
 
-    fn chunk_after(&self, key: Key, sequence: Sequence) -> Result<Chunk, StoreError> {
+    fn chunk_after(&self, key: Key, sequence: Sequence) -> Result<Chunk> {
         let above = Key { index: key.index.saturating_add(1), ..key };
         let found = self.database.range(above.to_bytes()..).next().transpose()?;
         self.parse(sequence, found)?.ok_or_else(|| self.damaged(Some(sequence), Fault::Missing))
     }
 
-    fn parse(&self, sequence: Sequence, found: Option<Pair>) -> Result<Option<Chunk>, StoreError> {
+    fn parse(&self, sequence: Sequence, found: Option<Pair>) -> Result<Option<Chunk>> {
         self.parse_at(Some(sequence), found)
     }
 
     /// Checks a chunk that was read for the sake of the Record `sequence`; without one, the chunk's
     /// own key names the Record.
-    fn parse_at(&self, sequence: Option<Sequence>, found: Option<Pair>) -> Result<Option<Chunk>, StoreError> {
+    fn parse_at(&self, sequence: Option<Sequence>, found: Option<Pair>) -> Result<Option<Chunk>> {
         let Some((key, value)) = found else { return Ok(None) };
         let concerned = || sequence.or_else(|| Key::parse(&key).map(|key| key.at));
         Chunk::parse(&key, &value).map(Some).map_err(|fault| self.damaged(concerned(), fault))

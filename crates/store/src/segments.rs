@@ -43,7 +43,7 @@ use super::monitor::{Monitor, WaitFor};
 use super::segment::{Segment, Span};
 use super::sled::{Opening, UNFLUSHED_BYTES_MAX_OF_JOURNAL};
 use super::wal::{AppendResult, WalFrame, WriteAheadLog};
-use super::{Block, BlockHash, Database, Head, Partition, Sequence, SledOptions, StoreError, StoredRecord};
+use super::{Block, BlockHash, Database, Head, Partition, Result, Sequence, SledOptions, StoreError, StoredRecord};
 
 /// The segments of the journal.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Segments {
         expected: bool,
         poisoned: Arc<AtomicBool>,
         monitor: Arc<Monitor>,
-    ) -> Result<Segments, StoreError> {
+    ) -> Result<Segments> {
         let path = create_folder(&data.join(JOURNAL))?;
         let (wal, frames) = WriteAheadLog::open(&path, options.wal_bytes)?;
         let place = Place { files: Files::open(path.clone())?, path, options: options.clone(), monitor };
@@ -108,7 +108,7 @@ impl Segments {
     }
 
     /// The heads of all partitions.
-    pub(super) fn heads(&self) -> Result<BTreeMap<Partition, Head>, StoreError> {
+    pub(super) fn heads(&self) -> Result<BTreeMap<Partition, Head>> {
         let row = self.shared.row.read();
         let mut heads = row.heads_when_closed();
         heads.extend(row.current.spans()?.into_iter().map(|(partition, span)| (partition, span.head)));
@@ -117,7 +117,7 @@ impl Segments {
 
     /// Makes the chunks of a block durable; in the next segment if the current one is full. There
     /// is one writer at a time.
-    pub(super) fn append(&self, chunks: Vec<(Key, Vec<u8>)>) -> Result<(), StoreError> {
+    pub(super) fn append(&self, chunks: Vec<(Key, Vec<u8>)>) -> Result<()> {
         let shared = &self.shared;
         let segment_bytes = shared.place.options.segment_bytes;
         if shared.bytes.load(Ordering::Relaxed) >= segment_bytes {
@@ -146,7 +146,7 @@ impl Segments {
     }
 
     /// A Record below the head.
-    pub(super) fn record(&self, partition: Partition, sequence: Sequence) -> Result<StoredRecord, StoreError> {
+    pub(super) fn record(&self, partition: Partition, sequence: Sequence) -> Result<StoredRecord> {
         let (segment, _) = self.segment_with(partition, sequence)?;
         let before = segment.given();
         let record = segment.record(partition, sequence);
@@ -158,12 +158,7 @@ impl Segments {
     }
 
     /// The blocks from the block that holds `from` up to `head`; `from` is below `head`.
-    pub(super) fn blocks(
-        &self,
-        partition: Partition,
-        from: Sequence,
-        head: Head,
-    ) -> Result<BlocksOfSegments<'_>, StoreError> {
+    pub(super) fn blocks(&self, partition: Partition, from: Sequence, head: Head) -> Result<BlocksOfSegments<'_>> {
         let (segment, span) = self.segment_with(partition, from)?;
         let first = segment.first_of_block_with(partition, from)?;
         let previous = match span {
@@ -185,7 +180,7 @@ impl Segments {
     }
 
     /// The hash of the block that ends where `first` begins, in whichever segment that is.
-    pub(super) fn hash_before(&self, partition: Partition, first: Sequence) -> Result<BlockHash, StoreError> {
+    pub(super) fn hash_before(&self, partition: Partition, first: Sequence) -> Result<BlockHash> {
         if first == Sequence::FIRST {
             return Ok(BlockHash::ZERO);
         }
@@ -198,11 +193,7 @@ impl Segments {
 
     /// The segment that holds a Record below the head; and, if it is closed, what it holds of the
     /// partition.
-    fn segment_with(
-        &self,
-        partition: Partition,
-        sequence: Sequence,
-    ) -> Result<(Arc<Segment>, Option<Span>), StoreError> {
+    fn segment_with(&self, partition: Partition, sequence: Sequence) -> Result<(Arc<Segment>, Option<Span>)> {
         let closed = {
             let row = self.shared.row.read();
             match row.closed_with(partition, sequence) {
@@ -215,7 +206,7 @@ impl Segments {
     }
 
     /// A closed segment, which is opened if need be.
-    fn opened(&self, closed: &ClosedSegment) -> Result<Arc<Segment>, StoreError> {
+    fn opened(&self, closed: &ClosedSegment) -> Result<Arc<Segment>> {
         closed.used.store(self.shared.uses.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         let (segment, was_opened) = closed.segment(&self.shared.place)?;
         if was_opened {
@@ -286,7 +277,7 @@ pub(super) struct BlocksOfSegments<'a> {
 }
 
 impl Iterator for BlocksOfSegments<'_> {
-    type Item = Result<Block, StoreError>;
+    type Item = Result<Block>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_over || self.next == self.head.next {
@@ -299,7 +290,7 @@ impl Iterator for BlocksOfSegments<'_> {
 }
 
 impl BlocksOfSegments<'_> {
-    fn checked(&mut self) -> Result<Block, StoreError> {
+    fn checked(&mut self) -> Result<Block> {
         if self.next == self.end {
             self.source = self.journal.source_of(self.partition, self.next);
             let span = match &self.source {
@@ -369,7 +360,7 @@ struct SegmentsShared {
 
 impl SegmentsShared {
     /// Closes the current segment and goes on in the next one.
-    fn roll(&self) -> Result<(), StoreError> {
+    fn roll(&self) -> Result<()> {
         // Held to the end, so that the next segment is not made twice.
         let mut made = self.next.lock();
         let (number, current) = {
@@ -425,7 +416,7 @@ impl SegmentsShared {
         }
     }
 
-    fn close_some(&self) -> Result<(), StoreError> {
+    fn close_some(&self) -> Result<()> {
         // One that is being read just now is tried again, for a while.
         for _ in 0..20 {
             let closed = self.row.read().closed.clone();
@@ -453,7 +444,7 @@ impl SegmentsShared {
         Ok(())
     }
 
-    fn make_next(&self) -> Result<(), StoreError> {
+    fn make_next(&self) -> Result<()> {
         // Held, so that a writer who needs the segment already waits for it.
         let mut next = self.next.lock();
         let number = self.row.read().number() + 1;
@@ -519,7 +510,7 @@ struct ClosedSegment {
 
 impl ClosedSegment {
     /// The segment, and whether it was opened for this reader; who comes meanwhile waits.
-    fn segment(&self, place: &Place) -> Result<(Arc<Segment>, bool), StoreError> {
+    fn segment(&self, place: &Place) -> Result<(Arc<Segment>, bool)> {
         let mut open = self.open.lock();
         if let Some(segment) = &*open {
             return Ok((Arc::clone(segment), false));
@@ -530,7 +521,7 @@ impl ClosedSegment {
     }
 
     /// Closes it, unless somebody reads it just now; who comes meanwhile waits.
-    fn close(&self, place: &Place) -> Result<(), StoreError> {
+    fn close(&self, place: &Place) -> Result<()> {
         let mut open = self.open.lock();
         let Some(segment) = open.take() else { return Ok(()) };
         match Arc::try_unwrap(segment) {
@@ -548,7 +539,7 @@ impl ClosedSegment {
     }
 
     /// Opens it and compares it with its closing line.
-    fn open(&self, place: &Place) -> Result<Segment, StoreError> {
+    fn open(&self, place: &Place) -> Result<Segment> {
         let segment = place.open(self.number)?;
         let spans = segment.spans()?;
         for (partition, expected) in &self.spans {
@@ -578,7 +569,7 @@ struct Place {
 impl Place {
     /// Opens the last segment, inserts the blocks that it lacks of the write-ahead log's `frames`,
     /// and learns what the others hold. Also returns the next segment, if it was made already.
-    fn open_row(&self, expected: bool, frames: Vec<WalFrame>) -> Result<(Row, Option<Segment>), StoreError> {
+    fn open_row(&self, expected: bool, frames: Vec<WalFrame>) -> Result<(Row, Option<Segment>)> {
         let last = self.last_number()?;
         if last == 0 && expected {
             return Err(damaged(&self.segment_path(1), MISSING));
@@ -619,7 +610,7 @@ impl Place {
     }
 
     /// Inserts into the current segment the blocks of the write-ahead log that it lacks.
-    fn complete(&self, row: &Row, number: u32, frames: Vec<WalFrame>) -> Result<(), StoreError> {
+    fn complete(&self, row: &Row, number: u32, frames: Vec<WalFrame>) -> Result<()> {
         let closed = row.heads_when_closed();
         let mut is_complete = true;
         for frame in frames {
@@ -648,7 +639,7 @@ impl Place {
 
     /// The number of the last segment that is there, or that must be there since the one before it
     /// was closed.
-    fn last_number(&self) -> Result<u32, StoreError> {
+    fn last_number(&self) -> Result<u32> {
         let mut last = 0;
         let names = std::fs::read_dir(&self.path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
         for entry in names.map_err(|source| machine(&self.path, source))? {
@@ -667,7 +658,7 @@ impl Place {
     }
 
     /// Whether the blocks of a segment continue those of the segments before it.
-    fn check_border(&self, row: &Row, number: u32, spans: &BTreeMap<Partition, Span>) -> Result<(), StoreError> {
+    fn check_border(&self, row: &Row, number: u32, spans: &BTreeMap<Partition, Span>) -> Result<()> {
         let before = row.heads_when_closed();
         for (partition, span) in spans {
             let head = before.get(partition).copied().unwrap_or(Head::EMPTY);
@@ -685,7 +676,7 @@ impl Place {
     }
 
     /// Writes a closing line anew.
-    fn restore_closing(&self, row: &Row, number: u32) -> Result<(), StoreError> {
+    fn restore_closing(&self, row: &Row, number: u32) -> Result<()> {
         let line = self.closing_path(number);
         tracing::warn!(line = %line.display(), "this closing line was lost or damaged and is written anew from its segment");
         let closing = SegmentClosing { spans: row.closed[number as usize - 1].spans.clone() };
@@ -693,7 +684,7 @@ impl Place {
     }
 
     /// The closing line of a segment, if it is there and whole.
-    fn closing(&self, number: u32) -> Result<Option<SegmentClosing>, StoreError> {
+    fn closing(&self, number: u32) -> Result<Option<SegmentClosing>> {
         let Some(bytes) = self.files.part(&closing_name(number), 0, CLOSING_BYTES_MAX)? else { return Ok(None) };
         match SegmentClosing::parse(&bytes) {
             Ok(closing) => Ok(Some(closing)),
@@ -705,12 +696,12 @@ impl Place {
     }
 
     /// Opens a segment, which is made if it is not there.
-    fn make(&self, number: u32) -> Result<Segment, StoreError> {
+    fn make(&self, number: u32) -> Result<Segment> {
         let path = self.segment_path(number);
         Database::open_or_make(&path, &self.opening()).map(Segment::new)
     }
 
-    fn open(&self, number: u32) -> Result<Segment, StoreError> {
+    fn open(&self, number: u32) -> Result<Segment> {
         let path = self.segment_path(number);
         if !Database::is_made(&path) {
             return Err(damaged(&path, MISSING));

@@ -87,10 +87,10 @@ use std::time::{Duration, Instant};
 use ::sled::{Config, Db, Error, IVec, Iter};
 use parking_lot::Mutex;
 
-use super::StoreError;
 use super::durable_sync::{REPLACES_SYNC, durable_renames, durable_syncs, guarded_calls, is_distrusted, trust_again};
 use super::files::{create_folder, damaged, machine, remove_folder, sync_folder};
 use super::monitor::{Monitor, WaitFor};
+use super::{Result, StoreError};
 
 /// A sled database in a folder, and the place where its panics and errors become ours.
 #[derive(Debug)]
@@ -144,7 +144,7 @@ static OPENING: Mutex<()> = Mutex::new(());
 
 impl Database {
     /// Opens what is there. Waits for whoever still has it open.
-    pub(super) fn open(path: &Path, opening: &Opening) -> Result<Database, StoreError> {
+    pub(super) fn open(path: &Path, opening: &Opening) -> Result<Database> {
         create_folder(path)?;
         remove_unfinished_snapshots(path)?;
         set_aside_damaged(path, &opening.monitor)?;
@@ -181,7 +181,7 @@ impl Database {
 
     /// Opens the database, or makes an empty one, which is durable before it has its name. It stays
     /// open under its new name: sled uses the old one only while it opens.
-    pub(super) fn open_or_make(path: &Path, opening: &Opening) -> Result<Database, StoreError> {
+    pub(super) fn open_or_make(path: &Path, opening: &Opening) -> Result<Database> {
         if path.exists() {
             return Database::open(path, opening);
         }
@@ -205,17 +205,17 @@ impl Database {
         &self.path
     }
 
-    pub(super) fn get(&self, key: &[u8]) -> Result<Option<IVec>, StoreError> {
+    pub(super) fn get(&self, key: &[u8]) -> Result<Option<IVec>> {
         self.call(|database| database.get(key))
     }
 
     /// Sets a value. Returns the value that the key had before.
-    pub(super) fn insert(&self, key: &[u8], value: &[u8]) -> Result<Option<IVec>, StoreError> {
+    pub(super) fn insert(&self, key: &[u8], value: &[u8]) -> Result<Option<IVec>> {
         self.change(key.len() + value.len(), |database| database.insert(key, value))
     }
 
     /// Removes a key. Returns its value.
-    pub(super) fn remove(&self, key: &[u8]) -> Result<Option<IVec>, StoreError> {
+    pub(super) fn remove(&self, key: &[u8]) -> Result<Option<IVec>> {
         self.change(key.len(), |database| database.remove(key))
     }
 
@@ -232,7 +232,7 @@ impl Database {
     /// Makes everything written so far durable. `syncs` is the count from before something was
     /// written, if anything was: it must have risen. Without it the flush only waits for what
     /// others wrote.
-    pub(super) fn flush(&self, syncs: Option<u64>) -> Result<(), StoreError> {
+    pub(super) fn flush(&self, syncs: Option<u64>) -> Result<()> {
         let written = self.written.lock().all;
         self.flush_now()?;
         let mut counted = self.written.lock();
@@ -255,7 +255,7 @@ impl Database {
         written.all - written.flushed
     }
 
-    fn flush_now(&self) -> Result<(), StoreError> {
+    fn flush_now(&self) -> Result<()> {
         let _waiting = self.monitor.begin(WaitFor::Flush);
         let _one_at_a_time = self.flushing.lock();
         self.wait(|database| database.flush()).map(drop)
@@ -263,11 +263,7 @@ impl Database {
 
     /// Runs a change of `bytes` bytes, after a flush if too many bytes are not durable. The
     /// module's header says why that bound prevents the deadlock.
-    fn change<Answer>(
-        &self,
-        bytes: usize,
-        change: impl FnOnce(&Db) -> Result<Answer, Error>,
-    ) -> Result<Answer, StoreError> {
+    fn change<Answer>(&self, bytes: usize, change: impl FnOnce(&Db) -> Result<Answer, Error>) -> Result<Answer> {
         let _waiting = self.monitor.begin(WaitFor::Change);
         let mut written = self.written.lock();
         let bytes = (bytes + CHANGE_BYTES) as u64;
@@ -279,14 +275,14 @@ impl Database {
         self.wait(change)
     }
 
-    fn call<Answer>(&self, call: impl FnOnce(&Db) -> Result<Answer, Error>) -> Result<Answer, StoreError> {
+    fn call<Answer>(&self, call: impl FnOnce(&Db) -> Result<Answer, Error>) -> Result<Answer> {
         guarded(&self.path, || call(self.database()))
     }
 
     /// A call that waits for the disk. When a write fails on one of the database's own threads, it
     /// notes the error and may forget to wake who waits; a flush from another thread sees the note
     /// and wakes them.
-    fn wait<Answer>(&self, call: impl FnOnce(&Db) -> Result<Answer, Error>) -> Result<Answer, StoreError> {
+    fn wait<Answer>(&self, call: impl FnOnce(&Db) -> Result<Answer, Error>) -> Result<Answer> {
         let _watched = watch(self.database().clone());
         self.call(call)
     }
@@ -387,7 +383,7 @@ pub(super) struct Pairs<'a> {
 }
 
 impl Iterator for Pairs<'_> {
-    type Item = Result<Pair, StoreError>;
+    type Item = Result<Pair>;
 
     fn next(&mut self) -> Option<Self::Item> {
         guarded(self.path, || self.pairs.next().transpose()).transpose()
@@ -402,7 +398,7 @@ impl DoubleEndedIterator for Pairs<'_> {
 
 /// Writes to a scratch database, and writes, truncates, reads and renames a file; looks whether all
 /// that reached us, unless this process has seen it before.
-pub(super) fn check_sync(data: &Path, lock_wait: Duration) -> Result<(), StoreError> {
+pub(super) fn check_sync(data: &Path, lock_wait: Duration) -> Result<()> {
     if !REPLACES_SYNC || durable_syncs() > 0 {
         return Ok(());
     }
@@ -443,7 +439,7 @@ const LOCK_RETRY: Duration = Duration::from_millis(20);
 
 /// Removes the snapshots that sled was writing when it was killed: it would take them for finished
 /// ones and refuse to open. The folder's lock is held, so that none is being written now.
-fn remove_unfinished_snapshots(path: &Path) -> Result<(), StoreError> {
+fn remove_unfinished_snapshots(path: &Path) -> Result<()> {
     let remove = || {
         for entry in std::fs::read_dir(path)? {
             let entry = entry?;
@@ -461,7 +457,7 @@ fn remove_unfinished_snapshots(path: &Path) -> Result<(), StoreError> {
 /// Gives other names to the settings and snapshots of a database that are damaged, whose content
 /// sled makes again from its log. Whoever opens it compares what it then has with the anchor or
 /// with a closing line.
-fn set_aside_damaged(path: &Path, monitor: &Monitor) -> Result<(), StoreError> {
+fn set_aside_damaged(path: &Path, monitor: &Monitor) -> Result<()> {
     let names = std::fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let names = names.map_err(|source| machine(path, source))?;
     let names: Vec<_> = names.iter().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
@@ -509,7 +505,7 @@ const SET_ASIDE: &str = "damaged-";
 
 /// Calls sled; turns its errors and panics into ours. What can be made again was looked at before
 /// ([`set_aside_damaged`]), so what is damaged is the log.
-fn guarded<Answer>(folder: &Path, call: impl FnOnce() -> Result<Answer, Error>) -> Result<Answer, StoreError> {
+fn guarded<Answer>(folder: &Path, call: impl FnOnce() -> Result<Answer, Error>) -> Result<Answer> {
     // State that sled leaves half changed in memory is not used again: after a panic in a write
     // nothing more is written, and pages are only ever replaced as a whole.
     match catch_unwind(AssertUnwindSafe(call)) {

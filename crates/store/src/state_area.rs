@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::chunk::{CHECKSUM_BYTES, checksum_of};
 use super::durable_sync::durable_syncs;
-use super::{Database, Epoch, Partition, StoreError};
+use super::{Database, Epoch, Partition, Result, StoreError};
 
 /// The state area's database, and who writes to it.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(super) struct StateArea {
 }
 
 impl StateArea {
-    pub(super) fn open(database: Database) -> Result<StateArea, StoreError> {
+    pub(super) fn open(database: Database) -> Result<StateArea> {
         let area = StateArea { database, next_generation: Mutex::new(1) };
         area.finish_notes()?;
         let last = area.database.range([CHUNK]..[CHUNK + 1]).next_back().transpose()?;
@@ -34,14 +34,14 @@ impl StateArea {
     }
 
     /// Replaces a value and makes it durable.
-    pub(super) fn put_durably(&self, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+    pub(super) fn put_durably(&self, key: &[u8], value: &[u8]) -> Result<()> {
         let syncs = durable_syncs();
         let changed = self.put(key, value, true)?;
         self.database.flush(changed.then_some(syncs))
     }
 
     /// Removes a value for good.
-    pub(super) fn delete_durably(&self, key: &[u8]) -> Result<(), StoreError> {
+    pub(super) fn delete_durably(&self, key: &[u8]) -> Result<()> {
         let syncs = durable_syncs();
         let changed = self.delete(key)?;
         self.database.flush(changed.then_some(syncs))
@@ -49,7 +49,7 @@ impl StateArea {
 
     /// Replaces a value. Returns whether anything was written: the database writes nothing when the
     /// value stays the same.
-    pub(super) fn put(&self, key: &[u8], value: &[u8], durable: bool) -> Result<bool, StoreError> {
+    pub(super) fn put(&self, key: &[u8], value: &[u8], durable: bool) -> Result<bool> {
         let mut next_generation = self.next_generation.lock();
         let old = self.replaceable_generation(key)?;
         let mut manifest = ValueManifest { durable, bytes: value.len() as u64, body: Body::Inline(value.to_vec()) };
@@ -78,7 +78,7 @@ impl StateArea {
     }
 
     /// Removes a value. Returns whether there was one.
-    pub(super) fn delete(&self, key: &[u8]) -> Result<bool, StoreError> {
+    pub(super) fn delete(&self, key: &[u8]) -> Result<bool> {
         let _writing = self.next_generation.lock();
         let old = self.replaceable_generation(key)?;
         if let Some(old) = old {
@@ -92,11 +92,11 @@ impl StateArea {
     }
 
     /// Makes durable what was put lazily.
-    pub(super) fn flush(&self) -> Result<(), StoreError> {
+    pub(super) fn flush(&self) -> Result<()> {
         if self.database.unflushed_bytes() == 0 { Ok(()) } else { self.database.flush(None) }
     }
 
-    pub(super) fn value(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+    pub(super) fn value(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         if let Ok(value) = self.read(key) {
             return Ok(value);
         }
@@ -110,7 +110,7 @@ impl StateArea {
     }
 
     /// Makes the epoch of a partition durable.
-    pub(super) fn put_epoch(&self, partition: Partition, epoch: Epoch) -> Result<(), StoreError> {
+    pub(super) fn put_epoch(&self, partition: Partition, epoch: Epoch) -> Result<()> {
         let syncs = durable_syncs();
         let mut value = epoch.0.to_be_bytes().to_vec();
         let key = epoch_key(partition);
@@ -120,7 +120,7 @@ impl StateArea {
     }
 
     /// The epochs of the partitions that were taken.
-    pub(super) fn epochs(&self) -> Result<BTreeMap<Partition, Epoch>, StoreError> {
+    pub(super) fn epochs(&self) -> Result<BTreeMap<Partition, Epoch>> {
         let parse = |key: &[u8], value: &[u8]| {
             let partition = Partition(u16::from_be_bytes(key.get(1..)?.try_into().ok()?));
             let (epoch, checksum) = value.split_last_chunk::<CHECKSUM_BYTES>()?;
@@ -150,12 +150,12 @@ impl StateArea {
         }
     }
 
-    pub(super) fn keys(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
+    pub(super) fn keys(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>> {
         self.database.with_prefix(&manifest_key(prefix)).map(|pair| pair.map(|(key, _)| key[1..].to_vec())).collect()
     }
 
     /// Removes what a crash left between the steps of a put or a delete.
-    fn finish_notes(&self) -> Result<(), StoreError> {
+    fn finish_notes(&self) -> Result<()> {
         let notes: Vec<_> = self.database.with_prefix(&[NOTE]).collect::<Result<_, _>>()?;
         for (note, key) in notes {
             let generation = note.get(1..).and_then(<[u8]>::first_chunk).copied().map(u64::from_be_bytes);
@@ -169,7 +169,7 @@ impl StateArea {
         Ok(())
     }
 
-    fn manifest(&self, key: &[u8]) -> Result<Option<ValueManifest>, StoreError> {
+    fn manifest(&self, key: &[u8]) -> Result<Option<ValueManifest>> {
         let manifest_key = manifest_key(key);
         let Some(bytes) = self.database.get(&manifest_key)? else { return Ok(None) };
         let folder = self.database.path().to_path_buf();
@@ -182,14 +182,14 @@ impl StateArea {
 
     /// The generation of the long value that a new value of this key replaces. A damaged manifest
     /// is replaced too; of it only chunks remain that nothing names.
-    fn replaceable_generation(&self, key: &[u8]) -> Result<Option<u64>, StoreError> {
+    fn replaceable_generation(&self, key: &[u8]) -> Result<Option<u64>> {
         match self.manifest(key) {
             Err(StoreError::Damaged { .. }) => Ok(None),
             manifest => Ok(manifest?.and_then(|manifest| manifest.generation())),
         }
     }
 
-    fn put_chunks(&self, generation: u64, value: &[u8]) -> Result<(), StoreError> {
+    fn put_chunks(&self, generation: u64, value: &[u8]) -> Result<()> {
         for (index, bytes) in value.chunks(INLINE_BYTES_MAX).enumerate() {
             let mut key = generation_prefix(generation).to_vec();
             key.extend_from_slice(&(index as u64).to_be_bytes());
@@ -198,18 +198,18 @@ impl StateArea {
         Ok(())
     }
 
-    fn remove_generation(&self, generation: u64) -> Result<(), StoreError> {
+    fn remove_generation(&self, generation: u64) -> Result<()> {
         for chunk in self.database.with_prefix(&generation_prefix(generation)) {
             self.database.remove(&chunk?.0)?;
         }
         self.remove_note(generation)
     }
 
-    fn note(&self, generation: u64, key: &[u8]) -> Result<(), StoreError> {
+    fn note(&self, generation: u64, key: &[u8]) -> Result<()> {
         self.database.insert(&note_key(generation), key).map(drop)
     }
 
-    fn remove_note(&self, generation: u64) -> Result<(), StoreError> {
+    fn remove_note(&self, generation: u64) -> Result<()> {
         self.database.remove(&note_key(generation)).map(drop)
     }
 

@@ -32,7 +32,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::chunk::{CHECKSUM_BYTES, Chunk, KEY_BYTES, Key, checksum_of};
 use super::files::{machine, private_file, sync_folder};
-use super::{BlockHash, Partition, Sequence, StoreError};
+use super::{BlockHash, Partition, Result, Sequence, StoreError};
 
 /// The two files.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl WriteAheadLog {
     /// Opens the files in the journal's folder and reads the whole frames: those of one partition
     /// in the order of their blocks, and of two with the same place the newer one first. The files
     /// grow up to `bytes_max`.
-    pub(super) fn open(journal: &Path, bytes_max: usize) -> Result<(WriteAheadLog, Vec<WalFrame>), StoreError> {
+    pub(super) fn open(journal: &Path, bytes_max: usize) -> Result<(WriteAheadLog, Vec<WalFrame>)> {
         let open = |name| {
             let path: PathBuf = journal.join(name);
             let file = private_file().create(true).truncate(false).read(true).write(true).open(&path);
@@ -105,7 +105,7 @@ impl WriteAheadLog {
 
     /// Makes a block durable. There is one writer at a time. When it writes a block, the database
     /// has all earlier blocks in memory.
-    pub(super) fn append(&self, chunks: &[(Key, Vec<u8>)]) -> Result<AppendResult, StoreError> {
+    pub(super) fn append(&self, chunks: &[(Key, Vec<u8>)]) -> Result<AppendResult> {
         let mut writing = self.writing.lock();
         let Writing { active, at, sizes, counter, frame } = &mut *writing;
         encode(*counter, chunks, frame);
@@ -137,7 +137,7 @@ impl WriteAheadLog {
 
     /// Waits until the other file may be begun anew, and notes that this one, which is full, is
     /// needed.
-    fn leave(&self) -> Result<(), StoreError> {
+    fn leave(&self) -> Result<()> {
         let mut settling = self.settling.lock();
         while settling.is_needed && !settling.has_failed {
             self.settled.wait(&mut settling);
@@ -160,7 +160,7 @@ impl WriteAheadLog {
 
 /// The whole frames of the files below a journal's folder, as [`WriteAheadLog::open`] gives them.
 /// Makes no file where there is none.
-pub(super) fn frames_below(journal: &Path) -> Result<Vec<WalFrame>, StoreError> {
+pub(super) fn frames_below(journal: &Path) -> Result<Vec<WalFrame>> {
     let mut files = Vec::new();
     for path in ["wal-0", "wal-1"].map(|name| journal.join(name)) {
         match File::open(&path) {
@@ -173,7 +173,7 @@ pub(super) fn frames_below(journal: &Path) -> Result<Vec<WalFrame>, StoreError> 
 }
 
 /// The whole frames of files in their order, and the size of each file in whole pages.
-fn frames_of(files: &[WalFile]) -> Result<(Vec<WalFrame>, [usize; 2]), StoreError> {
+fn frames_of(files: &[WalFile]) -> Result<(Vec<WalFrame>, [usize; 2])> {
     let (mut frames, mut sizes) = (Vec::new(), [0; 2]);
     for (wal, size) in files.iter().zip(&mut sizes) {
         let bytes = wal.read()?;
@@ -196,7 +196,7 @@ pub(super) enum AppendResult {
 }
 
 impl WalFile {
-    fn read(&self) -> Result<Vec<u8>, StoreError> {
+    fn read(&self) -> Result<Vec<u8>> {
         let read = || {
             let mut bytes = vec![0; self.file.metadata()?.len() as usize];
             self.file.read_exact_at(&mut bytes, 0)?;
@@ -207,7 +207,7 @@ impl WalFile {
 
     /// Writes zeros: what was only reserved would have to be noted by the file system when it is
     /// written.
-    fn enlarge(&self, from: usize, to: usize) -> Result<(), StoreError> {
+    fn enlarge(&self, from: usize, to: usize) -> Result<()> {
         let zeros = vec![0; to - from];
         let written = self.file.write_all_at(&zeros, from as u64).and_then(|()| self.file.sync_all());
         written.map_err(|source| machine(&self.path, source))

@@ -26,7 +26,7 @@ use zeroize::{Zeroize as _, Zeroizing};
 use super::caller::Caller;
 use super::json::{LARGE_BYTES, Shape};
 use super::pace::{Deadline, Pace};
-use super::problem::{Code, Problem};
+use super::problem::{Code, Problem, Result};
 use super::server::Peer;
 
 /// The body of a request of at most 256 KiB.
@@ -150,7 +150,7 @@ const FILE_TYPES: &str = "Content-Type deve ser text/csv, application/json ou ap
 impl<State: Sync> FromRequest<State> for InstitutionFile {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &State) -> Result<Self, Problem> {
+    async fn from_request(request: Request, _: &State) -> Result<Self> {
         let declared = media_type(request.headers()).map(str::to_owned);
         let mut share = Share::of(&ROOM, Sender::of(&request));
         let coding = plain_coding(request.headers());
@@ -198,7 +198,7 @@ impl<const BYTES_MAX: usize> Body<BYTES_MAX> {
 impl<State: Sync, const BYTES_MAX: usize> FromRequest<State> for Body<BYTES_MAX> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &State) -> Result<Self, Problem> {
+    async fn from_request(request: Request, _: &State) -> Result<Self> {
         let is_json = declares_json(request.headers());
         let coding = plain_coding(request.headers());
         let mut share = Share::of(&ROOM, Sender::of(&request));
@@ -231,7 +231,7 @@ impl WholeBody {
         body: axum::body::Body,
         bytes_max: usize,
         sender: Option<(GroupNumber, Option<Peer>)>,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self> {
         let sender = sender.map_or(Sender::Operator, |(group, peer)| Sender::Merchant(group, peer));
         let mut share = Share::of(&ROOM, sender);
         let bytes = arrived(body, bytes_max, ARRIVAL, &mut share, None).await?;
@@ -256,7 +256,7 @@ impl FormBody {
 impl<State: Sync> FromRequest<State> for FormBody {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &State) -> Result<Self, Problem> {
+    async fn from_request(request: Request, _: &State) -> Result<Self> {
         let is_form = media_type(request.headers()).is_some_and(|found| found.eq_ignore_ascii_case(FORM_TYPE));
         let mut share = Share::of(&ROOM, Sender::of(&request));
         let coding = plain_coding(request.headers());
@@ -284,7 +284,7 @@ const FILE_FORM_TYPE: &str = "multipart/form-data";
 impl<State: Sync> FromRequest<State> for FileForm {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &State) -> Result<Self, Problem> {
+    async fn from_request(request: Request, _: &State) -> Result<Self> {
         let wrong =
             || Problem::new(Code::UnsupportedMediaType).detail(format!("Content-Type must be {FILE_FORM_TYPE}."));
         let boundary = boundary(request.headers()).map(str::to_owned);
@@ -372,7 +372,7 @@ async fn arrived(
     pace: Pace,
     share: &mut Share,
     mut shape: Option<Shape>,
-) -> Result<SensitiveBytes, Problem> {
+) -> Result<SensitiveBytes> {
     let mut arrival = Arrival::begin(body, bytes_max, pace)?;
     let mut taken = Zeroizing::new(Vec::new());
     while let Some(data) = arrival.part().await? {
@@ -399,7 +399,7 @@ async fn arrived(
 
 /// Reads a body of at most `bytes_max` bytes to its end, and keeps nothing of it. It is refused as
 /// a [`Body`] is.
-pub async fn dropped(body: axum::body::Body, bytes_max: usize) -> Result<(), Problem> {
+pub async fn dropped(body: axum::body::Body, bytes_max: usize) -> Result<()> {
     let mut arrival = Arrival::begin(body, bytes_max, ARRIVAL)?;
     while arrival.part().await?.is_some() {}
     Ok(())
@@ -416,7 +416,7 @@ struct Arrival {
 }
 
 impl Arrival {
-    fn begin(body: axum::body::Body, bytes_max: usize, pace: Pace) -> Result<Self, Problem> {
+    fn begin(body: axum::body::Body, bytes_max: usize, pace: Pace) -> Result<Self> {
         if body.size_hint().lower() > bytes_max as u64 {
             return Err(too_large(bytes_max));
         }
@@ -425,7 +425,7 @@ impl Arrival {
     }
 
     /// The bytes that arrive next; none at the end.
-    async fn part(&mut self) -> Result<Option<Bytes>, Problem> {
+    async fn part(&mut self) -> Result<Option<Bytes>> {
         let data = match timeout_at(self.deadline.at().min(self.begun + ARRIVAL_MAX), self.body.frame()).await {
             Err(_) => return Err(Problem::new(Code::RequestTimeout)),
             Ok(None) => return Ok(None),
@@ -438,7 +438,7 @@ impl Arrival {
     }
 }
 
-async fn turn() -> Result<SemaphorePermit<'static>, Problem> {
+async fn turn() -> Result<SemaphorePermit<'static>> {
     let turn = timeout(ARRIVAL_MAX, LARGE_AT_ONCE.acquire()).await;
     turn.ok().and_then(Result::ok).ok_or_else(overloaded)
 }
@@ -570,7 +570,7 @@ impl Share {
         Share { room, sender, bytes: 0 }
     }
 
-    fn grow_to(&mut self, bytes: usize) -> Result<(), Problem> {
+    fn grow_to(&mut self, bytes: usize) -> Result<()> {
         let more = bytes.saturating_sub(self.bytes);
         if !self.room.take(self.sender, more, bytes) {
             return Err(overloaded());
@@ -593,7 +593,7 @@ fn too_large(bytes_max: usize) -> Problem {
 }
 
 /// Refuses a body that is compressed (RFC 9110, 8.4 and 15.5.16).
-fn plain_coding(headers: &HeaderMap) -> Result<(), Problem> {
+fn plain_coding(headers: &HeaderMap) -> Result<()> {
     let is_identity = |value: &HeaderValue| {
         let mut codings = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
         codings.all(|coding| coding.is_empty() || coding.eq_ignore_ascii_case(b"identity"))

@@ -8,7 +8,7 @@ use ledger::record::Requester;
 use ledger::scope::Scopes;
 
 use crate::idempotency::CommandPermit;
-use crate::problem::{Code, Problem};
+use crate::problem::{Code, Problem, Result};
 use crate::reply::only_known;
 
 /// The merchant whose live API key the request carries (interface section 5).
@@ -44,7 +44,7 @@ pub struct PathIds(pub String, pub String);
 impl<S: Send + Sync> FromRequestParts<S> for PathIds {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self> {
         let ids = Path::<(String, String)>::from_request_parts(parts, state).await;
         ids.map(|Path((first, second))| Self(first, second)).map_err(|_| Problem::new(Code::NotFound))
     }
@@ -57,7 +57,7 @@ pub struct PathId(pub String);
 impl<S: Sync> FromRequestParts<S> for Caller {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self> {
         let caller = parts.extensions.get().copied().ok_or_else(|| Problem::new(Code::Unauthorized))?;
         only_known(parts)?;
         Ok(caller)
@@ -67,7 +67,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 impl<S: Send + Sync> FromRequestParts<S> for PathId {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self> {
         let id = Path::<String>::from_request_parts(parts, state).await;
         id.map(|Path(id)| Self(id)).map_err(|_| Problem::new(Code::NotFound))
     }

@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::problem::{Code, Problem};
+use super::problem::{Code, Problem, Result};
 
 /// The API key of a request, from either header form.
 ///
 /// A key that is missing, empty or not visible ASCII, a scheme other than Bearer, and headers that
 /// disagree are all refused as [`Code::Unauthorized`].
-pub fn api_key(headers: &HeaderMap) -> Result<&str, Problem> {
+pub fn api_key(headers: &HeaderMap) -> Result<&str> {
     let bearers = headers.get_all(AUTHORIZATION).iter().map(|value| bearer(value.to_str().ok()?));
     let tokens = headers.get_all("token").iter().map(|value| visible(value.to_str().ok()?.trim()));
     agreed(bearers.chain(tokens))
@@ -175,7 +175,7 @@ struct Operator {
 
 impl OpsTokens {
     /// The name and role of the operator whose token the request carries.
-    pub fn operator(&self, headers: &HeaderMap) -> Result<(&str, Role), Problem> {
+    pub fn operator(&self, headers: &HeaderMap) -> Result<(&str, Role)> {
         let bearers = headers.get_all(AUTHORIZATION).iter().map(|value| bearer(value.to_str().ok()?));
         let found = self.of_digest(&digest(agreed(bearers)?));
         found
@@ -314,7 +314,7 @@ impl fmt::Debug for Secret {
 }
 
 /// The one credential that all of these are; none is as wrong as a broken or a differing one.
-fn agreed<'a>(credentials: impl Iterator<Item = Option<&'a str>>) -> Result<&'a str, Problem> {
+fn agreed<'a>(credentials: impl Iterator<Item = Option<&'a str>>) -> Result<&'a str> {
     let mut agreed = None;
     for credential in credentials {
         match (credential, agreed) {

@@ -15,7 +15,7 @@ use store::{Partition, Sequence};
 use utoipa::ToSchema;
 
 use crate::json::Checker;
-use crate::problem::Problem;
+use crate::problem::Result;
 use crate::reply::{number, single};
 
 /// The cut as a header, `0=42`, with commas between partitions.
@@ -25,7 +25,7 @@ pub fn as_header(cut: &Cut) -> HeaderValue {
 
 /// The published cut that a parameter names: `0=42,1=17`, or `42` where there is one partition.
 /// `None` if it is absent.
-pub fn requested(pairs: &[(String, String)], name: &'static str, published: &Cut) -> Result<Option<Cut>, Problem> {
+pub fn requested(pairs: &[(String, String)], name: &'static str, published: &Cut) -> Result<Option<Cut>> {
     let Some(text) = single(pairs, name)? else { return Ok(None) };
     if published.partitions() == 1 && !text.contains('=') {
         let last = number(pairs, name, 1..=published.records().max(1))?;
@@ -44,7 +44,7 @@ pub fn requested(pairs: &[(String, String)], name: &'static str, published: &Cut
 
 /// The Records that a list goes on with: those before the ones that its parameter `before` names,
 /// in the forms of a cut. All that are published when it is absent.
-pub fn requested_before(pairs: &[(String, String)], published: &Cut) -> Result<Cut, Problem> {
+pub fn requested_before(pairs: &[(String, String)], published: &Cut) -> Result<Cut> {
     let Some(text) = single(pairs, "before")? else { return Ok(published.clone()) };
     if published.partitions() == 1 && !text.contains('=') {
         let before = number(pairs, "before", 1..=u64::MAX >> 1)?.unwrap_or(1);
@@ -82,13 +82,13 @@ pub fn next_before(rest: &Cut) -> Option<NextBefore> {
 
 /// The Record that a path's number and the parameter `partition` name. Without the parameter it is
 /// of partition 0.
-pub fn requested_position(sequence: &str, pairs: &[(String, String)]) -> Result<Option<Position>, Problem> {
+pub fn requested_position(sequence: &str, pairs: &[(String, String)]) -> Result<Option<Position>> {
     let partition = requested_partition(pairs)?;
     Ok(sequence.parse().ok().map(|sequence| Position { partition, sequence: Sequence(sequence) }))
 }
 
 /// The parameter `partition`, 0 when it is absent.
-pub fn requested_partition(pairs: &[(String, String)]) -> Result<Partition, Problem> {
+pub fn requested_partition(pairs: &[(String, String)]) -> Result<Partition> {
     let partition = number(pairs, "partition", 0..=u16::MAX.into())?.unwrap_or_default();
     Ok(Partition(partition as u16))
 }

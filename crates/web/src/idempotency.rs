@@ -34,7 +34,7 @@ use store::cut::Position;
 use zeroize::Zeroizing;
 
 use super::json::without_mark;
-use super::problem::{Code, FieldError, Problem, broken, failed};
+use super::problem::{Code, FieldError, Problem, Result, broken, failed};
 use super::reply::ok;
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -73,7 +73,7 @@ impl<T> KeyedResult<T> {
     }
 
     /// The answer, which names the request's Record, and is marked where it was given before.
-    pub fn answer(self, render: impl FnOnce(T) -> Result<Response, Problem>) -> Result<Response, Problem> {
+    pub fn answer(self, render: impl FnOnce(T) -> Result<Response>) -> Result<Response> {
         match self {
             Self::Executed(outcome, sequence) => Ok(naming(sequence, render(outcome)?)),
             Self::Replayed(outcome, sequence) => {
@@ -166,13 +166,7 @@ impl SentKey {
 
     /// Reads the key of a request with this body. `id` is the id in the route's path, as the
     /// service writes it.
-    pub fn read<'a>(
-        &self,
-        engine: &'a Engine,
-        scope: KeyScope,
-        id: Option<&str>,
-        body: &[u8],
-    ) -> Result<Key<'a>, Problem> {
+    pub fn read<'a>(&self, engine: &'a Engine, scope: KeyScope, id: Option<&str>, body: &[u8]) -> Result<Key<'a>> {
         self.read_without(engine, scope, id, body, None)
     }
 
@@ -185,7 +179,7 @@ impl SentKey {
         id: Option<&str>,
         body: &[u8],
         secret: Option<&RawValue>,
-    ) -> Result<Key<'a>, Problem> {
+    ) -> Result<Key<'a>> {
         let Some(key) = &self.first else {
             return Ok(Key { engine, idempotency: None, body_bytes: body.len(), scope, bytes: None });
         };
@@ -233,7 +227,7 @@ impl SentKey {
     }
 
     /// True where a request of this scope with this key wrote a Record.
-    pub fn is_used(&self, engine: &Engine, scope: KeyScope, owner: LedgerId) -> Result<bool, Problem> {
+    pub fn is_used(&self, engine: &Engine, scope: KeyScope, owner: LedgerId) -> Result<bool> {
         match self.read(engine, scope, None, b"")?.idempotency {
             Some(idempotency) => Ok(engine.find_key(owner, idempotency.key)?.sequence.is_some()),
             None => Ok(false),
@@ -315,35 +309,35 @@ impl<'a> Key<'a> {
     /// before, from its Record. `execute` checks the request's meaning, sends its command and gives
     /// its outcome; `None` if another request with the same key was decided meanwhile, so that the
     /// key is looked up again.
-    pub async fn run<T, F: Future<Output = Result<Option<T>, Problem>>>(
+    pub async fn run<T, F: Future<Output = Result<Option<T>>>>(
         &self,
         owner: LedgerId,
-        replay: impl FnOnce(Arc<Record>) -> Result<T, Problem>,
+        replay: impl FnOnce(Arc<Record>) -> Result<T>,
         mut execute: impl FnMut(CommandPermit) -> F,
-    ) -> Result<KeyedResult<T>, Problem> {
+    ) -> Result<KeyedResult<T>> {
         self.run_after(owner, || Ok(()), replay, |(), admitted| execute(admitted)).await
     }
 
     /// As [`Key::run`], for a command that always changes something: `of` reads in its Record what
     /// happened, now and in a replay.
-    pub async fn run_recorded<T, F: Future<Output = Result<Outcome, Problem>>>(
+    pub async fn run_recorded<T, F: Future<Output = Result<Outcome>>>(
         &self,
         owner: LedgerId,
         of: impl Fn(&Record) -> Option<T>,
         mut execute: impl FnMut(CommandPermit) -> F,
-    ) -> Result<KeyedResult<T>, Problem> {
+    ) -> Result<KeyedResult<T>> {
         self.run_recorded_after(owner, || Ok(()), of, |(), admitted| execute(admitted)).await
     }
 
     /// As [`Key::run_recorded`], with a read of the books before each look-up of the key: see
     /// [`Key::run_after`].
-    pub async fn run_recorded_after<B, T, F: Future<Output = Result<Outcome, Problem>>>(
+    pub async fn run_recorded_after<B, T, F: Future<Output = Result<Outcome>>>(
         &self,
         owner: LedgerId,
-        before: impl FnMut() -> Result<B, Problem>,
+        before: impl FnMut() -> Result<B>,
         of: impl Fn(&Record) -> Option<T>,
         mut execute: impl FnMut(B, CommandPermit) -> F,
-    ) -> Result<KeyedResult<T>, Problem> {
+    ) -> Result<KeyedResult<T>> {
         let replay = |record: Arc<Record>| of(&record).ok_or_else(broken);
         let execute = |seen, admitted| {
             let (outcome, of) = (execute(seen, admitted), &of);
@@ -354,12 +348,12 @@ impl<'a> Key<'a> {
 
     /// As [`Key::run_recorded`], for a command whose outcome says what happened; `of` reads it in
     /// the Record for a replay.
-    pub async fn run_typed<T, F: Future<Output = Result<Outcome<T>, Problem>>>(
+    pub async fn run_typed<T, F: Future<Output = Result<Outcome<T>>>>(
         &self,
         owner: LedgerId,
         of: impl Fn(&Record) -> Option<T>,
         mut execute: impl FnMut(CommandPermit) -> F,
-    ) -> Result<KeyedResult<T>, Problem> {
+    ) -> Result<KeyedResult<T>> {
         let replay = |record: Arc<Record>| of(&record).ok_or_else(broken);
         let execute = |admitted| {
             let outcome = execute(admitted);
@@ -370,13 +364,13 @@ impl<'a> Key<'a> {
 
     /// As [`Key::run`], with a read of the books before each look-up of the key. If the read sees
     /// the effect of a request with the same key, the look-up finds that key too.
-    pub async fn run_after<B, T, F: Future<Output = Result<Option<T>, Problem>>>(
+    pub async fn run_after<B, T, F: Future<Output = Result<Option<T>>>>(
         &self,
         owner: LedgerId,
-        mut before: impl FnMut() -> Result<B, Problem>,
-        replay: impl FnOnce(Arc<Record>) -> Result<T, Problem>,
+        mut before: impl FnMut() -> Result<B>,
+        replay: impl FnOnce(Arc<Record>) -> Result<T>,
         mut execute: impl FnMut(B, CommandPermit) -> F,
-    ) -> Result<KeyedResult<T>, Problem> {
+    ) -> Result<KeyedResult<T>> {
         for _ in 0..LOOK_UPS_MAX {
             let seen = before()?;
             let key = match self.look_up(owner)? {
@@ -400,15 +394,15 @@ impl<'a> Key<'a> {
     pub async fn once<T: Serialize>(
         &self,
         answers: &RememberedAnswers,
-        execute: impl Future<Output = Result<T, Problem>>,
-    ) -> Result<Response, Problem> {
+        execute: impl Future<Output = Result<T>>,
+    ) -> Result<Response> {
         let Some(idempotency) = self.idempotency else { return Ok(ok(execute.await?)) };
         let execute = async { serde_json::to_value(execute.await?).map_err(failed) };
         answers.once(idempotency, self.engine.now(), execute).await?.answer(|answer| Ok(ok(answer)))
     }
 
     /// A permit for the command: in turn, or at once for an operator.
-    async fn permit(&self) -> Result<Arc<Permit>, Problem> {
+    async fn permit(&self) -> Result<Arc<Permit>> {
         Ok(match self.scope {
             KeyScope::Merchant(group) => self.engine.permit_in_turn(Some(group), self.body_bytes).await,
             KeyScope::Operators => self.engine.permit(self.body_bytes),
@@ -416,7 +410,7 @@ impl<'a> Key<'a> {
     }
 
     /// Looks the key up in the published journal.
-    fn look_up(&self, owner: LedgerId) -> Result<LookedUp, Problem> {
+    fn look_up(&self, owner: LedgerId) -> Result<LookedUp> {
         let Some(idempotency) = self.idempotency else { return Ok(LookedUp::Fresh(None)) };
         let found = self.engine.find_key(owner, idempotency.key)?;
         let fresh = LookedUp::Fresh(Some(KeyLookup { idempotency, looked_up_through: found.looked_up_through }));
@@ -497,7 +491,7 @@ const REMEMBERED_MAX: usize = 1_024;
 
 impl RememberedAnswers {
     /// The answer to the request of a key, when it was given. A request whose key is new begins.
-    fn begin(&self, idempotency: Idempotency, now: Timestamp) -> Result<Option<Value>, Problem> {
+    fn begin(&self, idempotency: Idempotency, now: Timestamp) -> Result<Option<Value>> {
         let mut remembered = self.0.lock();
         remembered.retain(|one| one.at.plus_ms(IDEMPOTENCY_KEPT_MS) > now);
         match remembered.iter().find(|one| one.idempotency.key == idempotency.key) {
@@ -530,8 +524,8 @@ impl RememberedAnswers {
         &self,
         idempotency: Idempotency,
         now: Timestamp,
-        execute: impl Future<Output = Result<Value, Problem>>,
-    ) -> Result<KeyedResult<Value>, Problem> {
+        execute: impl Future<Output = Result<Value>>,
+    ) -> Result<KeyedResult<Value>> {
         if let Some(answer) = self.begin(idempotency, now)? {
             return Ok(KeyedResult::Replayed(answer, None));
         }
@@ -562,7 +556,7 @@ pub fn in_progress() -> Problem {
 
 /// Record of a command; `None` if its key was used a moment ago. For commands that always change
 /// something.
-pub fn recorded<T>(outcome: Outcome<T>) -> Result<Option<T>, Problem> {
+pub fn recorded<T>(outcome: Outcome<T>) -> Result<Option<T>> {
     match outcome {
         Outcome::Recorded(happened) => Ok(Some(happened)),
         Outcome::KeyTaken => Ok(None),
@@ -573,7 +567,7 @@ pub fn recorded<T>(outcome: Outcome<T>) -> Result<Option<T>, Problem> {
 
 /// Nothing but that a command was carried out; `None` if its key was used a moment ago. For
 /// decisions that may stand already.
-pub fn decided<T>(outcome: Outcome<T>) -> Result<Option<()>, Problem> {
+pub fn decided<T>(outcome: Outcome<T>) -> Result<Option<()>> {
     match outcome {
         Outcome::Recorded(_) | Outcome::Unchanged => Ok(Some(())),
         Outcome::KeyTaken => Ok(None),
@@ -632,7 +626,7 @@ mod tests {
     fn a_request_that_panicked_or_was_refused_leaves_its_key_free() {
         let answers = RememberedAnswers::default();
         let idempotency = Idempotency { key: Fingerprint([1; 16]), body: Fingerprint([2; 16]) };
-        let once = |execute: fn() -> Result<Value, Problem>| {
+        let once = |execute: fn() -> Result<Value>| {
             let answered = answers.once(idempotency, Timestamp(1), async move { execute() });
             answered.now_or_never().unwrap()
         };

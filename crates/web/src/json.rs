@@ -23,7 +23,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use uuid::Uuid;
 
 use super::names::{self, Meant, Name, Unknown};
-use super::problem::{Code, FieldError, Problem, failed};
+use super::problem::{Code, FieldError, Problem, Result, failed};
 
 /// The value of a field as it was sent; nothing when it is absent, null or an empty text.
 ///
@@ -66,7 +66,7 @@ pub struct Shape {
 
 impl Shape {
     /// Counts what stands in the bytes that came next.
-    pub fn see(&mut self, bytes: &[u8]) -> Result<(), Problem> {
+    pub fn see(&mut self, bytes: &[u8]) -> Result<()> {
         for byte in bytes {
             match byte {
                 _ if self.is_escaped => self.is_escaped = false,
@@ -98,12 +98,12 @@ fn refused_shape(detail: String) -> Problem {
 
 /// Reads a merchant's body into its wire struct. A field that is an empty text reads as null. A
 /// name that is near a known one is refused; other unknown names are ignored ([`names`]).
-pub fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
+pub fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T> {
     aside(body.len(), || read(body, Checker::new()))
 }
 
 /// Reads an operator's body into its wire struct: as [`parse`], and every unknown name is refused.
-pub fn parse_exact<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
+pub fn parse_exact<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T> {
     aside(body.len(), || read(body, Checker::exact()))
 }
 
@@ -112,7 +112,7 @@ pub type Element<'a> = Result<&'a RawValue, Problem>;
 
 /// The objects of a body that is one JSON array, or has one on each line that is not blank; their
 /// count within a range. One that is no object, or has a key twice, is an error of its own.
-pub fn elements(body: &[u8], is_lines: bool, count: RangeInclusive<usize>) -> Result<Vec<Element<'_>>, Problem> {
+pub fn elements(body: &[u8], is_lines: bool, count: RangeInclusive<usize>) -> Result<Vec<Element<'_>>> {
     let texts = texts(utf8(body)?, is_lines, *count.end())?;
     let mut check = Checker::new();
     if !count.contains(&texts.len()) {
@@ -126,7 +126,7 @@ pub fn elements(body: &[u8], is_lines: bool, count: RangeInclusive<usize>) -> Re
 
 /// The texts of a body of several, with their numbers; of lines one more than `most` at most. None
 /// of them is looked at: each that is wrong costs more memory than it has bytes.
-fn texts(text: &str, is_lines: bool, most: usize) -> Result<Vec<(usize, &str)>, Problem> {
+fn texts(text: &str, is_lines: bool, most: usize) -> Result<Vec<(usize, &str)>> {
     if is_lines {
         let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim_ascii().is_empty());
         return Ok(lines.take(most + 1).collect());
@@ -150,12 +150,12 @@ fn read_element<'a>((name, number): (&str, usize), text: &'a str) -> Element<'a>
 }
 
 /// Reads a merchant's body of a request that has no fields: none, an object, `[]` or `null`.
-pub fn parse_unread(body: &[u8]) -> Result<(), Problem> {
+pub fn parse_unread(body: &[u8]) -> Result<()> {
     parse::<NoFields>(or_empty(body)).map(drop)
 }
 
 /// Reads an operator's body of a request that has no fields, as [`parse_unread`].
-pub fn parse_unread_exact(body: &[u8]) -> Result<(), Problem> {
+pub fn parse_unread_exact(body: &[u8]) -> Result<()> {
     parse_exact::<NoFields>(or_empty(body)).map(drop)
 }
 
@@ -181,7 +181,7 @@ fn aside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes > LARGE_BYTES && has_others() { tokio::task::block_in_place(work) } else { work() }
 }
 
-fn read<'a, T: Deserialize<'a>>(body: &'a [u8], mut check: Checker) -> Result<T, Problem> {
+fn read<'a, T: Deserialize<'a>>(body: &'a [u8], mut check: Checker) -> Result<T> {
     let text = utf8(body)?;
     if !text.trim_ascii_start().starts_with('{') {
         return Err(Problem::new(Code::InvalidJson).detail("The body must be one JSON object."));
@@ -192,7 +192,7 @@ fn read<'a, T: Deserialize<'a>>(body: &'a [u8], mut check: Checker) -> Result<T,
     check.finish_with(Some(wire))
 }
 
-fn utf8(body: &[u8]) -> Result<&str, Problem> {
+fn utf8(body: &[u8]) -> Result<&str> {
     std::str::from_utf8(without_mark(body)).map_err(|error| {
         Problem::new(Code::InvalidUtf8).detail(format!("The body is not UTF-8 from byte {}.", error.valid_up_to()))
     })
@@ -568,7 +568,7 @@ impl Checker {
     }
 
     /// The problem of everything that was wrong, if anything was.
-    pub fn finish(self) -> Result<(), Problem> {
+    pub fn finish(self) -> Result<()> {
         let Some(code) = self.first else {
             return Ok(());
         };
@@ -584,7 +584,7 @@ impl Checker {
     ///
     /// A value that is absent without any error noted is a mistake of the checks, and an internal
     /// problem.
-    pub fn finish_with<T>(self, checked: Option<T>) -> Result<T, Problem> {
+    pub fn finish_with<T>(self, checked: Option<T>) -> Result<T> {
         self.finish()?;
         checked.ok_or_else(|| failed("the checks left a value out without an error"))
     }
@@ -743,7 +743,7 @@ fn is_invisible(letter: char) -> bool {
 
 /// Goes through a whole text without keeping it, and refuses bad syntax, deep nesting and duplicate
 /// keys.
-fn inspect(text: &str) -> Result<(), Problem> {
+fn inspect(text: &str) -> Result<()> {
     let mut inspection = Inspection { keys: Vec::new(), nesting: 0, finding: None };
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let inspected = Inspector(&mut inspection).deserialize(&mut deserializer).and_then(|()| deserializer.end());
@@ -1126,7 +1126,7 @@ mod tests {
         assert_eq!(refused(r#"{"valeu": 1, "cep": 2}"#, Checker::new()), ["customer.valeu unknown_field"]);
         let both = ["customer.valeu unknown_field", "customer.cep unknown_field"];
         assert_eq!(refused(r#"{"valeu": 1, "cep": 2}"#, Checker::exact()), both);
-        let code = |parsed: Result<(), Problem>| parsed.err().map(|problem| problem.code());
+        let code = |parsed: Result<()>| parsed.err().map(|problem| problem.code());
         for body in ["", "{}", "[]", " null ", "\u{feff}[]", "{\"reason\": 1}"] {
             assert_eq!(code(parse_unread(body.as_bytes())), None, "{body}");
         }

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::body::{Body, CHARGE_BYTES_MAX};
 use super::idempotency::{Key, KeyScope, SentKey};
-use super::problem::Problem;
+use super::problem::{Problem, Result};
 
 /// Body of a request that may carry an `Idempotency-Key`, and that key. It refuses as [`Body`]
 /// does.
@@ -25,7 +25,7 @@ pub type KeyedCharge = KeyedRequest<CHARGE_BYTES_MAX>;
 impl<S: Sync, const BYTES_MAX: usize> FromRequest<S> for KeyedRequest<BYTES_MAX> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &S) -> Result<Self> {
         let (mut parts, body) = request.into_parts();
         let Ok(key) = SentKey::from_request_parts(&mut parts, state).await;
         Ok(Self { key, body: Body::from_request(Request::from_parts(parts, body), state).await? })
@@ -59,17 +59,12 @@ impl<const BYTES_MAX: usize> KeyedRequest<BYTES_MAX> {
     }
 
     /// Reads the key. `id` is the id in the route's path, as the service writes it.
-    pub fn key<'a>(&self, engine: &'a Engine, scope: KeyScope, id: Option<&str>) -> Result<Key<'a>, Problem> {
+    pub fn key<'a>(&self, engine: &'a Engine, scope: KeyScope, id: Option<&str>) -> Result<Key<'a>> {
         self.key.read(engine, scope, id, self.bytes())
     }
 
     /// Reads the key: see [`SentKey::read_without`].
-    pub fn key_without<'a>(
-        &self,
-        engine: &'a Engine,
-        scope: KeyScope,
-        secret: Option<&RawValue>,
-    ) -> Result<Key<'a>, Problem> {
+    pub fn key_without<'a>(&self, engine: &'a Engine, scope: KeyScope, secret: Option<&RawValue>) -> Result<Key<'a>> {
         self.key.read_without(engine, scope, None, self.bytes(), secret)
     }
 }

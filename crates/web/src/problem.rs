@@ -325,6 +325,9 @@ pub struct FieldError {
     pub message: Cow<'static, str>,
 }
 
+/// What is answered to a request, or the problem with it.
+pub type Result<T, E = Problem> = std::result::Result<T, E>;
+
 /// A refusal on its way to the caller.
 ///
 /// As a response it has its status and headers, and carries itself as an extension:

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::{io, iter};
 
-use actors::engine::{Engine, Listing};
+use actors::engine::{Engine, Listing, Slice};
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, MatchedPath, Query};
@@ -25,7 +25,7 @@ use store::Sequence;
 use wire::timestamp::{PeriodLimit, with_milliseconds};
 
 use super::json::Checker;
-use super::problem::{Code, FieldError, Problem, failed};
+use super::problem::{Code, FieldError, Problem, Result, failed};
 
 /// 201 with a body.
 pub fn created(body: impl Serialize) -> Response {
@@ -42,8 +42,8 @@ pub fn ok(body: impl Serialize) -> Response {
 pub fn list_of<T: Serialize>(
     total: u64,
     page: Page,
-    items: impl Iterator<Item = Result<T, Problem>> + Send + Unpin + 'static,
-) -> Result<Response, Problem> {
+    items: impl Iterator<Item = Result<T>> + Send + Unpin + 'static,
+) -> Result<Response> {
     let Page { page: number, per_page } = page;
     let pages = page.pages(total);
     in_parts(items, format!(r#"],"total":{total},"page":{number},"pages":{pages},"per_page":{per_page}}}"#))
@@ -54,8 +54,8 @@ pub fn list_on<T: Serialize>(
     total: u64,
     page: Page,
     next: Option<String>,
-    items: impl Iterator<Item = Result<T, Problem>> + Send + Unpin + 'static,
-) -> Result<Response, Problem> {
+    items: impl Iterator<Item = Result<T>> + Send + Unpin + 'static,
+) -> Result<Response> {
     let Some(address) = next else { return list_of(total, page, items) };
     let Page { page: number, per_page } = page;
     let (pages, text) = (page.pages(total), serde_json::to_string(&address).unwrap_or_default());
@@ -76,8 +76,8 @@ pub fn linked(mut response: Response, next: &str) -> Response {
 pub fn first_of<T: Serialize>(
     total: Option<u64>,
     next: Option<String>,
-    items: impl Iterator<Item = Result<T, Problem>> + Send + Unpin + 'static,
-) -> Result<Response, Problem> {
+    items: impl Iterator<Item = Result<T>> + Send + Unpin + 'static,
+) -> Result<Response> {
     #[derive(Serialize)]
     struct Rest<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,9 +92,9 @@ pub fn first_of<T: Serialize>(
 /// 200 with all items of a list that has no pages, written as those of [`list_of`], and what else
 /// its wrapper has: an object.
 pub fn items_of<T: Serialize>(
-    items: impl Iterator<Item = Result<T, Problem>> + Send + Unpin + 'static,
+    items: impl Iterator<Item = Result<T>> + Send + Unpin + 'static,
     others: &impl Serialize,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let others = serde_json::to_string(others).unwrap_or_default();
     let others = others.trim_start_matches('{');
     in_parts(items, format!("]{}{others}", if others == "}" { "" } else { "," }))
@@ -104,9 +104,9 @@ pub fn items_of<T: Serialize>(
 /// when the connection has room, so that a list does not take the memory of all its items. An item
 /// that can't be read is a failure; beyond [`AT_ONCE`] it breaks the answer off.
 fn in_parts<T: Serialize>(
-    items: impl Iterator<Item = Result<T, Problem>> + Send + Unpin + 'static,
+    items: impl Iterator<Item = Result<T>> + Send + Unpin + 'static,
     end: String,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let mut items = items.map(|item| serde_json::to_vec(&item?).map_err(failed));
     let mut begin = [br#"{"items":["#, items.next().transpose()?.unwrap_or_default().as_slice()].concat();
     while begin.len() < AT_ONCE
@@ -126,7 +126,7 @@ const AT_ONCE: usize = 1 << 20;
 /// A body in parts, each made when it is asked for.
 struct PartedBody<I>(I);
 
-impl<I: Iterator<Item = Result<Vec<u8>, Problem>> + Unpin> hyper::body::Body for PartedBody<I> {
+impl<I: Iterator<Item = Result<Vec<u8>>> + Unpin> hyper::body::Body for PartedBody<I> {
     type Data = Bytes;
     type Error = io::Error;
 
@@ -168,8 +168,8 @@ pub struct PageQuery {
 impl PageQuery {
     /// The part of a list of a ledger's Records that is asked for: the sequences between the
     /// cursors, the items before the page, and how many it has. Error: as of [`Cursors::range`].
-    pub fn part(&self, engine: &Engine, ledger: LedgerId) -> Result<(Range<u64>, u64, usize), Problem> {
-        Ok((self.cursors.range(engine, ledger)?, self.page.skip(), self.page.count()))
+    pub fn part(&self, engine: &Engine, ledger: LedgerId) -> Result<Slice> {
+        Ok(Slice::new(self.cursors.range(engine, ledger)?, self.page.skip(), self.page.count()))
     }
 
     /// The items before those to read, and how many to read: those of the page, or all, where they
@@ -200,8 +200,8 @@ impl PageQuery {
         &self,
         total: u64,
         last: Option<String>,
-        items: impl Iterator<Item = Result<T, Problem>> + Send + Unpin + 'static,
-    ) -> Result<Response, Problem> {
+        items: impl Iterator<Item = Result<T>> + Send + Unpin + 'static,
+    ) -> Result<Response> {
         list_on(total, self.page, self.cursors.next(total, self.page, last), items)
     }
 }
@@ -262,7 +262,7 @@ pub struct Cursors {
 }
 
 /// All items of a list, or the first of them.
-pub type Items<T> = Box<dyn Iterator<Item = Result<T, Problem>> + Send + Unpin>;
+pub type Items<T> = Box<dyn Iterator<Item = Result<T>> + Send + Unpin>;
 
 /// Part of a list between cursors, where one Record may have several items: those of the numbers in
 /// `range`, less the `newer` first and the `older` last ones.
@@ -290,12 +290,12 @@ impl ListSpan {
 
 impl Cursors {
     /// Reads `after`, `before` and `limit` of a request.
-    pub fn read(parts: &Parts) -> Result<Self, Problem> {
+    pub fn read(parts: &Parts) -> Result<Self> {
         Self::going_on(parts, "before")
     }
 
     /// As [`Cursors::read`], of a list that goes on by `before`, or, oldest first, by `after`.
-    pub fn going_on(parts: &Parts, by: &str) -> Result<Self, Problem> {
+    pub fn going_on(parts: &Parts, by: &str) -> Result<Self> {
         let pairs = query(parts)?;
         let named = |name| Ok::<_, Problem>(single(&pairs, name)?.map(str::to_owned));
         let limit = number(&pairs, "limit", 1..=100)?.map(|limit| limit as usize);
@@ -313,7 +313,7 @@ impl Cursors {
 
     /// What `find` gives of the items of `after` and `before`. Error: 400 for one that it does not
     /// know.
-    fn places<T>(&self, find: impl Fn(&str) -> Result<Option<T>, Problem>) -> Result<[Option<T>; 2], Problem> {
+    fn places<T>(&self, find: impl Fn(&str) -> Result<Option<T>>) -> Result<[Option<T>; 2]> {
         let place = |name, id: &Option<String>| {
             let place = id.as_deref().map(|id| find(id)?.ok_or_else(|| unknown_item(name)));
             place.transpose()
@@ -323,13 +323,13 @@ impl Cursors {
 
     /// The sequences of a ledger's Records between the cursors. Error: 400 for an item that the
     /// ledger's owner does not have.
-    pub fn range(&self, engine: &Engine, ledger: LedgerId) -> Result<Range<u64>, Problem> {
+    pub fn range(&self, engine: &Engine, ledger: LedgerId) -> Result<Range<u64>> {
         let [after, before] = self.places(|id| place_of(engine, ledger, id))?;
         Ok(after.map_or(0, |(sequence, _)| sequence.0 + 1)..before.map_or(u64::MAX, |(sequence, _)| sequence.0))
     }
 
     /// The ordinals of the Records of `after` and `before`. Error: as of [`Cursors::range`].
-    pub fn ordinals(&self, engine: &Engine, ledger: LedgerId) -> Result<[Option<u64>; 2], Problem> {
+    pub fn ordinals(&self, engine: &Engine, ledger: LedgerId) -> Result<[Option<u64>; 2]> {
         let places = self.places(|id| place_of(engine, ledger, id))?;
         Ok(places.map(|place| place.map(|(_, ordinal)| ordinal)))
     }
@@ -341,9 +341,9 @@ impl Cursors {
     pub fn span(
         &self,
         range: Range<u64>,
-        find: impl Fn(&str) -> Result<Option<(u64, u32)>, Problem>,
-        listed: impl Fn(u64) -> Result<Vec<u32>, Problem>,
-    ) -> Result<ListSpan, Problem> {
+        find: impl Fn(&str) -> Result<Option<(u64, u32)>>,
+        listed: impl Fn(u64) -> Result<Vec<u32>>,
+    ) -> Result<ListSpan> {
         let [after, before] = self.places(find)?;
         let mut span = ListSpan { range, newer: 0, older: 0 };
         if let Some((number, index)) = before.filter(|(number, _)| *number < span.range.end) {
@@ -359,7 +359,7 @@ impl Cursors {
 
     /// The items of a whole list in memory, newest first, that are between the cursors. Error: 400
     /// for an item that is not among them.
-    pub fn between<T>(&self, items: Vec<T>, id: impl Fn(&T) -> ObjectId) -> Result<Vec<T>, Problem> {
+    pub fn between<T>(&self, items: Vec<T>, id: impl Fn(&T) -> ObjectId) -> Result<Vec<T>> {
         let place = |wanted| items.iter().position(|item| id(item) == wanted);
         let [after, before] = self.places(|wanted| Ok(ObjectId::parse(wanted).and_then(place)))?;
         let skipped = before.map_or(0, |place| place + 1);
@@ -369,7 +369,7 @@ impl Cursors {
 
     /// The objects of a filtered list that are between the cursors, also where an item of the
     /// cursors no longer meets the filter. Error: as of [`Cursors::range`].
-    pub fn of_filtered(&self, engine: &Engine, ledger: LedgerId, ids: Vec<ObjectId>) -> Result<Vec<ObjectId>, Problem> {
+    pub fn of_filtered(&self, engine: &Engine, ledger: LedgerId, ids: Vec<ObjectId>) -> Result<Vec<ObjectId>> {
         let range = self.range(engine, ledger)?;
         if range == (0..u64::MAX) {
             return Ok(ids);
@@ -388,7 +388,7 @@ impl Cursors {
         &self,
         items: impl Iterator<Item = Result<T, E>> + Send + Unpin + 'static,
         id: impl Fn(&T) -> String,
-    ) -> Result<(Items<T>, Option<String>), Problem>
+    ) -> Result<(Items<T>, Option<String>)>
     where
         Problem: From<E>,
     {
@@ -413,7 +413,7 @@ impl Cursors {
     }
 }
 
-fn place_of(engine: &Engine, ledger: LedgerId, id: &str) -> Result<Option<(Sequence, u64)>, Problem> {
+fn place_of(engine: &Engine, ledger: LedgerId, id: &str) -> Result<Option<(Sequence, u64)>> {
     ObjectId::parse(id).map_or(Ok(None), |id| Ok(engine.place_of(ledger, id)?))
 }
 
@@ -442,7 +442,7 @@ pub struct LabelFilter {
 
 impl LabelFilter {
     /// Reads `reference`, and `metadata[key]` for each key.
-    pub fn read(pairs: &[(String, String)]) -> Result<Self, Problem> {
+    pub fn read(pairs: &[(String, String)]) -> Result<Self> {
         let mut metadata: Vec<(String, String)> = Vec::new();
         for (name, value) in pairs {
             let Some(key) = name.strip_prefix("metadata[").and_then(|name| name.strip_suffix(']')) else { continue };
@@ -482,7 +482,7 @@ pub const FILTERED_MAX: usize = 2_000;
 
 impl Filter {
     /// Reads `from`, `to`, and the parameter that names one of the words that the list knows.
-    pub fn read(pairs: &[(String, String)], name: &'static str, words: &[&'static str]) -> Result<Self, Problem> {
+    pub fn read(pairs: &[(String, String)], name: &'static str, words: &[&'static str]) -> Result<Self> {
         let mut check = Checker::new();
         let word = single(pairs, name)?.and_then(|text| {
             let message = || format!("{name} deve ser {}", words.join(", "));
@@ -500,7 +500,7 @@ impl Filter {
     }
 
     /// The part of a list that was created in the time that is asked for.
-    pub fn range(&self, engine: &Engine, list: Listing) -> Result<Range<u64>, Problem> {
+    pub fn range(&self, engine: &Engine, list: Listing) -> Result<Range<u64>> {
         Ok(engine.range(list, self.from, self.to)?)
     }
 
@@ -512,14 +512,14 @@ impl Filter {
 
     /// Refuses a filter over more items than are looked through. `name` is the parameter of its
     /// word.
-    pub fn check(&self, name: &'static str, total: u64) -> Result<(), Problem> {
+    pub fn check(&self, name: &'static str, total: u64) -> Result<()> {
         let name = self.labels.parameter().unwrap_or(name);
         if self.looks_through() { require_few(name, total) } else { Ok(()) }
     }
 }
 
 /// Refuses to filter by a parameter more items than are looked through.
-pub fn require_few(name: &'static str, total: u64) -> Result<(), Problem> {
+pub fn require_few(name: &'static str, total: u64) -> Result<()> {
     if total <= FILTERED_MAX as u64 {
         return Ok(());
     }
@@ -529,10 +529,7 @@ pub fn require_few(name: &'static str, total: u64) -> Result<(), Problem> {
 }
 
 /// The times of `from` and `to`: an instant, or a day from its beginning and to its end.
-pub fn between(
-    check: &mut Checker,
-    pairs: &[(String, String)],
-) -> Result<(Option<Timestamp>, Option<Timestamp>), Problem> {
+pub fn between(check: &mut Checker, pairs: &[(String, String)]) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
     let mut named = |name| {
         let text = single(pairs, name)?;
         Ok::<_, Problem>(text.and_then(|text| {
@@ -561,7 +558,7 @@ fn with_offset(text: &str) -> Cow<'_, str> {
 
 /// Refuses parameters that are not among the names: where a misspelled one would give another
 /// answer than was asked for. The name `x[]` stands for `x[key]` with any key.
-pub fn only(pairs: &[(String, String)], names: &[&str]) -> Result<(), Problem> {
+pub fn only(pairs: &[(String, String)], names: &[&str]) -> Result<()> {
     let is_known = |name: &str| {
         let keyed = name.strip_suffix(']').and_then(|name| name.split_once('['));
         names.contains(&name) || keyed.is_some_and(|(name, _)| names.iter().any(|known| *known == format!("{name}[]")))
@@ -599,7 +596,7 @@ pub struct Page {
 impl<S: Sync> FromRequestParts<S> for PageQuery {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self> {
         let pairs = query(parts)?;
         let search = single(&pairs, "search")?.unwrap_or_default().to_owned();
         let (cursors, labels) = (Cursors::read(parts)?, LabelFilter::read(&pairs)?);
@@ -612,7 +609,7 @@ pub type QueryNames = HashMap<(Method, String), Vec<String>>;
 
 /// Refuses parameters that the operation of a request does not take. Where no names were laid into
 /// the request, as in one from another process, nothing is refused.
-pub fn only_known(parts: &Parts) -> Result<(), Problem> {
+pub fn only_known(parts: &Parts) -> Result<()> {
     if parts.uri.query().is_none_or(str::is_empty) {
         return Ok(());
     }
@@ -625,17 +622,13 @@ pub fn only_known(parts: &Parts) -> Result<(), Problem> {
 }
 
 /// The parameters of a query, in order.
-pub fn query(parts: &Parts) -> Result<Vec<(String, String)>, Problem> {
+pub fn query(parts: &Parts) -> Result<Vec<(String, String)>> {
     let pairs = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
     pairs.map(|Query(pairs)| pairs).map_err(|_| Problem::new(Code::ValidationFailed))
 }
 
 /// The value of a parameter that is a number of a range; `None` if it does not come.
-pub fn number(
-    pairs: &[(String, String)],
-    name: &'static str,
-    range: RangeInclusive<u64>,
-) -> Result<Option<u64>, Problem> {
+pub fn number(pairs: &[(String, String)], name: &'static str, range: RangeInclusive<u64>) -> Result<Option<u64>> {
     let Some(text) = single(pairs, name)? else { return Ok(None) };
     let number = text.parse().ok().filter(|number| range.contains(number));
     let (min, max) = range.into_inner();
@@ -644,7 +637,7 @@ pub fn number(
 }
 
 /// The value of a parameter that may come once.
-pub fn single<'a>(pairs: &'a [(String, String)], name: &'static str) -> Result<Option<&'a str>, Problem> {
+pub fn single<'a>(pairs: &'a [(String, String)], name: &'static str) -> Result<Option<&'a str>> {
     let mut values = pairs.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str());
     match (values.next(), values.next()) {
         (value, None) => Ok(value),
@@ -653,11 +646,7 @@ pub fn single<'a>(pairs: &'a [(String, String)], name: &'static str) -> Result<O
 }
 
 /// The value of a parameter that may come once and is one of these words.
-pub fn one_of(
-    pairs: &[(String, String)],
-    name: &'static str,
-    words: &[&'static str],
-) -> Result<Option<&'static str>, Problem> {
+pub fn one_of(pairs: &[(String, String)], name: &'static str, words: &[&'static str]) -> Result<Option<&'static str>> {
     let Some(text) = single(pairs, name)? else { return Ok(None) };
     let word = words.iter().find(|word| **word == text).copied();
     let message = || format!("{name} deve ser {}", words.join(" ou "));
@@ -672,7 +661,7 @@ pub(crate) fn wrong(name: &'static str, code: &'static str, message: String) -> 
 
 impl Page {
     /// Reads `page` and `per_page`; the argument is the default of `per_page`, at most 100.
-    pub fn read(pairs: &[(String, String)], per_page: u64) -> Result<Self, Problem> {
+    pub fn read(pairs: &[(String, String)], per_page: u64) -> Result<Self> {
         let page = number(pairs, "page", 1..=u64::MAX)?.unwrap_or(1);
         // `limit` first: clients that are generated send the default of `per_page` with it.
         let (limit, given) = (number(pairs, "limit", 1..=100)?, number(pairs, "per_page", 1..=100)?);

@@ -19,7 +19,7 @@ use tokio::sync::mpsc::{Sender, channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use super::problem::{Code, Problem, failed};
+use super::problem::{Code, Problem, Result, failed};
 use super::trace::{in_this_request, spawn_blocking};
 
 /// Bytes that are gathered before they are sent.
@@ -68,7 +68,7 @@ const TURN_MAX: Duration = Duration::from_secs(2);
 
 /// Permit for an answer that is made one at a time. While another one is under way: 503 with
 /// `Retry-After`.
-pub async fn turn(one_at_a_time: &Arc<Semaphore>, under_way: &'static str) -> Result<OwnedSemaphorePermit, Problem> {
+pub async fn turn(one_at_a_time: &Arc<Semaphore>, under_way: &'static str) -> Result<OwnedSemaphorePermit> {
     match timeout(TURN_MAX, Arc::clone(one_at_a_time).acquire_owned()).await {
         Ok(Ok(turn)) => Ok(turn),
         _ => Err(Problem::new(Code::Overloaded).retry_after(5).detail(under_way)),
@@ -84,8 +84,8 @@ pub async fn turn_in_time(one_at_a_time: &Arc<Semaphore>) -> OwnedSemaphorePermi
 /// of the work, or `internal_error` when it panics.
 pub async fn in_turn<T: Send + 'static>(
     turn: OwnedSemaphorePermit,
-    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
-) -> Result<T, Problem> {
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
     let work = move || {
         let _until_it_is_done = turn;
         work()

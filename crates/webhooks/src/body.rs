@@ -18,7 +18,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use utoipa::ToSchema;
 
 use crate::event::OutboxEvent;
-use web::problem::{Problem, failed};
+use web::problem::{Result, failed};
 use web::reply::{decimal, time};
 use web::views::cashout::CashoutView;
 use web::views::charge::ChargeView;
@@ -88,7 +88,7 @@ struct Things {
 
 impl WebhookBody {
     /// The body of an event.
-    pub fn of(engine: &Engine, event: &OutboxEvent) -> Result<Self, Problem> {
+    pub fn of(engine: &Engine, event: &OutboxEvent) -> Result<Self> {
         let mut object = BTreeMap::from([event.object_body(engine)?]);
         if let WebhookObject::Debt(debt) = event.content.about {
             let (_, debt_json) = raw("debt", event.debt(engine, &debt))?;
@@ -104,7 +104,7 @@ impl WebhookBody {
 
 impl OutboxEvent {
     /// The object of the event, as of its Record: its name in the body, and what a GET of it shows.
-    fn object_body(&self, engine: &Engine) -> Result<(&'static str, Box<RawValue>), Problem> {
+    fn object_body(&self, engine: &Engine) -> Result<(&'static str, Box<RawValue>)> {
         match &self.content.about {
             WebhookObject::Charge(id) => self.charge(engine, *id).map(|charge| ("charge", charge)),
             WebhookObject::Recipient(number) => raw("recipient", self.recipient(engine, *number)?),
@@ -127,11 +127,11 @@ impl OutboxEvent {
     }
 
     /// An object as it stood after the event's Record.
-    fn as_of<T: Object>(&self, engine: &Engine, id: ObjectId) -> Result<T, Problem> {
+    fn as_of<T: Object>(&self, engine: &Engine, id: ObjectId) -> Result<T> {
         Ok(engine.known_object_through(id, self.listed.sequence)?)
     }
 
-    fn charge(&self, engine: &Engine, id: ObjectId) -> Result<Box<RawValue>, Problem> {
+    fn charge(&self, engine: &Engine, id: ObjectId) -> Result<Box<RawValue>> {
         let charge: Charge = self.as_of(engine, id)?;
         let view = ChargeView::of(engine, &charge)?;
         if self.content.kind != WebhookEventKind::ChargePaid {
@@ -142,7 +142,7 @@ impl OutboxEvent {
     }
 
     /// The shape of the interface, exactly.
-    fn recipient(&self, engine: &Engine, number: RecipientNumber) -> Result<impl Serialize + use<>, Problem> {
+    fn recipient(&self, engine: &Engine, number: RecipientNumber) -> Result<impl Serialize + use<>> {
         let row = engine.recipient_row(self.group, number)?;
         let profile = open(engine, &row, row.profiles.at(self.record.ordinal));
         let kind = self.content.kind;
@@ -158,12 +158,12 @@ impl OutboxEvent {
         })
     }
 
-    fn refund(&self, engine: &Engine, decided: &DecidedRefund) -> Result<impl Serialize + use<>, Problem> {
+    fn refund(&self, engine: &Engine, decided: &DecidedRefund) -> Result<impl Serialize + use<>> {
         let refund: Refund = self.as_of(engine, decided.id)?;
         Ok(RefundTold::of(decided, refund_labels(engine, &refund).into()))
     }
 
-    fn withdrawal(&self, engine: &Engine, id: ObjectId) -> Result<impl Serialize + use<>, Problem> {
+    fn withdrawal(&self, engine: &Engine, id: ObjectId) -> Result<impl Serialize + use<>> {
         let found = self.as_of(engine, id)?;
         Ok(WithdrawalTold { withdrawal: WithdrawalView::of(engine, &found), recipient_id: self.recipient_id(engine) })
     }
@@ -173,7 +173,7 @@ impl OutboxEvent {
         engine: &Engine,
         number: RecipientNumber,
         available: AvailableSplits,
-    ) -> Result<impl Serialize + use<>, Problem> {
+    ) -> Result<impl Serialize + use<>> {
         let recipient = LedgerId::Recipient(self.group, number);
         let count = match available.count {
             Some(count) => count,
@@ -201,7 +201,7 @@ impl OutboxEvent {
     }
 
     /// Number of splits that fell due with this Record.
-    fn fallen_due(&self, engine: &Engine, recipient: LedgerId) -> Result<u64, Problem> {
+    fn fallen_due(&self, engine: &Engine, recipient: LedgerId) -> Result<u64> {
         let mut count = 0;
         for event in &self.record.events {
             let Event::Matured { dues, .. } = event else { continue };
@@ -416,10 +416,10 @@ struct ChargePaid {
     charge: ChargeView,
 }
 
-fn raw(name: &'static str, object: impl Serialize) -> Result<(&'static str, Box<RawValue>), Problem> {
+fn raw(name: &'static str, object: impl Serialize) -> Result<(&'static str, Box<RawValue>)> {
     written(&object).map(|object| (name, object))
 }
 
-fn written(object: &impl Serialize) -> Result<Box<RawValue>, Problem> {
+fn written(object: &impl Serialize) -> Result<Box<RawValue>> {
     to_raw_value(object).map_err(failed)
 }

@@ -5,7 +5,7 @@ use ledger::webhook_events::WebhookEvent;
 use ledger::{GroupNumber, LedgerId, ObjectId, Record, Timestamp};
 use store::cut::Position;
 
-use web::problem::Problem;
+use web::problem::Result;
 
 /// A webhook event of one group, with its Record.
 pub struct OutboxEvent {
@@ -20,19 +20,19 @@ pub struct OutboxEvent {
 
 impl OutboxEvent {
     /// Reads an event of a group from its Record.
-    pub fn read(engine: &Engine, group: GroupNumber, listed: ListedWebhookEvent) -> Result<Self, Problem> {
+    pub fn read(engine: &Engine, group: GroupNumber, listed: ListedWebhookEvent) -> Result<Self> {
         let (content, record) = engine.webhook_event_at(group, listed)?;
         let id = engine.ids().object(group, record.effective_at, listed.number);
         Ok(Self { id, content, group, record, listed })
     }
 
     /// An event by its number, which an endpoint waits for, tried or gave up.
-    pub fn numbered(engine: &Engine, group: GroupNumber, number: u64) -> Result<Self, Problem> {
+    pub fn numbered(engine: &Engine, group: GroupNumber, number: u64) -> Result<Self> {
         Self::read(engine, group, engine.known_webhook_event(group, number)?)
     }
 
     /// The event of a group that has this id.
-    pub fn find(engine: &Engine, group: GroupNumber, id: ObjectId) -> Result<Option<Self>, Problem> {
+    pub fn find(engine: &Engine, group: GroupNumber, id: ObjectId) -> Result<Option<Self>> {
         if engine.ids().group(id) != group {
             return Ok(None);
         }

@@ -10,7 +10,7 @@ use crate::event_choice::EventChoice;
 use crate::record::Decision;
 use crate::scope::Scopes;
 use crate::section::{Section, TouchedSections};
-use crate::{Event, ObjectId, Record, Rejection, Timestamp};
+use crate::{Event, ObjectId, Record, Rejection, Result, Timestamp};
 
 /// An API key as its merchant keeps it: the digest, never the key.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -96,7 +96,7 @@ impl MerchantState {
     /// Refuses a command on keys that a merchant asks for by its key `by`: where operators manage
     /// its keys, and where the key that is made, changed, revoked or gets another secret may do
     /// more than `by`.
-    pub(super) fn may_manage_keys(&self, by: ObjectId, command: &MerchantCommand) -> Result<(), Rejection> {
+    pub(super) fn may_manage_keys(&self, by: ObjectId, command: &MerchantCommand) -> Result<()> {
         if self.settings.options.own_keys_forbidden {
             return Err(Rejection::OwnKeysNotAllowed);
         }
@@ -124,7 +124,7 @@ impl MerchantState {
         &self.keys.by_id
     }
 
-    pub(super) fn revoke_api_key(&self, id: ObjectId) -> Result<Decision, Rejection> {
+    pub(super) fn revoke_api_key(&self, id: ObjectId) -> Result<Decision> {
         match self.keys.by_id.get(&id) {
             None => Err(Rejection::ApiKeyNotFound),
             Some(key) if key.revoked => Ok(Decision::default()),
@@ -137,7 +137,7 @@ impl MerchantState {
         id: ObjectId,
         webhook_url: Option<Option<String>>,
         events: Option<EventChoice>,
-    ) -> Result<Decision, Rejection> {
+    ) -> Result<Decision> {
         let key = self.live_api_key(id)?;
         let webhook_url = webhook_url.unwrap_or_else(|| key.webhook_url.clone());
         let events = events.unwrap_or(key.events);
@@ -154,7 +154,7 @@ impl MerchantState {
         id: ObjectId,
         webhook_secret: Vec<u8>,
         now: Timestamp,
-    ) -> Result<Decision, Rejection> {
+    ) -> Result<Decision> {
         let signing = self.live_api_key(id)?.previous_secrets.iter().filter(|known| now < known.until);
         if signing.count() >= PREVIOUS_MAX {
             return Err(Rejection::WebhookSecretsStillSign);
@@ -163,7 +163,7 @@ impl MerchantState {
         Ok(Decision::of(Event::WebhookSecretRotated { id, webhook_secret, previous_until }))
     }
 
-    fn live_api_key(&self, id: ObjectId) -> Result<&ApiKey, Rejection> {
+    fn live_api_key(&self, id: ObjectId) -> Result<&ApiKey> {
         match self.keys.by_id.get(&id) {
             None => Err(Rejection::ApiKeyNotFound),
             Some(key) if key.revoked => Err(Rejection::ApiKeyIsRevoked),

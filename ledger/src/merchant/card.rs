@@ -7,7 +7,7 @@ use crate::fees::SPLIT_SETTLEMENT_DAYS;
 use crate::rail_name::RailName;
 use crate::record::Decision;
 use crate::recurrence::{CycleOutcome, UnpaidReason};
-use crate::{Centavos, Event, Minute, ObjectId, Record, Rejection, Sealed, Timestamp};
+use crate::{Centavos, Event, Minute, ObjectId, Record, Result, Sealed, Timestamp};
 
 impl MerchantState {
     /// The intent, which is durable before the acquirer is called.
@@ -23,7 +23,7 @@ impl MerchantState {
     }
 
     /// No money moves. An authorization that is known changes nothing.
-    pub(super) fn authorize_card(&self, charge: ObjectId, brand: Option<CardBrand>) -> Result<Decision, Rejection> {
+    pub(super) fn authorize_card(&self, charge: ObjectId, brand: Option<CardBrand>) -> Result<Decision> {
         let is_known = self.open_charge(charge, true)?.authorized.is_some();
         Ok(if is_known { Decision::default() } else { Decision::of(Event::CardAuthorized { charge, brand }) })
     }
@@ -46,7 +46,7 @@ impl MerchantState {
         captured_at: Timestamp,
         brand: Option<CardBrand>,
         now: Timestamp,
-    ) -> Result<Decision, Rejection> {
+    ) -> Result<Decision> {
         let open = self.open_charge(charge, true)?;
         let due = |days: u16| captured_at.min(now).plus_days(days).max(now).minute();
         let (terms, opened) = (open.terms.clone(), open.opened);
@@ -65,7 +65,7 @@ impl MerchantState {
     }
 
     /// A subscription does not try a card again that the schemes forbid to try.
-    pub(super) fn refuse_card(&self, charge: ObjectId, refusal: CardRefusal) -> Result<Decision, Rejection> {
+    pub(super) fn refuse_card(&self, charge: ObjectId, refusal: CardRefusal) -> Result<Decision> {
         let open = self.open_charge(charge, true)?;
         let (opened, method) = (open.opened, open.terms.method);
         let refused = Decision::of(Event::CardRefused { charge, refusal, opened, method });
@@ -74,7 +74,7 @@ impl MerchantState {
     }
 
     /// The charge stays open: a reconciliation asks the acquirer later.
-    pub(super) fn leave_unanswered(&self, charge: ObjectId) -> Result<Decision, Rejection> {
+    pub(super) fn leave_unanswered(&self, charge: ObjectId) -> Result<Decision> {
         self.open_charge(charge, true)?;
         Ok(Decision::of(Event::CardUnanswered { charge }))
     }

@@ -8,7 +8,7 @@ use super::rail_waits::Waits;
 use crate::event::{CashoutFailure, PayoutBank};
 use crate::rail_name::RailName;
 use crate::record::Decision;
-use crate::{Centavos, Event, Fingerprint, ObjectId, Record, Rejection, Sealed, Timestamp};
+use crate::{Centavos, Event, Fingerprint, ObjectId, Record, Rejection, Result, Sealed, Timestamp};
 
 /// The institution's answer to a cashout.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,7 +101,7 @@ impl MerchantState {
         amount: Centavos,
         destination: Sealed,
         rail: Option<RailName>,
-    ) -> Result<Decision, Rejection> {
+    ) -> Result<Decision> {
         let fee = self.cashout_fee(amount)?;
         let created = Event::CashoutCreated { id, transaction, transaction_key, amount, fee, rail };
         Ok(Decision { events: vec![created], personal: Some(destination) })
@@ -116,7 +116,7 @@ impl MerchantState {
     }
 
     /// The cashout is ordered once more.
-    pub(super) fn try_cashout(&self, id: ObjectId) -> Result<Decision, Rejection> {
+    pub(super) fn try_cashout(&self, id: ObjectId) -> Result<Decision> {
         let open = self.cashouts.get(id).ok_or(Rejection::CashoutNotInProcessing)?;
         Ok(Decision::of(Event::RailTried { id, attempt: open.retries + 2 }))
     }
@@ -134,7 +134,7 @@ impl MerchantState {
     }
 
     /// The fee of a cashout that may be created now.
-    fn cashout_fee(&self, amount: Centavos) -> Result<Centavos, Rejection> {
+    fn cashout_fee(&self, amount: Centavos) -> Result<Centavos> {
         if self.settings.suspended {
             return Err(Rejection::MerchantSuspended);
         }
@@ -155,7 +155,7 @@ impl MerchantState {
     }
 
     /// A cashout ends once. Money that comes back first repays the Deficit.
-    pub(super) fn settle_cashout(&self, id: ObjectId, outcome: CashoutOutcome) -> Result<Decision, Rejection> {
+    pub(super) fn settle_cashout(&self, id: ObjectId, outcome: CashoutOutcome) -> Result<Decision> {
         let OpenCashout { amount, fee, .. } = *self.cashouts.get(id).ok_or(Rejection::CashoutNotInProcessing)?;
         match outcome {
             CashoutOutcome::Processed { transfer_id, end_to_end_id, bank } => {

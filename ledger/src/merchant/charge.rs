@@ -12,7 +12,7 @@ use crate::money::{Centavos, Rate};
 use crate::personal::Sealed;
 use crate::rail_name::RailName;
 use crate::record::{Decision, RailStamp, Record};
-use crate::rejection::Rejection;
+use crate::rejection::{Rejection, Result};
 use crate::time::Timestamp;
 
 /// A recipient's part of a charge, as the caller names it.
@@ -222,7 +222,7 @@ impl MerchantState {
         installments: u8,
         requests: &[SplitRequest],
         ids: &IdKey,
-    ) -> Result<Terms, Rejection> {
+    ) -> Result<Terms> {
         self.takes_charges()?;
         if !requests.is_empty() && !self.settings.split_enabled {
             return Err(Rejection::SplitNotEnabled);
@@ -252,7 +252,7 @@ impl MerchantState {
         method: PaymentMethod,
         installments: u8,
         splits: Vec<Split>,
-    ) -> Result<Terms, Rejection> {
+    ) -> Result<Terms> {
         let splits_total = splits.iter().map(|split| split.amount).sum::<Centavos>();
         let amount = amount + initial_fee.unwrap_or_default();
         if splits_total >= amount {
@@ -268,7 +268,7 @@ impl MerchantState {
     }
 
     /// An open charge of the kind asked for.
-    pub(super) fn open_charge(&self, charge: ObjectId, card: bool) -> Result<&OpenCharge, Rejection> {
+    pub(super) fn open_charge(&self, charge: ObjectId, card: bool) -> Result<&OpenCharge> {
         let open = self.open_charges.get(charge).ok_or(Rejection::ChargeNotPending)?;
         if open.terms.method.is_card() != card {
             return Err(Rejection::ChargeNotPending);

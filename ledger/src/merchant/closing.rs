@@ -5,7 +5,7 @@
 
 use super::MerchantState;
 use super::adjustments::Open;
-use crate::{Account, Centavos, ObjectId, Rejection};
+use crate::{Account, Centavos, ObjectId, Rejection, Result};
 
 /// Kind of something that is open of a merchant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +39,7 @@ pub struct OpenItem {
 
 impl MerchantState {
     /// Refuses a new charge of a merchant that operators suspended, or that is closing.
-    pub(super) fn takes_charges(&self) -> Result<(), Rejection> {
+    pub(super) fn takes_charges(&self) -> Result<()> {
         match self.settings {
             settings if settings.suspended => Err(Rejection::MerchantSuspended),
             settings if settings.closing => Err(Rejection::MerchantIsClosing),
@@ -73,7 +73,7 @@ impl MerchantState {
     }
 
     /// Refuses to close a merchant of which something is open.
-    pub(super) fn check_closable(&self) -> Result<(), Rejection> {
+    pub(super) fn check_closable(&self) -> Result<()> {
         match self.open_items().is_empty() && self.open_balances().is_empty() {
             true => Ok(()),
             false => Err(Rejection::MerchantNotEmpty),

@@ -10,7 +10,7 @@ use crate::adjustment::{self, AdjustmentCommand, AdjustmentTerms};
 use crate::dispute::{Dispute, DisputeDecision};
 use crate::event::{AdjustmentTarget, DisputeCase, DisputeKind, ReturnEntry, SellerDraw};
 use crate::record::Decision;
-use crate::{Centavos, Event, Fingerprint, Minute, ObjectId, Record, Rejection, Sealed, Timestamp};
+use crate::{Centavos, Event, Fingerprint, Minute, ObjectId, Record, Rejection, Result, Sealed, Timestamp};
 
 /// A dispute as the payer's bank reports it.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ impl MerchantState {
     /// A payer's bank does not ask: a dispute is recorded whatever was refunded before. What passes
     /// the rest of the charge is marked, for the operator to contest it. Disputes sum to at most
     /// what was charged: beyond that, one was reported twice.
-    pub(super) fn open_dispute(&self, reported: OpenDispute, now: Timestamp) -> Result<Decision, Rejection> {
+    pub(super) fn open_dispute(&self, reported: OpenDispute, now: Timestamp) -> Result<Decision> {
         let OpenDispute { id, facts, kind, amount, reason, case } = reported;
         if facts.terms.method.is_card() != (kind == DisputeKind::Chargeback) {
             return Err(Rejection::DisputeKindUnfit);
@@ -83,7 +83,7 @@ impl MerchantState {
         part: Option<Centavos>,
         facts: &ChargeFacts,
         now: Timestamp,
-    ) -> Result<Decision, Rejection> {
+    ) -> Result<Decision> {
         let Some(Open::Dispute { charge, amount: held, drawn }) = self.open_of(id, facts) else {
             return Err(Rejection::DisputeAlreadyDecided);
         };
@@ -106,7 +106,7 @@ impl MerchantState {
         facts: &ChargeFacts,
         notes: Option<String>,
         now: Timestamp,
-    ) -> Result<Decision, Rejection> {
+    ) -> Result<Decision> {
         let Some(Open::Dispute { drawn, .. }) = self.open_of(id, facts) else {
             return Err(Rejection::DisputeAlreadyDecided);
         };
@@ -143,7 +143,7 @@ impl MerchantState {
 
     /// Gives back what an accepted dispute took, by the rail's word or by two operators. Errors: it
     /// is not accepted; an entry that says so waits; the operator who asked for it approves it.
-    pub(super) fn reverse_dispute(&self, reversal: ReverseDispute, now: Timestamp) -> Result<Decision, Rejection> {
+    pub(super) fn reverse_dispute(&self, reversal: ReverseDispute, now: Timestamp) -> Result<Decision> {
         let ReverseDispute { dispute, facts, key, command } = reversal;
         let DisputeDecision::Accepted { amount, .. } = dispute.decision else {
             return Err(Rejection::DisputeNotAccepted);

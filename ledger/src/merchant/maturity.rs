@@ -5,7 +5,7 @@ use crate::adjustment::AdjustmentCommand;
 use crate::event::{AdjustmentTarget, Due};
 use crate::record::Decision;
 use crate::write_off::WriteOffCommand;
-use crate::{Centavos, Event, Minute, Rejection, Timestamp};
+use crate::{Centavos, Event, Minute, Rejection, Result, Timestamp};
 
 impl MerchantState {
     /// The facts of all that is due at `now`, and of the Deficit that Available can repay; `None`
@@ -29,7 +29,7 @@ impl MerchantState {
     }
 
     /// Asks for the write-off of the Deficit, or decides on the open request.
-    pub(super) fn write_off_deficit(&self, command: WriteOffCommand) -> Result<Decision, Rejection> {
+    pub(super) fn write_off_deficit(&self, command: WriteOffCommand) -> Result<Decision> {
         command.decide(self.write_off.as_ref(), self.deficit(), |open| Event::DeficitWrittenOff {
             id: open.id,
             amount: open.amount,
@@ -39,7 +39,7 @@ impl MerchantState {
 
     /// Asks for an adjustment, or decides on one that waits. What it gives repays the Deficit
     /// first.
-    pub(super) fn adjust(&self, command: AdjustmentCommand) -> Result<Decision, Rejection> {
+    pub(super) fn adjust(&self, command: AdjustmentCommand) -> Result<Decision> {
         let event = command.decide(&self.goodwill)?;
         let recovery = match &event {
             // A dispute is reversed by a command of its own.

@@ -32,7 +32,7 @@ use crate::record::Decision;
 use crate::section::Sums;
 use crate::write_off::OpenWriteOff;
 use crate::{
-    Account, Centavos, Event, GroupNumber, IdKey, LedgerId, ObjectId, PaymentMethod, Record, Rejection, Sealed,
+    Account, Centavos, Event, GroupNumber, IdKey, LedgerId, ObjectId, PaymentMethod, Record, Rejection, Result, Sealed,
     Timestamp,
 };
 
@@ -123,7 +123,7 @@ impl MerchantState {
         group: GroupNumber,
         now: Timestamp,
         ids: &IdKey,
-    ) -> Result<Decision, Rejection> {
+    ) -> Result<Decision> {
         use MerchantCommand as Command;
         if self.id.is_none() && !matches!(command, Command::Open { .. }) {
             return Err(Rejection::MerchantNotFound);
@@ -224,7 +224,7 @@ impl MerchantState {
         version: u32,
         decision: MerchantCommand,
         (group, now, ids): (GroupNumber, Timestamp, &IdKey),
-    ) -> Result<Decision, Rejection> {
+    ) -> Result<Decision> {
         match self.version_of(id, ids) {
             Some(current) if current != version => Err(Rejection::VersionChanged),
             _ => self.decide(decision, group, now, ids),

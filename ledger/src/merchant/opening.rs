@@ -3,7 +3,7 @@
 use super::MerchantState;
 use crate::fees::Settings;
 use crate::record::Decision;
-use crate::{Event, GroupNumber, ObjectId, Record, Rejection, Sealed};
+use crate::{Event, GroupNumber, ObjectId, Record, Rejection, Result, Sealed};
 
 /// What an opening did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl MerchantOpening {
 }
 
 impl MerchantState {
-    pub(super) fn open(&self, id: ObjectId, settings: Settings, profile: Sealed) -> Result<Decision, Rejection> {
+    pub(super) fn open(&self, id: ObjectId, settings: Settings, profile: Sealed) -> Result<Decision> {
         if self.id.is_some() {
             return Err(Rejection::MerchantExists);
         }
@@ -39,7 +39,7 @@ impl MerchantState {
         settings: Settings,
         profile: Option<Sealed>,
         reason: Option<String>,
-    ) -> Result<Decision, Rejection> {
+    ) -> Result<Decision> {
         if settings.closed && !self.settings.closed {
             self.check_closable()?;
         }

@@ -5,7 +5,7 @@ use crate::event::Terms;
 use crate::rail_name::RailName;
 use crate::record::Decision;
 use crate::recurrence::CycleOutcome;
-use crate::{Centavos, Event, ObjectId, Rejection, Sealed, Timestamp};
+use crate::{Centavos, Event, ObjectId, Rejection, Result, Sealed, Timestamp};
 
 impl MerchantState {
     pub(super) fn open_pix(
@@ -21,19 +21,14 @@ impl MerchantState {
 
     /// The institution has the charge: its code can be paid. Hearing of it again changes nothing; a
     /// charge that has ended meanwhile needs no code.
-    pub(super) fn register_pix(&self, charge: ObjectId, code: String) -> Result<Decision, Rejection> {
+    pub(super) fn register_pix(&self, charge: ObjectId, code: String) -> Result<Decision> {
         let registers = self.open_charge(charge, false)?.registers_until.is_some();
         Ok(if registers { Decision::of(Event::PixRegistered { charge, code }) } else { Decision::default() })
     }
 
     /// PIX settles at once, the splits with it. A rise of Available first repays the Deficit. No
     /// charge waits for a payment of another amount.
-    pub(super) fn confirm_pix(
-        &self,
-        charge: ObjectId,
-        amount: Centavos,
-        end_to_end_id: String,
-    ) -> Result<Decision, Rejection> {
+    pub(super) fn confirm_pix(&self, charge: ObjectId, amount: Centavos, end_to_end_id: String) -> Result<Decision> {
         let open = self.open_charge(charge, false)?;
         if amount != open.terms.amount {
             return Err(Rejection::ChargeNotPending);
@@ -45,7 +40,7 @@ impl MerchantState {
         Ok(self.advancing(Decision { events, personal: None }, charge, CycleOutcome::Paid, None))
     }
 
-    pub(super) fn cancel_pix(&self, charge: ObjectId) -> Result<Decision, Rejection> {
+    pub(super) fn cancel_pix(&self, charge: ObjectId) -> Result<Decision> {
         let open = self.open_charge(charge, false)?;
         let recipients = open.terms.splits.iter().map(|split| split.recipient).collect();
         let cancelled = Decision::of(Event::PixCancelled { charge, recipients, opened: open.opened });

@@ -10,7 +10,7 @@ use super::MerchantState;
 use crate::record::Decision;
 use crate::recurrence::PlanTerms;
 use crate::section::{Section, TouchedSections};
-use crate::{Event, ObjectId, Record, Rejection};
+use crate::{Event, ObjectId, Record, Rejection, Result};
 
 /// A plan with an initial fee takes about 100 bytes.
 const PLANS_PER_SECTION: usize = 32;
@@ -50,7 +50,7 @@ impl MerchantState {
         &self.plans.list
     }
 
-    pub(super) fn create_plan(&self, id: ObjectId, plan: PlanTerms) -> Result<Decision, Rejection> {
+    pub(super) fn create_plan(&self, id: ObjectId, plan: PlanTerms) -> Result<Decision> {
         if self.plans.by_tag.contains_key(&folded(&plan.tag)) {
             return Err(Rejection::TagTaken);
         }
@@ -58,7 +58,7 @@ impl MerchantState {
     }
 
     /// Existing subscriptions go on. Disabling it again changes nothing.
-    pub(super) fn disable_plan(&self, id: ObjectId) -> Result<Decision, Rejection> {
+    pub(super) fn disable_plan(&self, id: ObjectId) -> Result<Decision> {
         match self.plan(id) {
             None => Err(Rejection::PlanNotFound),
             Some(plan) if !plan.enabled => Ok(Decision::default()),

@@ -6,7 +6,7 @@ use super::{MerchantState, RECONCILE_AFTER_MS};
 use crate::event::{CardRefusal, CashoutFailure};
 use crate::rail_word::SayRailWord;
 use crate::record::Decision;
-use crate::{Centavos, Event, ObjectId, Rejection, Timestamp};
+use crate::{Centavos, Event, ObjectId, Rejection, Result, Timestamp};
 
 /// An order of a merchant that waits for its rail.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl MerchantState {
 
     /// The first word is noted; the second one ends the order. A capture by word has no fee of the
     /// acquirer: the batch that settles it brings the fee.
-    pub(super) fn say_rail_word(&self, mut said: SayRailWord, now: Timestamp) -> Result<Decision, Rejection> {
+    pub(super) fn say_rail_word(&self, mut said: SayRailWord, now: Timestamp) -> Result<Decision> {
         let returned = said.returned.take();
         if returned.is_none() {
             SayRailWord::check_age(self.unknown_since(said.id).ok_or(Rejection::OutcomeNotUnknown)?, now)?;
@@ -63,7 +63,7 @@ impl MerchantState {
         })
     }
 
-    fn ended_by_word(&self, said: &SayRailWord, now: Timestamp) -> Result<Decision, Rejection> {
+    fn ended_by_word(&self, said: &SayRailWord, now: Timestamp) -> Result<Decision> {
         let SayRailWord { id, word, .. } = said;
         let (id, reference) = (*id, || word.reference.clone());
         match (self.waiting_order(id).ok_or(Rejection::OutcomeNotUnknown)?, word.happened) {
@@ -94,7 +94,7 @@ impl MerchantState {
 
     /// The rail refuses to send a payment back that nobody asked for: the money stays owed to the
     /// payer, and the rail is not asked again.
-    pub(super) fn not_repaid(&self, id: ObjectId, reason: String) -> Result<Decision, Rejection> {
+    pub(super) fn not_repaid(&self, id: ObjectId, reason: String) -> Result<Decision> {
         match self.adjustments.open(id) {
             Some(Open::Repayment(Repayment {
                 kind: RepaymentKind::Unordered,

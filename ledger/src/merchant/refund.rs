@@ -10,8 +10,8 @@ use crate::event::{PaidBack, SellerDraw, Split, TakeBack, Terms};
 use crate::fees::Commission;
 use crate::record::Decision;
 use crate::{
-    Centavos, Event, Fingerprint, IdKey, Minute, ObjectId, PaymentMethod, RecipientNumber, Record, Rejection, Sealed,
-    Timestamp,
+    Centavos, Event, Fingerprint, IdKey, Minute, ObjectId, PaymentMethod, RecipientNumber, Record, Rejection, Result,
+    Sealed, Timestamp,
 };
 
 /// How long after its payment a PIX charge can be refunded, days of 24 hours.
@@ -157,12 +157,7 @@ pub struct UnorderedPix {
 impl MerchantState {
     /// Eligibility comes before the amount (decisions, Cashout and refunds); a recipient without a
     /// split in the charge is bad input and comes before both.
-    pub(super) fn request_refund(
-        &self,
-        wanted: RequestRefund,
-        now: Timestamp,
-        ids: &IdKey,
-    ) -> Result<Decision, Rejection> {
+    pub(super) fn request_refund(&self, wanted: RequestRefund, now: Timestamp, ids: &IdKey) -> Result<Decision> {
         let RequestRefund { id, facts, amount, take_back, reason } = wanted;
         let take_back = self.of_splits(&facts.terms, &take_back, ids)?;
         let adjusted = self.refundable(&facts, now)?;
@@ -199,12 +194,7 @@ impl MerchantState {
     /// The money moves: from the charge's own Pending, then Available, then Deficit. Commission
     /// that comes back is there to be drawn on. A refund is approved while it can be carried out,
     /// and while disputes leave enough of the charge.
-    pub(super) fn approve_refund(
-        &self,
-        id: ObjectId,
-        facts: &ChargeFacts,
-        now: Timestamp,
-    ) -> Result<Decision, Rejection> {
+    pub(super) fn approve_refund(&self, id: ObjectId, facts: &ChargeFacts, now: Timestamp) -> Result<Decision> {
         let Some(Open::Refund { charge, amount, take_back, .. }) = self.open_of(id, facts) else {
             return Err(Rejection::RefundAlreadyDecided);
         };
@@ -236,14 +226,14 @@ impl MerchantState {
         Ok(Decision { events, personal: None })
     }
 
-    pub(super) fn ask_refund_approval(&self, id: ObjectId) -> Result<Decision, Rejection> {
+    pub(super) fn ask_refund_approval(&self, id: ObjectId) -> Result<Decision> {
         match self.adjustments.open(id) {
             Some(Open::Refund { .. }) => Ok(Decision::of(Event::ApprovalAsked { id, is_refund: true, reason: None })),
             _ => Err(Rejection::RefundAlreadyDecided),
         }
     }
 
-    pub(super) fn reject_refund(&self, id: ObjectId, notes: String) -> Result<Decision, Rejection> {
+    pub(super) fn reject_refund(&self, id: ObjectId, notes: String) -> Result<Decision> {
         let Some(Open::Refund { charge, amount, .. }) = self.adjustments.open(id) else {
             return Err(Rejection::RefundAlreadyDecided);
         };
@@ -263,7 +253,7 @@ impl MerchantState {
     }
 
     /// A payment that nobody asked for goes back. One that its charge waits for is no such payment.
-    pub(super) fn receive_unordered_pix(&self, received: UnorderedPix) -> Result<Decision, Rejection> {
+    pub(super) fn receive_unordered_pix(&self, received: UnorderedPix) -> Result<Decision> {
         let UnorderedPix { id, charge, amount, end_to_end_id, key } = received;
         if self.open_charges.get(charge).is_some_and(|open| open.terms.amount == amount) {
             return self.confirm_pix(charge, amount, end_to_end_id);
@@ -327,7 +317,7 @@ impl MerchantState {
     }
 
     /// How much of a charge is taken already, if the charge is not too old for a refund.
-    fn refundable(&self, facts: &ChargeFacts, now: Timestamp) -> Result<ChargeAdjustments, Rejection> {
+    fn refundable(&self, facts: &ChargeFacts, now: Timestamp) -> Result<ChargeAdjustments> {
         if now > facts.refundable_until() { Err(Rejection::ChargeTooOld) } else { Ok(self.adjusted(facts.charge)) }
     }
 
@@ -336,7 +326,7 @@ impl MerchantState {
     }
 
     /// The parts to take back, one for each recipient, in the order of first mention.
-    fn of_splits(&self, terms: &Terms, requests: &[SplitRequest], ids: &IdKey) -> Result<Vec<TakeBackPart>, Rejection> {
+    fn of_splits(&self, terms: &Terms, requests: &[SplitRequest], ids: &IdKey) -> Result<Vec<TakeBackPart>> {
         let mut nominal: BTreeMap<RecipientNumber, Centavos> = BTreeMap::new();
         for split in terms.splits.iter().filter(|_| !requests.is_empty()) {
             *nominal.entry(split.recipient).or_default() += split.amount;

@@ -9,7 +9,7 @@ use minicbor::{Decode, Encode};
 
 use super::{MerchantState, Subscription};
 use crate::record::Decision;
-use crate::{Event, ObjectId, Rejection, Timestamp};
+use crate::{Event, ObjectId, Rejection, Result, Timestamp};
 
 /// How long a deletion is remembered, milliseconds: much longer than a request takes from its
 /// look-up to its command.
@@ -22,7 +22,7 @@ pub(super) struct DeletedCards(#[n(0)] BTreeMap<ObjectId, Timestamp>);
 
 impl DeletedCards {
     /// Refuses a card that was deleted since it was looked up.
-    pub(super) fn refuse(&self, card: ObjectId) -> Result<(), Rejection> {
+    pub(super) fn refuse(&self, card: ObjectId) -> Result<()> {
         if self.has(card) { Err(Rejection::CardNotStored) } else { Ok(()) }
     }
 
@@ -45,7 +45,7 @@ impl DeletedCards {
 impl MerchantState {
     /// Deletes a stored card that no subscription that goes on is charged to. Again: nothing
     /// changes.
-    pub(super) fn delete_card(&self, id: ObjectId) -> Result<Decision, Rejection> {
+    pub(super) fn delete_card(&self, id: ObjectId) -> Result<Decision> {
         if self.deleted_cards.has(id) {
             return Ok(Decision::default());
         }

@@ -9,7 +9,7 @@ use super::MerchantState;
 use crate::fees::is_false;
 use crate::record::Decision;
 use crate::section::{Section, TouchedSections};
-use crate::{Event, Fingerprint, IdKey, ObjectId, RecipientNumber, Record, Rejection, Sealed};
+use crate::{Event, Fingerprint, IdKey, ObjectId, RecipientNumber, Record, Rejection, Result, Sealed};
 
 /// A registration with an address and a bank account takes about 350 bytes, sealed.
 const RECIPIENTS_PER_SECTION: usize = 16;
@@ -118,7 +118,7 @@ impl MerchantState {
         document: Fingerprint,
         profile: Sealed,
         id_of: impl FnOnce(RecipientNumber) -> ObjectId,
-    ) -> Result<Decision, Rejection> {
+    ) -> Result<Decision> {
         if !self.settings.split_enabled {
             return Err(Rejection::SplitNotEnabled);
         }
@@ -140,7 +140,7 @@ impl MerchantState {
     }
 
     /// A draft becomes pending; a recipient with a later status keeps it.
-    pub(super) fn submit_recipient(&self, id: ObjectId, ids: &IdKey) -> Result<Decision, Rejection> {
+    pub(super) fn submit_recipient(&self, id: ObjectId, ids: &IdKey) -> Result<Decision> {
         let (number, recipient) = self.find_recipient(id, ids).ok_or(Rejection::RecipientNotFound)?;
         Ok(match recipient.status {
             RecipientStatus::Draft => Decision::of(Event::RecipientSubmitted { number }),
@@ -148,32 +148,26 @@ impl MerchantState {
         })
     }
 
-    pub(super) fn approve_recipient(&self, id: ObjectId, ids: &IdKey) -> Result<Decision, Rejection> {
+    pub(super) fn approve_recipient(&self, id: ObjectId, ids: &IdKey) -> Result<Decision> {
         Ok(Decision::of(match self.undecided_recipient(id, ids)? {
             (number, Review::Registration) => Event::RecipientApproved { number },
             (number, Review::BankAccount) => Event::BankAccountApproved { number },
         }))
     }
 
-    pub(super) fn reject_recipient(&self, id: ObjectId, notes: String, ids: &IdKey) -> Result<Decision, Rejection> {
+    pub(super) fn reject_recipient(&self, id: ObjectId, notes: String, ids: &IdKey) -> Result<Decision> {
         Ok(Decision::of(match self.undecided_recipient(id, ids)? {
             (number, Review::Registration) => Event::RecipientRejected { number, notes },
             (number, Review::BankAccount) => Event::BankAccountRejected { number, notes },
         }))
     }
 
-    pub(super) fn note_registration_read(&self, id: ObjectId, ids: &IdKey) -> Result<Decision, Rejection> {
+    pub(super) fn note_registration_read(&self, id: ObjectId, ids: &IdKey) -> Result<Decision> {
         let (number, _) = self.find_recipient(id, ids).ok_or(Rejection::RecipientNotFound)?;
         Ok(Decision::of(Event::RegistrationRead { number }))
     }
 
-    pub(super) fn freeze_recipient(
-        &self,
-        id: ObjectId,
-        frozen: bool,
-        reason: String,
-        ids: &IdKey,
-    ) -> Result<Decision, Rejection> {
+    pub(super) fn freeze_recipient(&self, id: ObjectId, frozen: bool, reason: String, ids: &IdKey) -> Result<Decision> {
         let (number, recipient) = self.find_recipient(id, ids).ok_or(Rejection::RecipientNotFound)?;
         Ok(match (recipient.frozen, frozen) {
             (false, true) => Decision::of(Event::RecipientFrozen { number, reason }),
@@ -197,7 +191,7 @@ impl MerchantState {
         profile: Sealed,
         bank_account_changed: bool,
         ids: &IdKey,
-    ) -> Result<Decision, Rejection> {
+    ) -> Result<Decision> {
         let (number, recipient) = self.find_recipient(id, ids).ok_or(Rejection::RecipientNotFound)?;
         if recipient.status == RecipientStatus::Rejected {
             return Err(Rejection::RecipientIsRejected);
@@ -215,7 +209,7 @@ impl MerchantState {
     }
 
     /// The part of a recipient that waits for a decision: the registration before the bank account.
-    fn undecided_recipient(&self, id: ObjectId, ids: &IdKey) -> Result<(RecipientNumber, Review), Rejection> {
+    fn undecided_recipient(&self, id: ObjectId, ids: &IdKey) -> Result<(RecipientNumber, Review)> {
         let (number, recipient) = self.find_recipient(id, ids).ok_or(Rejection::RecipientNotFound)?;
         match (recipient.status, recipient.bank_review) {
             (RecipientStatus::Draft | RecipientStatus::Pending, _) => Ok((number, Review::Registration)),

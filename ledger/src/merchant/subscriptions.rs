@@ -19,7 +19,7 @@ use crate::recurrence::{
     CycleOutcome, PlanTerms, SplitPercent, StoredCard, SubscriptionStanding, SubscriptionTerms, UnpaidReason,
 };
 use crate::section::{Section, TouchedSections};
-use crate::{Event, IdKey, ObjectId, PaymentMethod, Rejection, Sealed, Timestamp};
+use crate::{Event, IdKey, ObjectId, PaymentMethod, Rejection, Result, Sealed, Timestamp};
 
 /// Shortest and longest life of a cycle's PIX code, days. In between it lives until the next
 /// cycle's date.
@@ -88,7 +88,7 @@ impl MerchantState {
 
     /// The splits are checked against the plan's amount: no cycle charges less. Splits by percent
     /// are checked against the total with the initial fee too.
-    pub(super) fn subscribe(&self, wanted: Subscribe, now: Timestamp, ids: &IdKey) -> Result<Decision, Rejection> {
+    pub(super) fn subscribe(&self, wanted: Subscribe, now: Timestamp, ids: &IdKey) -> Result<Decision> {
         let Subscribe { id, plan: plan_id, method, card, splits, customer } = wanted;
         card.iter().try_for_each(|card| self.deleted_cards.refuse(card.id))?;
         let plan = self.plan(plan_id).ok_or(Rejection::PlanNotFound)?;
@@ -116,7 +116,7 @@ impl MerchantState {
         charge: ObjectId,
         (payer, rail): (Sealed, Option<RailName>),
         now: Timestamp,
-    ) -> Result<Decision, Rejection> {
+    ) -> Result<Decision> {
         let Some(subscription) = self.subscriptions.by_id.get(&id) else {
             return Ok(Decision::default());
         };
@@ -167,7 +167,7 @@ impl MerchantState {
         id: ObjectId,
         change: SubscriptionChange,
         now: Timestamp,
-    ) -> Result<Decision, Rejection> {
+    ) -> Result<Decision> {
         let subscription = self.subscriptions.by_id.get(&id).ok_or(Rejection::SubscriptionEnded)?;
         let (terms, standing) = (&subscription.terms, subscription.standing.clone());
         let plan = self.plan(terms.plan).ok_or(Rejection::PlanNotFound)?;
@@ -199,12 +199,7 @@ impl MerchantState {
 
     /// Charges the next cycles to another stored card, at the same dates. A cycle whose first card
     /// was refused is tried at once. A charge that waits for its outcome goes on.
-    pub(super) fn change_subscription_card(
-        &self,
-        id: ObjectId,
-        card: StoredCard,
-        now: Timestamp,
-    ) -> Result<Decision, Rejection> {
+    pub(super) fn change_subscription_card(&self, id: ObjectId, card: StoredCard, now: Timestamp) -> Result<Decision> {
         let subscription = self.subscriptions.by_id.get(&id).ok_or(Rejection::SubscriptionEnded)?;
         self.deleted_cards.refuse(card.id)?;
         match subscription.card() {
@@ -218,7 +213,7 @@ impl MerchantState {
     }
 
     /// The terms of one cycle's charge, at the fees of now.
-    fn cycle_terms(&self, terms: &SubscriptionTerms, plan: &PlanTerms, cycle: u32) -> Result<Terms, Rejection> {
+    fn cycle_terms(&self, terms: &SubscriptionTerms, plan: &PlanTerms, cycle: u32) -> Result<Terms> {
         self.takes_charges()?;
         if !terms.splits.is_empty() && !self.settings.split_enabled {
             return Err(Rejection::SplitNotEnabled);

@@ -8,7 +8,7 @@ use crate::event::{Cut, PayoutBank, Settlement, Span};
 use crate::rail_name::RailName;
 use crate::rail_word::SayRailWord;
 use crate::record::Decision;
-use crate::{Centavos, Event, ObjectId, Rejection, Sealed, Timestamp};
+use crate::{Centavos, Event, ObjectId, Rejection, Result, Sealed, Timestamp};
 
 /// The institution's answer to a transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -224,7 +224,7 @@ impl RecipientState {
         destination: Sealed,
         reason: Option<String>,
         cut: Cut,
-    ) -> Result<Decision, Rejection> {
+    ) -> Result<Decision> {
         let outflow = &self.outflow;
         self.check_not_frozen()?;
         if outflow.withdrawal.is_some() {
@@ -246,28 +246,23 @@ impl RecipientState {
     }
 
     /// The pending withdrawal, if it is this one and nobody has decided on it.
-    pub(super) fn undecided(&self, id: ObjectId) -> Result<&OpenWithdrawal, Rejection> {
+    pub(super) fn undecided(&self, id: ObjectId) -> Result<&OpenWithdrawal> {
         let pending = self.outflow.withdrawal.as_ref().filter(|pending| pending.id == id);
         pending.filter(|pending| pending.approved_at.is_none()).ok_or(Rejection::WithdrawalAlreadyDecided)
     }
 
     /// Refuses a withdrawal that cannot be approved.
-    pub(super) fn approvable(&self, id: ObjectId) -> Result<(), Rejection> {
+    pub(super) fn approvable(&self, id: ObjectId) -> Result<()> {
         self.undecided(id)?;
         self.check_not_frozen()
     }
 
-    pub(super) fn check_not_frozen(&self) -> Result<(), Rejection> {
+    pub(super) fn check_not_frozen(&self) -> Result<()> {
         if self.frozen { Err(Rejection::RecipientIsFrozen) } else { Ok(()) }
     }
 
     /// The institution's answer counts once: hearing it again changes nothing.
-    pub(super) fn settle_withdrawal(
-        &self,
-        id: ObjectId,
-        outcome: TransferOutcome,
-        now: Timestamp,
-    ) -> Result<Decision, Rejection> {
+    pub(super) fn settle_withdrawal(&self, id: ObjectId, outcome: TransferOutcome, now: Timestamp) -> Result<Decision> {
         let approved = self.outflow.withdrawal.as_ref().filter(|pending| pending.id == id);
         let approved = approved.filter(|pending| pending.approved_at.is_some());
         let withdrawal = approved.ok_or(Rejection::WithdrawalAlreadyDecided)?;
@@ -285,7 +280,7 @@ impl RecipientState {
 
     /// The bank returned a transfer that was paid. It counts once. The money comes back to the
     /// account that it left, unless the institution names another.
-    pub(super) fn returned(&self, id: ObjectId, notes: String, to: Option<PayoutBank>) -> Result<Decision, Rejection> {
+    pub(super) fn returned(&self, id: ObjectId, notes: String, to: Option<PayoutBank>) -> Result<Decision> {
         let found = self.outflow.returnable().iter().find(|returnable| returnable.withdrawal.id == id);
         let OpenWithdrawal { amount, spans, consumed, settlements, bank, .. } =
             found.ok_or(Rejection::WithdrawalAlreadyDecided)?.withdrawal.clone();
@@ -295,14 +290,14 @@ impl RecipientState {
     }
 
     /// The transfer of an approved withdrawal is ordered once more.
-    pub(super) fn try_withdrawal(&self, id: ObjectId) -> Result<Decision, Rejection> {
+    pub(super) fn try_withdrawal(&self, id: ObjectId) -> Result<Decision> {
         let open = self.outflow.withdrawal.as_ref().filter(|open| open.id == id && open.approved_at.is_some());
         let open = open.ok_or(Rejection::WithdrawalAlreadyDecided)?;
         Ok(Decision::of(Event::RailTried { id, attempt: open.retries + 2 }))
     }
 
     /// The first word of an operator is noted; the second one ends the withdrawal.
-    pub(super) fn say_rail_word(&self, said: SayRailWord, now: Timestamp) -> Result<Decision, Rejection> {
+    pub(super) fn say_rail_word(&self, said: SayRailWord, now: Timestamp) -> Result<Decision> {
         let open = self.outflow.withdrawal.as_ref().filter(|open| open.id == said.id);
         let ordered_at = open.and_then(OpenWithdrawal::ordered_at).ok_or(Rejection::OutcomeNotUnknown)?;
         SayRailWord::check_age(ordered_at, now)?;

@@ -13,7 +13,7 @@ use ledger::{Account, GroupNumber, LedgerId, Month, ObjectId, Record, Timestamp}
 
 use super::carried_facts::{AnticipatedOn, AnticipatedSums, CarriedFact, Change, Changes, Kind, RowKey, SettingsPart};
 use super::file::{self, BalanceFile, FileCut, FileError, FileSource, Row, Rows};
-use crate::records::LoadError;
+use crate::records::{LoadError, Result};
 use store::{Block, Part, Sequence, StoreError};
 
 /// Every account of every ledger after a Record of the past, and what else a balance file has.
@@ -57,7 +57,7 @@ impl AsOf {
     }
 
     /// Reads a balance file outside of a store.
-    pub fn of_file(file: File) -> Result<Self, LoadError> {
+    pub fn of_file(file: File) -> Result<Self> {
         let bytes = file.metadata().map_err(|error| unreadable(FileError::Store(machine(error))))?.len();
         BalanceFile::open(FileSource::Alone(file), bytes, Arc::default())
             .map(|file| Self::of(Some(file)))
@@ -85,7 +85,7 @@ impl AsOf {
     }
 
     /// Adds the Records of a block that are not counted yet, through `last`.
-    pub(super) fn post(&mut self, block: &Block, last: Sequence) -> Result<(), LoadError> {
+    pub(super) fn post(&mut self, block: &Block, last: Sequence) -> Result<()> {
         let counted = self.through.0;
         for (sequence, bytes) in (block.first.0..=last.0).zip(&block.records).filter(|(at, _)| *at > counted) {
             let record = Record::decode(bytes).map_err(|error| LoadError::Decode { sequence, error })?;
@@ -99,7 +99,7 @@ impl AsOf {
     }
 
     /// Adds the Records through `last`, which is durable.
-    pub(super) fn catch_up(&mut self, store: &Part, last: Sequence) -> Result<(), LoadError> {
+    pub(super) fn catch_up(&mut self, store: &Part, last: Sequence) -> Result<()> {
         if self.through >= last {
             return Ok(());
         }
@@ -127,11 +127,7 @@ impl AsOf {
     }
 
     /// Facts in the rows of one kind, of one group or of all.
-    fn facts(
-        &self,
-        kind: Kind,
-        group: Option<GroupNumber>,
-    ) -> impl Iterator<Item = Result<CarriedFact, LoadError>> + '_ {
+    fn facts(&self, kind: Kind, group: Option<GroupNumber>) -> impl Iterator<Item = Result<CarriedFact>> + '_ {
         let (first, last) = RowKey::all_of(kind, group);
         let rows = self.rows_from(first).take_while(move |row| row.as_ref().map_or(true, |(key, _)| *key <= last));
         rows.map(read)
@@ -140,12 +136,12 @@ impl AsOf {
     /// Ids and accounts, group by group, each with its merchant, the platform's shard and its
     /// recipients, and the house last; the id of a ledger before its accounts. Of one group, or of
     /// all. For a thread that may wait.
-    pub fn ledgers(&self, group: Option<GroupNumber>) -> impl Iterator<Item = Result<CarriedFact, LoadError>> + '_ {
+    pub fn ledgers(&self, group: Option<GroupNumber>) -> impl Iterator<Item = Result<CarriedFact>> + '_ {
         self.facts(Kind::Ledgers, group)
     }
 
     /// The ids of merchants and recipients, in the same order.
-    pub fn ids(&self) -> impl Iterator<Item = Result<(LedgerId, ObjectId), LoadError>> + '_ {
+    pub fn ids(&self) -> impl Iterator<Item = Result<(LedgerId, ObjectId)>> + '_ {
         self.ledgers(None).filter_map(|fact| match fact {
             Ok(CarriedFact::Ledger(ledger, id)) => Some(Ok((ledger, id))),
             Ok(_) => None,
@@ -154,7 +150,7 @@ impl AsOf {
     }
 
     /// All accounts, in the same order. For a thread that may wait.
-    pub fn rows(&self) -> impl Iterator<Item = Result<(LedgerId, Account, Balance), LoadError>> + '_ {
+    pub fn rows(&self) -> impl Iterator<Item = Result<(LedgerId, Account, Balance)>> + '_ {
         self.ledgers(None).filter_map(|fact| match fact {
             Ok(CarriedFact::Account(ledger, account, balance)) => Some(Ok((ledger, account, balance))),
             Ok(_) => None,
@@ -163,7 +159,7 @@ impl AsOf {
     }
 
     /// The accounts of one ledger.
-    pub fn ledger(&self, ledger: LedgerId) -> Result<Balances, LoadError> {
+    pub fn ledger(&self, ledger: LedgerId) -> Result<Balances> {
         let rows = self.rows_from(RowKey::first_of(ledger)).map(read);
         let mut balances = Balances::new();
         for fact in rows {
@@ -177,12 +173,12 @@ impl AsOf {
     }
 
     /// The pending charges of one group, or of all: [`CarriedFact::Pending`].
-    pub fn pending(&self, group: Option<GroupNumber>) -> impl Iterator<Item = Result<CarriedFact, LoadError>> + '_ {
+    pub fn pending(&self, group: Option<GroupNumber>) -> impl Iterator<Item = Result<CarriedFact>> + '_ {
         self.facts(Kind::Pending, group)
     }
 
     /// How many card charges wait for the acquirer's answer. For a thread that may wait.
-    pub fn unanswered_cards(&self) -> Result<u64, LoadError> {
+    pub fn unanswered_cards(&self) -> Result<u64> {
         let mut count = 0;
         for fact in self.pending(None) {
             count += u64::from(matches!(fact?, CarriedFact::Pending { brand: Some(_), .. }));
@@ -191,7 +187,7 @@ impl AsOf {
     }
 
     /// The Record that opened a pending charge; `None` if it is not pending.
-    pub fn opened(&self, group: GroupNumber, ordinal: u64) -> Result<Option<Sequence>, LoadError> {
+    pub fn opened(&self, group: GroupNumber, ordinal: u64) -> Result<Option<Sequence>> {
         let key = RowKey::pending(group, ordinal);
         let row = self.rows_from(key).next().transpose().map_err(unreadable)?.filter(|(found, _)| *found == key);
         Ok(match row.map(|row| read(Ok(row))).transpose()? {
@@ -201,7 +197,7 @@ impl AsOf {
     }
 
     /// The settings of a merchant, in order, each with the Record that set them.
-    pub fn settings(&self, group: GroupNumber) -> Result<Vec<(Sequence, Settings)>, LoadError> {
+    pub fn settings(&self, group: GroupNumber) -> Result<Vec<(Sequence, Settings)>> {
         let (mut found, mut bytes) = (Vec::new(), Vec::new());
         let mut facts = self.facts(Kind::Settings, Some(group)).peekable();
         while let Some(CarriedFact::Settings(_, by, part)) = facts.next().transpose()? {
@@ -215,7 +211,7 @@ impl AsOf {
     }
 
     /// The sums of splits that were anticipated and are due today or later.
-    pub fn anticipated(&self) -> Result<BTreeMap<AnticipatedOn, AnticipatedSums>, LoadError> {
+    pub fn anticipated(&self) -> Result<BTreeMap<AnticipatedOn, AnticipatedSums>> {
         let mut all: BTreeMap<AnticipatedOn, AnticipatedSums> = BTreeMap::new();
         for fact in self.facts(Kind::Anticipated, None) {
             let CarriedFact::Anticipated(on, AnticipatedSums { amount, discount, count }) = fact? else { continue };
@@ -228,7 +224,7 @@ impl AsOf {
     }
 
     /// The months that were closed, in order, each with the Record that closed it.
-    pub fn closed(&self) -> Result<Vec<(Month, Sequence)>, LoadError> {
+    pub fn closed(&self) -> Result<Vec<(Month, Sequence)>> {
         let mut all = Vec::new();
         for fact in self.facts(Kind::Closed, None) {
             if let CarriedFact::Closed(month, by) = fact? {
@@ -239,7 +235,7 @@ impl AsOf {
     }
 
     /// The sums of all ledgers, in one pass.
-    pub fn sums(&self) -> Result<Sums, LoadError> {
+    pub fn sums(&self) -> Result<Sums> {
         let mut sums: BTreeMap<u16, (Balance, u64)> = BTreeMap::new();
         let (mut ledger, mut net, mut is_balanced) = (None, 0, true);
         for row in self.rows() {
@@ -269,7 +265,7 @@ impl AsOf {
     }
 }
 
-fn read(row: Result<Row, FileError>) -> Result<CarriedFact, LoadError> {
+fn read(row: Result<Row, FileError>) -> Result<CarriedFact> {
     let (key, balance) = row.map_err(unreadable)?;
     key.fact(balance).ok_or_else(|| unreadable(FileError::Damaged))
 }

@@ -10,7 +10,7 @@ use ledger::{Account, GroupNumber, LedgerId, Month};
 
 use super::as_of::{AsOf, SumOfKind, Sums};
 use super::carried_facts::{AnticipatedOn, AnticipatedSums, CarriedFact};
-use crate::records::LoadError;
+use crate::records::Result;
 use store::cut::{Cut, Position};
 use store::{Partition, Sequence};
 
@@ -75,33 +75,33 @@ impl BooksAsOf {
     }
 
     /// Ids and accounts, partition by partition: see [`AsOf::ledgers`].
-    pub fn ledgers(&self) -> impl Iterator<Item = Result<CarriedFact, LoadError>> + '_ {
+    pub fn ledgers(&self) -> impl Iterator<Item = Result<CarriedFact>> + '_ {
         self.parts().flat_map(|as_of| as_of.ledgers(None))
     }
 
     /// All accounts, in the same order. For a thread that may wait.
-    pub fn rows(&self) -> impl Iterator<Item = Result<(LedgerId, Account, Balance), LoadError>> + '_ {
+    pub fn rows(&self) -> impl Iterator<Item = Result<(LedgerId, Account, Balance)>> + '_ {
         self.parts().flat_map(AsOf::rows)
     }
 
     /// The pending charges: [`CarriedFact::Pending`].
-    pub fn pending(&self) -> impl Iterator<Item = Result<CarriedFact, LoadError>> + '_ {
+    pub fn pending(&self) -> impl Iterator<Item = Result<CarriedFact>> + '_ {
         self.parts().flat_map(|as_of| as_of.pending(None))
     }
 
     /// How many card charges wait for the acquirer's answer. For a thread that may wait.
-    pub fn unanswered_cards(&self) -> Result<u64, LoadError> {
+    pub fn unanswered_cards(&self) -> Result<u64> {
         self.parts().map(AsOf::unanswered_cards).sum()
     }
 
     /// The Record of its group's partition that opened a pending charge; `None` if it is not
     /// pending.
-    pub fn opened(&self, group: GroupNumber, ordinal: u64) -> Result<Option<Sequence>, LoadError> {
+    pub fn opened(&self, group: GroupNumber, ordinal: u64) -> Result<Option<Sequence>> {
         self.parts().find_map(|as_of| as_of.opened(group, ordinal).transpose()).transpose()
     }
 
     /// The settings of a merchant, in order, each with the Record of its partition that set them.
-    pub fn settings(&self, group: GroupNumber) -> Result<Vec<(Sequence, Settings)>, LoadError> {
+    pub fn settings(&self, group: GroupNumber) -> Result<Vec<(Sequence, Settings)>> {
         for as_of in self.parts() {
             let settings = as_of.settings(group)?;
             if !settings.is_empty() {
@@ -112,7 +112,7 @@ impl BooksAsOf {
     }
 
     /// The sums of splits that were anticipated and are due today or later.
-    pub fn anticipated(&self) -> Result<BTreeMap<AnticipatedOn, AnticipatedSums>, LoadError> {
+    pub fn anticipated(&self) -> Result<BTreeMap<AnticipatedOn, AnticipatedSums>> {
         let mut all = BTreeMap::new();
         for as_of in self.parts() {
             all.extend(as_of.anticipated()?);
@@ -121,7 +121,7 @@ impl BooksAsOf {
     }
 
     /// The months that were closed, each with the Record that closed it in its partition.
-    pub fn closed(&self) -> Result<Vec<(Month, Position)>, LoadError> {
+    pub fn closed(&self) -> Result<Vec<(Month, Position)>> {
         let mut all = Vec::new();
         for (partition, as_of) in &self.0 {
             let position = |sequence| Position { partition: *partition, sequence };
@@ -131,7 +131,7 @@ impl BooksAsOf {
     }
 
     /// The sums of all ledgers, in one pass.
-    pub fn sums(&self) -> Result<SumsAsOf, LoadError> {
+    pub fn sums(&self) -> Result<SumsAsOf> {
         let mut sums = SumsAsOf { through: self.through(), is_balanced: true, kinds: Vec::new() };
         for as_of in self.parts() {
             sums.add(as_of.sums()?);

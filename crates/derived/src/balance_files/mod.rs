@@ -33,7 +33,7 @@ use ledger::record::Record;
 use ledger::time::{Month, Timestamp};
 use parking_lot::Mutex;
 
-use crate::records::{LoadError, booked_record};
+use crate::records::{LoadError, Result, booked_record};
 use store::priority;
 use store::{Part, Partition, Sequence, StoreError, file_name_of, file_of};
 
@@ -157,26 +157,26 @@ impl BalanceFiles {
     }
 
     /// Makes the files that are missing now, on this thread.
-    pub fn settle(&self, published: Sequence) -> Result<(), LoadError> {
+    pub fn settle(&self, published: Sequence) -> Result<()> {
         self.shared.make(published)
     }
 
     /// The balances after a published Record; those before the first one for 0. For a thread that
     /// may wait: it reads the Records after the nearest file.
-    pub fn as_of(&self, through: Sequence) -> Result<AsOf, LoadError> {
+    pub fn as_of(&self, through: Sequence) -> Result<AsOf> {
         let mut as_of = self.shared.nearest(through)?;
         as_of.catch_up(&self.shared.store, through)?;
         Ok(as_of)
     }
 
     /// The sums of all ledgers after a published Record. For a thread that may wait.
-    pub fn sums_as_of(&self, through: Sequence) -> Result<Sums, LoadError> {
+    pub fn sums_as_of(&self, through: Sequence) -> Result<Sums> {
         self.read(|| self.as_of(through)?.sums())
     }
 
     /// Reads; and once more when it comes upon a damaged page, after the file was made again. For a
     /// thread that may wait.
-    pub fn read<T>(&self, read: impl Fn() -> Result<T, LoadError>) -> Result<T, LoadError> {
+    pub fn read<T>(&self, read: impl Fn() -> Result<T>) -> Result<T> {
         match read() {
             Err(LoadError::DamagedBalances) => {
                 self.mend()?;
@@ -188,7 +188,7 @@ impl BalanceFiles {
 
     /// Makes the files again that a reader found damaged. Of files that are only read, the one
     /// before a damaged file counts from then on. For a thread that may wait.
-    pub fn mend(&self) -> Result<(), LoadError> {
+    pub fn mend(&self) -> Result<()> {
         if self.shared.is_reading {
             return Ok(());
         }
@@ -197,23 +197,23 @@ impl BalanceFiles {
     }
 
     /// The balances of the nearest file at or before a Record.
-    pub fn nearest(&self, through: Sequence) -> Result<AsOf, LoadError> {
+    pub fn nearest(&self, through: Sequence) -> Result<AsOf> {
         self.shared.nearest(through)
     }
 
     /// The balances of the nearest file through a Record that was booked before a time; those
     /// before the first Record when there is none. All of the file was read once. For a thread
     /// that may wait.
-    pub fn nearest_before(&self, time: Timestamp, through: Sequence) -> Result<AsOf, LoadError> {
+    pub fn nearest_before(&self, time: Timestamp, through: Sequence) -> Result<AsOf> {
         self.find_before(time, through, false)
     }
 
     /// The same with what is due then: see [`AsOf::take_receivables`].
-    pub fn nearest_with_receivables(&self, time: Timestamp, through: Sequence) -> Result<AsOf, LoadError> {
+    pub fn nearest_with_receivables(&self, time: Timestamp, through: Sequence) -> Result<AsOf> {
         self.find_before(time, through, true)
     }
 
-    fn find_before(&self, time: Timestamp, through: Sequence, has_receivables: bool) -> Result<AsOf, LoadError> {
+    fn find_before(&self, time: Timestamp, through: Sequence, has_receivables: bool) -> Result<AsOf> {
         loop {
             let cut = {
                 let known = self.shared.known.lock();
@@ -290,7 +290,7 @@ impl BalanceFiles {
 
     /// The last published Record that was booked before a time; 0 when there is none. For a thread
     /// that may wait.
-    pub fn last_booked_before(&self, time: Timestamp, published: Sequence) -> Result<Sequence, LoadError> {
+    pub fn last_booked_before(&self, time: Timestamp, published: Sequence) -> Result<Sequence> {
         let around = self.around(time, published);
         let (mut low, mut high) = (around.start, around.end);
         while low < high {
@@ -332,7 +332,7 @@ impl FilesInner {
     }
 
     /// Makes the files that are missing through a published Record.
-    fn make(&self, published: Sequence) -> Result<(), LoadError> {
+    fn make(&self, published: Sequence) -> Result<()> {
         let _alone = self.making.lock();
         self.make_lost()?;
         let mut as_of = self.nearest(published)?;
@@ -353,7 +353,7 @@ impl FilesInner {
     }
 
     /// Makes the damaged files again. The caller holds `making`.
-    fn make_lost(&self) -> Result<(), LoadError> {
+    fn make_lost(&self) -> Result<()> {
         let damaged: Vec<_> = {
             let known = self.known.lock();
             let damaged = known.files.iter().filter(|(_, file)| file.is_damaged.load(Ordering::Relaxed));
@@ -371,7 +371,7 @@ impl FilesInner {
 
     /// Makes the receivables files that are missing beside balance files, in one pass over the
     /// Records after the last file before them.
-    fn make_receivables(&self) -> Result<(), LoadError> {
+    fn make_receivables(&self) -> Result<()> {
         let missing: Vec<FileCut> = self.known.lock().lacking_receivables().collect();
         let Some(first) = missing.first() else { return Ok(()) };
         let (mut through, mut due) = self.receivables_before(*first)?;
@@ -403,7 +403,7 @@ impl FilesInner {
 
     /// What is due at the last receivables file before a cut, and its last Record; nothing when
     /// there is none.
-    fn receivables_before(&self, before: FileCut) -> Result<(Sequence, Receivables), LoadError> {
+    fn receivables_before(&self, before: FileCut) -> Result<(Sequence, Receivables)> {
         loop {
             let last = { self.known.lock().receivables.range(..before).next_back().copied() };
             let Some(cut) = last else { return Ok((Sequence(0), Receivables::default())) };
@@ -430,7 +430,7 @@ impl FilesInner {
     }
 
     /// Writes balances as a file, and opens it.
-    fn keep(&self, as_of: &AsOf) -> Result<AsOf, LoadError> {
+    fn keep(&self, as_of: &AsOf) -> Result<AsOf> {
         let cut = FileCut { through: as_of.through, booked_at_ms: as_of.booked_at_ms };
         let bytes = self.store.put_file_in_parts(&cut.file_name(), &mut |out| as_of.write(out))?;
         let file = StoredFile::of(bytes);
@@ -459,7 +459,7 @@ impl FilesInner {
     }
 
     /// The nearest whole file at or before a Record, without the Records after it.
-    fn nearest(&self, through: Sequence) -> Result<AsOf, LoadError> {
+    fn nearest(&self, through: Sequence) -> Result<AsOf> {
         loop {
             let before = {
                 let known = self.known.lock();

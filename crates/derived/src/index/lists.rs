@@ -175,6 +175,29 @@ fn trouble(run: &Arc<Run>, error: RunError) -> ListTrouble {
     }
 }
 
+/// Part of a list: the numbers in a range, highest first, from one of them on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// The numbers of the list that count.
+    pub range: Range<u64>,
+    /// How many of the highest are passed over.
+    pub skip: u64,
+    /// How many there are at most.
+    pub count: usize,
+}
+
+impl Slice {
+    /// The numbers in a range, `count` of them after `skip`.
+    pub fn new(range: Range<u64>, skip: u64, count: usize) -> Self {
+        Self { range, skip, count }
+    }
+
+    /// Of the whole list, `count` numbers after `skip`.
+    pub fn of_all(skip: u64, count: usize) -> Self {
+        Self::new(0..u64::MAX, skip, count)
+    }
+}
+
 /// Several lists as one: those added, less those subtracted.
 pub(super) struct Lists<'a> {
     pub(super) files: RunFiles<'a>,
@@ -190,16 +213,11 @@ impl Lists<'_> {
     }
 
     /// How many numbers there are in `range`, and a page of them, highest first.
-    pub(super) fn page(
-        &mut self,
-        range: &Range<u64>,
-        skip: u64,
-        count: usize,
-    ) -> Result<(u64, Vec<ListedNumber>), ListTrouble> {
-        let end = range.end.min(self.end()?);
-        let range = range.start.min(end)..end;
+    pub(super) fn page(&mut self, slice: &Slice) -> Result<(u64, Vec<ListedNumber>), ListTrouble> {
+        let end = slice.range.end.min(self.end()?);
+        let range = slice.range.start.min(end)..end;
         let total = self.count(&range)?;
-        let mut page = ListPage { skip, room: count, items: Vec::new() };
+        let mut page = ListPage { skip: slice.skip, room: slice.count, items: Vec::new() };
         self.descend(range, &mut page)?;
         Ok((total, page.items))
     }

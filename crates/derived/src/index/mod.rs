@@ -44,7 +44,7 @@ use ledger::time::Timestamp;
 use parking_lot::{Condvar, Mutex, ReentrantMutex, RwLock};
 
 use crate::personal_index::PersonalIndex;
-use crate::records::LoadError;
+use crate::records::{LoadError, Result};
 use store::priority;
 use store::{Part, Sequence, StoreError};
 
@@ -57,7 +57,7 @@ use run::{Builder, Cover, Run, RunError, unzigzag};
 
 pub use check::RunCheck;
 pub use key::{Balances, ChargeList, IndexKey, ObjectList};
-pub use lists::ListedNumber;
+pub use lists::{ListedNumber, Slice};
 pub(crate) use search_key::WORD_BEGIN;
 pub use search_key::{FoundKind, PlainValue, SearchKey, TXID_PREFIX_MIN};
 
@@ -176,7 +176,7 @@ impl Index {
     /// Opens the runs of a store; writes those that are lost or damaged again from the journal. The
     /// caller counts the Records after [`Index::indexed_through`] next. Without `personal`, no
     /// Record is found by its personal data.
-    pub fn open(store: Part, options: IndexOptions, personal: Option<PersonalIndex>) -> Result<Self, LoadError> {
+    pub fn open(store: Part, options: IndexOptions, personal: Option<PersonalIndex>) -> Result<Self> {
         let shared = IndexShared::new(store, options, personal, false);
         shared.take_up()?;
         shared.keys.begin(shared.indexed_through() + 1);
@@ -191,7 +191,7 @@ impl Index {
 
     /// The index of a partition that another process writes: its runs as they are now. They are
     /// merged there, so it is to be opened again within [`FOLLOWED_MAX`].
-    pub fn following(store: Part, options: IndexOptions, personal: Option<PersonalIndex>) -> Result<Self, LoadError> {
+    pub fn following(store: Part, options: IndexOptions, personal: Option<PersonalIndex>) -> Result<Self> {
         let shared = IndexShared::new(store, options, personal, true);
         shared.find_runs()?;
         shared.keys.begin(shared.indexed_through() + 1);
@@ -213,15 +213,14 @@ impl Index {
     pub fn count(
         &self,
         records: &[(Sequence, Arc<Record>)],
-        before: impl Fn(GroupNumber) -> Result<Balances, LoadError>,
-    ) -> Result<(), LoadError> {
+        before: impl Fn(GroupNumber) -> Result<Balances>,
+    ) -> Result<()> {
         let mut groups: IdSet<_> = records.iter().filter_map(|(_, record)| moves_money_of(record)).collect();
         {
             let state = self.shared.state.read();
             groups.retain(|group| !state.balances.contains_key(group));
         }
-        let unknown =
-            groups.into_iter().map(|group| Ok((group, before(group)?))).collect::<Result<Vec<_>, LoadError>>()?;
+        let unknown = groups.into_iter().map(|group| Ok((group, before(group)?))).collect::<Result<Vec<_>>>()?;
         let personal = records.iter().map(|(_, record)| self.shared.personal_keys(record));
         let personal = personal.collect::<Result<Vec<_>, _>>()?;
         let is_full = {
@@ -259,26 +258,19 @@ impl Index {
 
     /// How many numbers the lists of `plus` have in `range`, less those of `minus`, and a page of
     /// them, highest first.
-    pub fn page(
-        &self,
-        plus: &[IndexKey],
-        minus: &[IndexKey],
-        range: Range<u64>,
-        skip: u64,
-        count: usize,
-    ) -> Result<(u64, Vec<ListedNumber>), LoadError> {
-        self.shared.read(plus, minus, i64::MIN, 0..u64::MAX, |lists| lists.page(&range, skip, count))
+    pub fn page(&self, plus: &[IndexKey], minus: &[IndexKey], slice: Slice) -> Result<(u64, Vec<ListedNumber>)> {
+        self.shared.read(plus, minus, i64::MIN, 0..u64::MAX, |lists| lists.page(&slice))
     }
 
     /// The sequences of a list of sequences in `range`, lowest first.
-    pub fn sequences(&self, key: IndexKey, range: Range<u64>) -> Result<Vec<Sequence>, LoadError> {
+    pub fn sequences(&self, key: IndexKey, range: Range<u64>) -> Result<Vec<Sequence>> {
         let found = self.shared.read(&[key], &[], i64::MIN, range.clone(), |lists| lists.numbers(range.clone()))?;
         Ok(found.into_iter().map(Sequence).collect())
     }
 
     /// The Records of others in `range` that changed a ledger's state, in order, each with its
     /// credit if it was only that.
-    pub fn changed(&self, ledger: LedgerId, range: Range<u64>) -> Result<Vec<(Sequence, Option<Credit>)>, LoadError> {
+    pub fn changed(&self, ledger: LedgerId, range: Range<u64>) -> Result<Vec<(Sequence, Option<Credit>)>> {
         let key = IndexKey::changed(ledger);
         let found = self.shared.read(&[key], &[], i64::MIN, range.clone(), |lists| lists.occurrences(range.clone()))?;
         let each = found.chunks_exact(key.width());
@@ -287,7 +279,7 @@ impl Index {
 
     /// The sequences of the Records with a value, lowest first, each with what it makes. Very
     /// rarely a Record of another value is among them.
-    pub fn with_value(&self, value: SearchKey, range: Range<u64>) -> Result<Vec<(Sequence, FoundKind)>, LoadError> {
+    pub fn with_value(&self, value: SearchKey, range: Range<u64>) -> Result<Vec<(Sequence, FoundKind)>> {
         let key = value.list;
         let found = self.shared.read(&[key], &[], i64::MIN, range.clone(), |lists| lists.occurrences(range.clone()))?;
         let each = found.chunks_exact(key.width());
@@ -308,7 +300,7 @@ impl Index {
     }
 
     /// The sequences of a list, lowest first. Runs without a Record as late as `time` are left out.
-    pub fn since(&self, key: IndexKey, time: Timestamp) -> Result<Vec<Sequence>, LoadError> {
+    pub fn since(&self, key: IndexKey, time: Timestamp) -> Result<Vec<Sequence>> {
         let numbers = self.shared.read(&[key], &[], time.0, 0..u64::MAX, |lists| lists.numbers(0..u64::MAX))?;
         Ok(numbers.into_iter().map(Sequence).collect())
     }
@@ -316,7 +308,7 @@ impl Index {
     /// The sequences of the Records with a key, lowest first. Runs without a Record as late as
     /// `time` are left out. Very rarely a Record of another key is among them. Where no Record has
     /// the key, this hardly ever waits for [`Index::count`].
-    pub fn with_key(&self, key: Fingerprint, time: Timestamp) -> Result<Vec<Sequence>, LoadError> {
+    pub fn with_key(&self, key: Fingerprint, time: Timestamp) -> Result<Vec<Sequence>> {
         let key = IndexKey::key(key);
         if self.shared.is_new(key, time) { Ok(Vec::new()) } else { self.since(key, time) }
     }
@@ -328,7 +320,7 @@ impl Index {
     }
 
     /// The sequences of a ledger's Records of these ordinals.
-    pub fn own(&self, ledger: LedgerId, ordinals: &[u64]) -> Result<Vec<Sequence>, LoadError> {
+    pub fn own(&self, ledger: LedgerId, ordinals: &[u64]) -> Result<Vec<Sequence>> {
         let found = self.shared.read(&[IndexKey::own(ledger)], &[], i64::MIN, 0..u64::MAX, |lists| {
             let places = ordinals.iter().map(|ordinal| ordinal.wrapping_sub(1));
             places.map(|place| lists.nth(place)).collect::<Result<Vec<_>, _>>()
@@ -338,7 +330,7 @@ impl Index {
     }
 
     /// The numbers at these places of a list, counted from 0. Places past its end give none.
-    pub fn places(&self, key: IndexKey, places: Range<u64>) -> Result<Vec<u64>, LoadError> {
+    pub fn places(&self, key: IndexKey, places: Range<u64>) -> Result<Vec<u64>> {
         let found = self.shared.read(&[key], &[], i64::MIN, 0..u64::MAX, |lists| {
             places.clone().map(|place| lists.nth(place)).collect::<Result<Vec<_>, _>>()
         })?;
@@ -346,7 +338,7 @@ impl Index {
     }
 
     /// A merchant's balances after its last Record with an entry before each of these sequences.
-    pub fn balances_before(&self, group: GroupNumber, sequences: &[Sequence]) -> Result<Vec<Balances>, LoadError> {
+    pub fn balances_before(&self, group: GroupNumber, sequences: &[Sequence]) -> Result<Vec<Balances>> {
         let sequences: Vec<u64> = sequences.iter().map(|sequence| sequence.0).collect();
         self.shared.balances_before(group, &sequences, u64::MAX)
     }
@@ -392,7 +384,7 @@ impl IndexShared {
     }
 
     /// The keys of a Record's personal data.
-    fn personal_keys(&self, record: &Record) -> Result<Vec<(SearchKey, FoundKind)>, LoadError> {
+    fn personal_keys(&self, record: &Record) -> Result<Vec<(SearchKey, FoundKind)>> {
         let Some(personal) = &self.personal else { return Ok(Vec::new()) };
         Ok(personal.of_record(record)?)
     }
@@ -411,7 +403,7 @@ impl IndexShared {
         since_ms: i64,
         sequences: Range<u64>,
         mut look: impl FnMut(&mut Lists<'_>) -> Result<T, ListTrouble>,
-    ) -> Result<T, LoadError> {
+    ) -> Result<T> {
         let keys = [plus, minus];
         loop {
             let (runs, memory) = self.places(keys, &sequences);
@@ -464,7 +456,7 @@ impl IndexShared {
         candidates.all(|run| matches!(run.may_hold(self.files(), key), Ok(false)))
     }
 
-    fn balances_before(&self, group: GroupNumber, sequences: &[u64], limit: u64) -> Result<Vec<Balances>, LoadError> {
+    fn balances_before(&self, group: GroupNumber, sequences: &[u64], limit: u64) -> Result<Vec<Balances>> {
         let key = IndexKey::entries(LedgerId::Merchant(group));
         self.read(&[key], &[], i64::MIN, 0..limit, |lists| {
             let last = sequences.iter().map(|sequence| lists.last_below(*sequence));
@@ -477,7 +469,7 @@ impl IndexShared {
     }
 
     /// Reads the directories of the runs, and writes again what is missing between them.
-    fn take_up(&self) -> Result<(), LoadError> {
+    fn take_up(&self) -> Result<()> {
         let head = self.store.head()?.next.0;
         let mut next = 1;
         for RunFile { first, last, name, bytes } in self.run_files()? {
@@ -516,7 +508,7 @@ impl IndexShared {
 
     /// Opens the runs that another process wrote, from the first Record on without a gap. What is
     /// missing stays in memory. A run that was merged meanwhile is looked for again.
-    fn find_runs(&self) -> Result<(), LoadError> {
+    fn find_runs(&self) -> Result<()> {
         for _ in 0..FOUND_AGAIN_MAX {
             let mut runs: Vec<Arc<Run>> = Vec::new();
             let mut is_whole = true;
@@ -547,7 +539,7 @@ impl IndexShared {
 
     /// Writes the run of a range of Records from the journal, and takes it up in place of the one
     /// of that range, if there is one.
-    fn write_again(&self, first: u64, last: u64) -> Result<(), LoadError> {
+    fn write_again(&self, first: u64, last: u64) -> Result<()> {
         tracing::warn!(first, last, "a part of the index is lost or damaged; it is written again from the journal");
         let (mut recent, mut balances, mut written) = (Recent::default(), IdMap::default(), Vec::new());
         for block in self.store.blocks(Sequence(first)) {
@@ -589,7 +581,7 @@ impl IndexShared {
         Ok(())
     }
 
-    fn keep_recent(&self, recent: &Recent) -> Result<Option<Arc<Run>>, LoadError> {
+    fn keep_recent(&self, recent: &Recent) -> Result<Option<Arc<Run>>> {
         let Some((cover, bytes)) = recent.to_run() else { return Ok(None) };
         Ok(Some(Arc::new(self.keep(cover, &mut |out| out.write_all(&bytes))?)))
     }
@@ -599,7 +591,7 @@ impl IndexShared {
     }
 
     /// Writes a damaged run again. One that is gone by now was merged: nothing is to be done.
-    fn mend(&self, run: &Arc<Run>) -> Result<(), LoadError> {
+    fn mend(&self, run: &Arc<Run>) -> Result<()> {
         if self.is_reading {
             let detail = "a part of the index was merged by its owner; it is found again in a moment".to_owned();
             return Err(StoreError::Unavailable { place: run.name().to_owned(), detail }.into());
@@ -648,7 +640,7 @@ impl IndexShared {
         }
     }
 
-    fn write_full(&self) -> Result<(), LoadError> {
+    fn write_full(&self) -> Result<()> {
         let Some(full) = self.state.read().full.front().cloned() else { return Ok(()) };
         let Some(run) = self.keep_recent(&full)? else { return Ok(()) };
         let mut state = self.state.write();
@@ -686,7 +678,7 @@ impl IndexShared {
 
     /// Merges the first runs that follow each other and are of one size, if there are enough of
     /// them; true when it did.
-    fn merge(&self, runs: &[Arc<Run>]) -> Result<bool, LoadError> {
+    fn merge(&self, runs: &[Arc<Run>]) -> Result<bool> {
         let Some(merged) = self.to_merge(runs) else { return Ok(false) };
         let (Some(first), Some(last)) = (merged.first(), merged.last()) else { return Ok(false) };
         let latest_ms = merged.iter().map(|run| run.cover.latest_ms).max().unwrap_or_default();

@@ -16,8 +16,8 @@ use ledger::statement::{StatementAccount, StatementLine, statement_lines};
 use ledger::time::{Minute, Timestamp};
 
 use super::ReadModel;
-use crate::index::{Balances, ChargeList, IndexKey};
-use crate::records::{self, LoadError, may_wait};
+use crate::index::{Balances, ChargeList, IndexKey, Slice};
+use crate::records::{self, LoadError, Result, may_wait};
 use store::Sequence;
 
 /// One split in a recipient's statement: where the charge's Record is, and which of its splits.
@@ -177,7 +177,7 @@ fn sources_of(charge: ObjectId, records: &[(Sequence, Record)]) -> BTreeSet<Obje
 /// moves the pages of older ones.
 impl ReadModel {
     /// An idempotency key of an owner.
-    pub fn find_key(&self, owner: LedgerId, key: Fingerprint) -> Result<KeyFound, LoadError> {
+    pub fn find_key(&self, owner: LedgerId, key: Fingerprint) -> Result<KeyFound> {
         // First the ordinal: the keys of the Records through it are in the index.
         let looked_up_through = self.last_ordinal(owner)?;
         let kept_since = self.clock_at().plus_ms(-IDEMPOTENCY_KEPT_MS);
@@ -202,7 +202,7 @@ impl ReadModel {
     }
 
     /// A key that one Record of an owner may have, for ever.
-    pub fn find_unique(&self, owner: LedgerId, key: Fingerprint) -> Result<KeyFound, LoadError> {
+    pub fn find_unique(&self, owner: LedgerId, key: Fingerprint) -> Result<KeyFound> {
         let looked_up_through = self.last_ordinal(owner)?;
         for sequence in self.index().with_key(key, Timestamp(i64::MIN))? {
             let record = self.record(sequence)?;
@@ -215,34 +215,23 @@ impl ReadModel {
     }
 
     /// The ordinal of an owner's last published Record.
-    fn last_ordinal(&self, owner: LedgerId) -> Result<u64, LoadError> {
+    fn last_ordinal(&self, owner: LedgerId) -> Result<u64> {
         match owner {
             // The n-th of its Records is that of ordinal n.
-            LedgerId::Recipient(..) => Ok(self.index().page(&[IndexKey::own(owner)], &[], 0..u64::MAX, 0, 0)?.0),
+            LedgerId::Recipient(..) => Ok(self.index().page(&[IndexKey::own(owner)], &[], Slice::of_all(0, 0))?.0),
             _ => Ok(self.ordinals.read().of(owner)),
         }
     }
 
     /// A page of a list, `skip` from the newest: how many items it has in a range (see
     /// [`ReadModel::range`]), and the Records of those on the page.
-    pub fn page(
-        &self,
-        list: IndexKey,
-        range: Range<u64>,
-        skip: u64,
-        count: usize,
-    ) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let (total, listed) = self.index().page(&[list], &[], range, skip, count)?;
+    pub fn page(&self, list: IndexKey, slice: Slice) -> Result<(u64, Vec<Sequence>)> {
+        let (total, listed) = self.index().page(&[list], &[], slice)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
     /// The part of a list with the items that were created at `from` or later, and before `to`.
-    pub fn range(
-        &self,
-        list: Listing,
-        from: Option<Timestamp>,
-        to: Option<Timestamp>,
-    ) -> Result<Range<u64>, LoadError> {
+    pub fn range(&self, list: Listing, from: Option<Timestamp>, to: Option<Timestamp>) -> Result<Range<u64>> {
         let key = match list {
             Listing::Splits(recipient) => IndexKey::splits_listed(recipient),
             Listing::Statement(merchant) => IndexKey::statement_lines(merchant),
@@ -270,20 +259,20 @@ impl ReadModel {
     }
 
     /// The Records about an object, oldest first.
-    pub fn about(&self, id: ObjectId) -> Result<Vec<Sequence>, LoadError> {
+    pub fn about(&self, id: ObjectId) -> Result<Vec<Sequence>> {
         self.index().since(IndexKey::object(id), id.created_at())
     }
 
     /// The place in its owner's lists of the Record that made an object: its sequence and its
     /// ordinal; `None` if the owner's own Records have no such object.
-    pub fn place_of(&self, owner: LedgerId, id: ObjectId) -> Result<Option<(Sequence, u64)>, LoadError> {
+    pub fn place_of(&self, owner: LedgerId, id: ObjectId) -> Result<Option<(Sequence, u64)>> {
         let Some(sequence) = self.about(id)?.first().copied() else { return Ok(None) };
         let record = self.record(sequence)?;
         Ok((record.owner == owner).then_some((sequence, record.ordinal)))
     }
 
     /// The Records about the registration and bank account of a recipient, oldest first.
-    pub fn registration(&self, recipient: LedgerId, since: Timestamp) -> Result<Vec<Sequence>, LoadError> {
+    pub fn registration(&self, recipient: LedgerId, since: Timestamp) -> Result<Vec<Sequence>> {
         self.index().since(IndexKey::registration(recipient), since)
     }
 
@@ -295,7 +284,7 @@ impl ReadModel {
         ledger: LedgerId,
         own: Range<u64>,
         foreign: Range<u64>,
-    ) -> Result<Vec<(Sequence, Option<Credit>)>, LoadError> {
+    ) -> Result<Vec<(Sequence, Option<Credit>)>> {
         let own = self.index().sequences(IndexKey::own(ledger), own)?;
         let mut concerning = self.index().changed(ledger, foreign)?;
         concerning.extend(own.into_iter().map(|sequence| (sequence, None)));
@@ -310,7 +299,7 @@ impl ReadModel {
         group: Option<GroupNumber>,
         from: Option<Timestamp>,
         to: Option<Timestamp>,
-    ) -> Result<Range<u64>, LoadError> {
+    ) -> Result<Range<u64>> {
         let effective_at = |number| Ok(self.record(Sequence(number))?.effective_at);
         let bound = |time: Option<Timestamp>, open| {
             time.map_or(Ok(open), |time| self.first_since(&[IndexKey::audit(group)], time, effective_at))
@@ -319,27 +308,16 @@ impl ReadModel {
     }
 
     /// The Records after `after`, through `through`, that have an entry of a ledger, in order.
-    pub fn entries_between(
-        &self,
-        ledger: LedgerId,
-        after: Sequence,
-        through: Sequence,
-    ) -> Result<Vec<Sequence>, LoadError> {
+    pub fn entries_between(&self, ledger: LedgerId, after: Sequence, through: Sequence) -> Result<Vec<Sequence>> {
         self.index().sequences(IndexKey::entries(ledger), after.0 + 1..through.0 + 1)
     }
 
     /// How many splits a recipient's statement has in a range (see [`ReadModel::range`]), and the
     /// page of them that begins `skip` from the newest.
-    pub fn splits_in(
-        &self,
-        recipient: LedgerId,
-        range: Range<u64>,
-        skip: u64,
-        count: usize,
-    ) -> Result<(u64, Vec<ListedSplit>), LoadError> {
+    pub fn splits_in(&self, recipient: LedgerId, slice: Slice) -> Result<(u64, Vec<ListedSplit>)> {
         let LedgerId::Recipient(group, number) = recipient else { return Ok((0, Vec::new())) };
         let (plus, minus) = ([IndexKey::splits_listed(recipient)], [IndexKey::splits_removed(recipient)]);
-        let (total, listed) = self.index().page(&plus, &minus, range, skip, count)?;
+        let (total, listed) = self.index().page(&plus, &minus, slice)?;
         // A charge with many splits for one recipient is read once a page.
         let mut ordinals: Vec<u64> = listed.iter().map(|split| split.number).collect();
         ordinals.dedup();
@@ -355,7 +333,7 @@ impl ReadModel {
 
     /// The ordinal of the merchant's Record that put the splits of a charge on statements; `None`
     /// before it.
-    pub fn splits_listed_by(&self, charge: ObjectId) -> Result<Option<u64>, LoadError> {
+    pub fn splits_listed_by(&self, charge: ObjectId) -> Result<Option<u64>> {
         for sequence in self.about(charge)? {
             let record = self.record(sequence)?;
             let lists = |event: &Event| match event {
@@ -378,10 +356,10 @@ impl ReadModel {
         recipient: LedgerId,
         before: u64,
         count: usize,
-    ) -> Result<(Vec<ListedSplit>, Option<u64>), LoadError> {
+    ) -> Result<(Vec<ListedSplit>, Option<u64>)> {
         let LedgerId::Recipient(group, number) = recipient else { return Ok((Vec::new(), None)) };
         let (plus, minus) = ([IndexKey::splits_listed(recipient)], [IndexKey::splits_removed(recipient)]);
-        let (_, listed) = self.index().page(&plus, &minus, 0..before, 0, count)?;
+        let (_, listed) = self.index().page(&plus, &minus, Slice::new(0..before, 0, count))?;
         let mut ordinals: Vec<u64> = listed.iter().map(|split| split.number).collect();
         ordinals.dedup();
         let mut splits = Vec::with_capacity(listed.len());
@@ -393,12 +371,7 @@ impl ReadModel {
 
     /// For these Records of the merchant, by ordinal: the sequence, and the places of a recipient's
     /// splits in the charge.
-    fn splits_made(
-        &self,
-        group: GroupNumber,
-        number: RecipientNumber,
-        ordinals: &[u64],
-    ) -> Result<Vec<RecordSplits>, LoadError> {
+    fn splits_made(&self, group: GroupNumber, number: RecipientNumber, ordinals: &[u64]) -> Result<Vec<RecordSplits>> {
         let sequences = self.index().own(LedgerId::Merchant(group), ordinals)?;
         let mut made = Vec::with_capacity(ordinals.len());
         for (ordinal, sequence) in ordinals.iter().zip(sequences) {
@@ -422,7 +395,7 @@ impl ReadModel {
         filter: &ChargeFilter,
         skip: u64,
         count: usize,
-    ) -> Result<(u64, Vec<Sequence>), LoadError> {
+    ) -> Result<(u64, Vec<Sequence>)> {
         let methods = match &filter.method {
             Some(method) => std::slice::from_ref(method),
             None => &[PaymentMethod::Pix, PaymentMethod::CreditCard, PaymentMethod::DebitCard],
@@ -456,7 +429,7 @@ impl ReadModel {
         };
         let start = bound(filter.from, 0)?.max(filter.after.map_or(0, |ordinal| ordinal + 1));
         let range = start..bound(filter.to, u64::MAX)?.min(filter.before.unwrap_or(u64::MAX));
-        let (total, listed) = self.index().page(&of(plus), &of(minus), range, skip, count)?;
+        let (total, listed) = self.index().page(&of(plus), &of(minus), Slice::new(range, skip, count))?;
         let merchant = LedgerId::Merchant(group);
         let ordinals: Vec<u64> = listed.iter().map(|charge| charge.number).collect();
         Ok((total, self.index().own(merchant, &ordinals)?))
@@ -464,15 +437,9 @@ impl ReadModel {
 
     /// How many lines a merchant's account statement has in a range (see [`ReadModel::range`]), and
     /// the page of them that begins `skip` from the newest.
-    pub fn statement_in(
-        &self,
-        merchant: LedgerId,
-        range: Range<u64>,
-        skip: u64,
-        count: usize,
-    ) -> Result<(u64, Vec<ListedStatementLine>), LoadError> {
+    pub fn statement_in(&self, merchant: LedgerId, slice: Slice) -> Result<(u64, Vec<ListedStatementLine>)> {
         let LedgerId::Merchant(group) = merchant else { return Ok((0, Vec::new())) };
-        let (total, listed) = self.index().page(&[IndexKey::statement_lines(merchant)], &[], range, skip, count)?;
+        let (total, listed) = self.index().page(&[IndexKey::statement_lines(merchant)], &[], slice)?;
         let after: Vec<_> = listed.iter().map(|line| Sequence(line.number + 1)).collect();
         let balances = self.index().balances_before(group, &after)?;
         let mut page = Vec::with_capacity(listed.len());
@@ -492,10 +459,10 @@ impl ReadModel {
         merchant: LedgerId,
         charge: ObjectId,
         range: Range<u64>,
-    ) -> Result<Vec<ListedStatementLine>, LoadError> {
+    ) -> Result<Vec<ListedStatementLine>> {
         let LedgerId::Merchant(group) = merchant else { return Ok(Vec::new()) };
         let records = self.about(charge)?.into_iter().rev().map(|sequence| Ok((sequence, self.record(sequence)?)));
-        let mut records = records.collect::<Result<Vec<_>, LoadError>>()?;
+        let mut records = records.collect::<Result<Vec<_>>>()?;
         let sources = sources_of(charge, &records);
         records.retain(|(sequence, _)| range.contains(&sequence.0));
         let after: Vec<_> = records.iter().map(|(sequence, _)| Sequence(sequence.0 + 1)).collect();
@@ -514,17 +481,13 @@ impl ReadModel {
     }
 
     /// How many webhook events a group has in the Records before `end`.
-    pub fn webhook_event_count(&self, group: GroupNumber, end: Sequence) -> Result<u64, LoadError> {
-        Ok(self.index().page(&[IndexKey::webhook_events(group)], &[], 0..end.0, 0, 0)?.0)
+    pub fn webhook_event_count(&self, group: GroupNumber, end: Sequence) -> Result<u64> {
+        Ok(self.index().page(&[IndexKey::webhook_events(group)], &[], Slice::new(0..end.0, 0, 0))?.0)
     }
 
     /// The webhook events of a group with these numbers, in order. Numbers that are not taken yet
     /// are left out.
-    pub fn webhook_events(
-        &self,
-        group: GroupNumber,
-        numbers: Range<u64>,
-    ) -> Result<Vec<ListedWebhookEvent>, LoadError> {
+    pub fn webhook_events(&self, group: GroupNumber, numbers: Range<u64>) -> Result<Vec<ListedWebhookEvent>> {
         let places = numbers.start.saturating_sub(1)..numbers.end.saturating_sub(1);
         let sequences = self.index().places(IndexKey::webhook_events(group), places)?;
         let mut listed: Vec<ListedWebhookEvent> = Vec::with_capacity(sequences.len());
@@ -542,15 +505,15 @@ impl ReadModel {
     /// How many card splits of a recipient fell due in a minute, as the Records before `end` say:
     /// those captured so long before, whether that was booked at once or later, less what was
     /// anticipated.
-    pub fn splits_fallen_due(&self, recipient: LedgerId, minute: Minute, end: Sequence) -> Result<u64, LoadError> {
+    pub fn splits_fallen_due(&self, recipient: LedgerId, minute: Minute, end: Sequence) -> Result<u64> {
         let LedgerId::Recipient(group, number) = recipient else { return Ok(0) };
         let (list, merchant) = (IndexKey::splits_listed(recipient), LedgerId::Merchant(group));
         let captured_from = minute.start().plus_ms(-Timestamp(0).plus_days(SPLIT_SETTLEMENT_DAYS).0);
-        let record_at = |place: u64| -> Result<Option<(u64, Record)>, LoadError> {
+        let record_at = |place: u64| -> Result<Option<(u64, Record)>> {
             let Some(ordinal) = self.index().places(list, place..place + 1)?.first().copied() else { return Ok(None) };
             Ok(Some((ordinal, self.record(self.index().own(merchant, &[ordinal])?[0])?)))
         };
-        let (mut low, mut high) = (0, self.index().page(&[list], &[], 0..u64::MAX, 0, 0)?.0);
+        let (mut low, mut high) = (0, self.index().page(&[list], &[], Slice::of_all(0, 0))?.0);
         while low < high {
             let middle = low.midpoint(high);
             match record_at(middle)? {
@@ -582,7 +545,7 @@ impl ReadModel {
         record: &Record,
         (number, minute): (RecipientNumber, Minute),
         end: Sequence,
-    ) -> Result<u64, LoadError> {
+    ) -> Result<u64> {
         let mut count = 0;
         for event in &record.events {
             let Event::CardCaptured { charge, terms, splits_due, .. } = event else { continue };
@@ -597,7 +560,7 @@ impl ReadModel {
     }
 
     /// The splits of a charge that were anticipated in the Records before `end`.
-    fn anticipated(&self, charge: ObjectId, end: Sequence) -> Result<Vec<SplitKey>, LoadError> {
+    fn anticipated(&self, charge: ObjectId, end: Sequence) -> Result<Vec<SplitKey>> {
         let mut found = Vec::new();
         for sequence in self.about(charge)?.into_iter().filter(|sequence| *sequence < end) {
             for event in self.record(sequence)?.events {
@@ -615,9 +578,9 @@ impl ReadModel {
         &self,
         list: &[IndexKey],
         time: Timestamp,
-        created_at: impl Fn(u64) -> Result<Timestamp, LoadError>,
-    ) -> Result<u64, LoadError> {
-        let nth = |range: Range<u64>, skip| self.index().page(list, &[], range, skip, 1);
+        created_at: impl Fn(u64) -> Result<Timestamp>,
+    ) -> Result<u64> {
+        let nth = |range: Range<u64>, skip| self.index().page(list, &[], Slice::new(range, skip, 1));
         let (total, newest) = nth(0..u64::MAX, 0)?;
         let Some(newest) = newest.first() else { return Ok(u64::MAX) };
         // Items that are added from here on are left out, so that places stay as they are.
@@ -636,7 +599,7 @@ impl ReadModel {
         Ok(found)
     }
 
-    pub(super) fn record(&self, sequence: Sequence) -> Result<Record, LoadError> {
+    pub(super) fn record(&self, sequence: Sequence) -> Result<Record> {
         records::record(&self.store, sequence)
     }
 }

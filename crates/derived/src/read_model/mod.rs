@@ -36,7 +36,7 @@ use crate::extents::{Extents, Places};
 use crate::index::{self, FoundKind, Index, IndexOptions, SearchKey};
 use crate::outbox::OutboxSignal;
 use crate::personal_index::PersonalIndex;
-use crate::records::LoadError;
+use crate::records::{LoadError, Result};
 use crate::seal::Keyring;
 use store::{Block, Head, Part, Sequence};
 
@@ -247,7 +247,7 @@ impl ReadModel {
         options: IndexOptions,
         outbox: Arc<OutboxSignal>,
         progress: impl Fn(u64, u64),
-    ) -> Result<Self, LoadError> {
+    ) -> Result<Self> {
         Self::unread(store, extents, keyring, fold_name, options, outbox).opened(progress)
     }
 
@@ -288,19 +288,19 @@ impl ReadModel {
 
     /// The same once it was read, for the process that writes the partition: see
     /// [`ReadModel::open`].
-    pub fn opened(self, progress: impl Fn(u64, u64)) -> Result<Self, LoadError> {
+    pub fn opened(self, progress: impl Fn(u64, u64)) -> Result<Self> {
         let index = Index::open(self.store.clone(), self.options, Some(self.personal()))?;
         self.read_with(index, progress)
     }
 
     /// The same as of now, for a process that reads what another one writes: see
     /// [`ReadModel::follow`].
-    pub fn followed(self) -> Result<Self, LoadError> {
+    pub fn followed(self) -> Result<Self> {
         let index = Index::following(self.store.clone(), self.options, Some(self.personal()))?;
         self.read_with(index, |_, _| ())
     }
 
-    fn read_with(self, index: Index, progress: impl Fn(u64, u64)) -> Result<Self, LoadError> {
+    fn read_with(self, index: Index, progress: impl Fn(u64, u64)) -> Result<Self> {
         *self.index.write() = Arc::new(index);
         self.load_pages()?;
         self.catch_up(progress)?;
@@ -308,7 +308,7 @@ impl ReadModel {
     }
 
     /// Folds what another process has written since, through its head.
-    pub fn follow(&self, head: Head) -> Result<(), LoadError> {
+    pub fn follow(&self, head: Head) -> Result<()> {
         let from = self.published().plus(1);
         if from >= head.next {
             return Ok(());
@@ -321,7 +321,7 @@ impl ReadModel {
 
     /// Takes up the runs of the index that another process has written since, in place of those
     /// that it merged.
-    pub fn follow_index(&self) -> Result<(), LoadError> {
+    pub fn follow_index(&self) -> Result<()> {
         let index = Index::following(self.store.clone(), self.options, Some(self.personal()))?;
         // Read after the runs, so that all of these are folded.
         self.follow(self.store.head()?)?;
@@ -348,12 +348,12 @@ impl ReadModel {
 
     /// The published Records with a value through `last`, lowest first, each with what it makes;
     /// see [`Index::with_value`].
-    pub fn with_value(&self, value: SearchKey, last: Sequence) -> Result<Vec<(Sequence, FoundKind)>, LoadError> {
+    pub fn with_value(&self, value: SearchKey, last: Sequence) -> Result<Vec<(Sequence, FoundKind)>> {
         self.index().with_value(value, 0..last.min(self.published()).0 + 1)
     }
 
     /// How many charges the Records of these sequences opened that were created in a span.
-    pub fn charges_created(&self, span: Range<Timestamp>, sequences: Range<u64>) -> Result<usize, LoadError> {
+    pub fn charges_created(&self, span: Range<Timestamp>, sequences: Range<u64>) -> Result<usize> {
         self.index().charges_created(span, sequences)
     }
 
@@ -363,7 +363,7 @@ impl ReadModel {
 
     /// Folds the Records that became durable, in order. A large block is folded in parts, and
     /// readers get the locks between them; its replies wait until all of it is folded.
-    pub fn publish(&self, records: &[(Sequence, Arc<Record>)]) -> Result<(), LoadError> {
+    pub fn publish(&self, records: &[(Sequence, Arc<Record>)]) -> Result<()> {
         let mut folding = self.folding.lock();
         for part in records.chunks(RECORDS_AT_ONCE) {
             self.index().count(part, |group| {
@@ -434,7 +434,7 @@ impl ReadModel {
     }
 
     /// Reads the end of the journal: what the pages and the index do not have yet.
-    fn catch_up(&self, progress: impl Fn(u64, u64)) -> Result<(), LoadError> {
+    fn catch_up(&self, progress: impl Fn(u64, u64)) -> Result<()> {
         let mut folding = self.folding.lock();
         // Another process may write meanwhile: what is folded counts.
         let mut through = self.store.head()?.next.0 - 1;
@@ -682,7 +682,7 @@ impl ReadModel {
 }
 
 /// The Records of a block, each with its place.
-fn decoded(block: &Block) -> Result<Vec<(Sequence, Arc<Record>)>, LoadError> {
+fn decoded(block: &Block) -> Result<Vec<(Sequence, Arc<Record>)>> {
     let records = (block.first.0..).zip(&block.records).map(|(sequence, bytes)| {
         let record = Record::decode(bytes).map_err(|error| LoadError::Decode { sequence, error })?;
         Ok((Sequence(sequence), Arc::new(record)))

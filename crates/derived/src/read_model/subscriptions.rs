@@ -1,16 +1,14 @@
 //! Subscriptions and stored cards, read from the journal: the Record that began one, and the last
 //! Record about it. So an ended subscription is read like a running one.
 
-use std::ops::Range;
-
 use ledger::event::CardFace;
 use ledger::rail_name::RailName;
 use ledger::recurrence::{StoredCard, SubscriptionStanding, SubscriptionTerms};
 use ledger::{Event, LedgerId, ObjectId, Record, Sealed};
 
 use super::ReadModel;
-use crate::index::{IndexKey, ObjectList};
-use crate::records::LoadError;
+use crate::index::{IndexKey, ObjectList, Slice};
+use crate::records::{LoadError, Result};
 use store::Sequence;
 
 /// A subscription, as published.
@@ -71,7 +69,7 @@ impl SubscriptionRow {
 
 impl ReadModel {
     /// A merchant's subscription; `None` if it has none of this id.
-    pub fn subscription(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<SubscriptionRow>, LoadError> {
+    pub fn subscription(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<SubscriptionRow>> {
         let about = self.about(id)?;
         // The index may name Records about another object too: only the Record says whose it is.
         for (place, sequence) in about.iter().enumerate() {
@@ -92,14 +90,8 @@ impl ReadModel {
 
     /// How many subscriptions a merchant has had, and those on the page that begins `skip` from the
     /// newest.
-    pub fn subscriptions_page(
-        &self,
-        merchant: LedgerId,
-        range: Range<u64>,
-        skip: u64,
-        count: usize,
-    ) -> Result<(u64, Vec<SubscriptionRow>), LoadError> {
-        let (total, listed) = self.index().page(&[IndexKey::subscriptions(merchant)], &[], range, skip, count)?;
+    pub fn subscriptions_page(&self, merchant: LedgerId, slice: Slice) -> Result<(u64, Vec<SubscriptionRow>)> {
+        let (total, listed) = self.index().page(&[IndexKey::subscriptions(merchant)], &[], slice)?;
         let mut page = Vec::with_capacity(listed.len());
         for listed in listed {
             let begun = SubscriptionRow::begun_by(&self.record(Sequence(listed.number))?);
@@ -110,7 +102,7 @@ impl ReadModel {
     }
 
     /// A card that a merchant stored, deleted or not; `None` if it has none of this id.
-    pub fn card(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<CardRow>, LoadError> {
+    pub fn card(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<CardRow>> {
         let mut card: Option<CardRow> = None;
         for sequence in self.about(id)? {
             let record = self.record(sequence)?;
@@ -133,15 +125,9 @@ impl ReadModel {
 
     /// A merchant's stored cards, deleted or not: their number, and those on the page that begins
     /// `skip` from the newest.
-    pub fn cards_page(
-        &self,
-        merchant: LedgerId,
-        range: Range<u64>,
-        skip: u64,
-        count: usize,
-    ) -> Result<(u64, Vec<CardRow>), LoadError> {
+    pub fn cards_page(&self, merchant: LedgerId, slice: Slice) -> Result<(u64, Vec<CardRow>)> {
         let key = IndexKey::objects(ObjectList::Cards, merchant.group());
-        let (total, listed) = self.page(key, range, skip, count)?;
+        let (total, listed) = self.page(key, slice)?;
         let mut page = Vec::with_capacity(listed.len());
         for sequence in listed {
             let stored = StoredCard::stored_by(&self.record(sequence)?).ok_or(LoadError::Missing(sequence.0))?;

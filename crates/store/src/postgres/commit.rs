@@ -16,7 +16,7 @@ use tokio_postgres::error::SqlState;
 
 use super::lease::Lease;
 use super::link::{Line, Link};
-use crate::{AppendOutcome, Block, BlockHash, Epoch, Head, Partition, Sequence, StoreError, Tenure, chunk};
+use crate::{AppendOutcome, Block, BlockHash, Epoch, Head, Partition, Result, Sequence, StoreError, Tenure, chunk};
 
 /// Writes a block and its chunks, if the epoch is the partition's, and the block follows the last
 /// one. Returns whether each was so.
@@ -116,7 +116,7 @@ impl Attempt {
         Ok(if is_owner { Attempt::Refused(head(link, block.partition).await?) } else { Attempt::Fenced })
     }
 
-    fn landed(self, line: &Line, block: &Block, hash: BlockHash) -> Result<AppendOutcome, StoreError> {
+    fn landed(self, line: &Line, block: &Block, hash: BlockHash) -> Result<AppendOutcome> {
         match self {
             Attempt::Won | Attempt::Found => Ok(AppendOutcome::Durable(hash)),
             Attempt::Fenced => Ok(AppendOutcome::Fenced),
@@ -153,7 +153,7 @@ pub(super) async fn append(
     line: &Line,
     troubles: &CommitTroubles,
     blocks: &[(Tenure, &Block)],
-) -> Result<Vec<AppendOutcome>, StoreError> {
+) -> Result<Vec<AppendOutcome>> {
     // What a store can't keep is refused first; the place in the journal is for the database.
     for (_, block) in blocks {
         Head { next: block.first, hash: block.previous, booked_at_ms: block.booked_at_ms }.admit(block)?;
@@ -170,12 +170,7 @@ pub(super) async fn append(
     Ok(landed)
 }
 
-async fn append_one(
-    line: &Line,
-    troubles: &CommitTroubles,
-    tenure: Tenure,
-    block: &Block,
-) -> Result<AppendOutcome, StoreError> {
+async fn append_one(line: &Line, troubles: &CommitTroubles, tenure: Tenure, block: &Block) -> Result<AppendOutcome> {
     let (hash, booked_at_ms) = (block.hash(), block.booked_at_ms);
     if block.partition != tenure.partition || tenure.epoch == Epoch::NONE {
         let there = line.until(None, async |link| hash_at(link, block).await).await?;
@@ -204,7 +199,7 @@ async fn append_several(
     line: &Line,
     troubles: &CommitTroubles,
     blocks: &[(Tenure, &Block)],
-) -> Result<Vec<AppendOutcome>, StoreError> {
+) -> Result<Vec<AppendOutcome>> {
     let hashes: Vec<BlockHash> = blocks.iter().map(|(_, block)| block.hash()).collect();
     let chunks = blocks.iter().zip(&hashes).flat_map(|((_, block), hash)| {
         let chunks = chunk::cut(block, *hash).into_iter();
@@ -285,20 +280,14 @@ pub(super) async fn take(
     tenure: Tenure,
     gone: Option<i64>,
     patience: Duration,
-) -> Result<Option<Tenure>, StoreError> {
+) -> Result<Option<Tenure>> {
     lease.asks(tenure.partition);
     let taken = ask(line, lease, tenure, gone, patience).await;
     lease.note_take(tenure, taken.as_ref().ok().copied());
     Ok(taken?.then_some(tenure))
 }
 
-async fn ask(
-    line: &Line,
-    lease: &Lease,
-    tenure: Tenure,
-    gone: Option<i64>,
-    patience: Duration,
-) -> Result<bool, StoreError> {
+async fn ask(line: &Line, lease: &Lease, tenure: Tenure, gone: Option<i64>, patience: Duration) -> Result<bool> {
     let (id, process, seen) = (i32::from(tenure.partition.0), lease.process(), tenure.epoch.0 as i64 - 1);
     let taken = line.until(Some(patience), async |link| {
         let before = owner(link, tenure.partition).await?;
@@ -326,7 +315,7 @@ async fn ask(
 }
 
 /// Gives a partition up, so that the next process need not wait until this one is known to be gone.
-pub(super) async fn release(line: &Line, tenure: Tenure) -> Result<(), StoreError> {
+pub(super) async fn release(line: &Line, tenure: Tenure) -> Result<()> {
     let (id, epoch) = (i32::from(tenure.partition.0), tenure.epoch.0 as i64);
     line.try_once(async |link| link.rows(RELEASE, &[&id, &epoch]).await).await.map(drop)
 }

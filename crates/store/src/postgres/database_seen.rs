@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 
 use super::link::{Line, Link};
 use crate::files::{Files, create_folder, machine};
-use crate::{BlockHash, Partition, Sequence, StoreError};
+use crate::{BlockHash, Partition, Result, Sequence, StoreError};
 
 /// The file, in the data folder.
 const FILE: &str = "database-seen";
@@ -50,7 +50,7 @@ pub(super) struct SeenFile {
 
 impl SeenFile {
     /// Reads the file of a data folder; nothing was seen where there is none.
-    pub(super) fn open(folder: &Path) -> Result<Self, StoreError> {
+    pub(super) fn open(folder: &Path) -> Result<Self> {
         let path = folder.join(FILE);
         let seen = match std::fs::read_to_string(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => DatabaseStanding::default(),
@@ -79,7 +79,7 @@ impl SeenFile {
         }
     }
 
-    fn write(&self, seen: &DatabaseStanding) -> Result<(), StoreError> {
+    fn write(&self, seen: &DatabaseStanding) -> Result<()> {
         Files::open(create_folder(&self.folder)?)?.put(FILE, seen.to_text().as_bytes())
     }
 
@@ -90,7 +90,7 @@ impl SeenFile {
         line: &Line,
         link: &Link,
         accepted: Option<&BTreeMap<Partition, Sequence>>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let seen = self.written.lock().clone();
         let found = DatabaseStanding {
             system: link.system().map(str::to_owned),

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use super::link::{Link, Trouble};
 use super::{PostgresStore, StoreParts};
-use crate::{Partition, StoreError, Tenure};
+use crate::{Partition, Result, StoreError, Tenure};
 
 /// A file has a row of the database for each so many bytes of it.
 const PART_BYTES: usize = 1 << 20;
@@ -25,12 +25,7 @@ type WriteBytes<'a> = dyn FnMut(&mut dyn Write) -> io::Result<()> + 'a;
 
 impl StoreParts {
     /// Replaces a file by what `write` writes, or removes it. Returns the size.
-    pub(super) fn replace_file(
-        &self,
-        tenure: Tenure,
-        name: &str,
-        write: Option<&mut WriteBytes<'_>>,
-    ) -> Result<u64, StoreError> {
+    pub(super) fn replace_file(&self, tenure: Tenure, name: &str, write: Option<&mut WriteBytes<'_>>) -> Result<u64> {
         self.admit(tenure)?;
         let _one_at_a_time = self.filing.lock();
         let written = self.replace_in_transaction(tenure, name, write);
@@ -49,7 +44,7 @@ impl StoreParts {
         tenure: Tenure,
         name: &str,
         write: Option<&mut WriteBytes<'_>>,
-    ) -> Result<Option<u64>, StoreError> {
+    ) -> Result<Option<u64>> {
         let (id, epoch) = (i32::from(tenure.partition.0), tenure.epoch.0 as i64);
         let link = self.wait(self.files.link()).map_err(|trouble| self.unwritten(trouble))?;
         let is_owner = self.file_step(&link, async |link| {
@@ -77,11 +72,7 @@ impl StoreParts {
     }
 
     /// One step of a file's transaction. A connection that was lost in between is an error.
-    fn file_step<T>(
-        &self,
-        link: &Link,
-        work: impl AsyncFn(&Link) -> Result<T, tokio_postgres::Error>,
-    ) -> Result<T, StoreError> {
+    fn file_step<T>(&self, link: &Link, work: impl AsyncFn(&Link) -> Result<T, tokio_postgres::Error>) -> Result<T> {
         self.wait(self.files.on(link, &work)).map_err(|trouble| self.unwritten(trouble))
     }
 
@@ -146,7 +137,7 @@ impl PostgresStore {
         name: &str,
         offset: u64,
         length: usize,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
+    ) -> Result<Option<Vec<u8>>> {
         let (id, part_bytes) = (i32::from(partition.0), PART_BYTES as i64);
         let from = i64::try_from(offset).unwrap_or(i64::MAX / 2).min(i64::MAX / 2);
         let to = from.saturating_add(i64::try_from(length).unwrap_or(i64::MAX / 2)).max(from + 1);
@@ -163,7 +154,7 @@ impl PostgresStore {
         Ok(Some(bytes))
     }
 
-    pub(super) fn list_files(&self, partition: Partition) -> Result<Vec<(String, u64)>, StoreError> {
+    pub(super) fn list_files(&self, partition: Partition) -> Result<Vec<(String, u64)>> {
         let id = i32::from(partition.0);
         let rows = self.read(async |link| link.rows(LIST, &[&id]).await)?;
         Ok(rows.iter().map(|row| (row.get(0), row.get::<_, i64>(1) as u64)).collect())

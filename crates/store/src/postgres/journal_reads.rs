@@ -7,7 +7,7 @@ use tokio_postgres::Row;
 use super::PostgresStore;
 use super::commit;
 use crate::chunk::{self, BlockAssembler, Chunk, Fault, Key, RecordAssembler};
-use crate::{Block, BlockHash, Head, Partition, Sequence, StoreError, StoredRecord};
+use crate::{Block, BlockHash, Head, Partition, Result, Sequence, StoreError, StoredRecord};
 
 /// The chunks that hold a Record: the last one before those whose first byte belongs to it, and all
 /// of those.
@@ -34,7 +34,7 @@ impl PostgresStore {
         &self,
         partition: Partition,
         sequences: &[Sequence],
-    ) -> Result<Vec<Option<StoredRecord>>, StoreError> {
+    ) -> Result<Vec<Option<StoredRecord>>> {
         let mut found: Vec<_> = {
             let recent = self.parts.recent.lock();
             sequences.iter().map(|sequence| recent.record(partition, *sequence)).collect()
@@ -48,11 +48,7 @@ impl PostgresStore {
         Ok(found)
     }
 
-    fn records_in_database(
-        &self,
-        partition: Partition,
-        sequences: &[Sequence],
-    ) -> Result<Vec<Option<StoredRecord>>, StoreError> {
+    fn records_in_database(&self, partition: Partition, sequences: &[Sequence]) -> Result<Vec<Option<StoredRecord>>> {
         let bound = |at, index| Key { partition, at, index }.to_bytes();
         let low: Vec<_> = sequences.iter().map(|at| bound(*at, 0)).collect();
         let high: Vec<_> = sequences.iter().map(|at| bound(*at, u32::MAX)).collect();
@@ -84,7 +80,7 @@ impl PostgresStore {
         Ok(records)
     }
 
-    fn record_again(&self, partition: Partition, sequence: Sequence) -> Result<StoredRecord, StoreError> {
+    fn record_again(&self, partition: Partition, sequence: Sequence) -> Result<StoredRecord> {
         let bound = |index| Key { partition, at: sequence, index }.to_bytes();
         let (low, high, lowest) = (bound(0), bound(u32::MAX), Key::of_block(partition, Sequence(0)).to_bytes());
         let (low, high) = (vec![low.as_slice()], vec![high.as_slice()]);
@@ -93,7 +89,7 @@ impl PostgresStore {
     }
 
     /// The Record, if the chunks hold it.
-    fn assembled(&self, sequence: Sequence, rows: &[Row]) -> Result<Option<StoredRecord>, StoreError> {
+    fn assembled(&self, sequence: Sequence, rows: &[Row]) -> Result<Option<StoredRecord>> {
         let damaged = |fault| self.damaged(Some(sequence), fault);
         let parse = |row: &Row| Chunk::parse(row.get(1), row.get(2)).map_err(damaged);
         let mut chunks = rows.iter().map(parse).collect::<Result<VecDeque<_>, _>>()?;
@@ -114,7 +110,7 @@ impl PostgresStore {
         Ok(Some(StoredRecord { sequence, booked_at_ms: assembler.booked_at_ms(), bytes }))
     }
 
-    pub(super) fn read_head(&self, partition: Partition) -> Result<Head, StoreError> {
+    pub(super) fn read_head(&self, partition: Partition) -> Result<Head> {
         self.read(async |link| commit::head(link, partition).await)
     }
 
@@ -127,7 +123,7 @@ impl PostgresStore {
     }
 
     /// The row of the block that holds `from`, and rows of some blocks after it.
-    fn block_rows(&self, partition: Partition, from: Sequence) -> Result<VecDeque<BlockRow>, StoreError> {
+    fn block_rows(&self, partition: Partition, from: Sequence) -> Result<VecDeque<BlockRow>> {
         let (id, from) = (i32::from(partition.0), from.0 as i64);
         let rows = self.read(async |link| link.rows(BLOCKS_FROM, &[&id, &from, &BLOCKS_AT_ONCE]).await)?;
         let hash = |row: &Row, at| BlockHash(row.get::<_, &[u8]>(at).try_into().unwrap_or_default());
@@ -140,7 +136,7 @@ impl PostgresStore {
         Ok(rows.iter().map(of).collect())
     }
 
-    fn chunk_rows(&self, partition: Partition, from: Sequence, next: Sequence) -> Result<VecDeque<Row>, StoreError> {
+    fn chunk_rows(&self, partition: Partition, from: Sequence, next: Sequence) -> Result<VecDeque<Row>> {
         let [low, high] = [from, next].map(|at| Key::of_block(partition, at).to_bytes());
         let rows = self.read(async |link| link.rows(CHUNKS_BETWEEN, &[&low.as_slice(), &high.as_slice()]).await)?;
         Ok(rows.into())
@@ -176,7 +172,7 @@ impl<'a> Blocks<'a> {
         Self { store, partition, head, next: from, previous: None, is_over: false, rows, chunks }
     }
 
-    fn checked(&mut self) -> Result<Block, StoreError> {
+    fn checked(&mut self) -> Result<Block> {
         if self.rows.is_empty() {
             self.rows = self.store.block_rows(self.partition, self.next)?;
             if let (Some(first), Some(last)) = (self.rows.front(), self.rows.back()) {
@@ -215,7 +211,7 @@ impl<'a> Blocks<'a> {
 }
 
 impl Iterator for Blocks<'_> {
-    type Item = Result<Block, StoreError>;
+    type Item = Result<Block>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_over || self.next >= self.head.next {

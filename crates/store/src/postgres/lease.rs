@@ -29,7 +29,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::PostgresOptions;
 use super::database_seen::{SeenHeads, heads_of};
 use super::link::{Line, Link};
-use crate::{Epoch, Partition, StoreError, Tenure};
+use crate::{Epoch, Partition, Result, StoreError, Tenure};
 
 /// Beats in one takeover time.
 const BEATS: u32 = 5;
@@ -228,7 +228,7 @@ impl Lease {
 
     /// One beat. Fails when the database loses acknowledged writes. Gives the state of the
     /// database, where that may be read.
-    pub(super) async fn beat(&self, line: &Line) -> Result<Option<BeatResult>, StoreError> {
+    pub(super) async fn beat(&self, line: &Line) -> Result<Option<BeatResult>> {
         let sent_ms = now_ms();
         let is_leaving = self.is_leaving.load(Ordering::Acquire);
         let address = self.address.as_ref().filter(|_| self.has_joined.load(Ordering::Acquire));
@@ -268,7 +268,7 @@ impl Lease {
         Ok((beaten.timeline > 0).then_some(beaten))
     }
 
-    fn admit(&self, line: &Line, fsync: &str, full_page_writes: &str, standbys: &str) -> Result<(), StoreError> {
+    fn admit(&self, line: &Line, fsync: &str, full_page_writes: &str, standbys: &str) -> Result<()> {
         let PostgresDemands { standby, allows_fsync_off, allows_full_page_writes_off } = self.demands;
         let what = match () {
             () if fsync != "on" && !allows_fsync_off => "fsync is off: what was acknowledged is lost with the machine",
@@ -284,7 +284,7 @@ impl Lease {
     }
 
     /// Forgets the processes that ended long ago.
-    pub(super) async fn forget_old(&self, line: &Line) -> Result<(), StoreError> {
+    pub(super) async fn forget_old(&self, line: &Line) -> Result<()> {
         line.try_once(async |link| link.rows(FORGET, &[]).await).await.map(drop)
     }
 }
@@ -351,12 +351,7 @@ impl OwnerWatch {
     }
 
     /// Looks once. Gives the epoch of a partition that is free or whose owner is gone.
-    pub(super) async fn look(
-        &mut self,
-        line: &Line,
-        lease: &Lease,
-        partition: Partition,
-    ) -> Result<Option<Epoch>, StoreError> {
+    pub(super) async fn look(&mut self, line: &Line, lease: &Lease, partition: Partition) -> Result<Option<Epoch>> {
         let before_ms = now_ms();
         let id = i32::from(partition.0);
         let row = line.try_once(async |link: &Link| link.row(OWNER, &[&id]).await).await?;

@@ -21,7 +21,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::address::PostgresAddress;
 use super::hosts::{FORMER, Hosts};
-use crate::StoreError;
+use crate::{Result, StoreError};
 
 /// The schema that holds all tables.
 pub(super) const SCHEMA: &str = "centavo";
@@ -426,7 +426,7 @@ impl Line {
         &self,
         time: Option<Duration>,
         work: impl AsyncFn(&Link) -> Result<T, tokio_postgres::Error>,
-    ) -> Result<T, StoreError> {
+    ) -> Result<T> {
         let begun = Instant::now();
         let mut pause = PAUSES.0;
         loop {
@@ -454,10 +454,7 @@ impl Line {
     }
 
     /// Does work once, for a caller who wants to know at once.
-    pub(super) async fn try_once<T>(
-        &self,
-        work: impl AsyncFn(&Link) -> Result<T, tokio_postgres::Error>,
-    ) -> Result<T, StoreError> {
+    pub(super) async fn try_once<T>(&self, work: impl AsyncFn(&Link) -> Result<T, tokio_postgres::Error>) -> Result<T> {
         self.once(&work).await.map_err(|trouble| self.error(trouble))
     }
 
@@ -474,14 +471,14 @@ impl Line {
     }
 
     /// A connection for several statements.
-    pub(super) async fn connected(&self) -> Result<Arc<Link>, StoreError> {
+    pub(super) async fn connected(&self) -> Result<Arc<Link>> {
         self.in_time("no connection in", self.link()).await.map_err(|trouble| self.error(trouble))
     }
 
     /// Refuses a pooler that shares sessions between transactions: named statements and settings of
     /// a session get lost there. While all lines hold a transaction, each session keeps the server
     /// process with which it began.
-    pub(super) async fn admit_sessions(lines: &[&Line]) -> Result<(), StoreError> {
+    pub(super) async fn admit_sessions(lines: &[&Line]) -> Result<()> {
         let mut links: Vec<Arc<Link>> = Vec::new();
         for line in lines {
             links.push(line.connected().await?);

@@ -53,8 +53,8 @@ use self::link::{Connector, Line, Link, NO_ANSWER};
 use self::recent_blocks::RecentBlocks;
 use self::state_area::{Area, StateWrites};
 use super::{
-    AppendOutcome, Block, Durability, Epoch, Head, KeyAndValue, Monitor, Partition, Sequence, Store, StoreError,
-    StoredRecord, Tenure, admit_common_key, admit_file_name, admit_state_key,
+    AppendOutcome, Block, Durability, Epoch, Head, KeyAndValue, Monitor, Partition, Result, Sequence, Store,
+    StoreError, StoredRecord, Tenure, admit_common_key, admit_file_name, admit_state_key,
 };
 
 pub use self::address::PostgresAddress;
@@ -144,7 +144,7 @@ impl std::fmt::Debug for PostgresStore {
 
 impl PostgresStore {
     /// Connects to a database, makes the tables where there are none, and begins to beat.
-    pub fn open(options: &PostgresOptions) -> Result<Self, StoreError> {
+    pub fn open(options: &PostgresOptions) -> Result<Self> {
         let mut store = Self::connected(options, false)?;
         let parts = Arc::clone(&store.parts);
         let accepted = options.accept_loss_after.as_ref();
@@ -165,13 +165,13 @@ impl PostgresStore {
     }
 
     /// Connects to a database, to read it as it is now. Nothing is made or written.
-    pub fn open_snapshot(options: &PostgresOptions) -> Result<Self, StoreError> {
+    pub fn open_snapshot(options: &PostgresOptions) -> Result<Self> {
         let store = Self::connected(options, true)?;
         store.parts.wait(schema::require(&store.readers[0]))?;
         Ok(store)
     }
 
-    fn connected(options: &PostgresOptions, is_snapshot: bool) -> Result<Self, StoreError> {
+    fn connected(options: &PostgresOptions, is_snapshot: bool) -> Result<Self> {
         let threads = Builder::new_multi_thread().worker_threads(1).thread_name("postgres").enable_all().build();
         let runtime = threads.map_err(|source| StoreError::Machine { folder: "postgres".into(), source })?;
         let random = getrandom::u64().map_err(|error| StoreError::Machine {
@@ -225,7 +225,7 @@ impl PostgresStore {
 
     /// Looks once whether a partition can be taken: nobody has it, or its owner is gone. Gives the
     /// epoch to take it from. To be called several times in a takeover time.
-    pub fn look(&self, watch: &mut OwnerWatch, partition: Partition) -> Result<Option<Epoch>, StoreError> {
+    pub fn look(&self, watch: &mut OwnerWatch, partition: Partition) -> Result<Option<Epoch>> {
         self.parts.wait(watch.look(&self.parts.writes, &self.parts.lease, partition))
     }
 
@@ -233,12 +233,7 @@ impl PostgresStore {
     /// stood still ([`OwnerWatch::gone`], [`NodeSeen::beat`]), and nothing is taken when it has
     /// moved since. None if nothing was taken. After an error it is not known; what may have been
     /// taken is given up then.
-    pub fn take_from(
-        &self,
-        partition: Partition,
-        seen: Epoch,
-        gone: Option<i64>,
-    ) -> Result<Option<Tenure>, StoreError> {
+    pub fn take_from(&self, partition: Partition, seen: Epoch, gone: Option<i64>) -> Result<Option<Tenure>> {
         let StoreParts { commits, lease, patience, .. } = &*self.parts;
         let tenure = Tenure { partition, epoch: Epoch(seen.0 + 1) };
         self.parts.wait_for_commit(commit::take(commits, lease, tenure, gone, *patience))
@@ -246,14 +241,14 @@ impl PostgresStore {
 
     /// Shows the others the address of this process, if it is a node: they count on it from now
     /// on. After an error each beat shows it.
-    pub fn join(&self) -> Result<(), StoreError> {
+    pub fn join(&self) -> Result<()> {
         self.parts.lease.join();
         self.parts.wait(self.parts.beat(&self.parts.beats))
     }
 
     /// Announces durably that this process hands its partitions over. After an error each beat
     /// announces it again.
-    pub fn leave(&self) -> Result<(), StoreError> {
+    pub fn leave(&self) -> Result<()> {
         self.parts.lease.leave();
         self.parts.wait(self.parts.beat(&self.parts.beats))
     }
@@ -266,7 +261,7 @@ impl PostgresStore {
     }
 
     /// Server from which a snapshot is read, and what the other ones of the address said.
-    pub fn read_from(&self) -> Result<String, StoreError> {
+    pub fn read_from(&self) -> Result<String> {
         let link = self.parts.wait(self.readers[0].connected())?;
         let others = self.readers[0].hosts().failures();
         let others = if others.is_empty() { others } else { format!("; {others}") };
@@ -283,7 +278,7 @@ impl PostgresStore {
         self.parts.lease.pace()
     }
 
-    fn read<T>(&self, work: impl AsyncFn(&Link) -> Result<T, tokio_postgres::Error>) -> Result<T, StoreError> {
+    fn read<T>(&self, work: impl AsyncFn(&Link) -> Result<T, tokio_postgres::Error>) -> Result<T> {
         let reader = self.next_reader.fetch_add(1, Ordering::Relaxed) % self.readers.len();
         // The journal's thread reads too, and its failure would end the process. A request that
         // waits here gets its answer elsewhere (`is_current`).
@@ -308,7 +303,7 @@ impl StoreParts {
         if Handle::try_current().is_ok_and(has_workers) { block_in_place(wait) } else { wait() }
     }
 
-    fn start_beating(self: &Arc<Self>, stopped: mpsc::Receiver<()>) -> Result<JoinHandle<()>, StoreError> {
+    fn start_beating(self: &Arc<Self>, stopped: mpsc::Receiver<()>) -> Result<JoinHandle<()>> {
         let parts = Arc::clone(self);
         let beat = move || {
             while stopped.recv_timeout(parts.lease.pace()) == Err(mpsc::RecvTimeoutError::Timeout) {
@@ -323,7 +318,7 @@ impl StoreParts {
     }
 
     /// One beat; what it sees of the database is noted for the next start.
-    async fn beat(&self, line: &Line) -> Result<(), StoreError> {
+    async fn beat(&self, line: &Line) -> Result<()> {
         let beaten = self.lease.beat(line).await?;
         if let (Some(seen), Some(beaten)) = (&self.seen, beaten) {
             seen.note(beaten.system, beaten.timeline, beaten.heads);
@@ -337,12 +332,12 @@ impl StoreParts {
         self.lease.hint().filter(|_| is_silent)
     }
 
-    fn write<T>(&self, work: impl AsyncFn(&Link) -> Result<T, tokio_postgres::Error>) -> Result<T, StoreError> {
+    fn write<T>(&self, work: impl AsyncFn(&Link) -> Result<T, tokio_postgres::Error>) -> Result<T> {
         self.wait(self.writes.until(Some(self.patience), work))
     }
 
     /// Refuses a tenure that this process does not have, or has no more.
-    fn admit(&self, tenure: Tenure) -> Result<(), StoreError> {
+    fn admit(&self, tenure: Tenure) -> Result<()> {
         if self.lease.is_superseded() {
             return Err(StoreError::Fenced { partition: tenure.partition });
         }
@@ -400,15 +395,15 @@ const SIZE: &str = "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigi
     JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'centavo' AND c.relkind = 'r'";
 
 impl Store for PostgresStore {
-    fn epoch(&self, partition: Partition) -> Result<Epoch, StoreError> {
+    fn epoch(&self, partition: Partition) -> Result<Epoch> {
         self.read(async |link| commit::epoch(link, partition).await)
     }
 
-    fn take(&self, partition: Partition, seen: Epoch) -> Result<Option<Tenure>, StoreError> {
+    fn take(&self, partition: Partition, seen: Epoch) -> Result<Option<Tenure>> {
         self.take_from(partition, seen, None)
     }
 
-    fn release(&self, tenure: Tenure) -> Result<(), StoreError> {
+    fn release(&self, tenure: Tenure) -> Result<()> {
         let flushed = self.parts.flush();
         self.parts.lease.left(tenure);
         // If the database does not answer, it learns of it with the next picture.
@@ -440,7 +435,7 @@ impl Store for PostgresStore {
         self.parts.writes.hosts().has_former()
     }
 
-    fn heads(&self, partitions: &[Partition]) -> Result<Vec<Head>, StoreError> {
+    fn heads(&self, partitions: &[Partition]) -> Result<Vec<Head>> {
         let ids: Vec<i32> = partitions.iter().map(|partition| i32::from(partition.0)).collect();
         self.read(async |link| commit::heads(link, &ids).await)
     }
@@ -449,7 +444,7 @@ impl Store for PostgresStore {
         self.parts.lease.ahead_ms()
     }
 
-    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<AppendOutcome>, StoreError> {
+    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<AppendOutcome>> {
         let StoreParts { commits, troubles, .. } = &*self.parts;
         // What this process gave up it writes no more, also while nobody else has it.
         let admitted: Vec<_> = blocks.iter().map(|(tenure, block)| (self.parts.held(*tenure), *block)).collect();
@@ -467,39 +462,35 @@ impl Store for PostgresStore {
         Ok(landed)
     }
 
-    fn head(&self, partition: Partition) -> Result<Head, StoreError> {
+    fn head(&self, partition: Partition) -> Result<Head> {
         self.read_head(partition)
     }
 
-    fn records(&self, partition: Partition, sequences: &[Sequence]) -> Result<Vec<Option<StoredRecord>>, StoreError> {
+    fn records(&self, partition: Partition, sequences: &[Sequence]) -> Result<Vec<Option<StoredRecord>>> {
         self.read_records(partition, sequences)
     }
 
-    fn blocks(
-        &self,
-        partition: Partition,
-        from: Sequence,
-    ) -> Box<dyn Iterator<Item = Result<Block, StoreError>> + Send + '_> {
+    fn blocks(&self, partition: Partition, from: Sequence) -> Box<dyn Iterator<Item = Result<Block>> + Send + '_> {
         match self.read_head(partition) {
             Ok(head) => Box::new(Blocks::new(self, partition, from.max(Sequence::FIRST), head)),
             Err(error) => Box::new(std::iter::once(Err(error))),
         }
     }
 
-    fn put_state(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>, how: Durability) -> Result<(), StoreError> {
+    fn put_state(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>, how: Durability) -> Result<()> {
         admit_state_key(key)?;
         self.parts.put(tenure, Area::State, key, value, how == Durability::Durable)
     }
 
-    fn states(&self, partition: Partition, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+    fn states(&self, partition: Partition, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>> {
         self.values(partition, Area::State, keys)
     }
 
-    fn state_keys(&self, partition: Partition, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
+    fn state_keys(&self, partition: Partition, prefix: &[u8]) -> Result<Vec<Vec<u8>>> {
         self.keys(partition, Area::State, prefix)
     }
 
-    fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>, StoreError> {
+    fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>> {
         admit_common_key(key)?;
         // In two statements: one alone does not see the row of a winner that it waited for.
         let row = self.parts.write(async |link| {
@@ -509,33 +500,33 @@ impl Store for PostgresStore {
         Ok(row.map_or_else(|| value.to_vec(), |row| row.get(0)))
     }
 
-    fn common(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+    fn common(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         Ok(self.read(async |link| link.row(COMMON, &[&key]).await)?.map(|row| row.get(0)))
     }
 
-    fn remove_common(&self, key: &[u8]) -> Result<(), StoreError> {
+    fn remove_common(&self, key: &[u8]) -> Result<()> {
         self.parts.write(async |link| link.rows(REMOVE_COMMON, &[&key]).await).map(drop)
     }
 
-    fn commons(&self) -> Result<Vec<KeyAndValue>, StoreError> {
+    fn commons(&self) -> Result<Vec<KeyAndValue>> {
         let rows = self.read(async |link| link.rows(COMMONS, &[]).await)?;
         Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
     }
 
-    fn put_cursor(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreError> {
+    fn put_cursor(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         admit_state_key(key)?;
         self.parts.put(tenure, Area::Cursors, key, value, false)
     }
 
-    fn cursor(&self, partition: Partition, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+    fn cursor(&self, partition: Partition, key: &[u8]) -> Result<Option<Vec<u8>>> {
         Ok(self.values(partition, Area::Cursors, &[key])?.pop().flatten())
     }
 
-    fn cursor_keys(&self, partition: Partition) -> Result<Vec<Vec<u8>>, StoreError> {
+    fn cursor_keys(&self, partition: Partition) -> Result<Vec<Vec<u8>>> {
         self.keys(partition, Area::Cursors, b"")
     }
 
-    fn put_file(&self, tenure: Tenure, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+    fn put_file(&self, tenure: Tenure, name: &str, bytes: &[u8]) -> Result<()> {
         self.put_file_in_parts(tenure, name, &mut |file| file.write_all(bytes)).map(drop)
     }
 
@@ -544,32 +535,26 @@ impl Store for PostgresStore {
         tenure: Tenure,
         name: &str,
         write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<u64> {
         admit_file_name(name)?;
         self.parts.replace_file(tenure, name, Some(write))
     }
 
-    fn file_part(
-        &self,
-        partition: Partition,
-        name: &str,
-        offset: u64,
-        length: usize,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
+    fn file_part(&self, partition: Partition, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>> {
         admit_file_name(name)?;
         self.part_of_file(partition, name, offset, length)
     }
 
-    fn files(&self, partition: Partition) -> Result<Vec<(String, u64)>, StoreError> {
+    fn files(&self, partition: Partition) -> Result<Vec<(String, u64)>> {
         self.list_files(partition)
     }
 
-    fn remove_file(&self, tenure: Tenure, name: &str) -> Result<(), StoreError> {
+    fn remove_file(&self, tenure: Tenure, name: &str) -> Result<()> {
         admit_file_name(name)?;
         self.parts.replace_file(tenure, name, None).map(drop)
     }
 
-    fn size_bytes(&self) -> Result<u64, StoreError> {
+    fn size_bytes(&self) -> Result<u64> {
         Ok(self.read(async |link| link.row(SIZE, &[]).await)?.map_or(0, |row| row.get::<_, i64>(0) as u64))
     }
 

@@ -2,7 +2,7 @@
 //! at a time.
 
 use super::link::{Line, Link, SCHEMA};
-use crate::StoreError;
+use crate::{Result, StoreError};
 
 /// Statements that lead from one version to the next, from an empty schema on.
 const VERSIONS: [&str; 1] = [VERSION_1];
@@ -42,7 +42,7 @@ const VERSION_1: &str = "
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7167217110116)";
 
 /// Makes the tables.
-pub(super) async fn migrate(line: &Line) -> Result<(), StoreError> {
+pub(super) async fn migrate(line: &Line) -> Result<()> {
     let found = line.try_once(async |link| version(link).await).await?;
     if found == Some(VERSIONS.len()) {
         return Ok(());
@@ -66,7 +66,7 @@ pub(super) async fn migrate(line: &Line) -> Result<(), StoreError> {
 }
 
 /// Fails where there are no tables, or those of a newer release.
-pub(super) async fn require(line: &Line) -> Result<(), StoreError> {
+pub(super) async fn require(line: &Line) -> Result<()> {
     let found = line.try_once(async |link| version(link).await).await?;
     let found = admit(line, found)?;
     match found.is_some_and(|found| found > 0) {
@@ -75,7 +75,7 @@ pub(super) async fn require(line: &Line) -> Result<(), StoreError> {
     }
 }
 
-fn admit(line: &Line, found: Option<usize>) -> Result<Option<usize>, StoreError> {
+fn admit(line: &Line, found: Option<usize>) -> Result<Option<usize>> {
     let found_is_newer = found.is_some_and(|found| found > VERSIONS.len());
     let newer = |found: usize| StoreError::NewerFormat {
         folder: line.place().into(),

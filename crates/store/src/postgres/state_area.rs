@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::{PostgresStore, StoreParts};
-use crate::{Epoch, Partition, STATE_KEY_BYTES_MAX, StoreError, Tenure};
+use crate::{Epoch, Partition, Result, STATE_KEY_BYTES_MAX, StoreError, Tenure};
 
 /// Time after which what was put lazily is written.
 const AFTER: Duration = Duration::from_millis(400);
@@ -83,7 +83,7 @@ impl StoreParts {
         key: &[u8],
         value: Option<&[u8]>,
         is_durable: bool,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         self.admit(tenure)?;
         let is_full = {
             let mut pending = self.waiting.pending.lock();
@@ -106,12 +106,12 @@ impl StoreParts {
     }
 
     /// Writes all that waits.
-    pub(super) fn flush(&self) -> Result<(), StoreError> {
+    pub(super) fn flush(&self) -> Result<()> {
         self.write_waiting(None)
     }
 
     /// Writes all that waits. Fails with `asking` being fenced, or the database being away.
-    fn write_waiting(&self, asking: Option<Tenure>) -> Result<(), StoreError> {
+    fn write_waiting(&self, asking: Option<Tenure>) -> Result<()> {
         let _one_at_a_time = self.waiting.writing.lock();
         let taken: BTreeMap<Place, WaitingWrite> = {
             let mut pending = self.waiting.pending.lock();
@@ -156,7 +156,7 @@ impl StoreParts {
     }
 
     /// False if the tenure has ended: nothing was written then.
-    fn write_values(&self, tenure: Tenure, values: &[(&Place, &WaitingWrite)]) -> Result<bool, StoreError> {
+    fn write_values(&self, tenure: Tenure, values: &[(&Place, &WaitingWrite)]) -> Result<bool> {
         let (id, epoch) = (i32::from(tenure.partition.0), tenure.epoch.0 as i64);
         let (mut put, mut gone) = ((Vec::new(), Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
         for ((_, area, key), waiting) in values {
@@ -201,7 +201,7 @@ impl StoreParts {
     }
 
     /// Starts the thread that writes what was put lazily.
-    pub(super) fn start_write_behind(self: &Arc<Self>) -> Result<JoinHandle<()>, StoreError> {
+    pub(super) fn start_write_behind(self: &Arc<Self>) -> Result<JoinHandle<()>> {
         let parts = Arc::clone(self);
         let thread = std::thread::Builder::new().name("state".to_owned()).spawn(move || parts.run_write_behind());
         thread.map_err(|source| StoreError::Machine { folder: "state".into(), source })
@@ -215,12 +215,7 @@ impl StoreParts {
 }
 
 impl PostgresStore {
-    pub(super) fn values(
-        &self,
-        partition: Partition,
-        area: Area,
-        keys: &[&[u8]],
-    ) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+    pub(super) fn values(&self, partition: Partition, area: Area, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>> {
         let mut values: Vec<Option<Option<Vec<u8>>>> = keys
             .iter()
             .map(|key| self.parts.waiting.value(&(partition, area, key.to_vec())))
@@ -237,7 +232,7 @@ impl PostgresStore {
         Ok(values.into_iter().map(Option::flatten).collect())
     }
 
-    pub(super) fn keys(&self, partition: Partition, area: Area, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
+    pub(super) fn keys(&self, partition: Partition, area: Area, prefix: &[u8]) -> Result<Vec<Vec<u8>>> {
         // What waits is looked at first: whatever is written meanwhile is found in the table.
         let waiting: Vec<_> = {
             let pending = self.parts.waiting.pending.lock();

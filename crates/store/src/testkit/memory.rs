@@ -16,8 +16,8 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::anchor::{self, AnchorSlot};
 use crate::{
-    AppendOutcome, Block, Durability, Epoch, Head, KeyAndValue, Monitor, Part, Partition, Sequence, Store, StoreError,
-    StoredRecord, Tenure, admit_common_key, admit_file_name, admit_state_key, damaged,
+    AppendOutcome, Block, Durability, Epoch, Head, KeyAndValue, Monitor, Part, Partition, Result, Sequence, Store,
+    StoreError, StoredRecord, Tenure, admit_common_key, admit_file_name, admit_state_key, damaged,
 };
 
 /// A store in memory. A clone is the same store, as if its folder had been opened again.
@@ -60,13 +60,13 @@ impl MemoryStore {
     /// The store that a new process finds after a power cut at this moment: all that was put
     /// durably, and of the rest as much as `cut` says. The old store goes on by itself; nothing
     /// that it does is seen by the new one.
-    pub fn after_power_cut(&self, cut: PowerCut) -> Result<MemoryStore, StoreError> {
+    pub fn after_power_cut(&self, cut: PowerCut) -> Result<MemoryStore> {
         self.after_damage(cut, &[])
     }
 
     /// The store that a new process finds when, after a power cut, this was done to its folder too;
     /// or why there is none.
-    pub fn after_damage(&self, cut: PowerCut, damage: &[Damage]) -> Result<MemoryStore, StoreError> {
+    pub fn after_damage(&self, cut: PowerCut, damage: &[Damage]) -> Result<MemoryStore> {
         let mut disk = self.disk.lock().clone();
         disk.cut(cut);
         damage.iter().for_each(|damage| disk.suffer(*damage));
@@ -76,7 +76,7 @@ impl MemoryStore {
 
     /// Appends a block; a power cut at this moment lets only its first steps happen. True if a full
     /// folder is closed for it.
-    pub fn append_until(&self, block: &Block, reached: AppendStep) -> Result<bool, StoreError> {
+    pub fn append_until(&self, block: &Block, reached: AppendStep) -> Result<bool> {
         self.write(|disk| disk.append(block, reached))?
     }
 
@@ -155,7 +155,7 @@ impl MemoryStore {
         self.hanging.ended.notify_all();
     }
 
-    fn change_file(&self, tenure: Tenure, name: &str, bytes: Option<Arc<[u8]>>) -> Result<(), StoreError> {
+    fn change_file(&self, tenure: Tenure, name: &str, bytes: Option<Arc<[u8]>>) -> Result<()> {
         admit_file_name(name)?;
         if self.disk.lock().fails_files {
             self.monitor.derived_failed();
@@ -166,18 +166,14 @@ impl MemoryStore {
     }
 
     /// Runs a write of the owner of a partition.
-    fn write_owned<Written>(
-        &self,
-        tenure: Tenure,
-        write: impl FnOnce(&mut Disk) -> Written,
-    ) -> Result<Written, StoreError> {
+    fn write_owned<Written>(&self, tenure: Tenure, write: impl FnOnce(&mut Disk) -> Written) -> Result<Written> {
         self.write(|disk| {
             tenure.admit(disk.epoch(tenure.partition))?;
             Ok(write(disk))
         })?
     }
 
-    fn write<Written>(&self, write: impl FnOnce(&mut Disk) -> Written) -> Result<Written, StoreError> {
+    fn write<Written>(&self, write: impl FnOnce(&mut Disk) -> Written) -> Result<Written> {
         let mut disk = self.disk.lock();
         if self.poisoned.load(Ordering::SeqCst) {
             return Err(StoreError::Poisoned);
@@ -196,11 +192,11 @@ impl Store for MemoryStore {
         self.followed.load(Ordering::Acquire)
     }
 
-    fn epoch(&self, partition: Partition) -> Result<Epoch, StoreError> {
+    fn epoch(&self, partition: Partition) -> Result<Epoch> {
         Ok(self.disk.lock().epoch(partition))
     }
 
-    fn take(&self, partition: Partition, seen: Epoch) -> Result<Option<Tenure>, StoreError> {
+    fn take(&self, partition: Partition, seen: Epoch) -> Result<Option<Tenure>> {
         self.write(|disk| {
             let epoch = disk.epochs.entry(partition).or_default();
             (*epoch == seen).then(|| {
@@ -210,7 +206,7 @@ impl Store for MemoryStore {
         })
     }
 
-    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<AppendOutcome>, StoreError> {
+    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<AppendOutcome>> {
         let mut hangs = self.hanging.hangs.lock();
         while *hangs {
             self.hanging.ended.wait(&mut hangs);
@@ -219,11 +215,11 @@ impl Store for MemoryStore {
         blocks.iter().map(|(tenure, block)| self.write(|disk| disk.append_one(*tenure, block))?).collect()
     }
 
-    fn head(&self, partition: Partition) -> Result<Head, StoreError> {
+    fn head(&self, partition: Partition) -> Result<Head> {
         Ok(self.disk.lock().journals.get(&partition).map_or(Head::EMPTY, |journal| journal.head))
     }
 
-    fn records(&self, partition: Partition, sequences: &[Sequence]) -> Result<Vec<Option<StoredRecord>>, StoreError> {
+    fn records(&self, partition: Partition, sequences: &[Sequence]) -> Result<Vec<Option<StoredRecord>>> {
         let disk = self.disk.lock();
         let journal = disk.journals.get(&partition);
         let read = |sequence: Sequence| {
@@ -235,11 +231,7 @@ impl Store for MemoryStore {
         Ok(sequences.iter().map(|sequence| read(*sequence)).collect())
     }
 
-    fn blocks(
-        &self,
-        partition: Partition,
-        from: Sequence,
-    ) -> Box<dyn Iterator<Item = Result<Block, StoreError>> + Send + '_> {
+    fn blocks(&self, partition: Partition, from: Sequence) -> Box<dyn Iterator<Item = Result<Block>> + Send + '_> {
         let disk = self.disk.lock();
         let blocks: Vec<_> = disk.journals.get(&partition).map_or_else(Vec::new, |journal| {
             journal.blocks().filter(|block| from < block.next()).map(Arc::clone).collect()
@@ -247,7 +239,7 @@ impl Store for MemoryStore {
         Box::new(blocks.into_iter().map(|block| Ok(Block::clone(&block))))
     }
 
-    fn put_state(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>, how: Durability) -> Result<(), StoreError> {
+    fn put_state(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>, how: Durability) -> Result<()> {
         admit_state_key(key)?;
         self.write_owned(tenure, |disk| {
             disk.put_lazily(Some(tenure.partition), key, value);
@@ -257,16 +249,16 @@ impl Store for MemoryStore {
         })
     }
 
-    fn states(&self, partition: Partition, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+    fn states(&self, partition: Partition, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>> {
         let disk = self.disk.lock();
         Ok(keys.iter().map(|key| disk.state.get(&(Some(partition), key.to_vec())).cloned()).collect())
     }
 
-    fn state_keys(&self, partition: Partition, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
+    fn state_keys(&self, partition: Partition, prefix: &[u8]) -> Result<Vec<Vec<u8>>> {
         Ok(self.disk.lock().pairs(Some(partition), prefix).map(|(key, _)| key.clone()).collect())
     }
 
-    fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>, StoreError> {
+    fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>> {
         admit_common_key(key)?;
         self.write(|disk| {
             if let Some(stands) = disk.state.get(&(None, key.to_vec())) {
@@ -278,47 +270,41 @@ impl Store for MemoryStore {
         })
     }
 
-    fn common(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+    fn common(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         Ok(self.disk.lock().state.get(&(None, key.to_vec())).cloned())
     }
 
-    fn remove_common(&self, key: &[u8]) -> Result<(), StoreError> {
+    fn remove_common(&self, key: &[u8]) -> Result<()> {
         self.write(|disk| {
             disk.put_lazily(None, key, None);
             disk.sync_state();
         })
     }
 
-    fn commons(&self) -> Result<Vec<KeyAndValue>, StoreError> {
+    fn commons(&self) -> Result<Vec<KeyAndValue>> {
         Ok(self.disk.lock().pairs(None, b"").map(|(key, value)| (key.clone(), value.clone())).collect())
     }
 
-    fn put_cursor(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreError> {
+    fn put_cursor(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         admit_state_key(key)?;
         let place = (tenure.partition, key.to_vec());
         self.write_owned(tenure, |disk| set(&mut disk.cursors, place, value.map(<[u8]>::to_vec)))
     }
 
-    fn cursor(&self, partition: Partition, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+    fn cursor(&self, partition: Partition, key: &[u8]) -> Result<Option<Vec<u8>>> {
         Ok(self.disk.lock().cursors.get(&(partition, key.to_vec())).cloned())
     }
 
-    fn cursor_keys(&self, partition: Partition) -> Result<Vec<Vec<u8>>, StoreError> {
+    fn cursor_keys(&self, partition: Partition) -> Result<Vec<Vec<u8>>> {
         let disk = self.disk.lock();
         Ok(disk.cursors.keys().filter(|(owner, _)| *owner == partition).map(|(_, key)| key.clone()).collect())
     }
 
-    fn put_file(&self, tenure: Tenure, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+    fn put_file(&self, tenure: Tenure, name: &str, bytes: &[u8]) -> Result<()> {
         self.change_file(tenure, name, Some(bytes.into()))
     }
 
-    fn file_part(
-        &self,
-        partition: Partition,
-        name: &str,
-        offset: u64,
-        length: usize,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
+    fn file_part(&self, partition: Partition, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>> {
         admit_file_name(name)?;
         let mut disk = self.disk.lock();
         disk.file_parts_read += 1;
@@ -328,17 +314,17 @@ impl Store for MemoryStore {
         Ok(Some(bytes[from..to].to_vec()))
     }
 
-    fn files(&self, partition: Partition) -> Result<Vec<(String, u64)>, StoreError> {
+    fn files(&self, partition: Partition) -> Result<Vec<(String, u64)>> {
         let disk = self.disk.lock();
         let own = disk.files.iter().filter(|((owner, _), _)| *owner == partition);
         Ok(own.map(|((_, name), bytes)| (name.clone(), bytes.len() as u64)).collect())
     }
 
-    fn remove_file(&self, tenure: Tenure, name: &str) -> Result<(), StoreError> {
+    fn remove_file(&self, tenure: Tenure, name: &str) -> Result<()> {
         self.change_file(tenure, name, None)
     }
 
-    fn size_bytes(&self) -> Result<u64, StoreError> {
+    fn size_bytes(&self) -> Result<u64> {
         let disk = self.disk.lock();
         let blocks = disk.journals.values().flat_map(StoredBlocks::blocks);
         let journal_bytes: usize = blocks.flat_map(|block| &block.records).map(Vec::len).sum();
@@ -422,7 +408,7 @@ struct Disk {
 const FILES_UNDONE_MAX: usize = 32;
 
 impl Disk {
-    fn append(&mut self, block: &Block, reached: AppendStep) -> Result<bool, StoreError> {
+    fn append(&mut self, block: &Block, reached: AppendStep) -> Result<bool> {
         let journal = self.journals.entry(block.partition).or_default();
         journal.head.admit(block)?;
         let rolls = journal.append(block, reached, self.segment_blocks_max.unwrap_or(usize::MAX));
@@ -433,7 +419,7 @@ impl Disk {
     }
 
     /// A block of the owner of its partition; or one that is there already, whoever hands it in.
-    fn append_one(&mut self, tenure: Tenure, block: &Block) -> Result<AppendOutcome, StoreError> {
+    fn append_one(&mut self, tenure: Tenure, block: &Block) -> Result<AppendOutcome> {
         let there = self.journals.get(&block.partition).and_then(|journal| journal.block_with(block.first));
         if there.is_some_and(|there| **there == *block) {
             return Ok(AppendOutcome::Durable(block.hash()));
@@ -505,7 +491,7 @@ impl Disk {
     }
 
     /// Checks and takes up the store, as a new process does.
-    fn open(&mut self) -> Result<(), StoreError> {
+    fn open(&mut self) -> Result<()> {
         let segment = Path::new("memory/journal");
         let newer = |found| StoreError::NewerFormat { folder: "memory/anchor".into(), found, known: 1 };
         let anchored = self.anchor.file.as_deref().map(AnchorSlot::newest).transpose().map_err(newer)?.flatten();
@@ -682,7 +668,7 @@ impl StoredBlocks {
 
     /// The segments must form a row without a gap. Every segment continues the one before, and ends
     /// where its closing line says; a lost closing line is made anew.
-    fn open(&mut self, is_expected: bool, path: &Path) -> Result<(), StoreError> {
+    fn open(&mut self, is_expected: bool, path: &Path) -> Result<()> {
         let is_lost = |segment: &Segment| segment.is_lost && segment.closed.is_none();
         while self.segments.last().is_some_and(is_lost)
             && self.segments.len().checked_sub(2).is_none_or(|before| self.segments[before].closed.is_none())

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::MemoryStore;
 use crate::{
-    AppendOutcome, Block, Durability, Epoch, Head, KeyAndValue, Monitor, Partition, Sequence, Store, StoreError,
-    StoredRecord, Tenure,
+    AppendOutcome, Block, Durability, Epoch, Head, KeyAndValue, Monitor, Partition, Result, Sequence, Store,
+    StoreError, StoredRecord, Tenure,
 };
 
 /// Watcher of the state area.
@@ -30,31 +30,27 @@ pub struct WatchedStore<W> {
 }
 
 impl<W: Watch> Store for WatchedStore<W> {
-    fn epoch(&self, partition: Partition) -> Result<Epoch, StoreError> {
+    fn epoch(&self, partition: Partition) -> Result<Epoch> {
         self.store.epoch(partition)
     }
 
-    fn take(&self, partition: Partition, seen: Epoch) -> Result<Option<Tenure>, StoreError> {
+    fn take(&self, partition: Partition, seen: Epoch) -> Result<Option<Tenure>> {
         self.store.take(partition, seen)
     }
 
-    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<AppendOutcome>, StoreError> {
+    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<AppendOutcome>> {
         self.store.append(blocks)
     }
 
-    fn head(&self, partition: Partition) -> Result<Head, StoreError> {
+    fn head(&self, partition: Partition) -> Result<Head> {
         self.store.head(partition)
     }
 
-    fn records(&self, partition: Partition, sequences: &[Sequence]) -> Result<Vec<Option<StoredRecord>>, StoreError> {
+    fn records(&self, partition: Partition, sequences: &[Sequence]) -> Result<Vec<Option<StoredRecord>>> {
         self.store.records(partition, sequences)
     }
 
-    fn blocks(
-        &self,
-        partition: Partition,
-        from: Sequence,
-    ) -> Box<dyn Iterator<Item = Result<Block, StoreError>> + Send + '_> {
+    fn blocks(&self, partition: Partition, from: Sequence) -> Box<dyn Iterator<Item = Result<Block>> + Send + '_> {
         let mut blocks = self.store.blocks(partition, from);
         let mut has_ended = false;
         Box::new(std::iter::from_fn(move || {
@@ -72,69 +68,63 @@ impl<W: Watch> Store for WatchedStore<W> {
         }))
     }
 
-    fn put_state(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>, how: Durability) -> Result<(), StoreError> {
+    fn put_state(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>, how: Durability) -> Result<()> {
         if self.watch.loses(key, value, how) { Ok(()) } else { self.store.put_state(tenure, key, value, how) }
     }
 
-    fn states(&self, partition: Partition, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+    fn states(&self, partition: Partition, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>> {
         self.store.states(partition, keys)
     }
 
-    fn state_keys(&self, partition: Partition, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
+    fn state_keys(&self, partition: Partition, prefix: &[u8]) -> Result<Vec<Vec<u8>>> {
         self.store.state_keys(partition, prefix)
     }
 
-    fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>, StoreError> {
+    fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>> {
         self.store.insert_common(key, value)
     }
 
-    fn common(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+    fn common(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.store.common(key)
     }
 
-    fn remove_common(&self, key: &[u8]) -> Result<(), StoreError> {
+    fn remove_common(&self, key: &[u8]) -> Result<()> {
         self.store.remove_common(key)
     }
 
-    fn commons(&self) -> Result<Vec<KeyAndValue>, StoreError> {
+    fn commons(&self) -> Result<Vec<KeyAndValue>> {
         self.store.commons()
     }
 
-    fn put_cursor(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreError> {
+    fn put_cursor(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         self.store.put_cursor(tenure, key, value)
     }
 
-    fn cursor(&self, partition: Partition, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+    fn cursor(&self, partition: Partition, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.store.cursor(partition, key)
     }
 
-    fn cursor_keys(&self, partition: Partition) -> Result<Vec<Vec<u8>>, StoreError> {
+    fn cursor_keys(&self, partition: Partition) -> Result<Vec<Vec<u8>>> {
         self.store.cursor_keys(partition)
     }
 
-    fn put_file(&self, tenure: Tenure, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+    fn put_file(&self, tenure: Tenure, name: &str, bytes: &[u8]) -> Result<()> {
         self.store.put_file(tenure, name, bytes)
     }
 
-    fn file_part(
-        &self,
-        partition: Partition,
-        name: &str,
-        offset: u64,
-        length: usize,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
+    fn file_part(&self, partition: Partition, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>> {
         self.store.file_part(partition, name, offset, length)
     }
 
-    fn files(&self, partition: Partition) -> Result<Vec<(String, u64)>, StoreError> {
+    fn files(&self, partition: Partition) -> Result<Vec<(String, u64)>> {
         self.store.files(partition)
     }
 
-    fn remove_file(&self, tenure: Tenure, name: &str) -> Result<(), StoreError> {
+    fn remove_file(&self, tenure: Tenure, name: &str) -> Result<()> {
         self.store.remove_file(tenure, name)
     }
 
-    fn size_bytes(&self) -> Result<u64, StoreError> {
+    fn size_bytes(&self) -> Result<u64> {
         self.store.size_bytes()
     }
 

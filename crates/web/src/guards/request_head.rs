@@ -4,10 +4,10 @@
 use axum::http::header::{HOST, TRANSFER_ENCODING};
 use axum::http::{HeaderMap, HeaderValue, Version};
 
-use crate::problem::{Code, FieldError, Problem};
+use crate::problem::{Code, FieldError, Problem, Result};
 
 /// Refuses a head that is too large (431), or that two servers could read differently (400).
-pub fn check(version: Version, headers: &HeaderMap) -> Result<(), Problem> {
+pub fn check(version: Version, headers: &HeaderMap) -> Result<()> {
     fits(headers)?;
     names_one_host(version, headers)?;
     is_framed_once(headers)
@@ -20,7 +20,7 @@ pub const HEADERS_BYTES_MAX: usize = 64 * 1024;
 const HEADERS_MAX: usize = 100;
 
 /// Refuses headers that are too large (RFC 6585, 5).
-fn fits(headers: &HeaderMap) -> Result<(), Problem> {
+fn fits(headers: &HeaderMap) -> Result<()> {
     let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
     if bytes <= HEADERS_BYTES_MAX && headers.len() <= HEADERS_MAX {
         return Ok(());
@@ -31,7 +31,7 @@ fn fits(headers: &HeaderMap) -> Result<(), Problem> {
 
 /// Refuses a request that does not say once, and in the characters of a name, which host it is for
 /// (RFC 9112, 3.2). Only HTTP/1.0 may leave it out.
-fn names_one_host(version: Version, headers: &HeaderMap) -> Result<(), Problem> {
+fn names_one_host(version: Version, headers: &HeaderMap) -> Result<()> {
     let mut hosts = headers.get_all(HOST).iter();
     let (code, message) = match (hosts.next(), hosts.next()) {
         (None, _) if version < Version::HTTP_11 => return Ok(()),
@@ -47,7 +47,7 @@ fn names_one_host(version: Version, headers: &HeaderMap) -> Result<(), Problem> 
 
 /// Refuses a body whose transfer coding is anything but `chunked`, named once (RFC 9112, 6.1): two
 /// servers could disagree on where it ends.
-fn is_framed_once(headers: &HeaderMap) -> Result<(), Problem> {
+fn is_framed_once(headers: &HeaderMap) -> Result<()> {
     let values = headers.get_all(TRANSFER_ENCODING).iter().map(HeaderValue::as_bytes).collect::<Vec<_>>().join(&b',');
     if values.is_empty() || values.trim_ascii().eq_ignore_ascii_case(b"chunked") {
         return Ok(());

@@ -18,7 +18,7 @@ use wire::case_folding::without_accents;
 use wire::mask;
 
 use crate::json::Checker;
-use crate::problem::{Code, Problem, failed};
+use crate::problem::{Code, Problem, Result, failed};
 use crate::reply::{between, decimal, single, time};
 use crate::views::fiscal::{FiscalDocumentView, FiscalView, fiscal_documents};
 use crate::views::labels::labels;
@@ -82,16 +82,16 @@ fn card_status(outcome: &ChargeOutcome) -> Cow<'static, str> {
 
 impl ChargeView {
     /// The charge as `GET /api/charges/{txid}` shows it.
-    pub fn of(engine: &Engine, charge: &Charge) -> Result<Self, Problem> {
+    pub fn of(engine: &Engine, charge: &Charge) -> Result<Self> {
         Self::shown(engine, charge, true)
     }
 
     /// The charge as operators see it: without the CPFs of persons who issued its fiscal documents.
-    pub fn of_any_merchant(engine: &Engine, charge: &Charge) -> Result<Self, Problem> {
+    pub fn of_any_merchant(engine: &Engine, charge: &Charge) -> Result<Self> {
         Self::shown(engine, charge, false)
     }
 
-    fn shown(engine: &Engine, charge: &Charge, is_whole: bool) -> Result<Self, Problem> {
+    fn shown(engine: &Engine, charge: &Charge, is_whole: bool) -> Result<Self> {
         let Charge { id, terms, card, outcome, .. } = charge;
         let (group, payer) = (engine.ids().group(*id), payer(engine, *id, charge.payer.as_ref()));
         let labels = labels(engine, charge, &payer);
@@ -142,7 +142,7 @@ pub fn payer(engine: &Engine, charge: ObjectId, sealed: Option<&Sealed>) -> Paye
 
 /// The copy-and-paste code of a sandbox's PIX charge, with the merchant's name and city as of the
 /// Record of this ordinal: a code that was given out stays as it is. None outside of a sandbox.
-pub fn pix_code(engine: &Engine, charge: ObjectId, amount: Centavos, ordinal: u64) -> Result<Option<String>, Problem> {
+pub fn pix_code(engine: &Engine, charge: ObjectId, amount: Centavos, ordinal: u64) -> Result<Option<String>> {
     let Some(location) = engine.rails().pix.get(None).and_then(|rail| rail.location(charge)) else { return Ok(None) };
     let group = engine.ids().group(charge);
     let profile = merchant_profile_at(engine, group, ordinal);
@@ -334,12 +334,7 @@ fn expressible_or<'a>(text: &'a str, fallback: &'a str) -> &'a str {
 }
 
 /// What the payment of a charge says; a problem when there is no such charge, or it was not paid.
-pub fn paid_charge(
-    engine: &Engine,
-    disputes: DisputeWindows,
-    group: GroupNumber,
-    id: ObjectId,
-) -> Result<ChargeFacts, Problem> {
+pub fn paid_charge(engine: &Engine, disputes: DisputeWindows, group: GroupNumber, id: ObjectId) -> Result<ChargeFacts> {
     let not_found = || Problem::new(Code::ChargeNotFound);
     if engine.ids().group(id) != group {
         return Err(not_found());
@@ -360,7 +355,7 @@ pub fn not_pending(charge: &Charge) -> Problem {
 }
 
 /// The filter that a query asks for.
-pub fn charge_filter(pairs: &[(String, String)]) -> Result<ChargeFilter, Problem> {
+pub fn charge_filter(pairs: &[(String, String)]) -> Result<ChargeFilter> {
     let mut check = Checker::new();
     let status = match single(pairs, "status")? {
         None => None,

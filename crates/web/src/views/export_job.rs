@@ -18,7 +18,7 @@ use wire::cut_text::CutView;
 use wire::timestamp::with_milliseconds;
 
 use crate::json::{Checker, Raw};
-use crate::problem::{Code, Problem};
+use crate::problem::{Code, Problem, Result};
 use crate::streamed::streamed;
 use crate::trace::spawn_blocking;
 
@@ -165,14 +165,14 @@ pub struct WireDays<'a> {
 
 impl WireDays<'_> {
     /// The same as the pairs of a query, which [`super::export_file::request`] reads.
-    pub fn pairs(&self) -> Result<Vec<(String, String)>, Problem> {
+    pub fn pairs(&self) -> Result<Vec<(String, String)>> {
         let texts = [("ledger", self.ledger), ("format", self.format), ("from", self.from), ("to", self.to)];
         pairs_of(&texts, self.labels)
     }
 }
 
 /// The texts of a body, and its `labels`, as the pairs of a query.
-pub fn pairs_of(texts: &[(&'static str, Raw<'_>)], labels: Raw<'_>) -> Result<Vec<(String, String)>, Problem> {
+pub fn pairs_of(texts: &[(&'static str, Raw<'_>)], labels: Raw<'_>) -> Result<Vec<(String, String)>> {
     let mut check = Checker::new();
     let mut pairs = Vec::new();
     for (name, raw) in texts {
@@ -192,7 +192,7 @@ pub async fn take_on(
     new: NewJob,
     work: Work,
     path: &str,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let (jobs, clock) = (Arc::clone(jobs), Arc::clone(engine));
     let submit = move || jobs.submit(new, work, move || clock.now().0);
     let taken_on = spawn_blocking(submit).await;
@@ -200,7 +200,7 @@ pub async fn take_on(
 }
 
 /// 202 with a job that was taken on; 429 while too many are under way.
-fn accepted(job: io::Result<Option<Job>>, path: &str) -> Result<Response, Problem> {
+fn accepted(job: io::Result<Option<Job>>, path: &str) -> Result<Response> {
     let job = job.map_err(unreadable)?;
     let detail = "Two exports of this caller, or too many of others, are under way.";
     let job = job.ok_or_else(|| Problem::new(Code::RateLimited).retry_after(5).detail(detail))?;
@@ -216,7 +216,7 @@ pub fn unreadable(error: io::Error) -> Problem {
 }
 
 /// The manifest of a job, byte by byte as it was signed; 409 while there is none.
-pub fn manifest(jobs: &ExportJobs, job: &Job) -> Result<Response, Problem> {
+pub fn manifest(jobs: &ExportJobs, job: &Job) -> Result<Response> {
     done(job)?;
     if job.manifest.is_none() {
         return Err(Problem::new(Code::StateConflict).detail("A report, or a file with labels, has no manifest."));
@@ -232,12 +232,12 @@ pub fn manifest(jobs: &ExportJobs, job: &Job) -> Result<Response, Problem> {
     Ok(([(CONTENT_TYPE, "application/json".to_owned()), (CONTENT_LENGTH, bytes.to_string())], body).into_response())
 }
 
-fn download_turn() -> Result<SemaphorePermit<'static>, Problem> {
+fn download_turn() -> Result<SemaphorePermit<'static>> {
     let detail = "Too many files are being downloaded.";
     DOWNLOADS.try_acquire().map_err(|_| Problem::new(Code::Overloaded).retry_after(5).detail(detail))
 }
 
-fn done(job: &Job) -> Result<&ExportedFile, Problem> {
+fn done(job: &Job) -> Result<&ExportedFile> {
     match (&job.file, job.status) {
         (Some(file), JobStatus::Done) => Ok(file),
         _ => Err(Problem::new(Code::StateConflict).detail("The export is not done.")),
@@ -245,7 +245,7 @@ fn done(job: &Job) -> Result<&ExportedFile, Problem> {
 }
 
 /// The file of a job, whole or the range that the request asks for; 409 while there is none.
-pub fn download(jobs: &ExportJobs, job: &Job, headers: &HeaderMap) -> Result<Response, Problem> {
+pub fn download(jobs: &ExportJobs, job: &Job, headers: &HeaderMap) -> Result<Response> {
     let ExportedFile { path: name, bytes, sha256 } = done(job)?;
     let bytes = *bytes;
     let turn = download_turn()?;

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use actors::engine::{Engine, ListedSplit, Listing};
+use actors::engine::{Engine, ListedSplit, Listing, Slice};
 use ledger::charge::Charge;
 use ledger::event::SplitKey;
 use ledger::recipient::coverage::{Holder, Place, SplitStanding};
@@ -25,7 +25,7 @@ use store::Sequence;
 use utoipa::ToSchema;
 use wire::mask;
 
-use crate::problem::{Problem, broken};
+use crate::problem::{Result, broken};
 use crate::reply::{Cursors, Filter, List, Page, time};
 use crate::views::charge::payer;
 use crate::views::ledger::merchant_profile;
@@ -139,7 +139,7 @@ pub fn split_id(charge: ObjectId, index: u32) -> String {
 
 /// The Record that listed a recipient's split of an id, by its place among the merchant's, and the
 /// index of the split in its charge.
-fn place_of(engine: &Engine, recipient: LedgerId, id: &str) -> Result<Option<(u64, u32)>, Problem> {
+fn place_of(engine: &Engine, recipient: LedgerId, id: &str) -> Result<Option<(u64, u32)>> {
     let Some(SplitKey { charge, index }) = parse_split_id(id) else { return Ok(None) };
     let found = engine.object_of::<Charge>(recipient.group().unwrap_or_default(), charge)?;
     let split = found.as_ref().and_then(|charge| charge.terms.splits.get(index as usize));
@@ -165,20 +165,20 @@ pub async fn statement(
     pairs: &[(String, String)],
     page: Page,
     cursors: &Cursors,
-) -> Result<Statement, Problem> {
+) -> Result<Statement> {
     let filter = Filter::read(pairs, "status", &STATUSES)?;
     let look = |books: &RecipientState, now: Timestamp| (books.standing(), books.ledger().balances(), now);
     let (standing, accounts, now) = engine.read_recipient(recipient, look).await?;
     let mut reader = Reader::new(engine, recipient, standing, now)?;
     let range = filter.range(engine, Listing::Splits(recipient))?;
     let listed = |number| {
-        let (_, splits) = engine.splits(recipient, number..number + 1, 0, usize::MAX)?;
+        let (_, splits) = engine.splits(recipient, Slice::new(number..number + 1, 0, usize::MAX))?;
         Ok(splits.iter().map(|split| split.index).collect())
     };
     let span = cursors.span(range, |id| place_of(engine, recipient, id), listed)?;
-    let (newer, _) = engine.splits(recipient, span.range.end..u64::MAX, 0, 0)?;
+    let (newer, _) = engine.splits(recipient, Slice::new(span.range.end..u64::MAX, 0, 0))?;
     let (skip, count) = filter.to_read(page);
-    let (in_range, mut listed) = engine.splits(recipient, span.range.clone(), span.newer + skip, count)?;
+    let (in_range, mut listed) = engine.splits(recipient, Slice::new(span.range.clone(), span.newer + skip, count))?;
     span.cut(&mut listed, in_range, skip);
     let total = span.total(in_range);
     filter.check("status", total)?;
@@ -237,17 +237,12 @@ enum SplitHolder {
 }
 
 impl<'a> Reader<'a> {
-    fn new(
-        engine: &'a Arc<Engine>,
-        recipient: LedgerId,
-        standing: SplitStanding,
-        now: Timestamp,
-    ) -> Result<Self, Problem> {
+    fn new(engine: &'a Arc<Engine>, recipient: LedgerId, standing: SplitStanding, now: Timestamp) -> Result<Self> {
         let withdrawals = engine.withdrawals(recipient, 0, 0)?.total;
         Ok(Self { engine, recipient, standing, now, charge: None, withdrawals, read: HashMap::new() })
     }
 
-    fn find(&mut self, split: ListedSplit) -> Result<FoundSplit, Problem> {
+    fn find(&mut self, split: ListedSplit) -> Result<FoundSplit> {
         let known = self.charge.as_ref().filter(|(sequence, _)| *sequence == split.sequence);
         let charge = match known {
             Some((_, charge)) => Arc::clone(charge),
@@ -258,7 +253,7 @@ impl<'a> Reader<'a> {
         Ok(FoundSplit { charge, index: split.index, held })
     }
 
-    fn held(&mut self, place: Place) -> Result<SplitHolder, Problem> {
+    fn held(&mut self, place: Place) -> Result<SplitHolder> {
         Ok(match self.standing.holder(place) {
             Holder::Nobody => SplitHolder::ByNobody,
             Holder::Pending => SplitHolder::Pending,
@@ -268,7 +263,7 @@ impl<'a> Reader<'a> {
 
     /// The withdrawal by which the splits of a place were paid: the first that has them and was not
     /// rejected. Every withdrawal came further than those before it.
-    fn paid_by(&mut self, place: Place) -> Result<u64, Problem> {
+    fn paid_by(&mut self, place: Place) -> Result<u64> {
         let (mut low, mut high) = (0, self.withdrawals);
         while low < high {
             let middle = low.midpoint(high);
@@ -285,7 +280,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The withdrawal at a place, counted from the oldest.
-    fn withdrawal(&mut self, number: u64) -> Result<&Withdrawal, Problem> {
+    fn withdrawal(&mut self, number: u64) -> Result<&Withdrawal> {
         match self.read.entry(number) {
             Entry::Occupied(known) => Ok(known.into_mut()),
             Entry::Vacant(place) => Ok(place.insert(self.engine.known_withdrawal(self.recipient, number)?)),
@@ -293,7 +288,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Rest of all splits of a holder after debts; `None` if debts took nothing.
-    fn left_of(&mut self, held: SplitHolder) -> Result<Option<Centavos>, Problem> {
+    fn left_of(&mut self, held: SplitHolder) -> Result<Option<Centavos>> {
         let (left, consumed) = match (held, &self.standing.withdrawal) {
             (SplitHolder::ByNobody, _) => (self.standing.available, self.standing.consumed),
             (SplitHolder::Pending, Some(withdrawal)) => (withdrawal.amount, withdrawal.consumed),
@@ -307,7 +302,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A page of the statement; `skip` splits stand before it.
-    fn records(&mut self, found: &[FoundSplit], skip: u64) -> Result<Vec<SplitRecord>, Problem> {
+    fn records(&mut self, found: &[FoundSplit], skip: u64) -> Result<Vec<SplitRecord>> {
         let mut left: HashMap<SplitHolder, Centavos> = HashMap::new();
         for held in found.iter().filter_map(|split| split.held) {
             if !left.contains_key(&held)
@@ -339,11 +334,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Skips the remaining money of the splits on the pages before.
-    fn take_newer(&mut self, left: &mut HashMap<SplitHolder, Centavos>, skip: u64) -> Result<(), Problem> {
+    fn take_newer(&mut self, left: &mut HashMap<SplitHolder, Centavos>, skip: u64) -> Result<()> {
         let mut passed = 0;
         while passed < skip && left.values().any(|left| left.is_positive()) {
             let count = usize::try_from(skip - passed).unwrap_or(usize::MAX).min(READ_AT_ONCE);
-            let (_, listed) = self.engine.splits(self.recipient, 0..u64::MAX, passed, count)?;
+            let (_, listed) = self.engine.splits(self.recipient, Slice::of_all(passed, count))?;
             if listed.is_empty() {
                 break;
             }
@@ -359,7 +354,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn record(&mut self, found: &FoundSplit, amount: Centavos) -> Result<SplitRecord, Problem> {
+    fn record(&mut self, found: &FoundSplit, amount: Centavos) -> Result<SplitRecord> {
         let (charge, index) = (&found.charge, found.index);
         let (withdrawal, paid_at) = match found.held {
             Some(SplitHolder::Paid(number)) => {
