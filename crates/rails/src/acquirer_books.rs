@@ -5,7 +5,7 @@
 //! sync, and never changes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs::{File, read_dir};
+use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,10 +14,11 @@ use actors::rails::{SettlementCursor, SettlementLine, SettlementPage};
 use chrono::{Days, NaiveDate};
 use ledger::event::{Batch, SettledObject};
 use ledger::{Centavos, ObjectId, Timestamp};
+use wire::timestamp::{business_day, date};
 
 use super::bank_books::{BATCH, BankBooks};
-use super::folder_lock::{FolderLock, Patience};
-use super::lines::{Lines, read_lines, write_whole_with};
+use super::folder_lock::{FolderLock, FolderRecords, Patience};
+use super::lines::{Lines, days_after, read_lines, write_whole_with};
 use super::settlement_days::is_settlement_day;
 
 /// How many lines a page has at most.
@@ -33,8 +34,6 @@ const INSTALLMENTS_MAX: u8 = 12;
 /// When a batch is paid: 6:00 in Sao Paulo, 9:00 in UTC, in milliseconds of its day.
 const PAID_AT_MS: i64 = 9 * 60 * 60 * 1000;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-/// How much later midnight comes in Sao Paulo, milliseconds.
-const BEHIND_UTC_MS: i64 = 3 * 60 * 60 * 1000;
 
 /// A captured charge.
 #[derive(Clone, Copy)]
@@ -63,7 +62,7 @@ pub(super) struct TakeBack {
 /// The records, read at the first call.
 pub(super) struct AcquirerBooks {
     files: Files,
-    lock: FolderLock<FolderContents>,
+    lock: FolderLock<AcquirerContents>,
 }
 
 /// The files of the records.
@@ -75,7 +74,7 @@ struct Files {
 }
 
 /// What is known of the records.
-struct FolderContents {
+pub(crate) struct AcquirerContents {
     /// The batches by day, in days since 1970-01-01, each with its number of lines; days without
     /// lines too.
     batches: BTreeMap<u32, u64>,
@@ -110,7 +109,7 @@ impl Returns {
     }
 }
 
-impl FolderContents {
+impl AcquirerContents {
     /// The day under which something is recorded: the day on which it happened or, when a batch of
     /// a later day was made meanwhile, that day. So its first payment is still to come.
     fn unpaid_day(&self, at: Timestamp) -> u32 {
@@ -127,30 +126,14 @@ pub(super) fn first_payment_after(now: Timestamp) -> Timestamp {
     next.map_or(Timestamp(i64::MAX), paid_at)
 }
 
-/// The day of an instant in Sao Paulo, in days since 1970-01-01.
-fn business_day(at_ms: i64) -> u32 {
-    u32::try_from((at_ms - BEHIND_UTC_MS).div_euclid(DAY_MS)).unwrap_or_default()
-}
-
 /// A day counted from 1970-01-01.
 fn day_of_days(day: u32) -> NaiveDate {
     NaiveDate::default().checked_add_days(Days::new(u64::from(day))).unwrap_or(NaiveDate::MAX)
 }
 
-/// A day counted from 1970-01-01, such as `2026-07-01`.
-fn date(day: u32) -> String {
-    day_of_days(day).format("%Y-%m-%d").to_string()
-}
-
 /// The acquirer's name for the batch of a day.
 fn reference(day: u32) -> String {
     format!("SANDBOX-{}", date(day))
-}
-
-/// The days since 1970-01-01 of a date such as `2026-07-01`.
-fn day_of(date: &str) -> Option<u32> {
-    let date = NaiveDate::parse_from_str(date, "%Y-%m-%d").ok()?;
-    u32::try_from((date - NaiveDate::default()).num_days()).ok()
 }
 
 /// The days whose payments fall on the batch of this settlement day: itself, and the days without
@@ -174,22 +157,18 @@ impl AcquirerBooks {
     /// a charge that is recorded twice on one day is paid once.
     pub(super) fn capture(&self, patience: Patience, capture: Capture, is_asked_again: bool) -> io::Result<Capture> {
         let files = &self.files;
-        self.lock.turn(
-            patience,
-            || files.read(),
-            |turn| {
-                let Capture { charge, .. } = capture;
-                let day = turn.known.unpaid_day(charge.created_at());
-                if is_asked_again || day > business_day(charge.created_at().0) {
-                    let known = files.captures_of([charge].into())?.remove(&charge);
-                    if let Some(known) = known {
-                        return Ok(known);
-                    }
+        self.turn(patience, |turn| {
+            let Capture { charge, .. } = capture;
+            let day = turn.known.unpaid_day(charge.created_at());
+            if is_asked_again || day > business_day(charge.created_at().0) {
+                let known = files.captures_of([charge].into())?.remove(&charge);
+                if let Some(known) = known {
+                    return Ok(known);
                 }
-                files.append_capture(turn.known, day, &capture)?;
-                Ok(capture)
-            },
-        )
+            }
+            files.append_capture(turn.known, day, &capture)?;
+            Ok(capture)
+        })
     }
 
     /// Says what became of a charge that was asked for before: the capture that counts, as
@@ -216,31 +195,27 @@ impl AcquirerBooks {
     /// under a day from that of the decision to that of the last batch.
     pub(super) fn take_back(&self, patience: Patience, returned: TakeBack, decided_at: Timestamp) -> io::Result<()> {
         let files = &self.files;
-        self.lock.turn(
-            patience,
-            || files.read(),
-            |turn| {
-                let TakeBack { id, charge, amount, is_dispute } = returned;
-                let last = turn.known.unpaid_day(decided_at);
-                for day in business_day(decided_at.0)..=last {
-                    let path = files.path("returns", day);
-                    if !turn.known.returns.contains_key(&day) && (day == last || path.exists()) {
-                        turn.known.returns.insert(day, Returns::open(&path, files.is_shared)?);
-                    }
-                    if let Some(known) = turn.known.returns.get_mut(&day)
-                        && known.has(id)?
-                    {
-                        return Ok(());
-                    }
+        self.turn(patience, |turn| {
+            let TakeBack { id, charge, amount, is_dispute } = returned;
+            let last = turn.known.unpaid_day(decided_at);
+            for day in business_day(decided_at.0)..=last {
+                let path = files.path("returns", day);
+                if !turn.known.returns.contains_key(&day) && (day == last || path.exists()) {
+                    turn.known.returns.insert(day, Returns::open(&path, files.is_shared)?);
                 }
-                let known = turn.known.returns.get_mut(&last).ok_or(io::ErrorKind::NotFound)?;
-                let kind = if is_dispute { 'd' } else { 'r' };
-                let line = format!("{} {} {amount} {kind}\n", id.uuid(), charge.uuid());
-                known.file.append(&line)?;
-                known.add(&line);
-                Ok(())
-            },
-        )
+                if let Some(known) = turn.known.returns.get_mut(&day)
+                    && known.has(id)?
+                {
+                    return Ok(());
+                }
+            }
+            let known = turn.known.returns.get_mut(&last).ok_or(io::ErrorKind::NotFound)?;
+            let kind = if is_dispute { 'd' } else { 'r' };
+            let line = format!("{} {} {amount} {kind}\n", id.uuid(), charge.uuid());
+            known.file.append(&line)?;
+            known.add(&line);
+            Ok(())
+        })
     }
 
     /// The lines after a position of the batches that are paid by `now`. A batch is made when it is
@@ -252,52 +227,51 @@ impl AcquirerBooks {
         now: Timestamp,
     ) -> io::Result<Option<SettlementPage>> {
         let files = &self.files;
-        let last = business_day(now.0 - PAID_AT_MS + BEHIND_UTC_MS);
-        self.lock.turns(
-            patience,
-            || files.read(),
-            |turn| {
-                let Some(first) = files.first_unpaid(turn.known)? else { return Ok(false) };
-                let Some(day) = (first..=last).find(|day| is_settlement_day(*day)) else { return Ok(false) };
-                turn.announce()?;
-                let lines = files.write_batch(patience, day)?;
-                turn.known.batches.insert(day, lines);
-                Ok(true)
-            },
-        )?;
-        self.lock.turn(
-            patience,
-            || files.read(),
-            |turn| {
-                let batches = &turn.known.batches;
-                let mut later = batches.iter().filter(|(day, lines)| u64::from(**day) > after.batch && **lines > 0);
-                let Some((day, lines)) = later.next() else { return Ok(None) };
-                let batch =
-                    Batch { number: u64::from(*day), reference: reference(*day), paid_on: *day, of_file: false };
-                let read = files.read_batch(*day, after.lines)?;
-                let is_last = after.lines + read.len() as u64 >= *lines;
-                Ok(Some(SettlementPage { batch, lines: read, is_last }))
-            },
-        )
+        let last = u32::try_from((now.0 - PAID_AT_MS).div_euclid(DAY_MS)).unwrap_or_default();
+        self.turns(patience, |turn| {
+            let Some(first) = files.first_unpaid(turn.known)? else { return Ok(false) };
+            let Some(day) = (first..=last).find(|day| is_settlement_day(*day)) else { return Ok(false) };
+            turn.announce()?;
+            let lines = files.write_batch(patience, day)?;
+            turn.known.batches.insert(day, lines);
+            Ok(true)
+        })?;
+        self.turn(patience, |turn| {
+            let batches = &turn.known.batches;
+            let mut later = batches.iter().filter(|(day, lines)| u64::from(**day) > after.batch && **lines > 0);
+            let Some((day, lines)) = later.next() else { return Ok(None) };
+            let batch = Batch { number: u64::from(*day), reference: reference(*day), paid_on: *day, of_file: false };
+            let read = files.read_batch(*day, after.lines)?;
+            let is_last = after.lines + read.len() as u64 >= *lines;
+            Ok(Some(SettlementPage { batch, lines: read, is_last }))
+        })
+    }
+}
+
+impl FolderRecords for AcquirerBooks {
+    type Contents = AcquirerContents;
+
+    fn lock(&self) -> &FolderLock<AcquirerContents> {
+        &self.lock
+    }
+
+    fn read(&self) -> io::Result<AcquirerContents> {
+        let mut batches = BTreeMap::new();
+        for day in self.files.days("batch")? {
+            let bytes = self.files.path("batch", day).metadata()?.len();
+            batches.insert(day, bytes / LINE_BYTES);
+        }
+        Ok(AcquirerContents { batches, captures: None, returns: BTreeMap::new() })
     }
 }
 
 impl Files {
-    fn read(&self) -> io::Result<FolderContents> {
-        let mut batches = BTreeMap::new();
-        for day in self.days("batch")? {
-            let bytes = self.path("batch", day).metadata()?.len();
-            batches.insert(day, bytes / LINE_BYTES);
-        }
-        Ok(FolderContents { batches, captures: None, returns: BTreeMap::new() })
-    }
-
     fn path(&self, kind: &str, day: u32) -> PathBuf {
         self.folder.join(format!("{kind}-{}", date(day)))
     }
 
     /// Appends a capture to the file of a day.
-    fn append_capture(&self, known: &mut FolderContents, day: u32, capture: &Capture) -> io::Result<()> {
+    fn append_capture(&self, known: &mut AcquirerContents, day: u32, capture: &Capture) -> io::Result<()> {
         let Capture { charge, amount, mdr, installments, is_debit } = capture;
         if known.captures.as_ref().is_none_or(|(known, _)| *known != day) {
             known.captures = Some((day, Lines::open_at_end(&self.path("captures", day), self.is_shared)?));
@@ -307,19 +281,14 @@ impl Files {
         file.append(&format!("{} {amount} {mdr} {installments} {kind}\n", charge.uuid()))
     }
 
-    /// The days of the files of a kind.
+    /// The days of the files of a kind, in days since 1970-01-01.
     fn days(&self, kind: &str) -> io::Result<BTreeSet<u32>> {
-        let mut days = BTreeSet::new();
-        for entry in read_dir(&self.folder)? {
-            let name = entry?.file_name();
-            let name = name.to_str().and_then(|name| name.strip_prefix(kind)?.strip_prefix('-'));
-            days.extend(name.and_then(day_of));
-        }
-        Ok(days)
+        let days = days_after(&self.folder, &format!("{kind}-"), None)?;
+        Ok(days.into_iter().filter_map(|day| u32::try_from((day - NaiveDate::default()).num_days()).ok()).collect())
     }
 
     /// The day after the last batch or, before the first one, the day of the first record.
-    fn first_unpaid(&self, known: &FolderContents) -> io::Result<Option<u32>> {
+    fn first_unpaid(&self, known: &AcquirerContents) -> io::Result<Option<u32>> {
         if let Some((last, _)) = known.batches.last_key_value() {
             return Ok(Some(last + 1));
         }

@@ -5,15 +5,14 @@
 //! What comes for a day whose statement is written stands on the next day.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{read_dir, read_to_string};
 use std::io;
 use std::path::PathBuf;
 
 use chrono::NaiveDate;
 use ledger::money::Centavos;
 
-use super::folder_lock::{FolderLock, Patience};
-use super::lines::{Lines, read_lines, write_whole};
+use super::folder_lock::{FolderLock, FolderRecords, Patience};
+use super::lines::{Lines, days_after, read_lines, write_whole};
 
 /// Prefix of the names of the files of lines.
 const LINES: &str = "lines-";
@@ -23,11 +22,11 @@ pub(super) struct BankBooks {
     folder: PathBuf,
     account: &'static str,
     is_shared: bool,
-    lock: FolderLock<FolderContents>,
+    lock: FolderLock<BankContents>,
 }
 
 /// What is known of the records.
-struct FolderContents {
+pub(crate) struct BankContents {
     /// The last day whose statement is written.
     closed_through: Option<NaiveDate>,
     /// The balance at its end, centavos.
@@ -50,7 +49,7 @@ struct Line {
     reference: String,
 }
 
-impl FolderContents {
+impl BankContents {
     /// The day under which something is booked: its own or, when the statement of that is written,
     /// the next one.
     fn open_day(&self, day: NaiveDate) -> NaiveDate {
@@ -103,91 +102,62 @@ impl BankBooks {
         if amount == Centavos::ZERO {
             return Ok(());
         }
-        self.lock.turn(
-            patience,
-            || self.read(),
-            |turn| {
-                turn.known.catch_up()?;
-                let day = turn.known.open_day(day);
-                if !turn.known.days.contains_key(&day) {
-                    // Others know of no file that was not there.
-                    turn.announce()?;
-                    turn.known.days.insert(day, self.open_day(day)?);
-                }
-                let open = turn.known.days.get_mut(&day).ok_or(io::ErrorKind::NotFound)?;
-                let is_known =
-                    text != PIX_RECEIVED && open.seen.contains(&(reference.to_owned(), amount > Centavos::ZERO));
-                if !is_known {
-                    let line = format!("{} {text} {reference}\n", amount.0);
-                    open.file.append(&line)?;
-                    open.add(&line);
-                }
-                Ok(())
-            },
-        )
+        self.turn(patience, |turn| {
+            turn.known.catch_up()?;
+            let day = turn.known.open_day(day);
+            if !turn.known.days.contains_key(&day) {
+                // Others know of no file that was not there.
+                turn.announce()?;
+                turn.known.days.insert(day, self.open_day(day)?);
+            }
+            let open = turn.known.days.get_mut(&day).ok_or(io::ErrorKind::NotFound)?;
+            let is_known = text != PIX_RECEIVED && open.seen.contains(&(reference.to_owned(), amount > Centavos::ZERO));
+            if !is_known {
+                let line = format!("{} {text} {reference}\n", amount.0);
+                open.file.append(&line)?;
+                open.add(&line);
+            }
+            Ok(())
+        })
     }
 
     /// The balance with all lines, centavos.
     pub(super) fn holds(&self, patience: Patience) -> io::Result<Centavos> {
-        self.lock.turn(
-            patience,
-            || self.read(),
-            |turn| {
-                turn.known.catch_up()?;
-                Ok(Centavos(turn.known.holds()))
-            },
-        )
+        self.turn(patience, |turn| {
+            turn.known.catch_up()?;
+            Ok(Centavos(turn.known.holds()))
+        })
     }
 
     /// Whether something with this reference was booked under a day from `first` to `last`, or
     /// under the day after when the statement of that was written.
     pub(super) fn has(&self, patience: Patience, [first, last]: [NaiveDate; 2], reference: &str) -> io::Result<bool> {
-        self.lock.turn(
-            patience,
-            || self.read(),
-            |turn| {
-                let last = turn.known.open_day(last);
-                for day in first.iter_days().take_while(|day| *day <= last) {
-                    if self.lines(day)?.iter().any(|line| line.reference == reference) {
-                        return Ok(true);
-                    }
+        self.turn(patience, |turn| {
+            let last = turn.known.open_day(last);
+            for day in first.iter_days().take_while(|day| *day <= last) {
+                if self.lines(day)?.iter().any(|line| line.reference == reference) {
+                    return Ok(true);
                 }
-                Ok(false)
-            },
-        )
+            }
+            Ok(false)
+        })
     }
 
     /// Writes the statements of the days before `today` that have none yet.
     pub(super) fn close_days_before(&self, patience: Patience, today: NaiveDate) -> io::Result<()> {
-        self.lock.turns(
-            patience,
-            || self.read(),
-            |turn| {
-                let first = turn.known.days.keys().next().copied();
-                let Some(day) = first.filter(|day| *day < today) else { return Ok(false) };
-                let lines = self.lines(day)?;
-                let balance = turn.known.balance + lines.iter().map(|line| line.amount).sum::<i64>();
-                let statement = self.statement(day, &lines, balance);
-                turn.announce()?;
-                write_whole(&self.folder, &format!("{}-{day}.ofx", self.account), &statement)?;
-                write_whole(&self.folder, "closed", &format!("{day} {balance}\n"))?;
-                (turn.known.closed_through, turn.known.balance) = (Some(day), balance);
-                turn.known.days.remove(&day);
-                Ok(true)
-            },
-        )
-    }
-
-    fn read(&self) -> io::Result<FolderContents> {
-        let closed = match read_to_string(self.folder.join("closed")) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            closed => closed?,
-        };
-        let closed = closed.trim().split_once(' ');
-        let closed = closed.and_then(|(day, balance)| Some((day.parse().ok()?, balance.parse().ok()?)));
-        let (closed_through, balance) = closed.map_or((None, 0), |(day, balance)| (Some(day), balance));
-        let days = self.days_after(closed_through)?.into_iter().map(|day| Ok((day, self.open_day(day)?)));
-        Ok(FolderContents { closed_through, balance, days: days.collect::<io::Result<_>>()? })
+        self.turns(patience, |turn| {
+            let first = turn.known.days.keys().next().copied();
+            let Some(day) = first.filter(|day| *day < today) else { return Ok(false) };
+            let lines = self.lines(day)?;
+            let balance = turn.known.balance + lines.iter().map(|line| line.amount).sum::<i64>();
+            let statement = self.statement(day, &lines, balance);
+            turn.announce()?;
+            write_whole(&self.folder, &format!("{}-{day}.ofx", self.account), &statement)?;
+            write_whole(&self.folder, "closed", &format!("{day} {balance}\n"))?;
+            (turn.known.closed_through, turn.known.balance) = (Some(day), balance);
+            turn.known.days.remove(&day);
+            Ok(true)
+        })
     }
 
     fn open_day(&self, day: NaiveDate) -> io::Result<OpenDay> {
@@ -199,17 +169,6 @@ impl BankBooks {
 
     fn path(&self, day: NaiveDate) -> PathBuf {
         self.folder.join(format!("{LINES}{day}"))
-    }
-
-    /// The days with lines after a day; all of them after none.
-    fn days_after(&self, closed: Option<NaiveDate>) -> io::Result<BTreeSet<NaiveDate>> {
-        let mut days = BTreeSet::new();
-        for entry in read_dir(&self.folder)? {
-            let name = entry?.file_name();
-            let day = name.to_str().and_then(|name| name.strip_prefix(LINES)?.parse::<NaiveDate>().ok());
-            days.extend(day.filter(|day| closed.is_none_or(|closed| closed < *day)));
-        }
-        Ok(days)
     }
 
     fn lines(&self, day: NaiveDate) -> io::Result<Vec<Line>> {
@@ -247,6 +206,24 @@ impl BankBooks {
             cents % 100
         );
         text
+    }
+}
+
+impl FolderRecords for BankBooks {
+    type Contents = BankContents;
+
+    fn lock(&self) -> &FolderLock<BankContents> {
+        &self.lock
+    }
+
+    fn read(&self) -> io::Result<BankContents> {
+        let closed = read_lines(&self.folder.join("closed"))?;
+        let closed = closed.trim().split_once(' ');
+        let closed = closed.and_then(|(day, balance)| Some((day.parse().ok()?, balance.parse().ok()?)));
+        let (closed_through, balance) = closed.map_or((None, 0), |(day, balance)| (Some(day), balance));
+        let days = days_after(&self.folder, LINES, closed_through)?;
+        let days = days.into_iter().map(|day| Ok((day, self.open_day(day)?)));
+        Ok(BankContents { closed_through, balance, days: days.collect::<io::Result<_>>()? })
     }
 }
 

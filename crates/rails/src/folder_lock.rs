@@ -63,16 +63,54 @@ pub(super) struct FolderTurn<'a, S> {
     lock: Option<&'a mut LockFile>,
 }
 
+/// Records of an institution in one folder.
+pub(super) trait FolderRecords {
+    /// What is known of the folder.
+    type Contents;
+
+    /// The lock of the folder.
+    fn lock(&self) -> &FolderLock<Self::Contents>;
+
+    /// Reads the folder, which exists, when nothing is known of it.
+    fn read(&self) -> io::Result<Self::Contents>;
+
+    /// Makes a decision. An error makes known things unknown. It is of the kind `WouldBlock` when
+    /// another process has the lock for longer than this one waits.
+    fn turn<T>(
+        &self,
+        patience: Patience,
+        decide: impl FnOnce(&mut FolderTurn<'_, Self::Contents>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        self.lock().turn(patience, || self.read(), decide)
+    }
+
+    /// Takes turns as long as `decide` says that it did something, and lets others in between.
+    /// Where the folder is shared, a thread that must not wait takes one turn, and then gets the
+    /// error `WouldBlock`.
+    fn turns(
+        &self,
+        patience: Patience,
+        decide: impl Fn(&mut FolderTurn<'_, Self::Contents>) -> io::Result<bool>,
+    ) -> io::Result<()> {
+        while self.turn(patience, &decide)? {
+            match (self.lock().is_shared, patience.0.is_zero()) {
+                (false, _) => {}
+                (true, true) => return Err(io::ErrorKind::WouldBlock.into()),
+                // Those that wait try again each millisecond.
+                (true, false) => sleep(2 * TRY_AGAIN_AFTER),
+            }
+        }
+        Ok(())
+    }
+}
+
 impl<S> FolderLock<S> {
     /// The lock of this name in a folder. `is_shared`: other processes use the folder too.
     pub(super) fn new(folder: PathBuf, name: &'static str, is_shared: bool) -> Self {
         Self { folder, name, is_shared, inner: Mutex::new(Inner { lock: None, known: None }) }
     }
 
-    /// Makes a decision. `read` reads the folder, which exists, when nothing is known of it. An
-    /// error makes known things unknown. It is of the kind `WouldBlock` when another process has
-    /// the lock for longer than this one waits.
-    pub(super) fn turn<T>(
+    fn turn<T>(
         &self,
         patience: Patience,
         read: impl FnOnce() -> io::Result<S>,
@@ -102,28 +140,6 @@ impl<S> FolderLock<S> {
             *known = Some(taken);
         }
         decided
-    }
-}
-
-impl<S> FolderLock<S> {
-    /// Takes turns as long as `decide` says that it did something, and lets others in between.
-    /// Where the folder is shared, a thread that must not wait takes one turn, and then gets the
-    /// error `WouldBlock`.
-    pub(super) fn turns(
-        &self,
-        patience: Patience,
-        read: impl Fn() -> io::Result<S>,
-        decide: impl Fn(&mut FolderTurn<'_, S>) -> io::Result<bool>,
-    ) -> io::Result<()> {
-        while self.turn(patience, &read, |turn| decide(turn))? {
-            match (self.is_shared, patience.0.is_zero()) {
-                (false, _) => {}
-                (true, true) => return Err(io::ErrorKind::WouldBlock.into()),
-                // Those that wait try again each millisecond.
-                (true, false) => sleep(2 * TRY_AGAIN_AFTER),
-            }
-        }
-        Ok(())
     }
 }
 

@@ -4,11 +4,14 @@
 //! A line counts when it has its end. What a crash or a full disk left without one is removed by
 //! the next append.
 
-use std::fs::{File, OpenOptions, rename};
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions, read_dir, rename};
 use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
+
+use chrono::NaiveDate;
 
 /// A file of lines that only grows. A caller has the lock of its folder.
 pub(super) struct Lines {
@@ -118,6 +121,17 @@ pub(super) fn read_lines(path: &Path) -> io::Result<String> {
     };
     bytes.truncate(end_of_last(&bytes).unwrap_or(0));
     Ok(text_of(bytes))
+}
+
+/// The days after one, or all of them, that have a file of this beginning of the name.
+pub(super) fn days_after(folder: &Path, name: &str, after: Option<NaiveDate>) -> io::Result<BTreeSet<NaiveDate>> {
+    let mut days = BTreeSet::new();
+    for entry in read_dir(folder)? {
+        let file = entry?.file_name();
+        let day = file.to_str().and_then(|file| file.strip_prefix(name)?.parse().ok());
+        days.extend(day.filter(|day| after.is_none_or(|after| after < *day)));
+    }
+    Ok(days)
 }
 
 /// Writes a file, which is there whole or not at all.

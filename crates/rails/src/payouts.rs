@@ -21,7 +21,7 @@ use wire::timestamp::day_of;
 
 use super::bank_books::{BankBooks, PIX_SENT, RETURNED, TRANSFER};
 use super::end_to_end_id::end_to_end_id;
-use super::folder_lock::{FolderLock, Patience, ask};
+use super::folder_lock::{FolderLock, FolderRecords, Patience, ask};
 use super::lines::Lines;
 
 /// How long a transfer without an answer stays under way, milliseconds of the sandbox clock.
@@ -119,7 +119,7 @@ impl PayoutBooks {
             and(from)?;
             Ok((from, known.file.file()))
         };
-        let (from, file) = self.lock.turn(patience, || self.read(), |turn| carry_out(turn.known))?;
+        let (from, file) = self.turn(patience, |turn| carry_out(turn.known))?;
         file.sync_data()?;
         Ok(from)
     }
@@ -204,15 +204,11 @@ impl PayoutBooks {
 
     /// The transfers to PIX keys whose money comes back in a span: each is a line at the bank.
     fn returned(&self, patience: Patience, span: PixSpan) -> io::Result<ReturnedPayouts> {
-        let returning = self.lock.turn(
-            patience,
-            || self.read(),
-            |turn| {
-                let more = turn.known.file.read_on()?;
-                turn.known.add(&more);
-                Ok(turn.known.returning.clone())
-            },
-        )?;
+        let returning = self.turn(patience, |turn| {
+            let more = turn.known.file.read_on()?;
+            turn.known.add(&more);
+            Ok(turn.known.returning.clone())
+        })?;
         let back_at = |id: ObjectId| id.created_at().plus_ms(RETURNED_AFTER_MS);
         let is_of_span = |id: ObjectId| span.from <= back_at(id) && back_at(id) <= span.until;
         let mut transfers = Vec::new();
@@ -226,6 +222,14 @@ impl PayoutBooks {
             transfers.push(ReturnedPayout { id, amount, reason: KEY_GONE.to_owned(), stamp, to });
         }
         Ok(ReturnedPayouts { transfers, has_more: false })
+    }
+}
+
+impl FolderRecords for PayoutBooks {
+    type Contents = TransferFile;
+
+    fn lock(&self) -> &FolderLock<TransferFile> {
+        &self.lock
     }
 
     /// Reads the file, whose name is made durable before any line. A last line that a crash cut

@@ -5,7 +5,6 @@
 //! power cut the last ones may be missing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fs::read_dir;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,8 +19,8 @@ use wire::timestamp::{begin_of, day_of, with_milliseconds};
 
 use super::bank_books::{BankBooks, PIX_RECEIVED, PIX_RETURNED};
 use super::end_to_end_id::end_to_end_id;
-use super::folder_lock::{FolderLock, Patience, ask};
-use super::lines::{Lines, read_lines, write_whole};
+use super::folder_lock::{FolderLock, FolderRecords, Patience, ask};
+use super::lines::{Lines, days_after, read_lines, write_whole};
 use super::refused_refunds::refused_refund;
 
 const PAYMENTS: &str = "payments-";
@@ -35,11 +34,11 @@ pub struct PixBooks {
     folder: PathBuf,
     bank: Arc<BankBooks>,
     is_shared: bool,
-    lock: FolderLock<FolderContents>,
+    lock: FolderLock<PixContents>,
 }
 
 /// What is known of the records.
-struct FolderContents {
+pub(crate) struct PixContents {
     returns: Lines,
     /// The returns that are on record.
     returned: BTreeSet<ObjectId>,
@@ -70,7 +69,7 @@ impl LatestPayments {
     }
 }
 
-impl FolderContents {
+impl PixContents {
     fn add_returns(&mut self, lines: &str) {
         self.returned.extend(lines.lines().filter_map(return_of).map(|(_, returned)| returned.id));
     }
@@ -117,21 +116,17 @@ impl PixBooks {
     /// What becomes of a code that ends: it was paid where a payment is on record, which only a
     /// process did not book that ended too early.
     fn fate(&self, patience: Patience, charge: ObjectId) -> io::Result<PixFate> {
-        self.lock.turn(
-            patience,
-            || self.read(),
-            |turn| {
-                let paid = turn.known.latest.by_charge.get(&charge);
-                Ok(paid.map_or(PixFate::Cancelled, |paid| {
-                    PixFate::Paid(PixReceipt {
-                        end_to_end_id: paid.end_to_end_id.clone(),
-                        txid: Some(paid.charge.txid()),
-                        amount: Centavos(paid.amount),
-                        paid_at: Timestamp(paid.at_ms),
-                    })
-                }))
-            },
-        )
+        self.turn(patience, |turn| {
+            let paid = turn.known.latest.by_charge.get(&charge);
+            Ok(paid.map_or(PixFate::Cancelled, |paid| {
+                PixFate::Paid(PixReceipt {
+                    end_to_end_id: paid.end_to_end_id.clone(),
+                    txid: Some(paid.charge.txid()),
+                    amount: Centavos(paid.amount),
+                    paid_at: Timestamp(paid.at_ms),
+                })
+            }))
+        })
     }
 
     fn note(
@@ -142,108 +137,66 @@ impl PixBooks {
         amount: Centavos,
         at: Timestamp,
     ) -> io::Result<String> {
-        self.lock.turn(
-            patience,
-            || self.read(),
-            |turn| {
-                if let Some(paid) = turn.known.latest.by_charge.get(&charge) {
-                    let (days, id) = ([paid.at_ms, at.0].map(day_of), &paid.end_to_end_id);
-                    // The process may have ended between the two lines.
-                    if !self.bank.has(patience, days, id)? {
-                        self.bank.book(patience, days[0], PIX_RECEIVED, id, amount)?;
-                    }
-                    return Ok(id.clone());
+        self.turn(patience, |turn| {
+            if let Some(paid) = turn.known.latest.by_charge.get(&charge) {
+                let (days, id) = ([paid.at_ms, at.0].map(day_of), &paid.end_to_end_id);
+                // The process may have ended between the two lines.
+                if !self.bank.has(patience, days, id)? {
+                    self.bank.book(patience, days[0], PIX_RECEIVED, id, amount)?;
                 }
-                let day = day_of(at.0);
-                let after_closed = turn.known.closed_through.and_then(|closed| closed.succ_opt());
-                let day = day.max(after_closed.unwrap_or(day));
-                if turn.known.payments.as_ref().is_none_or(|(known, _)| *known != day) {
-                    let path = self.folder.join(format!("{PAYMENTS}{day}"));
-                    turn.known.payments = Some((day, Lines::open_at_end(&path, self.is_shared)?));
-                }
-                let (_, payments) = turn.known.payments.as_mut().ok_or(io::ErrorKind::NotFound)?;
-                let at_ms = at.0.max(begin_of(day));
-                payments.append(&format!("{} {end_to_end_id} {amount} {at_ms}\n", charge.uuid()))?;
-                let end_to_end_id = end_to_end_id.to_owned();
-                let paid = Payment { charge, end_to_end_id: end_to_end_id.clone(), amount: amount.0, at_ms };
-                turn.known.latest.add(paid);
-                self.bank.book(patience, day, PIX_RECEIVED, &end_to_end_id, amount)?;
-                Ok(end_to_end_id)
-            },
-        )
+                return Ok(id.clone());
+            }
+            let day = day_of(at.0);
+            let after_closed = turn.known.closed_through.and_then(|closed| closed.succ_opt());
+            let day = day.max(after_closed.unwrap_or(day));
+            if turn.known.payments.as_ref().is_none_or(|(known, _)| *known != day) {
+                let path = self.folder.join(format!("{PAYMENTS}{day}"));
+                turn.known.payments = Some((day, Lines::open_at_end(&path, self.is_shared)?));
+            }
+            let (_, payments) = turn.known.payments.as_mut().ok_or(io::ErrorKind::NotFound)?;
+            let at_ms = at.0.max(begin_of(day));
+            payments.append(&format!("{} {end_to_end_id} {amount} {at_ms}\n", charge.uuid()))?;
+            let end_to_end_id = end_to_end_id.to_owned();
+            let paid = Payment { charge, end_to_end_id: end_to_end_id.clone(), amount: amount.0, at_ms };
+            turn.known.latest.add(paid);
+            self.bank.book(patience, day, PIX_RECEIVED, &end_to_end_id, amount)?;
+            Ok(end_to_end_id)
+        })
     }
 
     /// Writes the lists of the days before `today` that have none yet.
     pub(super) fn close_days_before(&self, patience: Patience, today: NaiveDate) -> io::Result<()> {
-        self.lock.turns(
-            patience,
-            || self.read(),
-            |turn| {
-                let Some(day) = self.first_open_day(turn.known)?.filter(|day| *day < today) else { return Ok(false) };
-                let payments = self.payments(day)?;
-                turn.announce()?;
-                if !payments.is_empty() {
-                    let list = list(day, &payments, &self.returns()?);
-                    write_whole(&self.folder, &format!("SANDBOX-PIX-{day}.json"), &list)?;
-                }
-                write_whole(&self.folder, "closed", &day.to_string())?;
-                turn.known.closed_through = Some(day);
-                Ok(true)
-            },
-        )
-    }
-
-    /// The first day with payments whose list is not written.
-    fn first_open_day(&self, known: &FolderContents) -> io::Result<Option<NaiveDate>> {
-        Ok(self.open_days(known.closed_through)?.first().copied())
-    }
-
-    /// The days with payments whose lists are not written, in order.
-    fn open_days(&self, closed_through: Option<NaiveDate>) -> io::Result<BTreeSet<NaiveDate>> {
-        let mut days = BTreeSet::new();
-        for entry in read_dir(&self.folder)? {
-            let name = entry?.file_name();
-            let day = name.to_str().and_then(|name| name.strip_prefix(PAYMENTS)?.parse::<NaiveDate>().ok());
-            days.extend(day.filter(|day| closed_through.is_none_or(|closed| closed < *day)));
-        }
-        Ok(days)
-    }
-
-    fn read(&self) -> io::Result<FolderContents> {
-        let closed_through = match std::fs::read_to_string(self.folder.join("closed")) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            closed => closed?.trim().parse().ok(),
-        };
-        let (returns, lines) = Lines::open(&self.folder.join(RETURNS), self.is_shared)?;
-        let latest = LatestPayments::default();
-        let mut known = FolderContents { returns, returned: BTreeSet::new(), closed_through, payments: None, latest };
-        known.add_returns(&lines);
-        for day in self.open_days(closed_through)? {
-            self.payments(day)?.into_iter().for_each(|paid| known.latest.add(paid));
-        }
-        Ok(known)
+        self.turns(patience, |turn| {
+            let open = days_after(&self.folder, PAYMENTS, turn.known.closed_through)?;
+            let Some(day) = open.first().copied().filter(|day| *day < today) else { return Ok(false) };
+            let payments = self.payments(day)?;
+            turn.announce()?;
+            if !payments.is_empty() {
+                let list = list(day, &payments, &self.returns()?);
+                write_whole(&self.folder, &format!("SANDBOX-PIX-{day}.json"), &list)?;
+            }
+            write_whole(&self.folder, "closed", &day.to_string())?;
+            turn.known.closed_through = Some(day);
+            Ok(true)
+        })
     }
 
     /// Records that money was sent back, or taken for a dispute, once.
     fn send_back(&self, patience: Patience, call: &Repay, is_dispute: bool) -> io::Result<()> {
         let Repay { id, decided_at, charge, amount, .. } = call;
-        self.lock.turn(
-            patience,
-            || self.read(),
-            |turn| {
-                let more = turn.known.returns.read_on()?;
-                turn.known.add_returns(&more);
-                if turn.known.returned.contains(id) {
-                    return Ok(());
-                }
-                self.bank.book(patience, day_of(decided_at.0), PIX_RETURNED, &id.txid(), -*amount)?;
-                let kind = if is_dispute { 'd' } else { 'r' };
-                let line = format!("{} {} {amount} {} {kind}\n", id.uuid(), charge.uuid(), decided_at.0);
-                turn.known.returns.append(&line)?;
-                turn.known.add_returns(&line);
-                Ok(())
-            },
-        )
+        self.turn(patience, |turn| {
+            let more = turn.known.returns.read_on()?;
+            turn.known.add_returns(&more);
+            if turn.known.returned.contains(id) {
+                return Ok(());
+            }
+            self.bank.book(patience, day_of(decided_at.0), PIX_RETURNED, &id.txid(), -*amount)?;
+            let kind = if is_dispute { 'd' } else { 'r' };
+            let line = format!("{} {} {amount} {} {kind}\n", id.uuid(), charge.uuid(), decided_at.0);
+            turn.known.returns.append(&line)?;
+            turn.known.add_returns(&line);
+            Ok(())
+        })
     }
 
     /// The payments of a day.
@@ -258,6 +211,29 @@ impl PixBooks {
             returns.entry(charge).or_default().push(returned);
         }
         Ok(returns)
+    }
+}
+
+impl FolderRecords for PixBooks {
+    type Contents = PixContents;
+
+    fn lock(&self) -> &FolderLock<PixContents> {
+        &self.lock
+    }
+
+    fn read(&self) -> io::Result<PixContents> {
+        let closed_through = match std::fs::read_to_string(self.folder.join("closed")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            closed => closed?.trim().parse().ok(),
+        };
+        let (returns, lines) = Lines::open(&self.folder.join(RETURNS), self.is_shared)?;
+        let latest = LatestPayments::default();
+        let mut known = PixContents { returns, returned: BTreeSet::new(), closed_through, payments: None, latest };
+        known.add_returns(&lines);
+        for day in days_after(&self.folder, PAYMENTS, closed_through)? {
+            self.payments(day)?.into_iter().for_each(|paid| known.latest.add(paid));
+        }
+        Ok(known)
     }
 }
 
