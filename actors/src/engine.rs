@@ -48,11 +48,10 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ledger::entry::Balances;
-use ledger::merchant::{MerchantCommand, MerchantState};
-use ledger::rail_name::RailName;
-use ledger::recipient::{RecipientCommand, RecipientState};
-use ledger::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, Record, Timestamp};
+use ledger::{
+    Balances, Fingerprint, GroupNumber, IdKey, LedgerId, MerchantCommand, MerchantState, ObjectId, RailName,
+    RecipientCommand, RecipientState, Record, Timestamp,
+};
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
@@ -69,8 +68,7 @@ use derived::merged;
 use derived::outbox::{Outbox, OutboxSignal};
 use derived::records::{self, LoadError, may_wait};
 use derived::seal::{Keyring, SealError, stocked_random_bytes};
-use store::cut::{Cut, Position};
-use store::{Block, LongestWait, Monitor, Part, Partition, Sequence, Store, StoreError};
+use store::{Block, Cut, LongestWait, Monitor, Part, Partition, Position, Sequence, Store, StoreError};
 
 use acquirer::AcquirerBatches;
 use doubt::AskedFirst;

@@ -9,8 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-use ledger::rail_name::RailName;
-use ledger::time::Timestamp;
+use ledger::{RailName, Timestamp};
 use store::Block;
 
 /// The engine's metrics, and the registry that the door adds its own to.

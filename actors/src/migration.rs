@@ -17,8 +17,7 @@ use crate::backup::durable_values;
 use crate::engine::KEPT_PREFIX;
 use derived::heads::{Heads, named};
 use derived::outbox;
-use store::cut::Position;
-use store::{Block, COMMON_PREFIXES, Head, Part, Partition, Sequence, StoreError};
+use store::{Block, COMMON_PREFIXES, Head, Part, Partition, Position, Sequence, StoreError};
 
 /// What the keys of the state area begin with whose values are made again from the journal.
 const DERIVED_PREFIXES: [&[u8]; 3] = [b"snapshot/", b"section/", b"readers"];

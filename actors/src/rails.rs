@@ -14,12 +14,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ledger::event::{Batch, CardBrand, CardRefusal, PayoutBank, SettledObject};
-use ledger::merchant::{Authorization, OpenCharge};
-use ledger::personal::{BankAccount, MerchantProfile, Payer, PixDestination};
-use ledger::rail_name::RailName;
-use ledger::record::RailStamp;
-use ledger::{Centavos, ObjectId, PaymentMethod, Timestamp};
+use ledger::event::Batch;
+use ledger::merchant::Authorization;
+use ledger::{
+    BankAccount, CardBrand, CardRefusal, Centavos, MerchantProfile, ObjectId, OpenCharge, Payer, PaymentMethod,
+    PayoutBank, PixDestination, RailName, RailStamp, SettledObject, Timestamp,
+};
 use minicbor::{Decode, Encode};
 use zeroize::Zeroize;
 

@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ledger::entry::Balances;
 use ledger::event::Cut;
-use ledger::merchant::{MerchantCommand, MerchantState};
-use ledger::recipient::{Credit, RecipientCommand, RecipientState};
-use ledger::record::{Decision, Idempotency, Requester};
+use ledger::recipient::Credit;
 use ledger::section::{Section, Sectioned};
-use ledger::{Fingerprint, GroupNumber, IdKey, LedgerId, Record, Rejection, Timestamp};
+use ledger::{
+    Balances, Decision, Fingerprint, GroupNumber, IdKey, Idempotency, LedgerId, MerchantCommand, MerchantState,
+    RecipientCommand, RecipientState, Record, Rejection, Requester, Timestamp,
+};
 
 use crate::journal::{Permit, Submission};
 use derived::snapshots::{Receipt, Snapshot, StatePosition, StoredSnapshot};

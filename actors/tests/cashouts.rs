@@ -12,16 +12,14 @@ use actors::engine::{
 };
 use actors::rails::{Call, Destination, NamedRails, PayoutAnswer, PayoutRail, RailError, Rails, SendPayout};
 use actors::verify::verify;
-use ledger::event::{CashoutFailure, Event, PayoutBank};
+use ledger::event::CashoutFailure;
 use ledger::fees::Settings;
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::merchant::MerchantCommand;
-use ledger::money::Centavos;
-use ledger::personal::{MerchantProfile, Payer, PixDestination, PixKeyKind, SealedFor};
+use ledger::personal::PixKeyKind;
 use ledger::rail_word::RailWord;
-use ledger::record::{Record, Requester};
-use ledger::rejection::Rejection;
-use ledger::time::Timestamp;
+use ledger::{
+    Centavos, Event, GroupNumber, LedgerId, MerchantCommand, MerchantProfile, ObjectId, Payer, PayoutBank,
+    PixDestination, Record, Rejection, Requester, SealedFor, Timestamp,
+};
 use parking_lot::Mutex;
 use store::Store;
 use store::testkit::{MemoryStore, PowerCut};

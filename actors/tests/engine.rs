@@ -15,12 +15,11 @@ use actors::engine::{Engine, EngineOptions, NOT_READY_AFTER, OpenError, Role, Un
 use actors::growth::{GrowthError, grow};
 use derived::extents::{Extent, Extents};
 use ledger::fees::Settings;
-use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
-use ledger::merchant::{MerchantCommand, SplitRequest};
-use ledger::money::Centavos;
-use ledger::personal::{MerchantProfile, Payer, RecipientProfile, SealedFor};
-use ledger::recipient::RecipientState;
-use ledger::record::Record;
+use ledger::merchant::SplitRequest;
+use ledger::{
+    Centavos, GroupNumber, LedgerId, MerchantCommand, MerchantProfile, ObjectId, Payer, RecipientNumber,
+    RecipientProfile, RecipientState, Record, SealedFor,
+};
 use store::testkit::{MemoryStore, PowerCut};
 use store::{Part, Partition, Sequence, SledOptions, Store, WaitFor};
 

@@ -13,15 +13,14 @@ use actors::engine::{Engine, EngineOptions};
 use actors::resident::{Books, Outcome, Resident};
 use actors::verify;
 use derived::snapshots::{self, Snapshot};
-use ledger::event::{Event, SellerPart, Split, Terms};
-use ledger::fees::{Commission, PaymentMethod, Settings};
-use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientNumber};
-use ledger::merchant::{MerchantCommand, MerchantState, SplitRequest};
-use ledger::money::Centavos;
-use ledger::personal::{MerchantProfile, Payer, RecipientProfile, Sealed, SealedFor};
-use ledger::recipient::RecipientState;
-use ledger::record::{Decision, Record};
-use ledger::time::Timestamp;
+use ledger::event::SellerPart;
+use ledger::fees::{Commission, Settings};
+use ledger::merchant::SplitRequest;
+use ledger::{
+    Centavos, Decision, Event, Fingerprint, GroupNumber, IdKey, LedgerId, MerchantCommand, MerchantProfile,
+    MerchantState, ObjectId, Payer, PaymentMethod, RecipientNumber, RecipientProfile, RecipientState, Record, Sealed,
+    SealedFor, Split, Terms, Timestamp,
+};
 use store::testkit::MemoryStore;
 use store::{Part, Partition, Sequence, SledOptions, SledStore};
 

@@ -13,17 +13,15 @@ use actors::rails::{
     RailError, Rails, Repay, RepayAnswer, SettlementCursor, SettlementLine, SettlementPage,
 };
 use actors::testkit::rails;
-use ledger::account::Account;
-use ledger::event::{Batch, CardBrand, CardFace, CardRefusal, Event, SettledObject, Terms};
-use ledger::fees::{Commission, PaymentMethod, Settings};
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::merchant::{Authorization, MerchantCommand, OpenCharge};
-use ledger::money::Centavos;
-use ledger::personal::{MerchantProfile, Payer, SealedFor};
-use ledger::rail_name::RailName;
+use ledger::event::Batch;
+use ledger::fees::{Commission, Settings};
+use ledger::merchant::Authorization;
 use ledger::rail_word::RailWord;
-use ledger::record::{RailStamp, Requester};
-use ledger::time::Timestamp;
+use ledger::{
+    Account, CardBrand, CardFace, CardRefusal, Centavos, Event, GroupNumber, LedgerId, MerchantCommand,
+    MerchantProfile, ObjectId, OpenCharge, Payer, PaymentMethod, RailName, RailStamp, Requester, SealedFor,
+    SettledObject, Terms, Timestamp,
+};
 use store::testkit::MemoryStore;
 use tokio::sync::{Notify, Semaphore};
 

@@ -18,18 +18,13 @@ use actors::rails::{
     RepayAnswer,
 };
 use actors::verify::verify;
-use ledger::account::Account;
-use ledger::charge::{Charge, ChargeOutcome};
-use ledger::event::Event;
 use ledger::fees::Settings;
-use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
-use ledger::merchant::{MerchantCommand, MerchantState, RecipientStatus};
-use ledger::money::Centavos;
-use ledger::personal::{MerchantProfile, Payer, SealedFor};
-use ledger::rail_name::RailName;
+use ledger::merchant::RecipientStatus;
 use ledger::rail_word::RailWord;
-use ledger::record::{RailStamp, Record, Requester};
-use ledger::time::Timestamp;
+use ledger::{
+    Account, Centavos, Charge, ChargeOutcome, Event, Fingerprint, GroupNumber, LedgerId, MerchantCommand,
+    MerchantProfile, MerchantState, ObjectId, Payer, RailName, RailStamp, Record, Requester, SealedFor, Timestamp,
+};
 use parking_lot::Mutex;
 use store::Store;
 use store::testkit::MemoryStore;

@@ -10,17 +10,14 @@ use std::sync::atomic::Ordering;
 
 use actors::resident::{Books, Resident};
 use derived::snapshots::{self, Snapshot, StatePosition};
-use ledger::event::{CardBrand, CardFace};
 use ledger::event_choice::EventChoice;
-use ledger::fees::{PaymentMethod, Settings};
-use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, RecipientNumber};
-use ledger::merchant::{MerchantCommand, MerchantState, SplitRequest};
-use ledger::money::Centavos;
-use ledger::personal::Sealed;
-use ledger::recipient::RecipientState;
-use ledger::record::{Decision, Record};
+use ledger::fees::Settings;
+use ledger::merchant::SplitRequest;
 use ledger::scope::Scopes;
-use ledger::time::Timestamp;
+use ledger::{
+    CardBrand, CardFace, Centavos, Decision, Fingerprint, GroupNumber, IdKey, LedgerId, MerchantCommand, MerchantState,
+    PaymentMethod, RecipientNumber, RecipientState, Record, Sealed, Timestamp,
+};
 use parking_lot::Mutex;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};

@@ -1,8 +1,7 @@
 //! Read model of one anticipation: what its Record says of it.
 
-use crate::event::{AnticipatedSplit, Event};
-use crate::id::ObjectId;
-use crate::money::{Centavos, Rate};
+use crate::event::AnticipatedSplit;
+use crate::{Centavos, Event, ObjectId, Rate};
 
 /// An anticipation that was carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,7 @@
 //! booked entries of the house ledger, write-offs of debts, and returns of withdrawals.
 
 use crate::event::ReturnEntry;
-use crate::object::Object;
-use crate::{Event, LedgerId, ObjectId, Record, Rejection};
+use crate::{Event, LedgerId, Object, ObjectId, Record, Rejection};
 
 /// Command of an operator about an entry. `T` is what is asked for.
 #[derive(Clone, Debug)]

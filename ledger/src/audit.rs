@@ -1,8 +1,8 @@
 //! Audit trail: the row of a Record. It says what an operator did, or which API key changed the
 //! bank account of a recipient, took a withdrawal back, or made, changed or revoked an API key.
 
+use crate::Record;
 use crate::facts::{self, Facets};
-use crate::record::Record;
 
 pub use crate::facts::{AuditSubject, AuditedFact};
 

@@ -7,9 +7,8 @@
 use minicbor::decode::Error;
 use minicbor::{Decode, Decoder, Encode, Encoder};
 
-use crate::entry::{Balance, Balances, Posting};
 use crate::section::{Section, TouchedSections};
-use crate::{Account, Centavos, RecipientNumber};
+use crate::{Account, Balance, Balances, Centavos, Posting, RecipientNumber};
 
 /// A recipient's account takes about 12 bytes.
 const RECIPIENTS_PER_SECTION: u32 = 256;

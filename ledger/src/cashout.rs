@@ -1,8 +1,7 @@
 //! Cashout: the read model of one transfer out of a merchant's balance (interface 2.6).
 
 use crate::event::CashoutFailure;
-use crate::object::Object;
-use crate::{Centavos, Event, LedgerId, ObjectId, Record, Sealed, Timestamp};
+use crate::{Centavos, Event, LedgerId, Object, ObjectId, Record, Sealed, Timestamp};
 
 /// How far a cashout has come.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,11 +1,10 @@
 //! Charge: the read model of one charge: its opening, its outcome, and its refunds (interface 2.2,
 //! 2.5, 3.1).
 
-use crate::event::{CardFace, CardRefusal, Terms};
-use crate::object::Object;
-use crate::rail_name::RailName;
-use crate::record::RailStamp;
-use crate::{Centavos, Event, Fingerprint, ObjectId, RecipientNumber, Record, Sealed, Timestamp};
+use crate::{
+    CardFace, CardRefusal, Centavos, Event, Fingerprint, Object, ObjectId, RailName, RailStamp, RecipientNumber,
+    Record, Sealed, Terms, Timestamp,
+};
 
 /// Status of a charge.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,8 +2,7 @@
 //! dropped, and what was sealed under them opens nowhere. One operator asks for it, and another
 //! carries it out. The books stay as they are.
 
-use crate::record::Decision;
-use crate::{Event, Month, Record, Rejection, Result, Timestamp};
+use crate::{Decision, Event, Month, Record, Rejection, Result, Timestamp};
 
 pub use crate::terms::{ERASURES, erasure_id};
 

@@ -8,11 +8,11 @@ use strum::IntoStaticStr;
 
 use crate::event_choice::EventChoice;
 use crate::fees::{Commission, Settings, is_false};
-use crate::money::Rate;
-use crate::rail_name::RailName;
 use crate::recurrence::{CycleOutcome, PlanTerms, SubscriptionStanding, SubscriptionTerms};
 use crate::scope::Scopes;
-use crate::{Centavos, Fingerprint, Minute, Month, ObjectId, PaymentMethod, RecipientNumber, Timestamp};
+use crate::{
+    Centavos, Fingerprint, Minute, Month, ObjectId, PaymentMethod, RailName, Rate, RecipientNumber, Timestamp,
+};
 
 pub use crate::card_refusal::CardRefusal;
 pub use crate::terms::{

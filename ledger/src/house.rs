@@ -2,8 +2,7 @@
 //! an entry, and another one approves it.
 
 use crate::asked_entry::{AskedEntry, EntryCommand, EntryDecision, EntryTerms};
-use crate::record::Decision;
-use crate::{Event, GroupNumber, Month, ObjectId, Rejection, Result, Timestamp};
+use crate::{Decision, Event, GroupNumber, Month, ObjectId, Rejection, Result, Timestamp};
 
 pub use crate::terms::{HouseAccount, HouseEntryTerms};
 

@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::entry::{Balances, Entry, Side};
-use crate::{Account, LedgerId, Record};
+use crate::{Account, Balances, Entry, LedgerId, Record, Side};
 
 /// The books of one account group: the fold of its Records in order.
 ///

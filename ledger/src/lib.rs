@@ -80,11 +80,22 @@ pub mod write_off;
 
 // The words of every other file, here and in the crates above, by their short names.
 pub use account::Account;
-pub use event::Event;
+pub use cashout::Cashout;
+pub use charge::{Charge, ChargeOutcome};
+pub use dispute::Dispute;
+pub use entry::{Balance, Balances, Entry, Posting, Side};
+pub use event::{CardBrand, CardFace, CardRefusal, Event, PayoutBank, SettledObject, Split, Terms};
 pub use fees::PaymentMethod;
-pub use id::{Fingerprint, GroupNumber, IdKey, IdMap, LedgerId, ObjectId, RecipientNumber};
-pub use money::Centavos;
-pub use personal::{Sealed, SealedFor};
-pub use record::Record;
+pub use id::{Fingerprint, GroupNumber, IdKey, IdMap, IdSet, LedgerId, ObjectId, RecipientNumber};
+pub use merchant::{MerchantCommand, MerchantState, OpenCharge};
+pub use money::{AMOUNT_MAX, Centavos, Rate};
+pub use object::Object;
+pub use personal::{BankAccount, MerchantProfile, Payer, PixDestination, RecipientProfile, Sealed, SealedFor};
+pub use rail_name::RailName;
+pub use receivables::Receivables;
+pub use recipient::{RecipientCommand, RecipientState};
+pub use record::{Decision, Idempotency, RailStamp, Record, Requester};
+pub use refund::Refund;
 pub use rejection::{Rejection, Result};
 pub use time::{Minute, Month, Timestamp};
+pub use withdrawal::Withdrawal;

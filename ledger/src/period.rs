@@ -1,9 +1,7 @@
 //! Closing of a month: a Record fixes the sums of its books. No manual entry takes effect in it
 //! after that. One operator asks for it, and another carries it out.
 
-use crate::object::Object;
-use crate::record::Decision;
-use crate::{Event, Month, ObjectId, Record, Rejection, Timestamp};
+use crate::{Decision, Event, Month, Object, ObjectId, Record, Rejection, Timestamp};
 
 pub use crate::terms::{MonthEnd, month_notes_id, period_id};
 

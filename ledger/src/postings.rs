@@ -2,9 +2,8 @@
 //! merchant's ledger, each recipient's, the platform's shard. The amounts of an event are in the
 //! file of its noun in `facts/`.
 
-use crate::entry::Entry;
 use crate::facts::{self, Books, Facets};
-use crate::{Event, LedgerId};
+use crate::{Entry, Event, LedgerId};
 
 /// The entries of a Record's events, in order. `owner` decided them; every entry stays in its
 /// group, and those of the house in its ledger.

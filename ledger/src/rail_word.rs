@@ -2,9 +2,8 @@
 //! says what the bank or acquirer confirmed on paper, and another one says the same. It ends the
 //! order as the rail's own answer would.
 
-use crate::event::PayoutBank;
 use crate::merchant::{FailRefund, ReturnedCashout};
-use crate::{Event, ObjectId, Record, Rejection, Timestamp};
+use crate::{Event, ObjectId, PayoutBank, Record, Rejection, Timestamp};
 
 /// How long an outcome has to be unknown before operators may end it, milliseconds.
 pub const UNKNOWN_FOR_MS: i64 = 60 * 60 * 1000;

@@ -11,10 +11,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use minicbor::{Decode, Encode};
 
-use crate::event::{CardBrand, SellerPart, SettledObject, Terms};
+use crate::event::SellerPart;
 use crate::fees::Commission;
 use crate::invariants::GroupBooks;
-use crate::{Account, Centavos, Event, GroupNumber, LedgerId, Minute, ObjectId, PaymentMethod, Record, Timestamp};
+use crate::{
+    Account, CardBrand, Centavos, Event, GroupNumber, LedgerId, Minute, ObjectId, PaymentMethod, Record, SettledObject,
+    Terms, Timestamp,
+};
 
 /// Days from a debit's capture until the acquirer pays it.
 const DEBIT_DAYS: u16 = 1;

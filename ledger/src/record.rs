@@ -12,10 +12,11 @@ use std::convert::Infallible;
 
 use minicbor::{Decode, Decoder, Encode, Encoder};
 
-use crate::entry::Entry;
 use crate::facts::{self, Facets};
 use crate::postings;
-use crate::{Event, Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber, Sealed, SealedFor, Timestamp};
+use crate::{
+    Entry, Event, Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber, Sealed, SealedFor, Timestamp,
+};
 
 /// The format that this release writes, and the newest that it reads.
 pub const FORMAT: u8 = 1;

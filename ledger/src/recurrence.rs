@@ -7,10 +7,9 @@
 
 use minicbor::{Decode, Encode};
 
-use crate::money::Rate;
 use crate::terms::{CardFace, Split};
 use crate::time::{BEHIND_UTC_MS, DAY_MS, civil, day_of};
-use crate::{Centavos, ObjectId, PaymentMethod, Timestamp};
+use crate::{Centavos, ObjectId, PaymentMethod, Rate, Timestamp};
 
 /// The most cycles of a plan, and the most grace cycles: ten years of days.
 pub const CYCLES_MAX: u32 = 3_650;

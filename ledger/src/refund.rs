@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::event::{GiveBack, SellerDraw, Split, TakeBack};
+use crate::event::{GiveBack, SellerDraw, TakeBack};
 use crate::fees::Commission;
-use crate::object::Object;
-use crate::{Centavos, Event, LedgerId, Minute, ObjectId, Record, Sealed};
+use crate::{Centavos, Event, LedgerId, Minute, Object, ObjectId, Record, Sealed, Split};
 
 pub use crate::facts::webhook_event::RefundDecision;
 

@@ -1,10 +1,9 @@
 //! Source of an entry, for exports and reports: the name of its fact, and the outside ids of the
 //! objects that it is about. No decision depends on it.
 
-use crate::event::Event;
 use crate::facts::{self, Facets};
 use crate::postings;
-use crate::record::{RailStamp, Record};
+use crate::{Event, RailStamp, Record};
 
 /// Source of an entry. It has ids, and the reference that an operator gave: no name of a person, no
 /// tax id, no personal data.

@@ -3,9 +3,8 @@
 
 use strum::IntoStaticStr;
 
-use crate::event::{PayoutBank, Settlement, Span};
-use crate::object::Object;
-use crate::{Centavos, Event, LedgerId, ObjectId, Record, Sealed, Timestamp};
+use crate::event::{Settlement, Span};
+use crate::{Centavos, Event, LedgerId, Object, ObjectId, PayoutBank, Record, Sealed, Timestamp};
 
 /// A withdrawal, from its Records.
 #[derive(Clone, Debug, PartialEq, Eq)]

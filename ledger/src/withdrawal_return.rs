@@ -5,10 +5,9 @@
 use minicbor::{Decode, Encode};
 
 use crate::asked_entry::{AskedEntry, EntryCommand, EntryTerms};
-use crate::event::{PayoutBank, ReturnEntry};
+use crate::event::ReturnEntry;
 use crate::house::may_take_effect;
-use crate::withdrawal::Withdrawal;
-use crate::{Centavos, Event, Month, ObjectId, Record, Rejection, Result, Timestamp};
+use crate::{Centavos, Event, Month, ObjectId, PayoutBank, Record, Rejection, Result, Timestamp, Withdrawal};
 
 /// Command of an operator about the return of a withdrawal. The caller has read the withdrawal, and
 /// of a ruling after it has read the request; the recipient's state knows what came since.

@@ -16,8 +16,7 @@ use derived::extents::ExtentError;
 use derived::records::LoadError;
 use http_body_util::Full;
 use ledger::time::Timestamp;
-use store::cut::Cut;
-use store::{Part, Sequence, SledOptions, StoreError};
+use store::{Cut, Part, Sequence, SledOptions, StoreError};
 use tokio::runtime::Handle;
 use wire::cut_text::cut_name;
 

@@ -12,10 +12,9 @@ use books::export::{Chart, Level, Request};
 use books::reports::{ReportFormat, ReportRequest, WrongReport};
 use chrono::NaiveDate;
 use ipnet::IpNet;
+use ledger::Centavos;
 use ledger::merchant::DisputeWindows;
-use ledger::money::Centavos;
-use store::SledOptions;
-use store::cut::Cut;
+use store::{Cut, SledOptions};
 
 use crate::server::checkpoints::{self, CheckpointSchedule, EVERY_MINUTES_DEFAULT, Place};
 use crate::server::named_rails::settings::{BellSettings, GivenBellSettings, NamedRailSettings, NamedRailsError};

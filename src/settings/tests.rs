@@ -6,8 +6,7 @@ use clap::{CommandFactory, Parser};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use store::Sequence;
-use store::cut::Cut;
+use store::{Cut, Sequence};
 
 use crate::server::named_rails::settings::TABLES;
 

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use chrono::NaiveDate;
-use store::cut::Cut;
-use store::{Partition, Sequence};
+use store::{Cut, Partition, Sequence};
 use tracing_subscriber::EnvFilter;
 use wire::timestamp::day;
 

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use super::{BackupError, DurableValue, Frame, FrameReader, extents_among, write_magic};
 use derived::extents::{ExtentError, Extents};
 use derived::heads::{Heads, named};
-use store::cut::Position;
-use store::{Block, Head, Partition, Sequence, StoreError, create_private_folder, make_private, private_file};
+use store::{
+    Block, Head, Partition, Position, Sequence, StoreError, create_private_folder, make_private, private_file,
+};
 
 /// The largest file of blocks, unless one block is larger.
 const FILE_BYTES_MAX: u64 = 256 << 20;

@@ -65,9 +65,8 @@ use std::sync::Arc;
 use derived::extents::{ExtentError, Extents};
 use derived::heads::{Heads, named};
 use derived::merged;
-use store::cut::{Cut, Position};
 use store::place_stamps::is_of_place;
-use store::{Block, KeyAndValue, Part, Partition, Remains, Sequence, Store, StoreError};
+use store::{Block, Cut, KeyAndValue, Part, Partition, Position, Remains, Sequence, Store, StoreError};
 
 pub use folder::{BackupFolder, BackupResult, BackupRun};
 pub use frame::{Frame, FrameReader, write_magic};

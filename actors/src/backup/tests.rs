@@ -13,9 +13,8 @@ use tempfile::TempDir;
 use super::*;
 use derived::extents::Extent;
 use ledger::id::GroupNumber;
-use store::Durability;
 use store::testkit::{MemoryStore, Watch, WatchedStore};
-use store::{BlockHash, Head, SledOptions, SledStore};
+use store::{BlockHash, Durability, Head, SledOptions, SledStore};
 
 /// A store and its partitions.
 #[derive(Debug)]

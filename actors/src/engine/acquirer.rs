@@ -8,11 +8,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ledger::charge::{Charge, ChargeOutcome};
-use ledger::event::{Batch, SettledLine, SettledObject};
-use ledger::merchant::{BookBatch, MerchantCommand};
-use ledger::record::Decision;
-use ledger::{Centavos, Event, GroupNumber, ObjectId, Timestamp};
+use ledger::event::{Batch, SettledLine};
+use ledger::merchant::BookBatch;
+use ledger::{
+    Centavos, Charge, ChargeOutcome, Decision, Event, GroupNumber, MerchantCommand, ObjectId, SettledObject, Timestamp,
+};
 
 use super::outcome::CommandContext;
 use super::rail_line::RailLine;

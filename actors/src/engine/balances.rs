@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
-use ledger::entry::{Balance, Balances, Entry};
-use ledger::{Account, LedgerId, Timestamp};
+use ledger::{Account, Balance, Balances, Entry, LedgerId, Timestamp};
 
 use super::Engine;
 use super::shard::Shard;
@@ -14,8 +13,8 @@ use derived::balance_files::{AsOf, BooksAsOf, SumsAsOf};
 use derived::checkpoint::{Checkpoint, SignedCheckpoint};
 use derived::read_model::DayFigures;
 use derived::records::{LoadError, Result};
-use store::cut::{Cut, Position, head_hash};
-use store::{BlockHash, Partition, Sequence};
+use store::cut::head_hash;
+use store::{BlockHash, Cut, Partition, Position, Sequence};
 
 /// Time between two looks at a block that is being published.
 const CHECKPOINT_PAUSE: Duration = Duration::from_millis(1);

@@ -6,13 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use derived::read_model::CardRow;
-use ledger::charge::{Charge, ChargeOutcome};
-use ledger::event::{CardFace, CardRefusal, Terms};
-use ledger::merchant::{MerchantCommand, OpenCharge, RECONCILE_AFTER_MS, SplitRequest};
-use ledger::personal::{MerchantProfile, Payer};
-use ledger::rail_name::RailName;
-use ledger::record::RailStamp;
-use ledger::{Centavos, GroupNumber, ObjectId, PaymentMethod, Record, SealedFor, Timestamp};
+use ledger::merchant::{RECONCILE_AFTER_MS, SplitRequest};
+use ledger::{
+    CardFace, CardRefusal, Centavos, Charge, ChargeOutcome, GroupNumber, MerchantCommand, MerchantProfile, ObjectId,
+    OpenCharge, Payer, PaymentMethod, RailName, RailStamp, Record, SealedFor, Terms, Timestamp,
+};
 
 use super::labels::ReferenceLookup;
 use super::late_answers::{LateCall, answered};

@@ -5,12 +5,11 @@
 //! money the acquirer has again fails. A charge of unknown fate is ended; no notification makes one
 //! paid.
 
-use ledger::charge::Charge;
-use ledger::event::{CardRefusal, Event};
-use ledger::id::{GroupNumber, ObjectId};
-use ledger::merchant::{MerchantCommand, MerchantState, OpenCharge, ReversedRefund};
-use ledger::record::RailStamp;
-use ledger::refund::{Refund, RefundDecision};
+use ledger::merchant::ReversedRefund;
+use ledger::refund::RefundDecision;
+use ledger::{
+    CardRefusal, Charge, Event, GroupNumber, MerchantCommand, MerchantState, ObjectId, OpenCharge, RailStamp, Refund,
+};
 
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, Result, Unavailable};

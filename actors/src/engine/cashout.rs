@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use ledger::cashout::{Cashout, CashoutStage};
+use ledger::cashout::CashoutStage;
 use ledger::event::CashoutFailure;
-use ledger::merchant::{CashoutOutcome, MerchantCommand, MerchantState, OpenCashout};
-use ledger::personal::PixDestination;
-use ledger::rail_name::RailName;
-use ledger::record::RailStamp;
-use ledger::{Centavos, Event, Fingerprint, GroupNumber, LedgerId, ObjectId, Record, SealedFor, Timestamp};
+use ledger::merchant::{CashoutOutcome, OpenCashout};
+use ledger::{
+    Cashout, Centavos, Event, Fingerprint, GroupNumber, LedgerId, MerchantCommand, MerchantState, ObjectId,
+    PixDestination, RailName, RailStamp, Record, SealedFor, Timestamp,
+};
 
 use super::inquiry_times::{CashoutInquiryTimes, wait_ms};
 use super::labels::{ReferenceLookup, reserving};

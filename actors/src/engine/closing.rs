@@ -2,8 +2,8 @@
 //! too.
 
 use futures_util::future::join_all;
-use ledger::merchant::{MerchantCommand, MerchantState, SubscriptionChange};
-use ledger::{GroupNumber, ObjectId, PaymentMethod};
+use ledger::merchant::SubscriptionChange;
+use ledger::{GroupNumber, MerchantCommand, MerchantState, ObjectId, PaymentMethod};
 
 use super::{Engine, INSIDE_BYTES, Unavailable};
 

@@ -9,9 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use ledger::merchant::MerchantState;
-use ledger::recipient::RecipientState;
-use ledger::{Account, Event, GroupNumber, LedgerId, RecipientNumber, Record};
+use ledger::{Account, Event, GroupNumber, LedgerId, MerchantState, RecipientNumber, RecipientState, Record};
 
 use super::{Engine, Unavailable, read};
 use crate::journal::Permit;

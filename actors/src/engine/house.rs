@@ -5,15 +5,14 @@
 use std::sync::Arc;
 
 use ledger::asked_entry::EntryDecision;
-use ledger::entry::Balance;
 use ledger::erasure::{ERASURES, Erasure};
 use ledger::house::{HouseCommand, HouseEntry, HouseEntryTerms};
-use ledger::object::Object;
 use ledger::period::{MonthEnd, Period, month_notes_id, period_id};
-use ledger::recipient::RecipientCommand;
-use ledger::record::{Decision, Requester};
 use ledger::withdrawal_return::ReturnCommand;
-use ledger::{Event, Fingerprint, LedgerId, Month, ObjectId, Record, Rejection};
+use ledger::{
+    Balance, Decision, Event, Fingerprint, LedgerId, Month, Object, ObjectId, RecipientCommand, Record, Rejection,
+    Requester,
+};
 
 use super::outcome::CommandContext;
 use super::reads::{Records, records_of};
@@ -24,8 +23,7 @@ use derived::balance_files::SumOfKind;
 use derived::checkpoint::digest_of;
 use derived::extents::HOUSE;
 use derived::records::{LoadError, may_wait};
-use store::cut::Position;
-use store::{BlockHash, Partition, Sequence};
+use store::{BlockHash, Partition, Position, Sequence};
 
 impl Engine {
     /// Books that an operator reads tax ids of merchants in a report. The Record is durable when

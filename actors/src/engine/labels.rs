@@ -4,10 +4,13 @@
 use std::slice;
 
 use ledger::fiscal_key::FiscalKey;
-use ledger::merchant::{ChargeChange, MerchantCommand, UniqueReference};
-use ledger::personal::{Labels, Metadata, Payer};
+use ledger::merchant::{ChargeChange, UniqueReference};
+use ledger::personal::{Labels, Metadata};
 use ledger::recurrence::StoredCard;
-use ledger::{Event, Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber, Record, Sealed, SealedFor};
+use ledger::{
+    Event, Fingerprint, GroupNumber, LedgerId, MerchantCommand, ObjectId, Payer, RecipientNumber, Record, Sealed,
+    SealedFor,
+};
 
 use super::outcome::CommandContext;
 use super::search::with_all;

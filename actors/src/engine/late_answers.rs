@@ -3,10 +3,8 @@
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use ledger::merchant::{Authorization, MerchantCommand};
-use ledger::rail_name::RailName;
-use ledger::record::RailStamp;
-use ledger::{Centavos, GroupNumber, ObjectId};
+use ledger::merchant::Authorization;
+use ledger::{Centavos, GroupNumber, MerchantCommand, ObjectId, RailName, RailStamp};
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio::task::JoinHandle;
 

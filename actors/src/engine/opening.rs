@@ -6,9 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use ledger::merchant::MerchantState;
-use ledger::recipient::RecipientState;
-use ledger::{LedgerId, Timestamp};
+use ledger::{LedgerId, MerchantState, RecipientState, Timestamp};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex as AsyncMutex;

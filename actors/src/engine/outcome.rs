@@ -4,9 +4,7 @@
 
 use std::sync::Arc;
 
-use ledger::event::{Event, Terms};
-use ledger::id::ObjectId;
-use ledger::record::{RailStamp, Record, Requester};
+use ledger::{Event, ObjectId, RailStamp, Record, Requester, Terms};
 
 use super::Unavailable;
 use crate::journal::Permit;

@@ -4,13 +4,9 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use ledger::cashout::{Cashout, CashoutStage};
-use ledger::event::PayoutBank;
-use ledger::merchant::{MerchantCommand, ReturnedCashout};
-use ledger::rail_name::RailName;
-use ledger::recipient::RecipientCommand;
-use ledger::time::Timestamp;
-use ledger::withdrawal::Withdrawal;
+use ledger::cashout::CashoutStage;
+use ledger::merchant::ReturnedCashout;
+use ledger::{Cashout, MerchantCommand, PayoutBank, RailName, RecipientCommand, Timestamp, Withdrawal};
 
 use super::outcome::CommandContext;
 use super::pix_intake::IntakeError;

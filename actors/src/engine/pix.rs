@@ -3,14 +3,10 @@
 
 use std::sync::Arc;
 
-use ledger::charge::{Charge, ChargeOutcome};
-use ledger::event::Terms;
-use ledger::merchant::{MerchantCommand, Repayment, SplitRequest, UnorderedPix};
-use ledger::personal::Payer;
-use ledger::rail_name::RailName;
-use ledger::record::{RailStamp, Requester};
+use ledger::merchant::{Repayment, SplitRequest, UnorderedPix};
 use ledger::{
-    Centavos, Event, Fingerprint, GroupNumber, LedgerId, ObjectId, Record, Rejection, Sealed, SealedFor, Timestamp,
+    Centavos, Charge, ChargeOutcome, Event, Fingerprint, GroupNumber, LedgerId, MerchantCommand, ObjectId, Payer,
+    RailName, RailStamp, Record, Rejection, Requester, Sealed, SealedFor, Terms, Timestamp,
 };
 
 use super::labels::ReferenceLookup;

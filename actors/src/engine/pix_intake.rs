@@ -8,11 +8,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use ledger::charge::Charge;
 use ledger::house::{HOUSE_GROUP, HouseAccount, HouseEntryTerms};
-use ledger::rail_name::RailName;
-use ledger::record::{Decision, RailStamp};
-use ledger::{Event, ObjectId, Timestamp};
+use ledger::{Charge, Decision, Event, ObjectId, RailName, RailStamp, Timestamp};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 

@@ -1,10 +1,8 @@
 //! Previews of decisions: the Records that a command would write, from the same `decide`. What is
 //! due is booked first, as before the command itself. A preview stores nothing.
 
-use ledger::event::{Cut, PayoutBank};
-use ledger::merchant::MerchantCommand;
-use ledger::recipient::RecipientCommand;
-use ledger::{Centavos, GroupNumber, LedgerId, Record, Rejection};
+use ledger::event::Cut;
+use ledger::{Centavos, GroupNumber, LedgerId, MerchantCommand, PayoutBank, RecipientCommand, Record, Rejection};
 
 use super::{Engine, Unavailable};
 

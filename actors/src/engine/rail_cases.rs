@@ -10,15 +10,13 @@ use std::time::Duration;
 use derived::records::{LoadError, may_wait};
 use futures_util::future::join_all;
 use ledger::adjustment::AdjustmentCommand;
-use ledger::charge::Charge;
-use ledger::dispute::{Dispute, DisputeDecision};
+use ledger::dispute::DisputeDecision;
 use ledger::event::{DisputeCase, DisputeKind};
-use ledger::merchant::{ChargeFacts, MerchantCommand, OpenDispute, ReverseDispute};
-use ledger::object::Object;
+use ledger::merchant::{ChargeFacts, OpenDispute, ReverseDispute};
 use ledger::personal::FreeText;
-use ledger::rail_name::RailName;
-use ledger::record::RailStamp;
-use ledger::{Event, GroupNumber, ObjectId, SealedFor, Timestamp};
+use ledger::{
+    Charge, Dispute, Event, GroupNumber, MerchantCommand, Object, ObjectId, RailName, RailStamp, SealedFor, Timestamp,
+};
 use tokio::time::sleep;
 
 use super::outcome::CommandContext;

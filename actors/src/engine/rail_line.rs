@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ledger::rail_name::RailName;
-use ledger::time::Timestamp;
+use ledger::{RailName, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::timeout_at;

@@ -1,13 +1,12 @@
 //! Orders that two operators end, because their rail left the outcome unknown: the first word is a
 //! Record, and the second one, the same from another operator, ends the order.
 
-use ledger::cashout::Cashout;
-use ledger::event::PayoutBank;
-use ledger::merchant::{MerchantCommand, MerchantState, RepaymentKind, WaitingOrder};
+use ledger::merchant::{RepaymentKind, WaitingOrder};
 use ledger::rail_word::{AskedRailWord, RailWord, SayRailWord};
-use ledger::recipient::RecipientCommand;
-use ledger::withdrawal::Withdrawal;
-use ledger::{Centavos, Event, LedgerId, ObjectId, Rejection};
+use ledger::{
+    Cashout, Centavos, Event, LedgerId, MerchantCommand, MerchantState, ObjectId, PayoutBank, RecipientCommand,
+    Rejection, Withdrawal,
+};
 
 use super::house::operator_of;
 use super::outcome::CommandContext;

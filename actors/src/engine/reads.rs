@@ -10,20 +10,15 @@ use std::sync::Arc;
 use std::{iter, vec};
 
 use ledger::audit::{self, AuditedFact};
-use ledger::cashout::Cashout;
-use ledger::charge::Charge;
-use ledger::dispute::Dispute;
-use ledger::event::{Batch, Split, Terms};
+use ledger::event::Batch;
 use ledger::merchant::{ChargeFacts, EndedBatch};
-use ledger::object::Object;
 use ledger::recipient::SplitHistory;
-use ledger::refund::{Refund, RefundMoney};
+use ledger::refund::RefundMoney;
 use ledger::statement::{StatementLine, statement_lines};
 use ledger::webhook_events::{WebhookEvent, webhook_events};
-use ledger::withdrawal::Withdrawal;
 use ledger::{
-    Centavos, Event, Fingerprint, GroupNumber, LedgerId, Minute, ObjectId, PaymentMethod, RecipientNumber, Record,
-    Timestamp,
+    Cashout, Centavos, Charge, Dispute, Event, Fingerprint, GroupNumber, LedgerId, Minute, Object, ObjectId,
+    PaymentMethod, RecipientNumber, Record, Refund, Split, Terms, Timestamp, Withdrawal,
 };
 
 use super::inquiry_times::Inquiry;
@@ -37,8 +32,7 @@ use derived::read_model::{
     Listing, MerchantRow, RecipientRow, SubscriptionRow, WaitingItem, WaitingKind, WaitingPage,
 };
 use derived::records::{LoadError, Result, booked_records, may_wait};
-use store::cut::{Cut, Position};
-use store::{Block, Sequence};
+use store::{Block, Cut, Position, Sequence};
 
 /// Sequences looked up at a time in a list that is read as a whole.
 pub(super) const LOOKED_UP_AT_ONCE: usize = 100;

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use derived::records::{LoadError, may_wait};
 use futures_util::future::join_all;
-use ledger::merchant::{FailRefund, MerchantCommand, Repayment, RepaymentKind};
-use ledger::rail_name::RailName;
-use ledger::{Centavos, Event, GroupNumber, ObjectId};
+use ledger::merchant::{FailRefund, Repayment, RepaymentKind};
+use ledger::{Centavos, Event, GroupNumber, MerchantCommand, ObjectId, RailName};
 
 use super::inquiry_times::Inquiry;
 use super::outcome::CommandContext;

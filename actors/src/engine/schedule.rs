@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use ledger::merchant::{MerchantCommand, MerchantState, OpenCharge};
-use ledger::recipient::RecipientState;
-use ledger::record::Decision;
-use ledger::{Event, GroupNumber, LedgerId, ObjectId, Record, Timestamp};
+use ledger::{
+    Decision, Event, GroupNumber, LedgerId, MerchantCommand, MerchantState, ObjectId, OpenCharge, RecipientState,
+    Record, Timestamp,
+};
 
 use super::acquirer::AcquirerBatches;
 use super::inquiry_times::Inquiry;

@@ -13,8 +13,7 @@ use super::shard::Shard;
 use derived::index::{FoundKind, IndexKey, ObjectList, SearchKey, Slice};
 use derived::personal_index::PersonalValue;
 use derived::records::{Result, booked_records, may_wait};
-use store::Sequence;
-use store::cut::Position;
+use store::{Position, Sequence};
 
 /// Records of one partition that are counted before older months are left out.
 const COUNTED_MAX: usize = 10_000;

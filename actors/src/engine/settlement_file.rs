@@ -11,8 +11,7 @@ use std::collections::BTreeMap;
 use ledger::event::{Batch, FileApproval};
 use ledger::house::HOUSE_GROUP;
 use ledger::merchant::{EndedBatch, SentFile, file_id};
-use ledger::record::Decision;
-use ledger::{Centavos, Event, GroupNumber, LedgerId, Record, Rejection};
+use ledger::{Centavos, Decision, Event, GroupNumber, LedgerId, Record, Rejection};
 
 use super::acquirer::{AcquirerBatches, BatchError};
 use super::house::operator_of;

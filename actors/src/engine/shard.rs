@@ -7,11 +7,8 @@
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use ledger::merchant::MerchantState;
-use ledger::object::{self, Object};
-use ledger::recipient::RecipientState;
-use ledger::record::Decision;
-use ledger::{GroupNumber, LedgerId, ObjectId, Record, Timestamp};
+use ledger::object::{self};
+use ledger::{Decision, GroupNumber, LedgerId, MerchantState, Object, ObjectId, RecipientState, Record, Timestamp};
 use parking_lot::Mutex;
 use ractor::{Actor, ActorRef};
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
@@ -27,8 +24,7 @@ use derived::balance_files::BalanceFiles;
 use derived::extents::Extents;
 use derived::read_model::ReadModel;
 use derived::records::{self, Result, may_wait};
-use store::cut::Position;
-use store::{Epoch, Part, Sequence, StoreError};
+use store::{Epoch, Part, Position, Sequence, StoreError};
 
 /// How long a shard that is given up waits for its actors to go to sleep.
 const SLEEP_MAX: Duration = Duration::from_secs(20);

@@ -3,10 +3,10 @@
 //! of the charge asks for it, and its Record moves the subscription on.
 
 use futures_util::future::join_all;
-use ledger::merchant::{MerchantCommand, MerchantState};
-use ledger::personal::Payer;
-use ledger::record::Requester;
-use ledger::{GroupNumber, LedgerId, ObjectId, PaymentMethod, SealedFor, Timestamp};
+use ledger::{
+    GroupNumber, LedgerId, MerchantCommand, MerchantState, ObjectId, Payer, PaymentMethod, Requester, SealedFor,
+    Timestamp,
+};
 
 use super::card::not_after;
 use super::outcome::{CommandContext, terms_opened_by};

@@ -1,8 +1,7 @@
 //! Memory, beside the journal, of the rails that new orders went to: a rail is still needed for a
 //! while after its last day.
 
-use ledger::rail_name::RailName;
-use ledger::time::Timestamp;
+use ledger::{RailName, Timestamp};
 
 use super::{Engine, Result};
 use crate::rails::NamedRails;

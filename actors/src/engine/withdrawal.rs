@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
-use ledger::personal::BankAccount;
-use ledger::recipient::{OpenWithdrawal, RecipientCommand, RecipientState, Returnable, TransferOutcome};
-use ledger::record::RailStamp;
-use ledger::{Centavos, LedgerId, ObjectId, Sealed, SealedFor, Timestamp};
+use ledger::recipient::{OpenWithdrawal, Returnable, TransferOutcome};
+use ledger::{
+    BankAccount, Centavos, LedgerId, ObjectId, RailStamp, RecipientCommand, RecipientState, Sealed, SealedFor,
+    Timestamp,
+};
 
 use super::cashout::FIRST_ANSWER_MAX;
 use super::inquiry_times::{ASK_EVERY_MAX_MS, wait_ms};

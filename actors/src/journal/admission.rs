@@ -16,8 +16,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::command_turns::{Turn, Turns};
-use store::cut::Position;
-use store::{Partition, Sequence};
+use store::{Partition, Position, Sequence};
 
 /// The requester of a permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

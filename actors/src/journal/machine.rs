@@ -17,13 +17,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use ledger::id::IdSet;
-use ledger::{IdMap, LedgerId, Record, Timestamp};
+use ledger::{IdMap, IdSet, LedgerId, Record, Timestamp};
 
 use super::admission::Permit;
 use derived::snapshots::Snapshot;
-use store::cut::Position;
-use store::{Block, BlockHash, Head, Partition, Sequence};
+use store::{Block, BlockHash, Head, Partition, Position, Sequence};
 
 /// A block closes at this many bytes of Records, unless one Record alone is larger.
 pub const BLOCK_BYTES_MAX: usize = 512 * 1024;

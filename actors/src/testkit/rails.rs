@@ -1,10 +1,7 @@
 //! Conformance test of rails, for their adapters: a denial stays a denial, and an answer is
 //! repeated. The checks panic where a rail does otherwise.
 
-use ledger::event::CardRefusal;
-use ledger::id::ObjectId;
-use ledger::merchant::OpenCharge;
-use ledger::time::Timestamp;
+use ledger::{CardRefusal, ObjectId, OpenCharge, Timestamp};
 
 use crate::rails::{
     CardAnswer, CardFate, CardRail, ChargeCard, OpenPix, PayoutAnswer, PayoutRail, PixFate, PixOpening, PixRail,

@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ledger::entry::Balance;
 use ledger::period::MonthEnd;
-use ledger::{Event, Month, Record, Timestamp};
+use ledger::{Balance, Event, Month, Record, Timestamp};
 
 use super::{Promise, VerifyError, broken};
 use derived::checkpoint::{Checkpoint, SignedCheckpoint, digest_of, hex};

@@ -4,10 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ledger::entry::{Balance, Balances};
-use ledger::merchant::MerchantState;
-use ledger::recipient::RecipientState;
-use ledger::{Account, LedgerId};
+use ledger::{Account, Balance, Balances, LedgerId, MerchantState, RecipientState};
 
 use super::summary::{JournalSummary, OwnerRecords};
 use super::{Promise, VerifyError, VerifyProgress, broken};

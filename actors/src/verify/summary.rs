@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ledger::entry::{Entry, Side};
 use ledger::invariants::{GroupBooks, Violation};
 use ledger::postings;
 use ledger::receivable_sums::{ReceivableSums, WrongReceivables};
 use ledger::receivables::ReceivablesDiffer;
 use ledger::record::IDEMPOTENCY_KEPT_MS;
-use ledger::{Account, Event, Fingerprint, GroupNumber, LedgerId, Record, Sealed, SealedFor, Timestamp};
+use ledger::{Account, Entry, Event, Fingerprint, GroupNumber, LedgerId, Record, Sealed, SealedFor, Side, Timestamp};
 
 use super::checkpoints::CheckpointCheck;
 use super::derived_data::{DerivedCheck, DerivedParts};

@@ -2,29 +2,25 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use ledger::account::Account::{self, AcquirerReceivable, Capital, ContraSplits, FeeMdr, Pending, SalesCard};
-use ledger::entry::{Balance, Entry, Posting, Side};
-use ledger::event::{CardBrand, CardFace, Event};
 use ledger::event_choice::EventChoice;
-use ledger::fees::{PaymentMethod, Settings};
-use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientNumber};
-use ledger::merchant::{MerchantCommand, MerchantState, SplitRequest};
-use ledger::money::Centavos;
+use ledger::fees::Settings;
+use ledger::merchant::SplitRequest;
 use ledger::period::MonthEnd;
-use ledger::personal::{Sealed, SealedFor};
 use ledger::postings;
-use ledger::recipient::RecipientState;
-use ledger::record::{Decision, Idempotency, Record};
 use ledger::scope::Scopes;
-use ledger::time::{Month, Timestamp};
+use ledger::{
+    Balance, CardBrand, CardFace, Centavos, Decision, Entry, Event, Fingerprint, GroupNumber, IdKey, Idempotency,
+    LedgerId, MerchantCommand, MerchantState, Month, ObjectId, PaymentMethod, Posting, RecipientNumber, RecipientState,
+    Record, Sealed, SealedFor, Side, Timestamp,
+};
 
 use super::*;
 use crate::resident::{Books, Resident};
 use derived::checkpoint::{Checkpoint, digest_of};
 use derived::extents::Extent;
 use derived::snapshots;
-use store::Durability;
 use store::testkit::{MemoryStore, Watch, WatchedStore};
-use store::{Block, BlockHash, Store};
+use store::{Block, BlockHash, Durability, Store};
 
 const GROUP: GroupNumber = GroupNumber(1);
 const MERCHANT: LedgerId = LedgerId::Merchant(GROUP);

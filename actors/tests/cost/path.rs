@@ -11,16 +11,12 @@ use actors::journal::{Admission, AdmissionLimits, Input, Machine, Output, Sender
 use actors::resident::{Effects, Envelope, KeyLookup, Outcome, Resident};
 use derived::read_model::{KeyFound, ReadModel};
 use derived::seal::Keyring;
-use ledger::account::Account;
-use ledger::event::{CardBrand, CardFace};
-use ledger::fees::{PaymentMethod, Settings};
-use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientNumber};
-use ledger::merchant::{MerchantCommand, MerchantState, SplitRequest};
-use ledger::money::Centavos;
-use ledger::personal::Sealed;
-use ledger::recipient::RecipientState;
-use ledger::record::{Idempotency, Record};
-use ledger::time::Timestamp;
+use ledger::fees::Settings;
+use ledger::merchant::SplitRequest;
+use ledger::{
+    Account, CardBrand, CardFace, Centavos, Fingerprint, GroupNumber, IdKey, Idempotency, LedgerId, MerchantCommand,
+    MerchantState, ObjectId, PaymentMethod, RecipientNumber, RecipientState, Record, Sealed, Timestamp,
+};
 use store::testkit::MemoryStore;
 use store::{Block, BlockHash, ChunkKey, Head, Partition, Sequence, cut};
 

@@ -8,11 +8,7 @@ use std::sync::atomic::AtomicU64;
 use actors::journal::{Input, Permit};
 use actors::resident::{Effects, Envelope, KeyLookup, Outcome, Resident};
 use derived::snapshots::{Snapshot, StoredSnapshot};
-use ledger::id::{IdKey, LedgerId};
-use ledger::merchant::{MerchantCommand, MerchantState};
-use ledger::recipient::RecipientState;
-use ledger::record::Record;
-use ledger::time::Timestamp;
+use ledger::{IdKey, LedgerId, MerchantCommand, MerchantState, RecipientState, Record, Timestamp};
 use store::Sequence;
 
 /// One life of an actor: a ledger gets a new number whenever it is opened again.

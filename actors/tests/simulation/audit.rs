@@ -7,14 +7,9 @@ use std::sync::atomic::AtomicU64;
 
 use actors::engine::Outcome;
 use derived::snapshots::{StatePosition, StoredSnapshot};
-use ledger::account::Account;
-use ledger::event::Event;
-use ledger::id::{Fingerprint, GroupNumber, LedgerId, RecipientNumber};
 use ledger::invariants::GroupBooks;
 use ledger::receivable_sums::ReceivableSums;
-use ledger::receivables::Receivables;
-use ledger::record::Record;
-use ledger::time::Timestamp;
+use ledger::{Account, Event, Fingerprint, GroupNumber, LedgerId, Receivables, RecipientNumber, Record, Timestamp};
 use store::{Block, Head, Part, Sequence};
 
 use crate::actor::{Answer, Core, Reply, Standing};

@@ -6,13 +6,12 @@ use std::sync::Arc;
 
 use actors::journal::{ClosedBy, Permit, Sender};
 use actors::resident::{KeyLookup, Outcome};
-use ledger::event::{CardBrand, CardFace, CardRefusal, Event};
-use ledger::fees::{Options, PaymentMethod, Settings};
-use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
-use ledger::merchant::{MerchantCommand, SplitRequest};
-use ledger::money::Centavos;
-use ledger::personal::Sealed;
-use ledger::record::{Idempotency, Record};
+use ledger::fees::{Options, Settings};
+use ledger::merchant::SplitRequest;
+use ledger::{
+    CardBrand, CardFace, CardRefusal, Centavos, Event, Fingerprint, GroupNumber, Idempotency, LedgerId,
+    MerchantCommand, ObjectId, PaymentMethod, Record, Sealed,
+};
 
 use crate::actor::{Answer, Ask, Reply, Request};
 use crate::audit::{Audit, Floor, ensure};

@@ -3,11 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use ledger::event::Event;
 use ledger::fees::SPLIT_SETTLEMENT_DAYS;
-use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
-use ledger::record::Record;
-use ledger::rejection::Rejection;
+use ledger::{Event, GroupNumber, LedgerId, ObjectId, RecipientNumber, Record, Rejection};
 
 use crate::audit::{Audit, ensure};
 

@@ -10,10 +10,7 @@ use std::sync::Arc;
 use actors::journal::{
     Admission, AdmissionLimits, COMMIT_BYTES_MAX, Input, Machine, Machines, Output, Sender, Submission,
 };
-use ledger::event::Event;
-use ledger::id::LedgerId;
-use ledger::record::Decision;
-use ledger::time::Timestamp;
+use ledger::{Decision, Event, LedgerId, Timestamp};
 use store::testkit::{MemoryStore, PowerCut};
 use store::{AppendOutcome, Block, Part, Partition, Sequence, Store, Tenure};
 

@@ -3,10 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ledger::event::Event;
-use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
-use ledger::record::Record;
-use ledger::time::Timestamp;
+use ledger::{Event, Fingerprint, GroupNumber, LedgerId, ObjectId, Record, Timestamp};
 use store::Sequence;
 
 /// Lifetime of an idempotency key.

@@ -16,13 +16,11 @@ use derived::read_model::{
     ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ReadModel, WaitingItem, WaitingKind,
 };
 use derived::seal::Keyring;
-use ledger::event::Event;
-use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
-use ledger::merchant::MerchantState;
-use ledger::money::Centavos;
-use ledger::recipient::RecipientState;
-use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
+use ledger::record::IDEMPOTENCY_KEPT_MS;
 use ledger::statement::{StatementAccount, statement_lines};
+use ledger::{
+    Centavos, Event, GroupNumber, LedgerId, MerchantState, ObjectId, RecipientNumber, RecipientState, Record,
+};
 use parking_lot::Mutex;
 use store::testkit::{self, MemoryStore, Watch, WatchedStore};
 use store::{Durability, Sequence};

@@ -15,11 +15,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use actors::journal::{Admission, AdmissionLimits, BLOCK_BYTES_MAX, ClosedBy, Input, Machine, Output, Permit};
 use actors::resident::{Effects, Envelope, Outcome};
 use derived::snapshots::{self, Snapshot, StoredSnapshot};
-use ledger::event::Event;
-use ledger::id::{IdKey, LedgerId};
-use ledger::merchant::MerchantCommand;
-use ledger::record::{Record, Requester};
-use ledger::time::Timestamp;
+use ledger::{Event, IdKey, LedgerId, MerchantCommand, Record, Requester, Timestamp};
 use store::testkit::{AppendStep, Damage, MemoryStore, PowerCut};
 use store::{Block, Partition, Sequence, Store, StoreError};
 

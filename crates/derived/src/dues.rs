@@ -5,11 +5,9 @@
 use std::collections::BTreeSet;
 
 use ledger::event::AdjustmentTarget;
-use ledger::id::IdSet;
-use ledger::merchant::OpenCharge;
 use ledger::recipient::first_asked_at;
 use ledger::recurrence::SubscriptionStanding;
-use ledger::{Event, IdMap, LedgerId, Minute, Record, Timestamp};
+use ledger::{Event, IdMap, IdSet, LedgerId, Minute, OpenCharge, Record, Timestamp};
 use minicbor::{Decode, Encode};
 
 use store::Sequence;

@@ -1,7 +1,7 @@
 //! Ends of the journals of all partitions, and whether a block continues the one of its partition.
 
-use store::cut::{Cut, Position, head_hash};
-use store::{Block, BlockHash, Head, Part, Partition, Sequence, StoreError};
+use store::cut::head_hash;
+use store::{Block, BlockHash, Cut, Head, Part, Partition, Position, Sequence, StoreError};
 
 /// The end of the journal of each partition, in their order. A partition that is not named has no
 /// blocks.

@@ -7,9 +7,8 @@ use std::iter::Peekable;
 
 use ledger::{Record, Timestamp};
 
-use crate::records::{LoadError, Result, booked_records};
-use store::cut::{Cut, Position};
-use store::{Block, Part, Sequence, StoreError};
+use crate::records::{Result, booked_records};
+use store::{Block, Cut, Part, Position, Sequence, StoreError};
 
 /// Records of a partition that are read at a time on the way back.
 const READ_BACK_AT_ONCE: u64 = 64;
@@ -110,6 +109,7 @@ pub fn read_back<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::LoadError;
 
     /// A list that gives two items at a time; an error in place of a time that is not known.
     fn list(name: char, times: &[Option<i64>]) -> impl FnMut() -> Result<Vec<(Timestamp, char)>> {

@@ -9,9 +9,8 @@
 
 use std::sync::Arc;
 
-use ledger::id::IdSet;
 use ledger::webhook_events::{Subject, each_webhook_event};
-use ledger::{Event, GroupNumber, LedgerId, ObjectId, Record, Timestamp};
+use ledger::{Event, GroupNumber, IdSet, LedgerId, ObjectId, Record, Timestamp};
 use minicbor::bytes::ByteVec;
 use minicbor::{Decode, Encode};
 use parking_lot::Mutex;

@@ -8,10 +8,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use ledger::personal::{
-    Address, BankAccount, Labels, MerchantProfile, Payer, PixDestination, PixKeyKind, RecipientProfile,
+use ledger::personal::{Address, Labels, PixKeyKind};
+use ledger::{
+    BankAccount, Event, GroupNumber, MerchantProfile, Payer, PixDestination, RecipientProfile, Record, Sealed,
 };
-use ledger::{Event, GroupNumber, Record, Sealed};
 
 use crate::index::{FoundKind, SearchKey, WORD_BEGIN};
 use crate::read_model::FoldName;

@@ -1,8 +1,8 @@
 //! Single Records of the journal, by their sequence, and a way to read them that does not block
 //! other tasks.
 
-use ledger::record::{DecodeError, Record};
-use ledger::time::Timestamp;
+use ledger::record::DecodeError;
+use ledger::{Record, Timestamp};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use store::{Part, Sequence, StoreError};

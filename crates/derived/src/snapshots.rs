@@ -39,8 +39,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use crc32c::crc32c;
-use ledger::id::{GroupNumber, LedgerId, RecipientNumber};
 use ledger::section::Section;
+use ledger::{GroupNumber, LedgerId, RecipientNumber};
 use minicbor::{Decode, Encode};
 
 use store::priority;

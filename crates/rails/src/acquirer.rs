@@ -12,11 +12,8 @@ use actors::rails::{
     RepayAnswer, SettlementCursor, SettlementPage,
 };
 use futures_util::TryFutureExt;
-use ledger::event::{CardBrand, CardFace, CardRefusal};
 use ledger::fees::Fees;
-use ledger::merchant::OpenCharge;
-use ledger::record::RailStamp;
-use ledger::{Centavos, ObjectId, PaymentMethod, Timestamp};
+use ledger::{CardBrand, CardFace, CardRefusal, Centavos, ObjectId, OpenCharge, PaymentMethod, RailStamp, Timestamp};
 
 use super::acquirer_books::{AcquirerBooks, Capture, TakeBack, first_payment_after};
 use super::bank_books::BankBooks;

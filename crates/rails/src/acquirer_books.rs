@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use actors::rails::{SettlementCursor, SettlementLine, SettlementPage};
 use chrono::{Days, NaiveDate};
-use ledger::event::{Batch, SettledObject};
-use ledger::{Centavos, ObjectId, Timestamp};
+use ledger::event::Batch;
+use ledger::{Centavos, ObjectId, SettledObject, Timestamp};
 use wire::timestamp::{business_day, date};
 
 use super::bank_books::{BATCH, BankBooks};

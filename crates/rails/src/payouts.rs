@@ -14,9 +14,7 @@ use std::time::Duration;
 use actors::rails::{
     Call, Destination, PayoutAnswer, PayoutRail, PixSpan, RailError, ReturnedPayout, ReturnedPayouts, SendPayout,
 };
-use ledger::event::PayoutBank;
-use ledger::record::RailStamp;
-use ledger::{Centavos, ObjectId, Timestamp};
+use ledger::{Centavos, ObjectId, PayoutBank, RailStamp, Timestamp};
 use wire::timestamp::day_of;
 
 use super::bank_books::{BankBooks, PIX_SENT, RETURNED, TRANSFER};

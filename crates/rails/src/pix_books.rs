@@ -12,8 +12,7 @@ use std::sync::Arc;
 use actors::rails::{Call, PixFate, PixRail, PixReceipt, RailError, Repay, RepayAnswer};
 use chrono::NaiveDate;
 use futures_util::TryFutureExt;
-use ledger::record::RailStamp;
-use ledger::{Centavos, ObjectId, Timestamp};
+use ledger::{Centavos, ObjectId, RailStamp, Timestamp};
 use serde_json::{Value, json};
 use wire::timestamp::{begin_of, day_of, with_milliseconds};
 

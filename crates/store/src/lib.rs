@@ -41,6 +41,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 pub use self::chunk::{Key as ChunkKey, cut};
+pub use self::cut::{Cut, Position};
 pub use self::disk::SledStore;
 pub use self::disk::{file_name_of, file_of};
 use self::durable_sync::with_short_slice;

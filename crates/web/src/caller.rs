@@ -3,9 +3,8 @@
 use actors::engine::CommandContext;
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::record::Requester;
 use ledger::scope::Scopes;
+use ledger::{GroupNumber, LedgerId, ObjectId, Requester};
 
 use crate::idempotency::CommandPermit;
 use crate::problem::{Code, Problem, Result};

@@ -10,8 +10,7 @@
 
 use axum::http::HeaderValue;
 use serde::Serialize;
-use store::cut::{Cut, Position};
-use store::{Partition, Sequence};
+use store::{Cut, Partition, Position, Sequence};
 use utoipa::ToSchema;
 
 use crate::json::Checker;

@@ -23,14 +23,13 @@ use axum::extract::{FromRequestParts, MatchedPath};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method};
 use axum::response::Response;
-use ledger::record::{IDEMPOTENCY_KEPT_MS, Idempotency};
-use ledger::{Fingerprint, GroupNumber, LedgerId, Record, Timestamp};
+use ledger::record::IDEMPOTENCY_KEPT_MS;
+use ledger::{Fingerprint, GroupNumber, Idempotency, LedgerId, Record, Timestamp};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use store::Sequence;
-use store::cut::Position;
+use store::{Position, Sequence};
 use zeroize::Zeroizing;
 
 use super::json::without_mark;

@@ -204,113 +204,105 @@ impl Code {
 
     /// The code's line in the table of problems (interface section 7).
     pub fn row(self) -> Row {
-        let row = |status, title, message| {
-            let status = StatusCode::from_u16(status).expect("the table has statuses of HTTP");
-            Row { code: self.into(), status, title, message }
-        };
-        match self {
-            Self::InvalidJson => row(400, "Invalid JSON", "JSON inválido"),
-            Self::DuplicateKey => row(400, "Duplicate key", "Chave JSON duplicada"),
-            Self::InvalidUtf8 => row(400, "Invalid UTF-8", "O corpo deve ser UTF-8"),
-            Self::IncompleteBody => row(400, "Incomplete body", "Corpo incompleto"),
-            Self::ValidationFailed => row(400, "Validation failed", "Dados inválidos"),
-            Self::InvalidCardData => row(400, "Invalid card data", "Dados do cartão inválidos"),
-            Self::RecipientNotFound => row(400, "Recipient not found", "Recebedor não encontrado"),
-            Self::RecipientNotActive => row(400, "Recipient not active", "Recebedor não está ativo"),
-            Self::SplitsReachTotal => {
-                row(400, "Splits reach the total", "A soma dos splits deve ser menor que o total")
-            }
+        let (status, title, message) = match self {
+            Self::InvalidJson => (400, "Invalid JSON", "JSON inválido"),
+            Self::DuplicateKey => (400, "Duplicate key", "Chave JSON duplicada"),
+            Self::InvalidUtf8 => (400, "Invalid UTF-8", "O corpo deve ser UTF-8"),
+            Self::IncompleteBody => (400, "Incomplete body", "Corpo incompleto"),
+            Self::ValidationFailed => (400, "Validation failed", "Dados inválidos"),
+            Self::InvalidCardData => (400, "Invalid card data", "Dados do cartão inválidos"),
+            Self::RecipientNotFound => (400, "Recipient not found", "Recebedor não encontrado"),
+            Self::RecipientNotActive => (400, "Recipient not active", "Recebedor não está ativo"),
+            Self::SplitsReachTotal => (400, "Splits reach the total", "A soma dos splits deve ser menor que o total"),
             Self::FeesExceedSellerPart => {
-                row(400, "Fees exceed the seller's part", "As taxas excedem a parte do vendedor")
+                (400, "Fees exceed the seller's part", "As taxas excedem a parte do vendedor")
             }
-            Self::AmountBelowMinimum => row(400, "Amount below the minimum", "Valor abaixo do mínimo"),
-            Self::InsufficientBalance => row(400, "Insufficient balance", "Saldo insuficiente"),
-            Self::Unauthorized => row(401, "Unauthorized", "Credencial ausente ou inválida"),
-            Self::CardDeclined => row(402, "Card declined", "Transação recusada"),
-            Self::CashoutNotEnabled => row(403, "Cashout not enabled", "Conta sem acesso a cashout"),
-            Self::MerchantSuspended => row(403, "Merchant suspended", "Conta suspensa"),
-            Self::MerchantClosing => row(403, "Merchant is closing", "Conta em encerramento"),
-            Self::PayoutsHeld => row(403, "Payouts are held", "Saídas de dinheiro retidas"),
-            Self::RecipientFrozen => row(403, "Recipient is frozen", "Recebedor congelado"),
-            Self::RoleNotAllowed => row(403, "Role not allowed", "Seu papel não permite esta operação"),
-            Self::FormRefused => row(403, "Form refused", "Formulário recusado"),
+            Self::AmountBelowMinimum => (400, "Amount below the minimum", "Valor abaixo do mínimo"),
+            Self::InsufficientBalance => (400, "Insufficient balance", "Saldo insuficiente"),
+            Self::Unauthorized => (401, "Unauthorized", "Credencial ausente ou inválida"),
+            Self::CardDeclined => (402, "Card declined", "Transação recusada"),
+            Self::CashoutNotEnabled => (403, "Cashout not enabled", "Conta sem acesso a cashout"),
+            Self::MerchantSuspended => (403, "Merchant suspended", "Conta suspensa"),
+            Self::MerchantClosing => (403, "Merchant is closing", "Conta em encerramento"),
+            Self::PayoutsHeld => (403, "Payouts are held", "Saídas de dinheiro retidas"),
+            Self::RecipientFrozen => (403, "Recipient is frozen", "Recebedor congelado"),
+            Self::RoleNotAllowed => (403, "Role not allowed", "Seu papel não permite esta operação"),
+            Self::FormRefused => (403, "Form refused", "Formulário recusado"),
             Self::InsufficientScope => {
-                row(403, "Insufficient scope", "A chave de API não tem permissão para esta operação")
+                (403, "Insufficient scope", "A chave de API não tem permissão para esta operação")
             }
             Self::OwnKeysNotAllowed => {
-                row(403, "Own keys not allowed", "As chaves de API desta conta são geridas pela operação")
+                (403, "Own keys not allowed", "As chaves de API desta conta são geridas pela operação")
             }
             Self::ScopesExceedKey => {
-                row(403, "Scopes exceed those of the key", "A outra chave de API tem mais permissões que esta")
+                (403, "Scopes exceed those of the key", "A outra chave de API tem mais permissões que esta")
             }
-            Self::NotFound => row(404, "Not found", "Recurso não encontrado"),
-            Self::ChargeNotFound => row(404, "Charge not found", "Pagamento não encontrado"),
-            Self::MethodNotAllowed => row(405, "Method not allowed", "Método não permitido"),
-            Self::RequestTimeout => row(408, "Request timeout", "O corpo não chegou a tempo"),
-            Self::DuplicateTransaction => row(409, "Duplicate transaction", "Transação duplicada"),
-            Self::DuplicateReference => row(409, "Duplicate reference", "Já existe um item com esta referência"),
-            Self::ReferenceTaken => row(409, "Reference taken", "Outro item já tem esta referência, com outros dados"),
-            Self::AlreadyDecided => row(409, "Already decided", "Já decidido"),
-            Self::ItemChanged => row(409, "Changed meanwhile", "Mudou desde que foi visto"),
-            Self::SecondOperatorNeeded => row(409, "Second operator needed", "Outro operador precisa aprovar"),
-            Self::OutcomeNotUnknown => row(409, "Outcome not unknown", "O desfecho não está desconhecido há uma hora"),
-            Self::ExceedsDebt => row(409, "Exceeds debt", "A baixa é maior que a dívida"),
-            Self::WriteOffPending => row(409, "Write-off pending", "Já há uma baixa pendente desta dívida"),
-            Self::WithdrawalNotPaid => row(409, "Withdrawal not paid", "O saque não está pago, ou já foi devolvido"),
-            Self::ReturnPending => row(409, "Return pending", "Já há uma devolução pendente deste saque"),
-            Self::ReferenceRepeated => row(409, "Reference repeated", "Já existe um lançamento com esta referência"),
-            Self::PeriodClosed => row(409, "Period closed", "O mês está fechado"),
-            Self::PeriodNotOver => row(409, "Period not over", "O mês ainda não terminou"),
-            Self::OtherBankAccount => row(409, "Other bank account", "Extrato de outra conta"),
-            Self::BatchAlreadyBooked => row(409, "Batch already booked", "O lote já está lançado"),
-            Self::AlreadyReconciled => row(409, "Already reconciled", "Arquivo já conciliado"),
-            Self::ChargeNotPending => row(409, "Charge not pending", "Cobrança não está pendente"),
+            Self::NotFound => (404, "Not found", "Recurso não encontrado"),
+            Self::ChargeNotFound => (404, "Charge not found", "Pagamento não encontrado"),
+            Self::MethodNotAllowed => (405, "Method not allowed", "Método não permitido"),
+            Self::RequestTimeout => (408, "Request timeout", "O corpo não chegou a tempo"),
+            Self::DuplicateTransaction => (409, "Duplicate transaction", "Transação duplicada"),
+            Self::DuplicateReference => (409, "Duplicate reference", "Já existe um item com esta referência"),
+            Self::ReferenceTaken => (409, "Reference taken", "Outro item já tem esta referência, com outros dados"),
+            Self::AlreadyDecided => (409, "Already decided", "Já decidido"),
+            Self::ItemChanged => (409, "Changed meanwhile", "Mudou desde que foi visto"),
+            Self::SecondOperatorNeeded => (409, "Second operator needed", "Outro operador precisa aprovar"),
+            Self::OutcomeNotUnknown => (409, "Outcome not unknown", "O desfecho não está desconhecido há uma hora"),
+            Self::ExceedsDebt => (409, "Exceeds debt", "A baixa é maior que a dívida"),
+            Self::WriteOffPending => (409, "Write-off pending", "Já há uma baixa pendente desta dívida"),
+            Self::WithdrawalNotPaid => (409, "Withdrawal not paid", "O saque não está pago, ou já foi devolvido"),
+            Self::ReturnPending => (409, "Return pending", "Já há uma devolução pendente deste saque"),
+            Self::ReferenceRepeated => (409, "Reference repeated", "Já existe um lançamento com esta referência"),
+            Self::PeriodClosed => (409, "Period closed", "O mês está fechado"),
+            Self::PeriodNotOver => (409, "Period not over", "O mês ainda não terminou"),
+            Self::OtherBankAccount => (409, "Other bank account", "Extrato de outra conta"),
+            Self::BatchAlreadyBooked => (409, "Batch already booked", "O lote já está lançado"),
+            Self::AlreadyReconciled => (409, "Already reconciled", "Arquivo já conciliado"),
+            Self::ChargeNotPending => (409, "Charge not pending", "Cobrança não está pendente"),
             Self::IdempotencyKeyInProgress => {
-                row(409, "Idempotency key in progress", "Requisição com esta Idempotency-Key em andamento")
+                (409, "Idempotency key in progress", "Requisição com esta Idempotency-Key em andamento")
             }
-            Self::WithdrawalPending => row(409, "Withdrawal pending", "Já existe um saque pendente"),
-            Self::BankAccountInReview => row(409, "Bank account in review", "Conta bancária em análise"),
-            Self::AnticipationAfterDue => row(409, "Anticipation after the due day", "O split vence antes deste prazo"),
-            Self::FeeChanged => row(409, "Fee changed", "A taxa mudou"),
-            Self::SplitNotAnticipable => row(409, "Split not anticipable", "Split não pode ser antecipado"),
-            Self::RefundExceedsAvailable => {
-                row(409, "Refund exceeds what is available", "Valor maior que o disponível")
-            }
-            Self::DisputeExceedsAvailable => {
-                row(409, "Dispute exceeds what is available", "Valor maior que o disponível")
-            }
-            Self::TagTaken => row(409, "Duplicate tag", "Já existe um plano com esta tag"),
-            Self::PlanDisabled => row(409, "Plan disabled", "Plano desativado"),
-            Self::TooManyApiKeys => row(409, "Too many API keys", "Limite de chaves de API atingido"),
-            Self::StateConflict => row(409, "State conflict", "Operação não permitida no estado atual"),
-            Self::PayloadTooLarge => row(413, "Payload too large", "Corpo grande demais"),
-            Self::UnsupportedMediaType => row(415, "Unsupported media type", "Content-Type deve ser application/json"),
-            Self::RangeNotSatisfiable => row(416, "Range not satisfiable", "O arquivo não tem esse intervalo"),
-            Self::Misdirected => row(421, "Misdirected", "Requisição entregue ao processo errado"),
-            Self::SplitNotEnabled => row(422, "Split not enabled", "Conta não configurada para split"),
+            Self::WithdrawalPending => (409, "Withdrawal pending", "Já existe um saque pendente"),
+            Self::BankAccountInReview => (409, "Bank account in review", "Conta bancária em análise"),
+            Self::AnticipationAfterDue => (409, "Anticipation after the due day", "O split vence antes deste prazo"),
+            Self::FeeChanged => (409, "Fee changed", "A taxa mudou"),
+            Self::SplitNotAnticipable => (409, "Split not anticipable", "Split não pode ser antecipado"),
+            Self::RefundExceedsAvailable => (409, "Refund exceeds what is available", "Valor maior que o disponível"),
+            Self::DisputeExceedsAvailable => (409, "Dispute exceeds what is available", "Valor maior que o disponível"),
+            Self::TagTaken => (409, "Duplicate tag", "Já existe um plano com esta tag"),
+            Self::PlanDisabled => (409, "Plan disabled", "Plano desativado"),
+            Self::TooManyApiKeys => (409, "Too many API keys", "Limite de chaves de API atingido"),
+            Self::StateConflict => (409, "State conflict", "Operação não permitida no estado atual"),
+            Self::PayloadTooLarge => (413, "Payload too large", "Corpo grande demais"),
+            Self::UnsupportedMediaType => (415, "Unsupported media type", "Content-Type deve ser application/json"),
+            Self::RangeNotSatisfiable => (416, "Range not satisfiable", "O arquivo não tem esse intervalo"),
+            Self::Misdirected => (421, "Misdirected", "Requisição entregue ao processo errado"),
+            Self::SplitNotEnabled => (422, "Split not enabled", "Conta não configurada para split"),
             Self::IdempotencyKeyReused => {
-                row(422, "Idempotency key reused", "Idempotency-Key já usada com outro corpo (comparado byte a byte)")
+                (422, "Idempotency key reused", "Idempotency-Key já usada com outro corpo (comparado byte a byte)")
             }
-            Self::ChargeNotRefundable => row(422, "Charge not refundable", "Pagamento não elegível"),
-            Self::NothingAvailable => row(422, "Nothing available", "Nenhum valor disponível"),
-            Self::RateLimited => row(429, "Rate limited", "Limite de requisições atingido"),
-            Self::HeadersTooLarge => row(431, "Headers too large", "Cabeçalhos grandes demais"),
-            Self::Internal => row(500, "Internal error", "Erro interno"),
+            Self::ChargeNotRefundable => (422, "Charge not refundable", "Pagamento não elegível"),
+            Self::NothingAvailable => (422, "Nothing available", "Nenhum valor disponível"),
+            Self::RateLimited => (429, "Rate limited", "Limite de requisições atingido"),
+            Self::HeadersTooLarge => (431, "Headers too large", "Cabeçalhos grandes demais"),
+            Self::Internal => (500, "Internal error", "Erro interno"),
             Self::RailUnavailable => {
-                row(502, "Payment institution unavailable", "Erro de comunicação com a instituição de pagamento")
+                (502, "Payment institution unavailable", "Erro de comunicação com a instituição de pagamento")
             }
-            Self::Overloaded => row(503, "Overloaded", "Serviço sobrecarregado"),
+            Self::Overloaded => (503, "Overloaded", "Serviço sobrecarregado"),
             Self::StorageFull => {
-                row(503, "Storage full", "Sem espaço para novas operações; consultas continuam disponíveis")
+                (503, "Storage full", "Sem espaço para novas operações; consultas continuam disponíveis")
             }
             Self::ClockInDoubt => {
-                row(503, "Clock in doubt", "Relógio do servidor em dúvida; consultas continuam disponíveis")
+                (503, "Clock in doubt", "Relógio do servidor em dúvida; consultas continuam disponíveis")
             }
-            Self::StoreUnavailable => row(503, "Store unavailable", "Banco de dados indisponível"),
-            Self::RailRefused => row(422, "Rail refused", "A instituição de pagamento recusou a cobrança"),
-            Self::RailNotConfigured => row(503, "Rail not configured", "Nenhuma instituição de pagamento configurada"),
-            Self::OutcomeUnknown => row(503, "Outcome unknown", "Resultado desconhecido"),
-        }
+            Self::StoreUnavailable => (503, "Store unavailable", "Banco de dados indisponível"),
+            Self::RailRefused => (422, "Rail refused", "A instituição de pagamento recusou a cobrança"),
+            Self::RailNotConfigured => (503, "Rail not configured", "Nenhuma instituição de pagamento configurada"),
+            Self::OutcomeUnknown => (503, "Outcome unknown", "Resultado desconhecido"),
+        };
+        let status = StatusCode::from_u16(status).expect("the table has statuses of HTTP");
+        Row { code: self.into(), status, title, message }
     }
 }
 

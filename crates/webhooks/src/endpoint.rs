@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use actors::engine::{PastChoices, WebhookRow};
 use derived::outbox::{Answer, LastAnswer, Progress, WaitingDelivery};
+use ledger::Timestamp;
 use ledger::event_choice::EventChoice;
-use ledger::time::Timestamp;
 use ledger::webhook_events::WebhookEventKind;
 use minicbor::{Decode, Encode};
 use store::Sequence;

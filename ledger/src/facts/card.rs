@@ -1,11 +1,11 @@
 //! Facets of card charges: captured, refused or without an answer; and of stored cards.
 
-use crate::event::{SellerPart, Terms};
+use crate::event::SellerPart;
 use crate::facts::charge;
 use crate::facts::facets::Facets;
 use crate::facts::statement_line::StatementAccount;
 use crate::facts::webhook_event::{WebhookEventKind, WebhookObject};
-use crate::{Account, Centavos, Minute, ObjectId, SealedFor};
+use crate::{Account, Centavos, Minute, ObjectId, SealedFor, Terms};
 
 /// The acquirer captured a charge: the money of seller and recipients falls due later.
 pub(super) fn captured(

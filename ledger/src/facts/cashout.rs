@@ -1,10 +1,9 @@
 //! Facets of cashouts: money of the merchant is held, then sent or given back.
 
-use crate::event::PayoutBank;
 use crate::facts::facets::{Facets, uuid};
 use crate::facts::statement_line::{StatementAccount, StatementLineKind};
 use crate::facts::webhook_event::{WebhookEventKind, WebhookObject};
-use crate::{Account, Centavos, Fingerprint, LedgerId, ObjectId, SealedFor};
+use crate::{Account, Centavos, Fingerprint, LedgerId, ObjectId, PayoutBank, SealedFor};
 
 /// Money is held for a transfer out.
 pub(super) fn created(to: &mut impl Facets, id: ObjectId, transaction_key: Fingerprint, amount: Centavos) {

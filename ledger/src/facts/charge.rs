@@ -4,10 +4,13 @@
 use std::collections::BTreeMap;
 
 use crate::entry::Draft;
-use crate::event::{SellerPart, Split, Terms};
+use crate::event::SellerPart;
 use crate::facts::facets::{Books, Effect, Facets, Lines};
 use crate::facts::statement_line::{StatementAccount, StatementLine, StatementLineKind};
-use crate::{Account, Centavos, Fingerprint, Minute, ObjectId, PaymentMethod, RecipientNumber, SealedFor, Timestamp};
+use crate::{
+    Account, Centavos, Fingerprint, Minute, ObjectId, PaymentMethod, RecipientNumber, SealedFor, Split, Terms,
+    Timestamp,
+};
 
 /// A charge was created and waits for its payment. The statements of its recipients show the splits
 /// of a PIX, which has an expiry, from here on.

@@ -5,11 +5,12 @@
 //! facet implements that facet's method. The other methods do nothing, and their closures are not
 //! called.
 
-use crate::entry::{Draft, Entry};
+use crate::entry::Draft;
 use crate::facts::statement_line::{StatementAccount, StatementLine, StatementLineKind};
 use crate::facts::webhook_event::{AvailableSplits, WebhookEvent, WebhookEventKind, WebhookObject};
 use crate::{
-    Account, Centavos, Fingerprint, GroupNumber, LedgerId, Minute, ObjectId, RecipientNumber, SealedFor, Timestamp,
+    Account, Centavos, Entry, Fingerprint, GroupNumber, LedgerId, Minute, ObjectId, RecipientNumber, SealedFor,
+    Timestamp,
 };
 
 /// Takes the facets of facts. By default every facet is left out.

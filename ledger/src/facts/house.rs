@@ -1,8 +1,8 @@
 //! Facets of entries of the house ledger: requested by one operator, approved by another or
 //! rejected.
 
+use crate::ObjectId;
 use crate::facts::facets::{AuditedFact, Facets, uuid};
-use crate::id::ObjectId;
 use crate::terms::HouseEntryTerms;
 
 /// An operator asked for an entry.

@@ -1,9 +1,9 @@
 //! Facets of what is done to months: closing, and erasure of personal data; each requested by one
 //! operator and carried out by another.
 
+use crate::Month;
 use crate::facts::facets::{AuditSubject, AuditedFact, Facets};
 use crate::terms::{ERASURES, period_id};
-use crate::time::Month;
 
 /// An operator asked to close a month.
 pub(super) fn close_requested(to: &mut impl Facets, month: Month) {

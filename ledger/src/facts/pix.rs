@@ -1,11 +1,11 @@
 //! Facets of PIX charges: paid, cancelled, or paid after the code had expired or was cancelled.
 
-use crate::event::{SellerPart, Terms};
+use crate::event::SellerPart;
 use crate::facts::facets::{AuditedFact, Effect, Facets};
 use crate::facts::statement_line::StatementAccount;
 use crate::facts::webhook_event::{WebhookEventKind, WebhookObject};
 use crate::facts::{charge, refund};
-use crate::{Account, Centavos, ObjectId, RecipientNumber};
+use crate::{Account, Centavos, ObjectId, RecipientNumber, Terms};
 
 /// The payer paid: the money is available at once.
 pub(super) fn paid(to: &mut impl Facets, charge: ObjectId, terms: &Terms, seller: &SellerPart, end_to_end_id: &str) {

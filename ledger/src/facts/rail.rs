@@ -1,7 +1,7 @@
 //! Facets of refused repayments, and of outcomes by the word of operators.
 
+use crate::ObjectId;
 use crate::facts::facets::{AuditedFact, Facets, uuid};
-use crate::id::ObjectId;
 
 /// An operator said what became of an order.
 pub(super) fn word_asked(to: &mut impl Facets, id: ObjectId, reason: &str) {

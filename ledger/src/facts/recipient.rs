@@ -1,8 +1,8 @@
 //! Facets of recipients: the review of a registration and of a bank account.
 
+use crate::RecipientNumber;
 use crate::facts::facets::{AuditSubject, AuditedFact, Effect, Facets};
 use crate::facts::webhook_event::{WebhookEventKind, WebhookObject};
-use crate::id::RecipientNumber;
 
 /// The service's team approved the registration.
 pub(super) fn approved(to: &mut impl Facets, number: RecipientNumber) {

@@ -2,13 +2,13 @@
 //! the part of their splits that it takes back.
 
 use crate::entry::Draft;
-use crate::event::{SellerDraw, Split, TakeBack};
+use crate::event::{SellerDraw, TakeBack};
 use crate::facts::charge::by_recipient;
 use crate::facts::facets::{AuditedFact, Books, Effect, Facets, Lines, uuid};
 use crate::facts::statement_line::{StatementAccount, StatementLineKind};
 use crate::facts::webhook_event::{DecidedRefund, RecipientDebt, RefundDecision, WebhookEventKind, WebhookObject};
 use crate::fees::Commission;
-use crate::{Account, Centavos, Event, Minute, ObjectId, PaymentMethod, SealedFor};
+use crate::{Account, Centavos, Event, Minute, ObjectId, PaymentMethod, SealedFor, Split};
 
 /// A merchant, or an operator for it, asked for a refund.
 pub(super) fn requested(to: &mut impl Facets, id: ObjectId, charge: ObjectId) {

@@ -1,9 +1,9 @@
 //! Facets of subscriptions: begun, charged, paused, resumed, cancelled. A subscription posts no
 //! entries; its charges do.
 
+use crate::ObjectId;
 use crate::facts::facets::Facets;
 use crate::facts::webhook_event::{WebhookEventKind, WebhookObject};
-use crate::id::ObjectId;
 use crate::recurrence::{CycleOutcome, SubscriptionStanding, SubscriptionStatus};
 
 /// Emits a webhook event of a subscription; nothing else changes.

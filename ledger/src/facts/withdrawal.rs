@@ -1,10 +1,10 @@
 //! Facets of withdrawals: all available money of a recipient is held, then sent to its bank or
 //! given back.
 
-use crate::event::{PayoutBank, ReturnEntry};
+use crate::event::ReturnEntry;
 use crate::facts::facets::{AuditedFact, Facets, uuid};
 use crate::facts::webhook_event::{WebhookEventKind, WebhookObject};
-use crate::{Account, Centavos, ObjectId, SealedFor};
+use crate::{Account, Centavos, ObjectId, PayoutBank, SealedFor};
 
 /// The recipient asked for all that is available.
 pub(super) fn requested(to: &mut impl Facets, id: ObjectId, amount: Centavos) {

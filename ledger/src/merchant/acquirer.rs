@@ -5,8 +5,7 @@ use minicbor::{Decode, Encode};
 
 use super::MerchantState;
 use crate::event::{Batch, FileApproval, SettledLine};
-use crate::record::Decision;
-use crate::{Centavos, Event, ObjectId, Record};
+use crate::{Centavos, Decision, Event, ObjectId, Record};
 
 /// How far the acquirer's batches are booked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
-use crate::event::{GiveBack, SellerDraw, Split};
+use crate::event::{GiveBack, SellerDraw};
 use crate::section::{Objects, Section};
-use crate::{Centavos, Event, ObjectId, PaymentMethod, RecipientNumber, Record, Timestamp};
+use crate::{Centavos, Event, ObjectId, PaymentMethod, RecipientNumber, Record, Split, Timestamp};
 
 /// How much of one charge refunds and disputes have taken, centavos.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]

@@ -7,10 +7,9 @@ use minicbor::{Decode, Encode};
 
 use super::{MerchantCommand, MerchantState};
 use crate::event_choice::EventChoice;
-use crate::record::Decision;
 use crate::scope::Scopes;
 use crate::section::{Section, TouchedSections};
-use crate::{Event, ObjectId, Record, Rejection, Result, Timestamp};
+use crate::{Decision, Event, ObjectId, Record, Rejection, Result, Timestamp};
 
 /// An API key as its merchant keeps it: the digest, never the key.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]

@@ -2,12 +2,13 @@
 
 use super::MerchantState;
 use super::charge::{Authorization, CAPTURE_AGAIN_AFTER_MS, OpenCharge};
-use crate::event::{CardBrand, CardFace, CardRefusal, SellerPart, Terms};
+use crate::event::SellerPart;
 use crate::fees::SPLIT_SETTLEMENT_DAYS;
-use crate::rail_name::RailName;
-use crate::record::Decision;
 use crate::recurrence::{CycleOutcome, UnpaidReason};
-use crate::{Centavos, Event, Minute, ObjectId, Record, Result, Sealed, Timestamp};
+use crate::{
+    CardBrand, CardFace, CardRefusal, Centavos, Decision, Event, Minute, ObjectId, RailName, Record, Result, Sealed,
+    Terms, Timestamp,
+};
 
 impl MerchantState {
     /// The intent, which is durable before the acquirer is called.

@@ -5,10 +5,11 @@ use minicbor::{Decode, Encode};
 
 use super::MerchantState;
 use super::rail_waits::Waits;
-use crate::event::{CashoutFailure, PayoutBank};
-use crate::rail_name::RailName;
-use crate::record::Decision;
-use crate::{Centavos, Event, Fingerprint, ObjectId, Record, Rejection, Result, Sealed, Timestamp};
+use crate::event::CashoutFailure;
+use crate::{
+    Centavos, Decision, Event, Fingerprint, ObjectId, PayoutBank, RailName, Record, Rejection, Result, Sealed,
+    Timestamp,
+};
 
 /// The institution's answer to a cashout.
 #[derive(Clone, Debug, PartialEq, Eq)]

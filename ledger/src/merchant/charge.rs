@@ -5,15 +5,12 @@ use minicbor::{Decode, Encode};
 
 use super::rail_waits::Waits;
 use super::{MerchantState, RecipientStatus};
-use crate::event::{CardBrand, CardFace, Event, SellerPart, Split, Terms};
-use crate::fees::{Commission, PaymentMethod};
-use crate::id::{Fingerprint, IdKey, IdMap, ObjectId, RecipientNumber};
-use crate::money::{Centavos, Rate};
-use crate::personal::Sealed;
-use crate::rail_name::RailName;
-use crate::record::{Decision, RailStamp, Record};
-use crate::rejection::{Rejection, Result};
-use crate::time::Timestamp;
+use crate::event::SellerPart;
+use crate::fees::Commission;
+use crate::{
+    CardBrand, CardFace, Centavos, Decision, Event, Fingerprint, IdKey, IdMap, ObjectId, PaymentMethod, RailName,
+    RailStamp, Rate, RecipientNumber, Record, Rejection, Result, Sealed, Split, Terms, Timestamp,
+};
 
 /// A recipient's part of a charge, as the caller names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,15 +9,15 @@ use super::refund::{ChargeFacts, RequestRefund, UnorderedPix};
 use super::refund_failure::FailRefund;
 use super::subscriptions::{Subscribe, SubscriptionChange};
 use crate::adjustment::AdjustmentCommand;
-use crate::event::{CardBrand, CardFace, CardRefusal};
 use crate::event_choice::EventChoice;
 use crate::fees::Settings;
-use crate::rail_name::RailName;
 use crate::rail_word::SayRailWord;
 use crate::recurrence::{PlanTerms, StoredCard};
 use crate::scope::Scopes;
 use crate::write_off::WriteOffCommand;
-use crate::{Centavos, Fingerprint, ObjectId, PaymentMethod, Sealed, Timestamp};
+use crate::{
+    CardBrand, CardFace, CardRefusal, Centavos, Fingerprint, ObjectId, PaymentMethod, RailName, Sealed, Timestamp,
+};
 
 /// Command to a merchant. The caller has checked shapes and ranges; `decide` checks the rules.
 #[derive(Clone, Debug)]

@@ -7,10 +7,11 @@ use super::MerchantState;
 use super::adjustments::{Open, Repayment};
 use super::refund::{ChargeFacts, drawn, is_pending};
 use crate::adjustment::{self, AdjustmentCommand, AdjustmentTerms};
-use crate::dispute::{Dispute, DisputeDecision};
+use crate::dispute::DisputeDecision;
 use crate::event::{AdjustmentTarget, DisputeCase, DisputeKind, ReturnEntry, SellerDraw};
-use crate::record::Decision;
-use crate::{Centavos, Event, Fingerprint, Minute, ObjectId, Record, Rejection, Result, Sealed, Timestamp};
+use crate::{
+    Centavos, Decision, Dispute, Event, Fingerprint, Minute, ObjectId, Record, Rejection, Result, Sealed, Timestamp,
+};
 
 /// A dispute as the payer's bank reports it.
 #[derive(Clone, Debug)]

@@ -28,12 +28,11 @@ mod subscriptions;
 use crate::adjustment;
 use crate::balances::Ledger;
 use crate::fees::Settings;
-use crate::record::Decision;
 use crate::section::Sums;
 use crate::write_off::OpenWriteOff;
 use crate::{
-    Account, Centavos, Event, GroupNumber, IdKey, LedgerId, ObjectId, PaymentMethod, Record, Rejection, Result, Sealed,
-    Timestamp,
+    Account, Centavos, Decision, Event, GroupNumber, IdKey, LedgerId, ObjectId, PaymentMethod, Record, Rejection,
+    Result, Sealed, Timestamp,
 };
 
 use acquirer::SettledThrough;

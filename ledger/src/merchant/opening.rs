@@ -2,8 +2,7 @@
 
 use super::MerchantState;
 use crate::fees::Settings;
-use crate::record::Decision;
-use crate::{Event, GroupNumber, ObjectId, Record, Rejection, Result, Sealed};
+use crate::{Decision, Event, GroupNumber, ObjectId, Record, Rejection, Result, Sealed};
 
 /// What an opening did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

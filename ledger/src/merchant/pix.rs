@@ -1,11 +1,8 @@
 //! PIX charges (interface 2.3, 2.5, 2.13 rules 1 and 4): creation, payment and cancellation.
 
 use super::MerchantState;
-use crate::event::Terms;
-use crate::rail_name::RailName;
-use crate::record::Decision;
 use crate::recurrence::CycleOutcome;
-use crate::{Centavos, Event, ObjectId, Rejection, Result, Sealed, Timestamp};
+use crate::{Centavos, Decision, Event, ObjectId, RailName, Rejection, Result, Sealed, Terms, Timestamp};
 
 impl MerchantState {
     pub(super) fn open_pix(

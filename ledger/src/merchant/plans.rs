@@ -7,10 +7,9 @@ use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
 use super::MerchantState;
-use crate::record::Decision;
 use crate::recurrence::PlanTerms;
 use crate::section::{Section, TouchedSections};
-use crate::{Event, ObjectId, Record, Rejection, Result};
+use crate::{Decision, Event, ObjectId, Record, Rejection, Result};
 
 /// A plan with an initial fee takes about 100 bytes.
 const PLANS_PER_SECTION: usize = 32;

@@ -3,10 +3,9 @@
 use super::adjustments::{Open, Repayment, RepaymentKind};
 use super::cashout::CashoutOutcome;
 use super::{MerchantState, RECONCILE_AFTER_MS};
-use crate::event::{CardRefusal, CashoutFailure};
+use crate::event::CashoutFailure;
 use crate::rail_word::SayRailWord;
-use crate::record::Decision;
-use crate::{Centavos, Event, ObjectId, Rejection, Result, Timestamp};
+use crate::{CardRefusal, Centavos, Decision, Event, ObjectId, Rejection, Result, Timestamp};
 
 /// An order of a merchant that waits for its rail.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,12 +6,11 @@ use std::collections::BTreeMap;
 
 use super::adjustments::{ChargeAdjustments, Open, Repayment, RepaymentKind};
 use super::{MerchantState, SplitRequest};
-use crate::event::{PaidBack, SellerDraw, Split, TakeBack, Terms};
+use crate::event::{PaidBack, SellerDraw, TakeBack};
 use crate::fees::Commission;
-use crate::record::Decision;
 use crate::{
-    Centavos, Event, Fingerprint, IdKey, Minute, ObjectId, PaymentMethod, RecipientNumber, Record, Rejection, Result,
-    Sealed, Timestamp,
+    Centavos, Decision, Event, Fingerprint, IdKey, Minute, ObjectId, PaymentMethod, RecipientNumber, Record, Rejection,
+    Result, Sealed, Split, Terms, Timestamp,
 };
 
 /// How long after its payment a PIX charge can be refunded, days of 24 hours.

@@ -6,9 +6,8 @@ use super::MerchantState;
 use super::adjustments::{ChargeAdjustments, Open, Repayment, RepaymentKind};
 use super::refund::{ChargeFacts, drawn, is_pending};
 use crate::fees::Commission;
-use crate::record::Decision;
 use crate::refund::RefundMoney;
-use crate::{Centavos, Event, Fingerprint, ObjectId, Timestamp};
+use crate::{Centavos, Decision, Event, Fingerprint, ObjectId, Timestamp};
 
 /// A refund that the rail refused.
 #[derive(Clone, Debug)]

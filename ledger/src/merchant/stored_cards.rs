@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 use minicbor::{Decode, Encode};
 
 use super::{MerchantState, Subscription};
-use crate::record::Decision;
-use crate::{Event, ObjectId, Rejection, Result, Timestamp};
+use crate::{Decision, Event, ObjectId, Rejection, Result, Timestamp};
 
 /// How long a deletion is remembered, milliseconds: much longer than a request takes from its
 /// look-up to its command.

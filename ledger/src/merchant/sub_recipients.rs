@@ -7,9 +7,8 @@ use minicbor::{Decode, Encode};
 
 use super::MerchantState;
 use crate::fees::is_false;
-use crate::record::Decision;
 use crate::section::{Section, TouchedSections};
-use crate::{Event, Fingerprint, IdKey, ObjectId, RecipientNumber, Record, Rejection, Result, Sealed};
+use crate::{Decision, Event, Fingerprint, IdKey, ObjectId, RecipientNumber, Record, Rejection, Result, Sealed};
 
 /// A registration with an address and a bank account takes about 350 bytes, sealed.
 const RECIPIENTS_PER_SECTION: usize = 16;

@@ -11,15 +11,14 @@ use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
 use super::{MerchantState, SplitPart, SplitRequest, SplitRule};
-use crate::event::{Split, Terms};
 use crate::merchant::RecipientStatus;
-use crate::rail_name::RailName;
-use crate::record::Decision;
 use crate::recurrence::{
     CycleOutcome, PlanTerms, SplitPercent, StoredCard, SubscriptionStanding, SubscriptionTerms, UnpaidReason,
 };
 use crate::section::{Section, TouchedSections};
-use crate::{Event, IdKey, ObjectId, PaymentMethod, Rejection, Result, Sealed, Timestamp};
+use crate::{
+    Decision, Event, IdKey, ObjectId, PaymentMethod, RailName, Rejection, Result, Sealed, Split, Terms, Timestamp,
+};
 
 /// Shortest and longest life of a cycle's PIX code, days. In between it lives until the next
 /// cycle's date.

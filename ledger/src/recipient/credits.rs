@@ -3,9 +3,8 @@
 //! a recipient's state is built without reading these Records.
 
 use super::RecipientState;
-use crate::entry::{Posting, Side};
 use crate::facts::{self, Effect};
-use crate::{Account, Centavos, LedgerId, Minute, Record};
+use crate::{Account, Centavos, LedgerId, Minute, Posting, Record, Side};
 
 /// Amount that a Record credits to a recipient, where the Record changes nothing else of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

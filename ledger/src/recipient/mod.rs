@@ -19,16 +19,14 @@ mod withdrawals;
 use std::collections::BTreeMap;
 
 use crate::balances::Ledger;
-use crate::event::{AdjustmentTarget, Cut, GiveBack, PaidBack, PayoutBank, Settlement, Split, SplitKey};
-use crate::money::Rate;
-use crate::rail_name::RailName;
+use crate::event::{AdjustmentTarget, Cut, GiveBack, PaidBack, Settlement, SplitKey};
 use crate::rail_word::SayRailWord;
-use crate::record::Decision;
 use crate::section::Sums;
 use crate::withdrawal_return::{OpenReturn, ReturnCommand};
 use crate::write_off::{OpenWriteOff, WriteOffCommand};
 use crate::{
-    Account, Centavos, Event, LedgerId, Minute, Month, ObjectId, RecipientNumber, Record, Rejection, Sealed, Timestamp,
+    Account, Centavos, Decision, Event, LedgerId, Minute, Month, ObjectId, PayoutBank, RailName, Rate, RecipientNumber,
+    Record, Rejection, Sealed, Split, Timestamp,
 };
 
 use debts::Debts;

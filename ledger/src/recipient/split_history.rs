@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use super::CardSplit;
 use super::coverage::Place;
-use crate::event::{SplitKey, Terms};
+use crate::event::SplitKey;
 use crate::fees::SPLIT_SETTLEMENT_DAYS;
-use crate::{Centavos, Event, LedgerId, Minute, ObjectId, RecipientNumber, Record, Sealed, Timestamp};
+use crate::{Centavos, Event, LedgerId, Minute, ObjectId, RecipientNumber, Record, Sealed, Terms, Timestamp};
 
 /// A charge as one recipient sees it: its splits of the charge, and what became of them.
 pub struct SplitHistory {

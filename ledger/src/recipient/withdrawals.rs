@@ -4,11 +4,9 @@
 use minicbor::{Decode, Encode};
 
 use super::RecipientState;
-use crate::event::{Cut, PayoutBank, Settlement, Span};
-use crate::rail_name::RailName;
+use crate::event::{Cut, Settlement, Span};
 use crate::rail_word::SayRailWord;
-use crate::record::Decision;
-use crate::{Centavos, Event, ObjectId, Rejection, Result, Sealed, Timestamp};
+use crate::{Centavos, Decision, Event, ObjectId, PayoutBank, RailName, Rejection, Result, Sealed, Timestamp};
 
 /// The institution's answer to a transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]

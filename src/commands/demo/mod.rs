@@ -18,8 +18,7 @@ use std::time::{Duration, Instant};
 use axum::http::{Method, StatusCode};
 use chrono::{DateTime, Datelike};
 use indicatif::ProgressBar;
-use ledger::id::{GroupNumber, LedgerId};
-use ledger::personal::{MerchantProfile, SealedFor};
+use ledger::{GroupNumber, LedgerId, MerchantProfile, SealedFor};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 

@@ -3,8 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use ledger::entry::Balance;
-use ledger::{Account, GroupNumber, LedgerId};
+use ledger::{Account, Balance, GroupNumber, LedgerId};
 use serde_json::Value;
 use wire::reais::reais;
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use actors::rails::RailParties;
 use axum::http::Uri;
-use ledger::rail_name::RailName;
+use ledger::RailName;
 use ledger::tax_id::{is_cnpj, is_ispb};
 use rails::adyen::AdyenSettings;
 use rails::api_pix::ApiPixSettings;

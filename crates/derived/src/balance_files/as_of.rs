@@ -6,10 +6,8 @@ use std::io::{self, Write};
 use std::iter::Peekable;
 use std::sync::Arc;
 
-use ledger::entry::{Balance, Balances};
 use ledger::fees::Settings;
-use ledger::receivables::Receivables;
-use ledger::{Account, GroupNumber, LedgerId, Month, ObjectId, Record, Timestamp};
+use ledger::{Account, Balance, Balances, GroupNumber, LedgerId, Month, ObjectId, Receivables, Record, Timestamp};
 
 use super::carried_facts::{AnticipatedOn, AnticipatedSums, CarriedFact, Change, Changes, Kind, RowKey, SettingsPart};
 use super::file::{self, BalanceFile, FileCut, FileError, FileSource, Row, Rows};

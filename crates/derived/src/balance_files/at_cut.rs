@@ -3,16 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use ledger::entry::Balance;
 use ledger::fees::Settings;
-use ledger::receivables::Receivables;
-use ledger::{Account, GroupNumber, LedgerId, Month};
+use ledger::{Account, Balance, GroupNumber, LedgerId, Month, Receivables};
 
 use super::as_of::{AsOf, SumOfKind, Sums};
 use super::carried_facts::{AnticipatedOn, AnticipatedSums, CarriedFact};
 use crate::records::Result;
-use store::cut::{Cut, Position};
-use store::{Partition, Sequence};
+use store::{Cut, Partition, Position, Sequence};
 
 /// Every account of every ledger at a cut of the past, and what else balance files have.
 pub struct BooksAsOf(Vec<(Partition, AsOf)>);

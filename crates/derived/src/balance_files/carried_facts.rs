@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use ledger::entry::Balance;
-use ledger::event::CardBrand;
 use ledger::fees::Settings;
-use ledger::{Account, Event, GroupNumber, LedgerId, Month, ObjectId, RecipientNumber, Record, Timestamp};
+use ledger::{
+    Account, Balance, CardBrand, Event, GroupNumber, LedgerId, Month, ObjectId, RecipientNumber, Record, Timestamp,
+};
 
 use crate::names::Names;
 use store::Sequence;

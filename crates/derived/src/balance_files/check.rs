@@ -4,9 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use ledger::entry::Balance;
-use ledger::receivables::Receivables;
-use ledger::{Account, LedgerId, Record, Timestamp};
+use ledger::{Account, Balance, LedgerId, Receivables, Record, Timestamp};
 
 use super::as_of::AsOf;
 use super::carried_facts::RowKey;

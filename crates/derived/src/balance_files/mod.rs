@@ -28,9 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-use ledger::receivables::Receivables;
-use ledger::record::Record;
-use ledger::time::{Month, Timestamp};
+use ledger::{Month, Receivables, Record, Timestamp};
 use parking_lot::Mutex;
 
 use crate::records::{LoadError, Result, booked_record};

@@ -3,16 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use ledger::account::Account;
-use ledger::entry::Balance;
-use ledger::event::{
-    AnticipatedSplit, Batch, CardBrand, CardFace, CardRefusal, Due, Event, SellerPart, SettledLine, SettledObject,
-    Split, SplitKey, Terms,
+use ledger::event::{AnticipatedSplit, Batch, Due, SellerPart, SettledLine, SplitKey};
+use ledger::fees::{Commission, Settings};
+use ledger::{
+    Account, Balance, CardBrand, CardFace, CardRefusal, Centavos, Decision, Event, Fingerprint, GroupNumber, LedgerId,
+    ObjectId, PaymentMethod, Rate, RecipientNumber, Record, SettledObject, Split, Terms,
 };
-use ledger::fees::{Commission, PaymentMethod, Settings};
-use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
-use ledger::money::{Centavos, Rate};
-use ledger::record::{Decision, Record};
 use proptest::prelude::*;
 
 use super::carried_facts::{Change, RowKey};

@@ -1,14 +1,13 @@
 //! Keys of the index, and the numbers that one Record adds to their lists.
 
-use ledger::entry::{Entry, Side};
 use ledger::fees::SPLIT_SETTLEMENT_DAYS;
 use ledger::object;
 use ledger::recipient::Credit;
 use ledger::statement::each_statement_line;
 use ledger::webhook_events::each_webhook_event;
 use ledger::{
-    Account, Centavos, Event, Fingerprint, GroupNumber, LedgerId, Minute, ObjectId, PaymentMethod, RecipientNumber,
-    Record,
+    Account, Centavos, Entry, Event, Fingerprint, GroupNumber, LedgerId, Minute, ObjectId, PaymentMethod,
+    RecipientNumber, Record, Side,
 };
 
 /// A list of numbers: a kind and whose it is. The order of keys is their order in a run.

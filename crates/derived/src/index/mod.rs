@@ -37,10 +37,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ledger::id::{Fingerprint, GroupNumber, IdMap, IdSet, LedgerId};
 use ledger::recipient::credits::Credit;
-use ledger::record::Record;
-use ledger::time::Timestamp;
+use ledger::{Fingerprint, GroupNumber, IdMap, IdSet, LedgerId, Record, Timestamp};
 use parking_lot::{Condvar, Mutex, ReentrantMutex, RwLock};
 
 use crate::personal_index::PersonalIndex;

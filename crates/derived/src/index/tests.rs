@@ -3,13 +3,13 @@
 
 use std::collections::HashMap;
 
-use ledger::event::{CardBrand, CardFace, CardRefusal, Event, SellerPart, Split, Terms};
-use ledger::fees::{Commission, PaymentMethod};
-use ledger::id::{ObjectId, RecipientNumber};
-use ledger::money::Centavos;
-use ledger::personal::{Payer, SealedFor};
+use ledger::event::SellerPart;
+use ledger::fees::Commission;
 use ledger::recipient::credits;
-use ledger::record::{Decision, Idempotency};
+use ledger::{
+    CardBrand, CardFace, CardRefusal, Centavos, Decision, Event, Idempotency, ObjectId, Payer, PaymentMethod,
+    RecipientNumber, SealedFor, Split, Terms,
+};
 use proptest::prelude::*;
 
 use super::key::{mix, occurrences};

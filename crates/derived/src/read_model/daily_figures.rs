@@ -3,10 +3,7 @@
 
 use std::collections::VecDeque;
 
-use ledger::entry::Side;
-use ledger::event::CardRefusal;
-use ledger::event::Terms;
-use ledger::{Account, Event, LedgerId, Record};
+use ledger::{Account, CardRefusal, Event, LedgerId, Record, Side, Terms};
 use minicbor::{Decode, Encode};
 
 /// Days of which figures are stored.

@@ -4,16 +4,15 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
-use ledger::charge::{Charge, ChargeOutcome};
-use ledger::event::{Event, SplitKey};
-use ledger::fees::PaymentMethod;
+use ledger::event::SplitKey;
 use ledger::fees::SPLIT_SETTLEMENT_DAYS;
-use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
-use ledger::money::Centavos;
 use ledger::recipient::Credit;
-use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
+use ledger::record::IDEMPOTENCY_KEPT_MS;
 use ledger::statement::{StatementAccount, StatementLine, statement_lines};
-use ledger::time::{Minute, Timestamp};
+use ledger::{
+    Centavos, Charge, ChargeOutcome, Event, Fingerprint, GroupNumber, LedgerId, Minute, ObjectId, PaymentMethod,
+    RecipientNumber, Record, Timestamp,
+};
 
 use super::ReadModel;
 use crate::index::{Balances, ChargeList, IndexKey, Slice};

@@ -22,11 +22,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use ledger::entry::{Balance, Balances, Entry};
-use ledger::id::IdSet;
-use ledger::personal::RecipientProfile;
 use ledger::{
-    Account, GroupNumber, IdKey, IdMap, LedgerId, Month, ObjectId, RecipientNumber, Record, Sealed, Timestamp,
+    Account, Balance, Balances, Entry, GroupNumber, IdKey, IdMap, IdSet, LedgerId, Month, ObjectId, RecipientNumber,
+    RecipientProfile, Record, Sealed, Timestamp,
 };
 use parking_lot::{Mutex, RwLock};
 

@@ -7,10 +7,9 @@
 //! Records that it has. If a page is lost, damaged, or of another release, all pages are built
 //! again from the journal.
 
-use ledger::entry::{Balance, Balances};
 use ledger::fees::Settings;
 use ledger::merchant::{BankReview, RecipientStatus};
-use ledger::{Account, Fingerprint, IdMap, LedgerId, Month, ObjectId, RecipientNumber, Timestamp};
+use ledger::{Account, Balance, Balances, Fingerprint, IdMap, LedgerId, Month, ObjectId, RecipientNumber, Timestamp};
 use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
 

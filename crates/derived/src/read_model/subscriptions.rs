@@ -1,10 +1,8 @@
 //! Subscriptions and stored cards, read from the journal: the Record that began one, and the last
 //! Record about it. So an ended subscription is read like a running one.
 
-use ledger::event::CardFace;
-use ledger::rail_name::RailName;
 use ledger::recurrence::{StoredCard, SubscriptionStanding, SubscriptionTerms};
-use ledger::{Event, LedgerId, ObjectId, Record, Sealed};
+use ledger::{CardFace, Event, LedgerId, ObjectId, RailName, Record, Sealed};
 
 use super::ReadModel;
 use crate::index::{IndexKey, ObjectList, Slice};

@@ -2,8 +2,8 @@
 //! place makes a message unreadable. Words that are not known here say nothing.
 
 use actors::rails::{CardSecrets, CardToken, ChargeCard, ChargedCard, SecurityCode};
-use ledger::personal::{MerchantProfile, StoreAddress, Storefront};
-use ledger::{Centavos, PaymentMethod};
+use ledger::personal::{StoreAddress, Storefront};
+use ledger::{Centavos, MerchantProfile, PaymentMethod};
 use serde::{Deserialize, Serialize};
 
 use crate::client::Answer;

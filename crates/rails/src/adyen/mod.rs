@@ -30,10 +30,7 @@ use actors::rails::{
     Call, CaptureCard, CardAnswer, CardFate, CardNotification, CardRail, CardSecrets, CardToken, ChargeCard, RailError,
     Repay, RepayAnswer, SettlementCursor, SettlementPage,
 };
-use ledger::merchant::OpenCharge;
-use ledger::rail_name::RailName;
-use ledger::record::RailStamp;
-use ledger::{ObjectId, Timestamp};
+use ledger::{ObjectId, OpenCharge, RailName, RailStamp, Timestamp};
 use parking_lot::RwLock;
 use zeroize::Zeroizing;
 

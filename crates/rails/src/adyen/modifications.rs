@@ -3,8 +3,7 @@
 
 use actors::rails::{CaptureCard, CardAnswer, RailError, Repay, RepayAnswer};
 use ledger::merchant::Authorization;
-use ledger::record::RailStamp;
-use ledger::{Centavos, ObjectId};
+use ledger::{Centavos, ObjectId, RailStamp};
 
 use super::calls::{AdyenCalls, KeyedRequest, Said};
 use super::messages::{Amount, Modification, NewModification};

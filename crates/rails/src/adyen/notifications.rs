@@ -8,8 +8,7 @@ use actors::rails::{CardIncident, CardNotification};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
-use ledger::rail_name::RailName;
-use ledger::{Centavos, ObjectId};
+use ledger::{Centavos, ObjectId, RailName};
 use serde::Deserialize;
 use sha2::Sha256;
 

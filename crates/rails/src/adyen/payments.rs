@@ -1,9 +1,8 @@
 //! Payments: authorized, never captured; and cards that Adyen keeps.
 
 use actors::rails::{CardAnswer, CardSecrets, CardToken, ChargeCard, RailError};
-use ledger::event::CardRefusal;
 use ledger::merchant::Authorization;
-use ledger::record::RailStamp;
+use ledger::{CardRefusal, RailStamp};
 
 use super::calls::{AdyenCalls, KeyedRequest, Said};
 use super::messages::{

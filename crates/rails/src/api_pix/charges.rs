@@ -4,8 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use actors::rails::{OpenPix, PixFate, PixOpening, RailError};
 use hyper::Method;
-use ledger::personal::Payer;
-use ledger::{ObjectId, Timestamp};
+use ledger::{ObjectId, Payer, Timestamp};
 use serde_json::{Value, json};
 use wire::brcode;
 

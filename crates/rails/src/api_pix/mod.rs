@@ -28,8 +28,7 @@ use actors::rails::{
 };
 use form_urlencoded::byte_serialize;
 use hyper::Method;
-use ledger::id::ObjectId;
-use ledger::record::RailStamp;
+use ledger::{ObjectId, RailStamp};
 use serde_json::json;
 
 use crate::client::SettingsError;

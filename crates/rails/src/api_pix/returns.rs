@@ -2,8 +2,7 @@
 
 use actors::rails::{CaseStage, PixSpan, RailCase, RailCases, RailError, Repay, RepayAnswer};
 use hyper::Method;
-use ledger::record::RailStamp;
-use ledger::{ObjectId, Timestamp};
+use ledger::{ObjectId, RailStamp, Timestamp};
 use serde_json::json;
 use serde_json::value::RawValue;
 

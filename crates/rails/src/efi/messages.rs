@@ -1,10 +1,8 @@
 //! Messages of Efí's pay-outs, as far as they are read and written here.
 
 use actors::rails::{Destination, PayoutAnswer, ReturnedPayout, SendPayout, UnpayableAccount};
-use ledger::event::PayoutBank;
-use ledger::personal::{AccountKind, BankAccount};
-use ledger::record::RailStamp;
-use ledger::{Centavos, ObjectId, Timestamp};
+use ledger::personal::AccountKind;
+use ledger::{BankAccount, Centavos, ObjectId, PayoutBank, RailStamp, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

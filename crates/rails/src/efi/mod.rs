@@ -19,9 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::rails::{Call, PayoutAnswer, PayoutRail, PixSpan, ReturnedPayouts, SendPayout, UnpayableAccount};
-use ledger::event::PayoutBank;
-use ledger::personal::BankAccount;
-use ledger::{Centavos, Timestamp};
+use ledger::{BankAccount, Centavos, PayoutBank, Timestamp};
 use parking_lot::RwLock;
 
 use crate::api_pix::Calls;

@@ -2,9 +2,8 @@
 
 use actors::rails::{CardAnswer, CardFate, CardSecrets, CardToken, ChargeCard, ChargedCard, RailError};
 use hyper::Method;
-use ledger::event::{CardBrand, CardRefusal};
-use ledger::personal::{MerchantProfile, StoreAddress, Storefront};
-use ledger::{Centavos, ObjectId, PaymentMethod, Timestamp};
+use ledger::personal::{StoreAddress, Storefront};
+use ledger::{CardBrand, CardRefusal, Centavos, MerchantProfile, ObjectId, PaymentMethod, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::calls::{BridgeCalls, Order};

@@ -2,8 +2,7 @@
 //! back, cases of payers' banks.
 
 use actors::rails::{CaseStage, PixReceipts, PixSpan, RailCase, RailCases, RailError, ReturnedPayout, ReturnedPayouts};
-use ledger::event::PayoutBank;
-use ledger::{Centavos, ObjectId};
+use ledger::{Centavos, ObjectId, PayoutBank};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use wire::timestamp::with_milliseconds;

@@ -1,8 +1,7 @@
 //! Messages of the rail protocol. Amounts are whole centavos, and anything else in their place
 //! makes a message unreadable. Words that are not known here say nothing.
 
-use ledger::money::Centavos;
-use ledger::record::RailStamp;
+use ledger::{Centavos, RailStamp};
 use serde::Deserialize;
 
 use crate::client::Answer;

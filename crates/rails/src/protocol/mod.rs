@@ -28,10 +28,7 @@ use actors::rails::{
     PixFate, PixOpening, PixRail, PixReceipts, PixSpan, RailCases, Repay, RepayAnswer, ReturnedPayouts, SendPayout,
     SettlementCursor, SettlementPage,
 };
-use ledger::event::PayoutBank;
-use ledger::merchant::OpenCharge;
-use ledger::record::RailStamp;
-use ledger::{Centavos, ObjectId, Timestamp};
+use ledger::{Centavos, ObjectId, OpenCharge, PayoutBank, RailStamp, Timestamp};
 
 use crate::client::{Address, Credentials, SettingsError};
 use calls::BridgeCalls;

@@ -1,9 +1,7 @@
 //! Transfers out: ordered, found.
 
 use actors::rails::{Destination, PayoutAnswer, RailError, SendPayout};
-use ledger::event::PayoutBank;
-use ledger::money::Centavos;
-use ledger::personal::{BankAccount, PixDestination};
+use ledger::{BankAccount, Centavos, PayoutBank, PixDestination};
 use serde::Serialize;
 
 use super::calls::{BridgeCalls, Order, now};

@@ -1,8 +1,7 @@
 //! Money back to a payer: refunds, and disputes that are accepted.
 
 use actors::rails::{RailError, Repay, RepayAnswer};
-use ledger::money::Centavos;
-use ledger::record::RailStamp;
+use ledger::{Centavos, RailStamp};
 use serde::Serialize;
 
 use super::calls::{BridgeCalls, Order, now};

@@ -1,8 +1,8 @@
 //! Batches of the acquirer, page by page.
 
 use actors::rails::{RailError, SettlementCursor, SettlementLine, SettlementPage};
-use ledger::event::{Batch, SettledObject};
-use ledger::{Centavos, ObjectId};
+use ledger::event::Batch;
+use ledger::{Centavos, ObjectId, SettledObject};
 use serde::Deserialize;
 use wire::timestamp::day;
 

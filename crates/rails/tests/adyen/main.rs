@@ -11,13 +11,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use actors::rails::{CaptureCard, CardAnswer, CardRail, CardSecrets, ChargeCard, ChargedCard, Repay};
 use centavo_rails::adyen::{self, Adyen, AdyenSettings};
-use ledger::event::Terms;
-use ledger::fees::{Commission, PaymentMethod};
-use ledger::id::ObjectId;
-use ledger::merchant::{Authorization, OpenCharge};
-use ledger::money::Centavos;
-use ledger::personal::{MerchantProfile, Payer};
-use ledger::time::Timestamp;
+use ledger::fees::Commission;
+use ledger::merchant::Authorization;
+use ledger::{Centavos, MerchantProfile, ObjectId, OpenCharge, Payer, PaymentMethod, Terms, Timestamp};
 use testkit::adyen_player::AdyenPlayer;
 
 /// A player, and the adapter as its client.

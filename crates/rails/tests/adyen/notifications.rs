@@ -2,8 +2,7 @@
 
 use actors::rails::{CardIncident, CardNotification};
 use centavo_rails::adyen::NotBelieved;
-use ledger::money::Centavos;
-use ledger::rail_name::RailName;
+use ledger::{Centavos, RailName};
 use serde_json::{Value, json};
 use testkit::adyen_player::notification;
 

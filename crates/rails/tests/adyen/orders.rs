@@ -1,10 +1,8 @@
 //! Orders and what becomes of them.
 
 use actors::rails::{CaptureCard, CardAnswer, CardRail, CardToken, ChargedCard, RailError, RepayAnswer, SecurityCode};
-use ledger::event::{CardBrand, CardRefusal};
-use ledger::fees::PaymentMethod;
-use ledger::money::Centavos;
-use ledger::personal::{MerchantProfile, StoreAddress, Storefront};
+use ledger::personal::{StoreAddress, Storefront};
+use ledger::{CardBrand, CardRefusal, Centavos, MerchantProfile, PaymentMethod};
 use serde_json::json;
 use testkit::adyen_player::{BLOCKED, CHALLENGED, NO_BALANCE, PARTIAL, REFUSED};
 use testkit::played_http::Oddity;

@@ -3,9 +3,8 @@
 use actors::rails::{Destination, PayoutAnswer, PayoutRail, PixSpan, RailError, ReturnedPayout, SendPayout};
 use actors::testkit::rails as testkit_of_actors;
 use centavo_rails::efi::{self, Efi, EfiSettings};
-use ledger::event::PayoutBank;
-use ledger::money::Centavos;
-use ledger::personal::{AccountKind, BankAccount, PixDestination, PixKeyKind};
+use ledger::personal::{AccountKind, PixKeyKind};
+use ledger::{BankAccount, Centavos, PayoutBank, PixDestination};
 use serde_json::{Value, json};
 use testkit::api_pix_player::{CLIENT_ID, KEY, Player};
 use testkit::cut_proxy::{Cut, Proxy};

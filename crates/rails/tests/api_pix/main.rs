@@ -20,10 +20,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use actors::rails::{OpenPix, PixOpening, PixRail, Repay};
 use centavo_rails::api_pix::{self, ApiPix, ApiPixSettings};
-use ledger::id::ObjectId;
-use ledger::money::Centavos;
-use ledger::personal::Payer;
-use ledger::time::Timestamp;
+use ledger::{Centavos, ObjectId, Payer, Timestamp};
 use serde_json::{Value, json};
 use testkit::api_pix_player::{CLIENT_SECRET, Player};
 use testkit::played_http::{Edit, Oddity};

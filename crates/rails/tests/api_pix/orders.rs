@@ -2,8 +2,7 @@
 
 use actors::rails::{OpenPix, PixFate, PixOpening, PixRail, PixSpan, RailError};
 use actors::testkit::rails as testkit_of_actors;
-use ledger::id::ObjectId;
-use ledger::money::Centavos;
+use ledger::{Centavos, ObjectId};
 use serde_json::json;
 use testkit::played_http::Oddity;
 

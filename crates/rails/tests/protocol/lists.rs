@@ -1,8 +1,7 @@
 //! Lists: batches of the acquirer, payments.
 
 use actors::rails::{CardRail, PixRail, PixSpan, RailError, SettlementCursor};
-use ledger::event::SettledObject;
-use ledger::money::Centavos;
+use ledger::{Centavos, SettledObject};
 use serde_json::{Value, json};
 use testkit::played_http::Oddity;
 use testkit::useless_answers::answer;

@@ -16,13 +16,9 @@ use actors::rails::{
     SendPayout,
 };
 use centavo_rails::protocol::{self, Protocol, ProtocolSettings};
-use ledger::event::Terms;
-use ledger::fees::{Commission, PaymentMethod};
-use ledger::id::ObjectId;
-use ledger::merchant::OpenCharge;
-use ledger::money::Centavos;
-use ledger::personal::{MerchantProfile, Payer, PixDestination, PixKeyKind};
-use ledger::time::Timestamp;
+use ledger::fees::Commission;
+use ledger::personal::PixKeyKind;
+use ledger::{Centavos, MerchantProfile, ObjectId, OpenCharge, Payer, PaymentMethod, PixDestination, Terms, Timestamp};
 use serde_json::json;
 use testkit::rail_player::{RailPlayer, SECRET};
 

@@ -5,8 +5,7 @@ use actors::rails::{
     PixSpan, RailError, RepayAnswer, SecurityCode,
 };
 use actors::testkit::rails;
-use ledger::event::{CardBrand, CardRefusal, PayoutBank};
-use ledger::money::Centavos;
+use ledger::{CardBrand, CardRefusal, Centavos, PayoutBank};
 use serde_json::json;
 use testkit::played_http::Oddity;
 use testkit::rail_player::{DECLINED, NOBODY};

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use ledger::fees::Settings;
-use ledger::id::{Fingerprint, GroupNumber, ObjectId};
+use ledger::{Fingerprint, GroupNumber, ObjectId};
 use parking_lot::Mutex;
 
 use crate::problem::{Code, Problem};

@@ -1,9 +1,8 @@
 //! Cashout as JSON (interface 2.6, 3.2).
 
 use actors::engine::Engine;
-use ledger::cashout::{Cashout, CashoutStage};
-use ledger::personal::PixDestination;
-use ledger::{Centavos, ObjectId, SealedFor};
+use ledger::cashout::CashoutStage;
+use ledger::{Cashout, Centavos, ObjectId, PixDestination, SealedFor};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 
 use actors::engine::{ChargeFilter, ChargeStatus, Engine};
-use ledger::charge::{Charge, ChargeOutcome};
-use ledger::event::{CardFace, Split, Terms};
-use ledger::fees::{Commission, PaymentMethod};
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::fees::Commission;
 use ledger::merchant::{ChargeFacts, DisputeWindows};
-use ledger::money::{Centavos, percent_of};
-use ledger::personal::{Metadata, Payer, Sealed, SealedFor};
+use ledger::money::percent_of;
+use ledger::personal::Metadata;
+use ledger::{
+    CardFace, Centavos, Charge, ChargeOutcome, GroupNumber, LedgerId, ObjectId, Payer, PaymentMethod, Sealed,
+    SealedFor, Split, Terms,
+};
 use rust_decimal::Decimal;
 use serde::Serialize;
 use utoipa::ToSchema;

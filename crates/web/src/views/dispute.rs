@@ -1,7 +1,8 @@
 //! Dispute as JSON.
 
 use actors::engine::Engine;
-use ledger::dispute::{Dispute, DisputeDecision};
+use ledger::Dispute;
+use ledger::dispute::DisputeDecision;
 use ledger::event::DisputeKind;
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -11,10 +11,8 @@ use axum::response::{IntoResponse, Response};
 use books::export::{Exporter, Format, Request};
 use chrono::NaiveDate;
 use derived::records::LoadError;
-use ledger::entry::Entry;
-use ledger::{Event, GroupNumber, LedgerId, RecipientNumber, Record, Timestamp};
-use store::BlockHash;
-use store::cut::Cut;
+use ledger::{Entry, Event, GroupNumber, LedgerId, RecipientNumber, Record, Timestamp};
+use store::{BlockHash, Cut};
 use wire::timestamp::{begin_of, day};
 
 use crate::cut::as_header;

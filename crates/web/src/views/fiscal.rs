@@ -2,10 +2,9 @@
 //! that are linked to it.
 
 use actors::engine::Engine;
-use ledger::charge::{Charge, ChargeOutcome, FiscalDocument};
-use ledger::event::CardBrand;
+use ledger::charge::FiscalDocument;
 use ledger::fiscal_key::FiscalKey;
-use ledger::{LedgerId, PaymentMethod, SealedFor};
+use ledger::{CardBrand, Charge, ChargeOutcome, LedgerId, PaymentMethod, SealedFor};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -4,12 +4,11 @@
 use actors::engine::Engine;
 use ledger::adjustment::{Adjustment, AdjustmentTerms};
 use ledger::asked_entry::{AskedEntry, EntryDecision};
-use ledger::dispute::Dispute;
 use ledger::event::{AdjustmentTarget, DisputeKind};
 use ledger::house::{HOUSE_GROUP, HouseEntry, HouseEntryTerms};
 use ledger::withdrawal_return::{ReturnTerms, WithdrawalReturn};
 use ledger::write_off::{WriteOff, WriteOffTerms};
-use ledger::{Account, LedgerId, ObjectId, RecipientNumber};
+use ledger::{Account, Dispute, LedgerId, ObjectId, RecipientNumber};
 use serde::Serialize;
 use utoipa::ToSchema;
 use wire::timestamp::date;

@@ -1,8 +1,8 @@
 //! Labels as JSON, and those of a charge with its changes.
 
 use actors::engine::Engine;
-use ledger::charge::Charge;
-use ledger::personal::{Labels, Metadata, Payer};
+use ledger::personal::{Labels, Metadata};
+use ledger::{Charge, Payer};
 use serde::Serialize;
 use utoipa::ToSchema;
 

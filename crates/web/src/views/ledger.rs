@@ -2,8 +2,7 @@
 
 use actors::engine::{Engine, MerchantRow};
 use derived::names::HOUSE;
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::personal::{MerchantProfile, Sealed, SealedFor};
+use ledger::{GroupNumber, LedgerId, MerchantProfile, ObjectId, Sealed, SealedFor};
 
 use crate::views::recipient::{find_recipient, open, recipient_id};
 

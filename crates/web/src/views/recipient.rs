@@ -1,10 +1,8 @@
 //! Sub-recipient as JSON (interface 2.7): its registration, status and money.
 
 use actors::engine::{Engine, MerchantRow, RecipientRow};
-use ledger::entry::Balances;
 use ledger::merchant::{BankReview, RecipientStatus};
-use ledger::personal::RecipientProfile;
-use ledger::{Account, Event, LedgerId, ObjectId, Record, Sealed};
+use ledger::{Account, Balances, Event, LedgerId, ObjectId, RecipientProfile, Record, Sealed};
 use serde::Serialize;
 use utoipa::ToSchema;
 use wire::mask;

@@ -1,9 +1,9 @@
 //! Refund as JSON (interface 2.11, 3.6).
 
 use actors::engine::Engine;
-use ledger::id::ObjectId;
-use ledger::personal::{FreeText, Labels, Sealed, SealedFor};
-use ledger::refund::{Refund, RefundDecision};
+use ledger::personal::{FreeText, Labels};
+use ledger::refund::RefundDecision;
+use ledger::{ObjectId, Refund, Sealed, SealedFor};
 use serde::Serialize;
 use utoipa::ToSchema;
 

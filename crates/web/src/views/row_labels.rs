@@ -6,11 +6,8 @@ use std::sync::Arc;
 use actors::engine::Engine;
 use books::export::{Exporter, Request};
 use books::labels::{LabelsOf, RowLabels};
-use ledger::cashout::Cashout;
-use ledger::charge::Charge;
-use ledger::id::ObjectId;
 use ledger::personal::Labels;
-use ledger::refund::Refund;
+use ledger::{Cashout, Charge, ObjectId, Refund};
 
 use crate::views::cashout::destination;
 use crate::views::charge::payer;

@@ -13,13 +13,11 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use actors::engine::{Engine, ListedSplit, Listing, Slice};
-use ledger::charge::Charge;
 use ledger::event::SplitKey;
+use ledger::recipient::SplitHistory;
 use ledger::recipient::coverage::{Holder, Place, SplitStanding};
-use ledger::recipient::{RecipientState, SplitHistory};
 use ledger::tax_id::is_cnpj;
-use ledger::withdrawal::Withdrawal;
-use ledger::{Centavos, LedgerId, ObjectId, Timestamp};
+use ledger::{Centavos, Charge, LedgerId, ObjectId, RecipientState, Timestamp, Withdrawal};
 use serde::Serialize;
 use store::Sequence;
 use utoipa::ToSchema;

@@ -1,9 +1,8 @@
 //! Subscription as JSON (interface 3.7).
 
 use actors::engine::{Engine, SubscriptionRow};
-use ledger::id::GroupNumber;
-use ledger::personal::Payer;
 use ledger::recurrence::{SplitPercent, SubscriptionStanding, SubscriptionStatus, SubscriptionTerms, UnpaidReason};
+use ledger::{GroupNumber, Payer};
 use serde::Serialize;
 use utoipa::ToSchema;
 use wire::mask;

@@ -1,10 +1,9 @@
 //! Withdrawal as JSON, for its merchant and for the operators who decide it.
 
 use actors::engine::{Engine, RecipientRow};
-use ledger::id::ObjectId;
 use ledger::merchant::BankReview;
-use ledger::personal::{BankAccount, RecipientProfile, Sealed, SealedFor};
-use ledger::withdrawal::{RejectedBy, Withdrawal};
+use ledger::withdrawal::RejectedBy;
+use ledger::{BankAccount, ObjectId, RecipientProfile, Sealed, SealedFor, Withdrawal};
 use serde::Serialize;
 use utoipa::ToSchema;
 use wire::bank_names::bank_name;

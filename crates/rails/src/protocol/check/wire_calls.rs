@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use actors::rails::PixOpening;
 use hyper::Method;
-use ledger::event::PayoutBank;
-use ledger::money::Centavos;
+use ledger::{Centavos, PayoutBank};
 use serde_json::Value;
 use wire::timestamp::with_milliseconds;
 
