@@ -11,20 +11,26 @@ use store::Partition;
 const LINES_EVERY: Duration = Duration::from_secs(1);
 
 /// Why a request was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unmet {
     /// It needs all partitions, and these were neither served here nor followed for as long as it
     /// waited.
+    #[error("a request about all merchants was refused: these partitions are neither served nor followed here")]
     Missing(Vec<Partition>),
     /// It needs all partitions, and those of other processes could not be read to their ends.
+    #[error("a request about all merchants was refused: partitions of other nodes could not be read")]
     Unread,
     /// Its answer was made, and one of all partitions was out of sight meanwhile.
+    #[error("an answer about all merchants was held back: a partition was not followed meanwhile")]
     OutOfSight,
     /// It needs a partition that had no owner for as long as it waited.
+    #[error("a request was refused: no node that answers has its partition")]
     WithoutOwner(Partition),
     /// It was sent on from here, came back to here, and found its partition elsewhere again.
+    #[error("a request was refused: its partition moved twice meanwhile")]
     Moving(Partition),
     /// Its answer was made, and this process did not hold the partition any more.
+    #[error("an answer was held back: its partition is not held any more")]
     Lapsed(Partition),
 }
 
@@ -43,37 +49,12 @@ impl Refusals {
     /// Logs a refusal, unless there was a line within the last second.
     pub(super) fn log(&self, refusal: &Unmet) {
         let Some(count) = self.count(Instant::now()) else { return };
-        match refusal {
-            Unmet::Missing(partitions) => {
-                let partitions: Vec<_> = partitions.iter().map(|partition| partition.0).collect();
-                tracing::warn!(
-                    count,
-                    ?partitions,
-                    "a request about all merchants was refused: these partitions are neither served nor followed here"
-                );
-            }
-            Unmet::Unread => {
-                tracing::warn!(
-                    count,
-                    "a request about all merchants was refused: partitions of other nodes could not be read"
-                );
-            }
-            Unmet::OutOfSight => {
-                tracing::warn!(
-                    count,
-                    "an answer about all merchants was held back: a partition was not followed meanwhile"
-                );
-            }
-            Unmet::WithoutOwner(Partition(partition)) => {
-                tracing::warn!(count, partition, "a request was refused: no node that answers has its partition");
-            }
-            Unmet::Moving(Partition(partition)) => {
-                tracing::warn!(count, partition, "a request was refused: its partition moved twice meanwhile");
-            }
-            Unmet::Lapsed(Partition(partition)) => {
-                tracing::warn!(count, partition, "an answer was held back: its partition is not held any more");
-            }
-        }
+        let partitions: Vec<_> = match refusal {
+            Unmet::Missing(partitions) => partitions.iter().map(|partition| partition.0).collect(),
+            Unmet::WithoutOwner(partition) | Unmet::Moving(partition) | Unmet::Lapsed(partition) => vec![partition.0],
+            Unmet::Unread | Unmet::OutOfSight => Vec::new(),
+        };
+        tracing::warn!(count, ?partitions, "{refusal}");
     }
 
     /// Number of refusals for a log line at this moment; none where it is too early for one.

@@ -26,169 +26,49 @@ pub enum Destination {
     NewAccount,
 }
 
-/// Routes of operators whose path names an object, or a ledger, of one group. The ids of periods,
-/// batches, reconciliations and exports name no group; Records and blocks have positions, which
-/// the owner of the house reads too.
-pub const OF_GROUPS: &[&str] = &[
-    "/console/cards/{id}",
-    "/console/cards/{id}/delete",
-    "/console/charges/{txid}",
-    "/console/charges/{txid}/dispute",
-    "/console/charges/{txid}/refunds",
-    "/console/keys/{id}",
-    "/console/keys/{id}/address",
-    "/console/keys/{id}/redeliver",
-    "/console/keys/{id}/revoke",
-    "/console/keys/{id}/rotate",
-    "/console/keys/{id}/test",
-    "/console/ledgers/{name}",
-    "/console/merchants/{id}",
-    "/console/merchants/{id}/change",
-    "/console/merchants/{id}/events",
-    "/console/merchants/{id}/holds",
-    "/console/merchants/{id}/keys",
-    "/console/merchants/{id}/open-items",
-    "/console/queue/{id}",
-    "/console/queue/{id}/reverse",
-    "/console/queue/{id}/settle",
-    "/console/notes/{id}",
-    "/console/recipients/{id}",
-    "/console/recipients/{id}/freeze",
-    "/console/recipients/{id}/reveal",
-    "/console/recipients/{id}/withdraw",
-    "/console/subscriptions/{id}",
-    "/console/webhooks/{id}",
-    "/console/webhooks/{id}/redeliver",
-    "/ops/api-keys/{id}",
-    "/ops/api-keys/{id}/rotate-secret",
-    "/ops/cards/{id}",
-    "/ops/charges/{txid}",
-    "/ops/charges/{txid}/disputes",
-    "/ops/charges/{txid}/disputes/preview",
-    "/ops/charges/{txid}/refunds",
-    "/ops/disputes/{id}/accept",
-    "/ops/disputes/{id}/release",
-    "/ops/disputes/{id}/reverse",
-    "/ops/endpoints/{id}/redeliver",
-    "/ops/endpoints/{id}/test",
-    "/ops/endpoints/{id}/tries",
-    "/ops/entries/{id}",
-    "/ops/entries/{id}/approve",
-    "/ops/entries/{id}/reject",
-    "/ops/ledgers/{id}/accounts",
-    "/ops/ledgers/{id}/entries",
-    "/ops/merchants/{id}",
-    "/ops/merchants/{id}/api-keys",
-    "/ops/merchants/{id}/close",
-    "/ops/merchants/{id}/reopen",
-    "/ops/merchants/{id}/hold-payouts",
-    "/ops/merchants/{id}/open-items",
-    "/ops/merchants/{id}/release-payouts",
-    "/ops/merchants/{id}/resume",
-    "/ops/merchants/{id}/suspend",
-    "/ops/queue/{id}",
-    "/ops/queue/{id}/preview",
-    "/ops/rail-items/{id}/settle",
-    "/ops/notes/{id}",
-    "/ops/recipients/{id}",
-    "/ops/recipients/{id}/reveal",
-    "/ops/refunds/{id}/approve",
-    "/ops/refunds/{id}/reject",
-    "/ops/sandbox/pix/{txid}/pay",
-    "/ops/sub-recipients/{id}/approve",
-    "/ops/sub-recipients/{id}/freeze",
-    "/ops/sub-recipients/{id}/reject",
-    "/ops/sub-recipients/{id}/unfreeze",
-    "/ops/sub-recipients/{id}/withdraw",
-    "/ops/subscriptions/{id}",
-    "/ops/webhooks/{id}",
-    "/ops/webhooks/{id}/redeliver",
-    "/ops/withdrawals/{id}/approve",
-    "/ops/withdrawals/{id}/reject",
+/// Segments of operators' routes that are followed by an object, or a ledger, of one group.
+pub const OF_GROUPS: [&str; 19] = [
+    "api-keys",
+    "cards",
+    "charges",
+    "disputes",
+    "endpoints",
+    "entries",
+    "keys",
+    "ledgers",
+    "merchants",
+    "notes",
+    "pix",
+    "queue",
+    "rail-items",
+    "recipients",
+    "refunds",
+    "sub-recipients",
+    "subscriptions",
+    "webhooks",
+    "withdrawals",
 ];
 
-/// Routes of operators whose answer is about all merchants, or about the house. What names a
-/// merchant in the query or the body is among them.
-pub const OF_THE_HOUSE: &[&str] = &[
-    "/console",
-    "/console/audit",
-    "/console/charges",
-    "/console/exports",
-    "/console/exports/chart",
-    "/console/exports/file",
-    "/console/exports/{id}/file",
-    "/console/find",
-    "/console/health",
-    "/console/house",
-    "/console/house/batches",
-    "/console/house/batches/{id}/reject",
-    "/console/journal",
-    "/console/lists/{name}",
-    "/console/merchants",
-    "/console/merchants/new",
-    "/console/people",
-    "/console/people/erase",
-    "/console/people/person",
-    "/console/periods",
-    "/console/periods/{period}",
-    "/console/queue",
-    "/console/queue/many",
-    "/console/reconciliations",
-    "/console/reconciliations/{id}",
-    "/console/reconciliations/{id}/dismiss",
-    "/console/reconciliations/{id}/explain",
-    "/console/records/{sequence}",
-    "/console/reports",
-    "/console/reports/file",
-    "/console/sandbox",
-    "/console/sandbox/data",
-    "/console/sandbox/pix",
-    "/console/sign-in",
-    "/console/sign-out",
-    "/console/trial-balance",
-    "/console/webhooks",
-    "/console/{*unknown}",
-    "/ops/audit",
-    "/ops/backup",
-    "/ops/backups/last",
-    "/ops/batches",
-    "/ops/batches/{id}/reject",
-    "/ops/charges",
-    "/ops/chart",
-    "/ops/checkpoint",
-    "/ops/entries",
-    "/ops/erasures",
-    "/ops/erasures/{through}/cancel",
-    "/ops/export",
-    "/ops/exports",
-    "/ops/exports/{id}",
-    "/ops/exports/{id}/file",
-    "/ops/exports/{id}/manifest",
-    "/ops/journal/{sequence}",
-    "/ops/lists/{name}",
-    "/ops/merchants",
-    "/ops/overview",
-    "/ops/people",
-    "/ops/periods",
-    "/ops/periods/{period}",
-    "/ops/periods/{period}/close",
-    "/ops/queue",
-    "/ops/reconciliations",
-    "/ops/reconciliations/{id}",
-    "/ops/reconciliations/{id}/dismiss",
-    "/ops/reconciliations/{id}/explain",
-    "/ops/records",
-    "/ops/records/{sequence}",
-    "/ops/reports/{name}",
-    "/ops/sandbox/clock",
-    "/ops/sandbox/data",
-    "/ops/search",
-    "/ops/trial-balance",
-    "/ops/webhooks",
+/// Segments that are followed by something of the house, or of all merchants. Records and blocks
+/// have positions, which the owner of the house reads too.
+pub const OF_THE_HOUSE: [&str; 10] = [
+    "batches",
+    "console",
+    "erasures",
+    "exports",
+    "journal",
+    "lists",
+    "periods",
+    "reconciliations",
+    "records",
+    "reports",
 ];
 
 /// Routes of operators about the process that is asked.
-pub const OF_THE_PROCESS: &[&str] = &["/ops/clock", "/ops/clock/confirm", "/ops/cluster"];
+const OF_THE_PROCESS: [&str; 3] = ["/ops/clock", "/ops/clock/confirm", "/ops/cluster"];
+
+/// Files of the console, which every process has.
+const ASSETS: &str = "/console/assets/";
 
 /// Finds the target of a request.
 pub async fn target(listener: Listener, parts: &mut Parts, ids: &IdKey, sandbox: bool) -> Destination {
@@ -212,7 +92,7 @@ fn of_key(headers: &HeaderMap, ids: &IdKey, sandbox: bool) -> Destination {
 
 /// By a route of operators, and what its path names first.
 fn of_route(route: &str, method: &Method, named: Option<&str>, ids: &IdKey) -> Destination {
-    if OF_GROUPS.contains(&route) {
+    if before_name(route).is_some_and(|segment| OF_GROUPS.contains(&segment)) {
         // What names nothing is answered as such by the owner of the house.
         let named = named.and_then(|named| ObjectId::parse(without_kind(named)));
         return named.map_or(Destination::House, |id| Destination::Group(ids.group(id)));
@@ -220,11 +100,15 @@ fn of_route(route: &str, method: &Method, named: Option<&str>, ids: &IdKey) -> D
     if *method == Method::POST && OPENING_ROUTES.contains(&route) {
         return Destination::NewAccount;
     }
-    if OF_THE_PROCESS.contains(&route) {
-        return Destination::Any;
-    }
-    let is_about_all = route.starts_with("/ops/") || OF_THE_HOUSE.contains(&route);
-    if is_about_all { Destination::House } else { Destination::Any }
+    // What names a merchant in the query or the body is about all of them.
+    let is_of_operators = route == "/console" || route.starts_with("/console/") || route.starts_with("/ops/");
+    let is_anywhere = OF_THE_PROCESS.contains(&route) || route.starts_with(ASSETS);
+    if is_of_operators && !is_anywhere { Destination::House } else { Destination::Any }
+}
+
+/// The segment of a route before the first name in it.
+pub fn before_name(route: &str) -> Option<&str> {
+    route.split_once("/{").and_then(|(before, _)| before.rsplit('/').next())
 }
 
 /// The id in the name of a ledger, such as `M-` and the merchant's id.
@@ -273,7 +157,15 @@ mod tests {
             assert_eq!(of_route(route, &Method::GET, Some(&named), &ids), target, "{route} {named}");
         }
         assert_eq!(of_route("/ops/merchants", &Method::POST, None, &ids), Destination::NewAccount);
-        assert_eq!(of_route("/ops/merchants", &Method::GET, None, &ids), Destination::House);
+        for (route, target) in [
+            ("/ops/merchants", Destination::House),
+            ("/console", Destination::House),
+            ("/console/{*unknown}", Destination::House),
+            ("/ops/clock/confirm", Destination::Any),
+            ("/healthz", Destination::Any),
+        ] {
+            assert_eq!(of_route(route, &Method::GET, None, &ids), target, "{route}");
+        }
     }
 
     #[test]

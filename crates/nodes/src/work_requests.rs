@@ -60,6 +60,11 @@ impl OthersOverHttp {
         }
     }
 
+    /// Asks the owner of a group's partition.
+    fn ask_group(&self, group: GroupNumber, path: String, body: Vec<u8>) -> AskedElsewhere<'_> {
+        Box::pin(async move { self.ask_owner(self.owners()?.partition_of(group), path, body).await })
+    }
+
     /// Asks the owner of a partition, which may change meanwhile, for an answer. A request that
     /// was not carried out is tried again for a while.
     pub async fn ask_for(
@@ -144,38 +149,23 @@ impl Others for OthersOverHttp {
     }
 
     fn book_lines(&self, group: GroupNumber, lines: BookBatch) -> AskedElsewhere<'_> {
-        Box::pin(async move {
-            let partition = self.owners()?.partition_of(group);
-            self.ask_owner(partition, format!("/peers/batches/{}", group.0), lines.to_bytes()).await
-        })
+        self.ask_group(group, format!("/peers/batches/{}", group.0), lines.to_bytes())
     }
 
     fn book_pix(&self, group: GroupNumber, charge: ObjectId, payment: PixReceipt) -> AskedElsewhere<'_> {
-        Box::pin(async move {
-            let (partition, path) = (self.owners()?.partition_of(group), format!("/peers/pix/{}", charge.txid()));
-            self.ask_owner(partition, path, in_bytes(&payment)).await
-        })
+        self.ask_group(group, format!("/peers/pix/{}", charge.txid()), in_bytes(&payment))
     }
 
     fn take_back(&self, group: GroupNumber, transfer: ReturnedPayout) -> AskedElsewhere<'_> {
-        Box::pin(async move {
-            let partition = self.owners()?.partition_of(group);
-            self.ask_owner(partition, "/peers/payout-returns".to_owned(), in_bytes(&transfer)).await
-        })
+        self.ask_group(group, "/peers/payout-returns".to_owned(), in_bytes(&transfer))
     }
 
     fn book_case(&self, group: GroupNumber, case: RailCase) -> AskedElsewhere<'_> {
-        Box::pin(async move {
-            let partition = self.owners()?.partition_of(group);
-            self.ask_owner(partition, "/peers/cases".to_owned(), in_bytes(&case)).await
-        })
+        self.ask_group(group, "/peers/cases".to_owned(), in_bytes(&case))
     }
 
     fn book_card_notification(&self, group: GroupNumber, notification: CardNotification) -> AskedElsewhere<'_> {
-        Box::pin(async move {
-            let partition = self.owners()?.partition_of(group);
-            self.ask_owner(partition, "/peers/card-notifications".to_owned(), in_bytes(&notification)).await
-        })
+        self.ask_group(group, "/peers/card-notifications".to_owned(), in_bytes(&notification))
     }
 
     fn step_clock(&self, target: Timestamp) -> AskedElsewhere<'_> {
