@@ -24,7 +24,10 @@ use minicbor::{Decode, Encode};
 use zeroize::Zeroize;
 
 /// A call to a rail.
-pub type Call<'a, T> = Pin<Box<dyn Future<Output = Result<T, RailError>> + Send + 'a>>;
+pub type Call<'a, T> = Pin<Box<dyn Future<Output = RailResult<T>> + Send + 'a>>;
+
+/// Answer of a rail, or why it is not known.
+pub type RailResult<T> = Result<T, RailError>;
 
 /// Why a rail's answer is not known. An unknown answer is never taken for a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

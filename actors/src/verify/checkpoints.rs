@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use ledger::period::MonthEnd;
 use ledger::{Balance, Event, Month, Record, Timestamp};
 
-use super::{Promise, VerifyError, broken};
+use super::{Promise, VerifyError, VerifyResult, broken};
 use derived::checkpoint::{Checkpoint, SignedCheckpoint, digest_of, hex};
 use store::{Block, Head, Partition, Sequence};
 
 /// Refuses a checkpoint of a chain that follows one that is not there, but for the first of each
 /// partition: earlier ones may be stored elsewhere. Each partition has a chain of its own.
-pub fn without_gaps(checkpoints: &[SignedCheckpoint]) -> Result<(), VerifyError> {
+pub fn without_gaps(checkpoints: &[SignedCheckpoint]) -> VerifyResult<()> {
     let digests: BTreeSet<[u8; 32]> = checkpoints.iter().map(|signed| signed.checkpoint.digest()).collect();
     let mut chained = BTreeMap::<_, BTreeMap<_, _>>::new();
     for Checkpoint { partition, sequence, previous, .. } in checkpoints.iter().map(|signed| signed.checkpoint) {
@@ -42,7 +42,7 @@ pub(super) struct CheckpointCheck {
 impl CheckpointCheck {
     /// The checkpoints of one partition. Refuses one that its key did not sign, and one whose key
     /// is not that of the others.
-    pub(super) fn new(checkpoints: &[SignedCheckpoint], partition: Partition) -> Result<Self, VerifyError> {
+    pub(super) fn new(checkpoints: &[SignedCheckpoint], partition: Partition) -> VerifyResult<Self> {
         let mut against = Self::default();
         for signed in checkpoints.iter().filter(|signed| signed.checkpoint.partition == partition) {
             let checkpoint = signed.checkpoint;
@@ -79,7 +79,7 @@ impl CheckpointCheck {
     }
 
     /// Compares the months that a Record closes with the journal: what it held at their ends.
-    pub(super) fn periods(&self, at: Sequence, record: &Record) -> Result<(), VerifyError> {
+    pub(super) fn periods(&self, at: Sequence, record: &Record) -> VerifyResult<()> {
         for event in &record.events {
             let Event::PeriodClosed { month, end } = event else { continue };
             let nothing = MonthEnd { through: 0, head: [0; 32].into(), totals: digest_of(&[]).into() };
@@ -93,7 +93,7 @@ impl CheckpointCheck {
     }
 
     /// Compares the checkpoints at the end of a block, whose Records are counted.
-    pub(super) fn end_of_block(&mut self, block: &Block) -> Result<(), VerifyError> {
+    pub(super) fn end_of_block(&mut self, block: &Block) -> VerifyResult<()> {
         let last = Sequence(block.next().0 - 1);
         self.last = Some((Timestamp(block.booked_at_ms).month(), last.0));
         let Some(due) = self.ahead.first_entry().filter(|due| *due.key() <= last) else { return Ok(()) };
@@ -117,7 +117,7 @@ impl CheckpointCheck {
     }
 
     /// Refuses a journal that ends before a checkpoint.
-    pub(super) fn finish(&self, head: Head) -> Result<(), VerifyError> {
+    pub(super) fn finish(&self, head: Head) -> VerifyResult<()> {
         let Some(sequence) = self.ahead.keys().next() else { return Ok(()) };
         let found = format!("a journal that ends with Record {}", head.next.0 - 1);
         Err(differs(*sequence, "this Record".to_owned(), found))

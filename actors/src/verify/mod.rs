@@ -56,7 +56,7 @@ pub fn verify(
     parts: &[Part],
     keyring: Option<&Keyring>,
     progress: &mut dyn FnMut(VerifyProgress),
-) -> Result<VerificationResult, VerifyError> {
+) -> VerifyResult<VerificationResult> {
     verify_against(parts, keyring, &[], progress)
 }
 
@@ -68,7 +68,7 @@ pub fn verify_against(
     keyring: Option<&Keyring>,
     checkpoints: &[SignedCheckpoint],
     progress: &mut dyn FnMut(VerifyProgress),
-) -> Result<VerificationResult, VerifyError> {
+) -> VerifyResult<VerificationResult> {
     let heads = Heads::of_parts(parts)?;
     let extents = parts.first().map(|part| Extents::of(&**part.store())).transpose()?.unwrap_or_default();
     let mut verified = VerificationResult::of(heads.clone());
@@ -106,7 +106,7 @@ fn verify_part(
     checkpoints: &[SignedCheckpoint],
     head: Head,
     progress: &mut dyn FnMut(VerifyProgress),
-) -> Result<(JournalSummary, States), VerifyError> {
+) -> VerifyResult<(JournalSummary, States)> {
     let against = CheckpointCheck::new(checkpoints, part.partition())?;
     let journal = summary::check(part, extents, keyring, against, head, progress)?;
     let states = states::check(part, &journal, head, progress)?;
@@ -204,6 +204,9 @@ impl SealedParts {
         }
     }
 }
+
+/// What a verification found, or why it ended early.
+pub type VerifyResult<T> = Result<T, VerifyError>;
 
 /// Why a verification ended early.
 #[derive(Debug, thiserror::Error)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ledger::{Account, Balance, Balances, LedgerId, MerchantState, RecipientState};
 
 use super::summary::{JournalSummary, OwnerRecords};
-use super::{Promise, VerifyError, VerifyProgress, broken};
+use super::{Promise, VerifyProgress, VerifyResult, broken};
 use crate::load::LargeRecords;
 use crate::resident::{Books, Resident};
 use derived::snapshots::{self, StoredSnapshot};
@@ -27,7 +27,7 @@ pub(super) fn check(
     journal: &JournalSummary,
     head: Head,
     progress: &mut dyn FnMut(VerifyProgress),
-) -> Result<States, VerifyError> {
+) -> VerifyResult<States> {
     let posted = journal.books.values().flat_map(|books| books.ledgers().keys().copied());
     let with_snapshot: BTreeSet<LedgerId> = snapshots::ledgers(store)?.into_iter().collect();
     let owners = journal.concerning.keys().copied().filter(|owner| *owner != LedgerId::System);
@@ -66,7 +66,7 @@ struct Replays<'a> {
 }
 
 impl Replays<'_> {
-    fn check<B: Books>(&mut self, ledger: LedgerId, has_snapshot: bool) -> Result<(), VerifyError> {
+    fn check<B: Books>(&mut self, ledger: LedgerId, has_snapshot: bool) -> VerifyResult<()> {
         let nothing = OwnerRecords::default();
         let records = self.journal.concerning.get(&ledger).unwrap_or(&nothing);
         let mut resident = Resident::<B>::new(ledger, ledger.group().unwrap_or_default(), Arc::default());
@@ -89,7 +89,7 @@ impl Replays<'_> {
 
     /// The snapshot and the state in it; `None` if it is not usable. Error: it is ahead of the
     /// journal.
-    fn snapshot<B: Books>(&self, ledger: LedgerId) -> Result<Option<(StoredSnapshot, B)>, VerifyError> {
+    fn snapshot<B: Books>(&self, ledger: LedgerId) -> VerifyResult<Option<(StoredSnapshot, B)>> {
         let Some(stored) = snapshots::load(self.store, ledger)? else { return Ok(None) };
         let last = self.head.next.0 - 1;
         let position = stored.own_through.0.max(stored.position.foreign);
@@ -103,12 +103,7 @@ impl Replays<'_> {
     }
 
     /// Replays own Records and those of others that concern the owner, in the order of the journal.
-    fn replay<B: Books>(
-        &mut self,
-        resident: &mut Resident<B>,
-        own: &[u64],
-        foreign: &[u64],
-    ) -> Result<(), VerifyError> {
+    fn replay<B: Books>(&mut self, resident: &mut Resident<B>, own: &[u64], foreign: &[u64]) -> VerifyResult<()> {
         let mut sequences = [own, foreign].concat();
         sequences.sort_unstable();
         for sequence in sequences {
@@ -121,12 +116,7 @@ impl Replays<'_> {
         Ok(())
     }
 
-    fn compare<B: Books>(
-        &self,
-        resident: &Resident<B>,
-        snapshot: &StoredSnapshot,
-        books: &B,
-    ) -> Result<(), VerifyError> {
+    fn compare<B: Books>(&self, resident: &Resident<B>, snapshot: &StoredSnapshot, books: &B) -> VerifyResult<()> {
         let ledger = resident.ledger();
         let differs = |expected: String, found: String| {
             let at = snapshot.own_through.0.max(snapshot.position.foreign);
@@ -149,7 +139,7 @@ impl Replays<'_> {
 
     /// The accounts of the state equal the sums of the journal's entries, and the rest of the state
     /// agrees with its accounts.
-    fn compare_with_books<B: Books>(&self, resident: &Resident<B>) -> Result<(), VerifyError> {
+    fn compare_with_books<B: Books>(&self, resident: &Resident<B>) -> VerifyResult<()> {
         let (ledger, state) = (resident.ledger(), resident.books());
         let posted = self.journal.books.get(&ledger.group()).and_then(|books| books.ledgers().get(&ledger));
         let nothing = Balances::new();

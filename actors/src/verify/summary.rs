@@ -12,7 +12,7 @@ use ledger::{Account, Entry, Event, Fingerprint, GroupNumber, LedgerId, Record, 
 
 use super::checkpoints::CheckpointCheck;
 use super::derived_data::{DerivedCheck, DerivedParts};
-use super::{Promise, SealedParts, VerifyError, VerifyProgress, broken};
+use super::{Promise, SealedParts, VerifyError, VerifyProgress, VerifyResult, broken};
 use derived::extents::Extents;
 use derived::names::Names;
 use derived::seal::{Keyring, SealedState};
@@ -50,7 +50,7 @@ pub(super) fn check(
     against: CheckpointCheck,
     head: Head,
     progress: &mut dyn FnMut(VerifyProgress),
-) -> Result<JournalSummary, VerifyError> {
+) -> VerifyResult<JournalSummary> {
     let derived = DerivedCheck::new(store)?;
     let (journal, keys) = (JournalSummary::default(), KeysOfLastDay::default());
     let receivables = ReceivableSums::default();
@@ -83,7 +83,7 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn block(&mut self, block: &Block) -> Result<(), VerifyError> {
+    fn block(&mut self, block: &Block) -> VerifyResult<()> {
         if let Some(before) = self.booked_at_ms.filter(|before| block.booked_at_ms < *before) {
             let expected = format!("a block booked at {before} ms or later");
             let whose = "the journal".to_owned();
@@ -98,7 +98,7 @@ impl Checker<'_> {
         self.against.end_of_block(block)
     }
 
-    fn record(&mut self, at: Sequence, bytes: &[u8]) -> Result<(), VerifyError> {
+    fn record(&mut self, at: Sequence, bytes: &[u8]) -> VerifyResult<()> {
         let record = Record::decode(bytes).map_err(|error| {
             broken(Promise::Readable, Some(at), "the journal".to_owned(), "a Record of this release or before", error)
         })?;
@@ -117,7 +117,7 @@ impl Checker<'_> {
     }
 
     /// Checks that a Record is where its group is looked for. Each partition has a house ledger.
-    fn partition(&self, at: Sequence, record: &Record) -> Result<(), VerifyError> {
+    fn partition(&self, at: Sequence, record: &Record) -> VerifyResult<()> {
         let (extents, here) = self.of;
         let Some(expected) = record.owner.group().map(|group| extents.partition_of(group)) else { return Ok(()) };
         if expected == here {
@@ -128,7 +128,7 @@ impl Checker<'_> {
     }
 
     /// Checks every invariant of the books after this Record.
-    fn books(&mut self, at: Sequence, record: &Record) -> Result<(), VerifyError> {
+    fn books(&mut self, at: Sequence, record: &Record) -> VerifyResult<()> {
         let books = self.journal.books.entry(record.owner.group()).or_default();
         books.post(record).map_err(|violation| self.journal.violated(at, record.owner, violation))?;
         for posting in record.entries.iter().flat_map(Entry::postings) {
@@ -143,7 +143,7 @@ impl Checker<'_> {
     /// Compares the stored entries with those that the events make. Amounts that do not add up make
     /// [`ledger::postings`] panic, since they are a defect within the program; here the panic is
     /// caught, since they are what is looked for.
-    fn entries(&self, at: Sequence, record: &Record) -> Result<(), VerifyError> {
+    fn entries(&self, at: Sequence, record: &Record) -> VerifyResult<()> {
         let made = catch_unwind(AssertUnwindSafe(|| postings::entries(record.owner, &record.events)));
         let Ok(made) = made else {
             let whose = self.journal.names.of(record.owner);
@@ -166,7 +166,7 @@ impl Checker<'_> {
     }
 
     /// Compares what is due to whom, folded from the events, with the accounts of the entries.
-    fn receivables(&mut self, at: Sequence, record: &Record) -> Result<(), VerifyError> {
+    fn receivables(&mut self, at: Sequence, record: &Record) -> VerifyResult<()> {
         self.receivables.post(record);
         let Some(books) = self.journal.books.get(&record.owner.group()) else { return Ok(()) };
         let checked = self.receivables.check(record, books);
@@ -184,7 +184,7 @@ impl Checker<'_> {
         })
     }
 
-    fn idempotency(&mut self, at: Sequence, record: &Record) -> Result<(), VerifyError> {
+    fn idempotency(&mut self, at: Sequence, record: &Record) -> VerifyResult<()> {
         let Some(idempotency) = record.idempotency else { return Ok(()) };
         self.journal.idempotency_keys += 1;
         match self.keys.use_once(idempotency.key, at, record.effective_at) {
@@ -197,7 +197,7 @@ impl Checker<'_> {
         }
     }
 
-    fn sealed(&mut self, at: Sequence, record: &Record) -> Result<(), VerifyError> {
+    fn sealed(&mut self, at: Sequence, record: &Record) -> VerifyResult<()> {
         if let Some(sealed) = &record.personal {
             self.versions(at, record, sealed)?;
             let state = self.keyring.map(|keyring| keyring.inspect(record.personal_for(), sealed)).transpose()?;
@@ -220,7 +220,7 @@ impl Checker<'_> {
     }
 
     /// Checks that a profile is the next version of what it replaces.
-    fn versions(&mut self, at: Sequence, record: &Record, sealed: &Sealed) -> Result<(), VerifyError> {
+    fn versions(&mut self, at: Sequence, record: &Record, sealed: &Sealed) -> VerifyResult<()> {
         let Some(profile) = record.personal_for().filter(SealedFor::is_versioned) else { return Ok(()) };
         let version = self.profiles.insert(profile, sealed.version).unwrap_or_default();
         if sealed.follows(&Sealed { version, ..Sealed::default() }) {
@@ -236,7 +236,7 @@ impl Checker<'_> {
         record: &Record,
         state: Option<SealedState>,
         what: &str,
-    ) -> Result<(), VerifyError> {
+    ) -> VerifyResult<()> {
         let sealed = &mut self.journal.sealed;
         sealed.found += 1;
         match state {

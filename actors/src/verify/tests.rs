@@ -64,12 +64,12 @@ impl Scene {
     }
 
     /// Writes the Records in blocks of up to three, with a valid chain, and verifies.
-    fn verify(&self) -> Result<VerificationResult, VerifyError> {
+    fn verify(&self) -> VerifyResult<VerificationResult> {
         let encoded: Vec<Vec<u8>> = self.records.iter().map(encoded).collect();
         self.verify_bytes(&encoded)
     }
 
-    fn verify_bytes(&self, encoded: &[Vec<u8>]) -> Result<VerificationResult, VerifyError> {
+    fn verify_bytes(&self, encoded: &[Vec<u8>]) -> VerifyResult<VerificationResult> {
         for records in encoded.chunks(3) {
             let head = self.store.head().unwrap();
             let booked_at_ms = head.booked_at_ms.max(0) + 1;
@@ -210,11 +210,11 @@ fn verify(
     store: &Part,
     keyring: Option<&Keyring>,
     progress: &mut dyn FnMut(VerifyProgress),
-) -> Result<VerificationResult, VerifyError> {
+) -> VerifyResult<VerificationResult> {
     super::verify(std::slice::from_ref(store), keyring, progress)
 }
 
-fn outcome(verified: Result<VerificationResult, VerifyError>) -> Result<VerificationResult, BrokenPromise> {
+fn outcome(verified: VerifyResult<VerificationResult>) -> Result<VerificationResult, BrokenPromise> {
     verified.map_err(|error| match error {
         VerifyError::Broken(broken) => *broken,
         other => panic!("{other}"),

@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-use actors::engine::{AskedElsewhere, Engine, Others, Unavailable};
+use actors::engine::{AskedElsewhere, Engine, Others, Result, Unavailable};
 use actors::rails::{CardNotification, PixReceipt, RailCase, ReturnedPayout};
 use axum::Router;
 use axum::body::{Bytes, to_bytes};
@@ -47,12 +47,12 @@ impl OthersOverHttp {
         Self { owners, client }
     }
 
-    fn owners(&self) -> Result<Arc<dyn Owners>, Unavailable> {
+    fn owners(&self) -> Result<Arc<dyn Owners>> {
         self.owners.upgrade().ok_or(Unavailable::StoreUnavailable)
     }
 
     /// Asks the owner of a partition.
-    async fn ask_owner(&self, partition: Partition, path: String, body: Vec<u8>) -> Result<(), Unavailable> {
+    async fn ask_owner(&self, partition: Partition, path: String, body: Vec<u8>) -> Result<()> {
         match self.owners()?.owner(partition) {
             Owner::At(address) => self.ask(&address, partition, &path, body).await,
             // It moves: whoever asked asks again.
@@ -67,12 +67,7 @@ impl OthersOverHttp {
 
     /// Asks the owner of a partition, which may change meanwhile, for an answer. A request that
     /// was not carried out is tried again for a while.
-    pub async fn ask_for(
-        &self,
-        partition: Partition,
-        path: &str,
-        body: &[u8],
-    ) -> Result<(StatusCode, Bytes), Unavailable> {
+    pub async fn ask_for(&self, partition: Partition, path: &str, body: &[u8]) -> Result<(StatusCode, Bytes)> {
         let until = Instant::now() + PATIENCE;
         loop {
             if let Owner::At(address) = self.owners()?.owner(partition) {
@@ -89,7 +84,7 @@ impl OthersOverHttp {
     }
 
     /// Asks every other process that has partitions, and gives their answers.
-    pub async fn ask_each(&self, path: &str, body: &[u8]) -> Result<Vec<Bytes>, Unavailable> {
+    pub async fn ask_each(&self, path: &str, body: &[u8]) -> Result<Vec<Bytes>> {
         let mut answers = Vec::new();
         for (address, partition) in self.each()? {
             match self.answer(&address, partition, path, body.to_vec()).await? {
@@ -101,7 +96,7 @@ impl OthersOverHttp {
     }
 
     /// The other processes, each with a partition that it has.
-    fn each(&self) -> Result<BTreeMap<String, Partition>, Unavailable> {
+    fn each(&self) -> Result<BTreeMap<String, Partition>> {
         let (mut each, owners) = (BTreeMap::new(), self.owners()?);
         for partition in owners.all() {
             match owners.owner(partition) {
@@ -113,7 +108,7 @@ impl OthersOverHttp {
         Ok(each)
     }
 
-    async fn ask(&self, address: &str, partition: Partition, path: &str, body: Vec<u8>) -> Result<(), Unavailable> {
+    async fn ask(&self, address: &str, partition: Partition, path: &str, body: Vec<u8>) -> Result<()> {
         match self.answer(address, partition, path, body).await? {
             (StatusCode::NO_CONTENT, _) => Ok(()),
             _ => Err(Unavailable::StoreUnavailable),
@@ -126,7 +121,7 @@ impl OthersOverHttp {
         partition: Partition,
         path: &str,
         body: Vec<u8>,
-    ) -> Result<(StatusCode, Bytes), Unavailable> {
+    ) -> Result<(StatusCode, Bytes)> {
         let request = Request::builder().method(Method::POST).uri(path).body(());
         let (parts, ()) = request.map_err(|_| Unavailable::Unreadable)?.into_parts();
         let hop = Hop { listener: Listener::Operators, partition, caller: None, over_tls: false, session: None };
@@ -247,7 +242,7 @@ async fn step_clock(State(engine): State<Arc<Engine>>, Path(milliseconds): Path<
     answered(engine.step_clock(Timestamp(milliseconds)).await)
 }
 
-fn answered(outcome: Result<(), Unavailable>) -> StatusCode {
+fn answered(outcome: Result<()>) -> StatusCode {
     match outcome {
         Ok(()) => StatusCode::NO_CONTENT,
         Err(Unavailable::Elsewhere(_)) => StatusCode::MISDIRECTED_REQUEST,

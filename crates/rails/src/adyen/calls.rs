@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::rails::RailError;
+use actors::rails::{RailError, RailResult};
 use bytes::Bytes;
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
@@ -69,7 +69,7 @@ impl AdyenCalls {
         request: KeyedRequest<'_>,
         may_leave: impl Fn() -> bool,
         read: impl Fn(&Answer) -> Said<T>,
-    ) -> Result<T, RailError> {
+    ) -> RailResult<T> {
         let mut has_left = false;
         for sending in 0..SENDS_MAX {
             if sending > 0 {
@@ -95,7 +95,7 @@ impl AdyenCalls {
         Err(if has_left { RailError::NoAnswer } else { RailError::NotSent })
     }
 
-    async fn post(&self, request: &KeyedRequest<'_>) -> Result<Answer, RailError> {
+    async fn post(&self, request: &KeyedRequest<'_>) -> RailResult<Answer> {
         let mut headers = HeaderMap::new();
         headers.insert(IDEMPOTENCY_KEY, HeaderValue::try_from(request.key).map_err(|_| RailError::NotSent)?);
         let body = Some(Body { media_type: "application/json", bytes: request.body.clone() });
@@ -103,17 +103,11 @@ impl AdyenCalls {
     }
 
     /// Deletes what a path names. A repeat deletes nothing else.
-    pub(super) async fn delete(&self, path: &str) -> Result<Answer, RailError> {
+    pub(super) async fn delete(&self, path: &str) -> RailResult<Answer> {
         self.send(Method::DELETE, path, HeaderMap::new(), None).await
     }
 
-    async fn send(
-        &self,
-        method: Method,
-        path: &str,
-        mut headers: HeaderMap,
-        body: Option<Body>,
-    ) -> Result<Answer, RailError> {
+    async fn send(&self, method: Method, path: &str, mut headers: HeaderMap, body: Option<Body>) -> RailResult<Answer> {
         let credentials = Arc::clone(&self.credentials.read());
         let secret = credentials.secret.as_ref().map(|secret| secret.as_str()).unwrap_or_default();
         let mut api_key = HeaderValue::try_from(secret).map_err(|_| RailError::NotSent)?;

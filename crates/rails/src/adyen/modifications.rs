@@ -1,7 +1,7 @@
 //! Orders on a payment: its capture, a refund, its cancellation. Adyen answers that it has received
 //! them; what became of them comes as a notification, and only of those that failed it matters.
 
-use actors::rails::{CaptureCard, CardAnswer, RailError, Repay, RepayAnswer};
+use actors::rails::{CaptureCard, CardAnswer, RailError, RailResult, Repay, RepayAnswer};
 use ledger::merchant::Authorization;
 use ledger::{Centavos, ObjectId, RailStamp};
 
@@ -18,7 +18,7 @@ const KEYS_HELD_MS: i64 = 30 * 86_400_000;
 
 /// Orders the capture of an authorized payment. Adyen's fee is not in its answer: a batch that
 /// settles the charge brings it.
-pub(super) async fn capture(calls: &AdyenCalls, call: &CaptureCard) -> Result<CardAnswer, RailError> {
+pub(super) async fn capture(calls: &AdyenCalls, call: &CaptureCard) -> RailResult<CardAnswer> {
     let Authorization { stamp, brand } = &call.authorized;
     let (txid, path) = (call.charge.txid(), format!("/payments/{}/captures", stamp.id));
     let key = format!("{txid}-capture");
@@ -29,7 +29,7 @@ pub(super) async fn capture(calls: &AdyenCalls, call: &CaptureCard) -> Result<Ca
 }
 
 /// Orders that money go back to the payer. One that Adyen may have forgotten is not ordered again.
-pub(super) async fn refund(calls: &AdyenCalls, call: &Repay) -> Result<RepayAnswer, RailError> {
+pub(super) async fn refund(calls: &AdyenCalls, call: &Repay) -> RailResult<RepayAnswer> {
     let (id, path) = (call.id.txid(), format!("/payments/{}/refunds", call.payment));
     if call.is_repeat && call.decided_at.plus_ms(KEYS_HELD_MS) <= now() {
         calls.complain(&path, "the refund is too old to be ordered again");
@@ -41,7 +41,7 @@ pub(super) async fn refund(calls: &AdyenCalls, call: &Repay) -> Result<RepayAnsw
 }
 
 /// Orders that whatever Adyen has under a charge's reference be cancelled.
-pub(super) async fn cancel(calls: &AdyenCalls, charge: ObjectId) -> Result<(), RailError> {
+pub(super) async fn cancel(calls: &AdyenCalls, charge: ObjectId) -> RailResult<()> {
     let txid = charge.txid();
     let key = format!("{txid}-cancel");
     let request = KeyedRequest { path: "/cancels", key: &key, body: body(calls, &txid, None, Some(&txid)) };
@@ -63,7 +63,7 @@ async fn modify(
     calls: &AdyenCalls,
     request: KeyedRequest<'_>,
     is_ours: impl Fn(&Modification) -> bool,
-) -> Result<Modification, RailError> {
+) -> RailResult<Modification> {
     let read = |answer: &Answer| match answer.status.as_u16() {
         200 | 201 => match answer.read::<Modification>() {
             Ok(modification)

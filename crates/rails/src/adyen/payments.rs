@@ -1,6 +1,6 @@
 //! Payments: authorized, never captured; and cards that Adyen keeps.
 
-use actors::rails::{CardAnswer, CardSecrets, CardToken, ChargeCard, RailError};
+use actors::rails::{CardAnswer, CardSecrets, CardToken, ChargeCard, RailError, RailResult};
 use ledger::merchant::Authorization;
 use ledger::{CardRefusal, RailStamp};
 
@@ -18,7 +18,7 @@ const STORED_PATH: &str = "/storedPaymentMethods";
 const SHOPPER_BYTES: usize = 16;
 
 /// Orders that a charge be authorized. Its idempotency key is its id.
-pub(super) async fn authorize(calls: &AdyenCalls, call: &ChargeCard) -> Result<CardAnswer, RailError> {
+pub(super) async fn authorize(calls: &AdyenCalls, call: &ChargeCard) -> RailResult<CardAnswer> {
     let txid = call.charge.txid();
     let Some(message) = NewPayment::of(call, &txid, &calls.merchant_account, &calls.return_url) else {
         calls.complain(PATH, "the stored card is none of Adyen's");
@@ -70,7 +70,7 @@ fn refusal(payment: &PaymentAnswer) -> CardRefusal {
 }
 
 /// Has Adyen store a card, for a shopper of its own.
-pub(super) async fn tokenize(calls: &AdyenCalls, card: &CardSecrets) -> Result<CardToken, RailError> {
+pub(super) async fn tokenize(calls: &AdyenCalls, card: &CardSecrets) -> RailResult<CardToken> {
     let mut random = [0; SHOPPER_BYTES];
     getrandom::fill(&mut random).map_err(|_| RailError::NotSent)?;
     let shopper: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -97,7 +97,7 @@ pub(super) async fn tokenize(calls: &AdyenCalls, card: &CardSecrets) -> Result<C
 }
 
 /// Has Adyen delete a stored card; false where it refuses to, such as of one that it does not have.
-pub(super) async fn delete_token(calls: &AdyenCalls, CardToken(token): &CardToken) -> Result<bool, RailError> {
+pub(super) async fn delete_token(calls: &AdyenCalls, CardToken(token): &CardToken) -> RailResult<bool> {
     let Some((shopper, id)) = token.split_once(TOKEN_SEPARATOR) else { return Ok(false) };
     let query = [("merchantAccount", calls.merchant_account.as_str()), ("shopperReference", shopper)];
     let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();

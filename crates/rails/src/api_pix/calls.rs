@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use actors::rails::RailError;
+use actors::rails::{RailError, RailResult};
 use bytes::Bytes;
 use form_urlencoded::Serializer;
 use hyper::header::AUTHORIZATION;
@@ -58,12 +58,12 @@ impl Calls {
 
     /// Sends an order once. A token that it refuses is forgotten; the order is not sent again.
     /// [`RailError::NotSent`] also where no token is given.
-    pub(crate) async fn order(&self, method: Method, path: &str, body: &Value) -> Result<Answer, RailError> {
+    pub(crate) async fn order(&self, method: Method, path: &str, body: &Value) -> RailResult<Answer> {
         self.call(method, path, &[], Some(body)).await
     }
 
     /// Asks; a second time with a new token where the first one is refused.
-    pub(super) async fn get(&self, path: &str, query: &[(&str, String)]) -> Result<Answer, RailError> {
+    pub(super) async fn get(&self, path: &str, query: &[(&str, String)]) -> RailResult<Answer> {
         let answer = self.call(Method::GET, path, query, None).await?;
         if answer.status != StatusCode::UNAUTHORIZED {
             return Ok(answer);
@@ -73,7 +73,7 @@ impl Calls {
 
     /// What it has under an id of ours. `none` are the answers for nothing; all others but 200 are
     /// no answer.
-    pub(crate) async fn find(&self, path: &str, none: &[Word]) -> Result<Lookup, RailError> {
+    pub(crate) async fn find(&self, path: &str, none: &[Word]) -> RailResult<Lookup> {
         let answer = self.get(path, &[]).await?;
         if answer.status == StatusCode::OK {
             return Ok(Lookup::It(answer));
@@ -96,7 +96,7 @@ impl Calls {
         path: &str,
         query: &[(&str, String)],
         body: Option<&Value>,
-    ) -> Result<Answer, RailError> {
+    ) -> RailResult<Answer> {
         let credentials = Arc::clone(&self.credentials.read());
         let token = self.tokens.get(&self.institution, &credentials).await?;
         let mut headers = self.institution.headers.clone();

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use actors::rails::{OpenPix, PixFate, PixOpening, RailError};
+use actors::rails::{OpenPix, PixFate, PixOpening, RailError, RailResult};
 use hyper::Method;
 use ledger::{ObjectId, Payer, Timestamp};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ const NAME_LEN_MAX: usize = 200;
 /// Registers a charge. An answer that is not known is asked for; where the institution itself has
 /// no such charge, the order is sent once more. Only a refusal that it repeats by having none is
 /// one.
-pub(super) async fn open(calls: &Calls, call: &OpenPix) -> Result<PixOpening, RailError> {
+pub(super) async fn open(calls: &Calls, call: &OpenPix) -> RailResult<PixOpening> {
     let path = path(calls, call.charge);
     let Some(body) = new_charge(calls, call) else {
         return Ok(PixOpening::Refused { reason: "the amount has more than ten digits".to_owned() });
@@ -57,7 +57,7 @@ pub(super) async fn open(calls: &Calls, call: &OpenPix) -> Result<PixOpening, Ra
 }
 
 /// Removes a charge. Only what the institution then says of it decides.
-pub(super) async fn cancel(calls: &Calls, id: ObjectId) -> Result<PixFate, RailError> {
+pub(super) async fn cancel(calls: &Calls, id: ObjectId) -> RailResult<PixFate> {
     let path = path(calls, id);
     let body = json!({ "status": REMOVED_BY_RECEIVER });
     for send in 0..SENDS {
@@ -84,7 +84,7 @@ fn path(calls: &Calls, id: ObjectId) -> String {
 
 /// The charge as the institution has it; `None` if it says so itself. After an order nothing is
 /// [`RailError::NotSent`] any more.
-async fn find(calls: &Calls, path: &str) -> Result<Option<Charge>, RailError> {
+async fn find(calls: &Calls, path: &str) -> RailResult<Option<Charge>> {
     match calls.find(path, calls.institution.preset.no_charge).await {
         Ok(Lookup::None) => Ok(None),
         Ok(Lookup::It(answer)) => charge(&answer).map(Some).map_err(|defect| {
@@ -128,7 +128,7 @@ fn debtor(payer: &Payer) -> Option<Value> {
 }
 
 /// What an answer to an order, or about one, comes to. It must be our charge to the last field.
-fn registered(calls: &Calls, path: &str, charge: Charge, call: &OpenPix) -> Result<PixOpening, RailError> {
+fn registered(calls: &Calls, path: &str, charge: Charge, call: &OpenPix) -> RailResult<PixOpening> {
     let (code, status) = (charge.code.unwrap_or_default(), charge_status(&charge.status));
     let differs = if charge.txid != call.charge.txid() {
         "txid is another one"
@@ -148,7 +148,7 @@ fn registered(calls: &Calls, path: &str, charge: Charge, call: &OpenPix) -> Resu
 }
 
 /// What became of a charge; none while it may still be paid.
-fn fate(calls: &Calls, path: &str, charge: &Charge, id: ObjectId) -> Result<Option<PixFate>, RailError> {
+fn fate(calls: &Calls, path: &str, charge: &Charge, id: ObjectId) -> RailResult<Option<PixFate>> {
     let unknown = |defect: &str| {
         calls.complain(path, defect);
         Err(RailError::NoAnswer)

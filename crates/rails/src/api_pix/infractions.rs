@@ -3,7 +3,7 @@
 //! The list is no part of the Central Bank's document, and clients of Efí read it in two forms. An
 //! infraction without a deadline in the future is no open case.
 
-use actors::rails::{CaseAnswer, CaseStage, PixSpan, RailCase, RailError};
+use actors::rails::{CaseAnswer, CaseStage, PixSpan, RailCase, RailError, RailResult};
 use hyper::Method;
 use ledger::id::ObjectId;
 use serde::Deserialize;
@@ -55,7 +55,7 @@ struct Deadline {
 
 /// The infractions that are open at the end of a span. One that cannot be read is left out, which
 /// the log says.
-pub(super) async fn open(calls: &Calls, span: PixSpan) -> Result<Vec<RailCase>, RailError> {
+pub(super) async fn open(calls: &Calls, span: PixSpan) -> RailResult<Vec<RailCase>> {
     let query =
         [("inicio", with_milliseconds(span.from.plus_ms(-OPEN_WITHIN_MS).0)), ("fim", with_milliseconds(span.until.0))];
     let answer = calls.get(LIST, &query).await?;
@@ -86,7 +86,7 @@ async fn read(
     calls: &Calls,
     infraction: &Infraction,
     span: PixSpan,
-) -> Result<Result<Option<RailCase>, &'static str>, RailError> {
+) -> RailResult<Result<Option<RailCase>, &'static str>> {
     let Infraction { id, end_to_end_id, valor, razao, analysis, deadline } = infraction;
     let deadline = analysis.as_ref().and_then(|analysis| analysis.deadline.as_ref()).or(deadline.as_ref());
     let Some(due_at) = deadline.and_then(|text| instant(text)).filter(|due_at| *due_at > span.until) else {
@@ -120,7 +120,7 @@ fn is_id(id: &str) -> bool {
 }
 
 /// Answers an infraction.
-pub(super) async fn answer(calls: &Calls, answer: &CaseAnswer) -> Result<(), RailError> {
+pub(super) async fn answer(calls: &Calls, answer: &CaseAnswer) -> RailResult<()> {
     // A special return names no infraction.
     if !is_id(&answer.id) {
         return Err(RailError::NotSent);

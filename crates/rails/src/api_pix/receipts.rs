@@ -1,6 +1,6 @@
 //! Payments that were received (`pix`), page by page.
 
-use actors::rails::{PixReceipt, PixReceipts, PixSpan, RailError};
+use actors::rails::{PixReceipt, PixReceipts, PixSpan, RailError, RailResult};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use wire::timestamp::with_milliseconds;
@@ -19,7 +19,7 @@ const PAGES_MAX: u64 = 1_000;
 const NO_TXID: [&str; 2] = ["", "***"];
 
 /// A page of the payments of a span.
-pub(super) async fn received(calls: &Calls, span: PixSpan) -> Result<PixReceipts, RailError> {
+pub(super) async fn received(calls: &Calls, span: PixSpan) -> RailResult<PixReceipts> {
     let read = |text: &RawValue| {
         let payment = serde_json::from_str::<Payment>(text.get()).map_err(|_| "a field is absent or wrong".to_owned());
         payment.and_then(|payment| receipt(&payment))
@@ -36,7 +36,7 @@ pub(crate) async fn page<T>(
     filters: &[(&'static str, String)],
     span: PixSpan,
     read: impl Fn(&RawValue) -> Result<T, String>,
-) -> Result<(Vec<T>, bool), RailError> {
+) -> RailResult<(Vec<T>, bool)> {
     let mut query = vec![
         ("inicio", with_milliseconds(span.from.0)),
         ("fim", with_milliseconds(span.until.0)),

@@ -1,6 +1,6 @@
 //! Returns (`devolucao`): ours, and those that the payer's institution asked for (MED).
 
-use actors::rails::{CaseStage, PixSpan, RailCase, RailCases, RailError, Repay, RepayAnswer};
+use actors::rails::{CaseStage, PixSpan, RailCase, RailCases, RailError, RailResult, Repay, RepayAnswer};
 use hyper::Method;
 use ledger::{ObjectId, RailStamp, Timestamp};
 use serde_json::json;
@@ -20,7 +20,7 @@ const SENDS: usize = 2;
 const REASON_LEN_MAX: usize = 300;
 
 /// Orders a return under our id. An answer that is not known, and a refused repeat, are asked for.
-pub(super) async fn repay(calls: &Calls, call: &Repay) -> Result<RepayAnswer, RailError> {
+pub(super) async fn repay(calls: &Calls, call: &Repay) -> RailResult<RepayAnswer> {
     let payment = payment_path(calls, call)?;
     let path = format!("{payment}/devolucao/{}", call.id.txid());
     let body = json!({ "valor": amount_text(call.amount).ok_or(RailError::NoAnswer)? });
@@ -57,7 +57,7 @@ pub(super) async fn repay(calls: &Calls, call: &Repay) -> Result<RepayAnswer, Ra
 }
 
 /// Looks for the return that the institution made itself. Until it has, nothing is known.
-pub(super) async fn accept_dispute(calls: &Calls, dispute: &Repay) -> Result<RailStamp, RailError> {
+pub(super) async fn accept_dispute(calls: &Calls, dispute: &Repay) -> RailResult<RailStamp> {
     let path = payment_path(calls, dispute)?;
     let answer = calls.get(&path, &[]).await?;
     let unknown = |defect: &str| {
@@ -92,7 +92,7 @@ const DISPUTED_WITHIN_MS: i64 = 90 * 24 * 60 * 60 * 1000;
 
 /// The special returns (MED) that the institution made in a span, each as a debit. Payments are
 /// listed by their own time, so the list begins 90 days earlier.
-pub(super) async fn debits(calls: &Calls, span: PixSpan) -> Result<RailCases, RailError> {
+pub(super) async fn debits(calls: &Calls, span: PixSpan) -> RailResult<RailCases> {
     let paid = PixSpan { from: span.from.plus_ms(-DISPUTED_WITHIN_MS), ..span };
     let filters = [("devolucaoPresente", true.to_string())];
     let read = |text: &RawValue| {
@@ -124,7 +124,7 @@ fn debits_of(calls: &Calls, payment: &ReturnedPayment) -> Vec<(Timestamp, RailCa
     made.filter_map(logged).collect()
 }
 
-fn payment_path(calls: &Calls, call: &Repay) -> Result<String, RailError> {
+fn payment_path(calls: &Calls, call: &Repay) -> RailResult<String> {
     if is_message_id(&call.payment) {
         return Ok(format!("{}/{}", calls.institution.pix, call.payment));
     }
@@ -137,7 +137,7 @@ fn read(answer: &Answer) -> Result<Return, String> {
 }
 
 /// What became of a return, which must be ours.
-fn outcome(calls: &Calls, path: &str, found: &Return, call: &Repay) -> Result<RepayAnswer, RailError> {
+fn outcome(calls: &Calls, path: &str, found: &Return, call: &Repay) -> RailResult<RepayAnswer> {
     let unknown = |defect: &str| {
         calls.complain(path, defect);
         Err(RailError::NoAnswer)

@@ -1,6 +1,6 @@
 //! Transfers: ordered, and looked up by our id. The two have other versions in their paths.
 
-use actors::rails::{PayoutAnswer, PixSpan, RailError, ReturnedPayouts, SendPayout};
+use actors::rails::{PayoutAnswer, PixSpan, RailError, RailResult, ReturnedPayouts, SendPayout};
 use hyper::Method;
 use ledger::event::PayoutBank;
 use serde_json::Value;
@@ -24,7 +24,7 @@ pub(super) async fn send(
     call: &SendPayout,
     body: Result<Value, String>,
     from: PayoutBank,
-) -> Result<PayoutAnswer, RailError> {
+) -> RailResult<PayoutAnswer> {
     let path = format!("{ORDERS}/{}", call.id.txid());
     let body = match body {
         Ok(body) => body,
@@ -52,7 +52,7 @@ pub(super) async fn send(
 }
 
 /// What became of a transfer. [`PayoutAnswer::NotTaken`] where Efí says itself that it has none.
-pub(super) async fn find(calls: &Calls, call: &SendPayout, from: PayoutBank) -> Result<PayoutAnswer, RailError> {
+pub(super) async fn find(calls: &Calls, call: &SendPayout, from: PayoutBank) -> RailResult<PayoutAnswer> {
     let path = format!("{BY_ID}/{}", call.id.txid());
     match calls.find(&path, NO_TRANSFER).await? {
         Lookup::None => Ok(PayoutAnswer::NotTaken),
@@ -68,7 +68,7 @@ const RETURNS_WITHIN_MS: i64 = 90 * 24 * 60 * 60 * 1000;
 
 /// The transfers of ours whose money came back whole in a span. Efí lists transfers by the time of
 /// their order, so the list begins 90 days earlier.
-pub(super) async fn returned(calls: &Calls, span: PixSpan, to: PayoutBank) -> Result<ReturnedPayouts, RailError> {
+pub(super) async fn returned(calls: &Calls, span: PixSpan, to: PayoutBank) -> RailResult<ReturnedPayouts> {
     let ordered = PixSpan { from: span.from.plus_ms(-RETURNS_WITHIN_MS), ..span };
     let filters = [("devolucaoPresente", true.to_string())];
     let (transfers, has_more) = page(calls, LIST, &filters, ordered, |text| returned_payout(text.get(), to)).await?;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::rails::RailError;
+use actors::rails::{RailError, RailResult};
 use bytes::Bytes;
 use form_urlencoded::Serializer;
 use hyper::Method;
@@ -67,7 +67,7 @@ impl BridgeCalls {
 
     /// The capabilities of a bridge that serves a kind of rail; asks for them where the last answer
     /// is an hour old. Without any answer, and for another kind, nothing is sent.
-    pub(super) async fn serving(&self, kind: RailKind) -> Result<Capabilities, RailError> {
+    pub(super) async fn serving(&self, kind: RailKind) -> RailResult<Capabilities> {
         let known = match self.known.fresh() {
             Some(known) => known,
             None => self.ask_capabilities().await.or_else(|error| self.known.last().ok_or(error))?,
@@ -79,7 +79,7 @@ impl BridgeCalls {
         Err(RailError::NotSent)
     }
 
-    async fn ask_capabilities(&self) -> Result<Capabilities, RailError> {
+    async fn ask_capabilities(&self) -> RailResult<Capabilities> {
         let path = "/capabilities";
         let answer = self.call(Method::GET, path, None, CAPABILITIES_MAX).await.map_err(|_| RailError::NotSent)?;
         let read = match answer.status.as_u16() {
@@ -99,7 +99,7 @@ impl BridgeCalls {
     }
 
     /// Sends an order; gives what the bridge then has, which is never nothing.
-    pub(super) async fn order(&self, command: Order<'_>) -> Result<Outcome, RailError> {
+    pub(super) async fn order(&self, command: Order<'_>) -> RailResult<Outcome> {
         let Order { list, id, body, may_repeat } = command;
         let path = format!("{list}/{id}");
         for send in 0..=usize::from(may_repeat) {
@@ -123,7 +123,7 @@ impl BridgeCalls {
     }
 
     /// What the bridge has under an id.
-    pub(super) async fn find(&self, list: &str, id: &str) -> Result<Outcome, RailError> {
+    pub(super) async fn find(&self, list: &str, id: &str) -> RailResult<Outcome> {
         let path = format!("{list}/{id}");
         let answer = self.call(Method::GET, &path, None, ANSWER_MAX).await?;
         outcome(&answer, id).map_err(|defect| self.unknown(&path, &defect))
@@ -137,7 +137,7 @@ impl BridgeCalls {
         list: &str,
         id: &str,
         sure_at: Timestamp,
-    ) -> Result<Outcome, RailError> {
+    ) -> RailResult<Outcome> {
         if !of.closes {
             let found = self.find(list, id).await?;
             let is_sure = now() >= sure_at;
@@ -166,7 +166,7 @@ impl BridgeCalls {
     }
 
     /// Asks for a list.
-    pub(super) async fn list(&self, path: &str, query: &[(&str, String)]) -> Result<Answer, RailError> {
+    pub(super) async fn list(&self, path: &str, query: &[(&str, String)]) -> RailResult<Answer> {
         let query = Serializer::new(String::new()).extend_pairs(query).finish();
         self.call(Method::GET, &format!("{path}?{query}"), None, ANSWER_MAX).await
     }
@@ -177,7 +177,7 @@ impl BridgeCalls {
         path: &str,
         body: Option<Bytes>,
         within: Duration,
-    ) -> Result<Answer, RailError> {
+    ) -> RailResult<Answer> {
         let credentials = self.credentials();
         let mut headers = HeaderMap::new();
         let secret = credentials.secret.as_ref().map(|secret| secret.as_str()).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Card charges: ordered once, found, closed; cards that the bridge keeps.
 
-use actors::rails::{CardAnswer, CardFate, CardSecrets, CardToken, ChargeCard, ChargedCard, RailError};
+use actors::rails::{CardAnswer, CardFate, CardSecrets, CardToken, ChargeCard, ChargedCard, RailResult};
 use hyper::Method;
 use ledger::personal::{StoreAddress, Storefront};
 use ledger::{CardBrand, CardRefusal, Centavos, MerchantProfile, ObjectId, PaymentMethod, Timestamp};
@@ -99,7 +99,7 @@ impl<'a> Card<'a> {
 }
 
 /// Orders a charge, once.
-pub(super) async fn charge(calls: &BridgeCalls, call: &ChargeCard) -> Result<CardAnswer, RailError> {
+pub(super) async fn charge(calls: &BridgeCalls, call: &ChargeCard) -> RailResult<CardAnswer> {
     calls.serving(RailKind::Card).await?;
     let card = match &call.card {
         ChargedCard::Given(card) => Card::given(card),
@@ -121,7 +121,7 @@ pub(super) async fn charge(calls: &BridgeCalls, call: &ChargeCard) -> Result<Car
 }
 
 /// Ends a charge.
-pub(super) async fn close(calls: &BridgeCalls, charge: ObjectId, amount: Centavos) -> Result<CardFate, RailError> {
+pub(super) async fn close(calls: &BridgeCalls, charge: ObjectId, amount: Centavos) -> RailResult<CardFate> {
     let of = calls.serving(RailKind::Card).await?;
     match calls.close(&of, LIST, &charge.txid(), sure_at(&of, charge)).await? {
         Outcome::None => Ok(CardFate::Closed),
@@ -138,7 +138,7 @@ pub(super) fn sure_at(of: &Capabilities, id: ObjectId) -> Timestamp {
 }
 
 /// The answer for a charge of ours, to the last field.
-fn answer(calls: &BridgeCalls, outcome: Outcome, charge: ObjectId, amount: Centavos) -> Result<CardAnswer, RailError> {
+fn answer(calls: &BridgeCalls, outcome: Outcome, charge: ObjectId, amount: Centavos) -> RailResult<CardAnswer> {
     let unknown = |defect: &str| calls.unknown(&format!("{LIST}/{}", charge.txid()), defect);
     match outcome {
         Outcome::Refused(refusal) => Ok(CardAnswer::Refused(refused(&refusal))),
@@ -194,7 +194,7 @@ struct Token {
 }
 
 /// Has the bridge store a card.
-pub(super) async fn tokenize(calls: &BridgeCalls, card: &CardSecrets) -> Result<CardToken, RailError> {
+pub(super) async fn tokenize(calls: &BridgeCalls, card: &CardSecrets) -> RailResult<CardToken> {
     calls.serving(RailKind::Card).await?;
     let path = "/tokens";
     let message = body(&NewToken { card: Card::given(card) });
@@ -212,7 +212,7 @@ pub(super) async fn tokenize(calls: &BridgeCalls, card: &CardSecrets) -> Result<
 
 /// Has the bridge delete a card that it stores; false where it refuses to. Nothing is sent to one
 /// that cannot.
-pub(super) async fn delete_token(calls: &BridgeCalls, CardToken(token): CardToken) -> Result<bool, RailError> {
+pub(super) async fn delete_token(calls: &BridgeCalls, CardToken(token): CardToken) -> RailResult<bool> {
     if !calls.serving(RailKind::Card).await?.deletes_tokens {
         return Ok(false);
     }

@@ -1,7 +1,9 @@
 //! List of what happened without an order: payments that were received, transfers whose money came
 //! back, cases of payers' banks.
 
-use actors::rails::{CaseStage, PixReceipts, PixSpan, RailCase, RailCases, RailError, ReturnedPayout, ReturnedPayouts};
+use actors::rails::{
+    CaseStage, PixReceipts, PixSpan, RailCase, RailCases, RailResult, ReturnedPayout, ReturnedPayouts,
+};
 use ledger::{Centavos, ObjectId, PayoutBank};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -22,7 +24,7 @@ struct Page<T> {
 }
 
 /// A page of the payments of a span.
-pub(super) async fn received(calls: &BridgeCalls, span: PixSpan) -> Result<PixReceipts, RailError> {
+pub(super) async fn received(calls: &BridgeCalls, span: PixSpan) -> RailResult<PixReceipts> {
     let read = |payment: PixPayment| receipt(payment, None);
     let (payments, has_more) = page(calls, (RailKind::Pix, "payment"), span, read).await?;
     Ok(PixReceipts { payments, has_more })
@@ -37,7 +39,7 @@ struct ReturnOfPayout {
 }
 
 /// A page of the transfers whose money came back in a span.
-pub(super) async fn returned(calls: &BridgeCalls, span: PixSpan, to: PayoutBank) -> Result<ReturnedPayouts, RailError> {
+pub(super) async fn returned(calls: &BridgeCalls, span: PixSpan, to: PayoutBank) -> RailResult<ReturnedPayouts> {
     let read = |change: ReturnOfPayout| {
         let id = ObjectId::parse(&change.id).ok_or("id has not 32 hexadecimal digits of ours")?;
         let (reason, stamp) = (change.returned.reason(), change.returned.stamp()?);
@@ -60,7 +62,7 @@ struct CaseOfBank {
 }
 
 /// A page of the cases that changed in a span; none where the bridge has no such list.
-pub(super) async fn cases(calls: &BridgeCalls, rail: RailKind, span: PixSpan) -> Result<RailCases, RailError> {
+pub(super) async fn cases(calls: &BridgeCalls, rail: RailKind, span: PixSpan) -> RailResult<RailCases> {
     if !calls.serving(rail).await?.disputes {
         return Ok(RailCases::default());
     }
@@ -102,7 +104,7 @@ async fn page<T: DeserializeOwned, U>(
     (rail, kind): (RailKind, &str),
     span: PixSpan,
     read: impl Fn(T) -> Result<U, &'static str>,
-) -> Result<(Vec<U>, bool), RailError> {
+) -> RailResult<(Vec<U>, bool)> {
     calls.serving(rail).await?;
     let query = [
         ("kind", kind.to_owned()),

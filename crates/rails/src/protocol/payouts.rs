@@ -1,6 +1,6 @@
 //! Transfers out: ordered, found.
 
-use actors::rails::{Destination, PayoutAnswer, RailError, SendPayout};
+use actors::rails::{Destination, PayoutAnswer, RailResult, SendPayout};
 use ledger::{BankAccount, Centavos, PayoutBank, PixDestination};
 use serde::Serialize;
 
@@ -64,7 +64,7 @@ impl<'a> Receiver<'a> {
 }
 
 /// Orders a transfer.
-pub(super) async fn send(calls: &BridgeCalls, call: &SendPayout, from: PayoutBank) -> Result<PayoutAnswer, RailError> {
+pub(super) async fn send(calls: &BridgeCalls, call: &SendPayout, from: PayoutBank) -> RailResult<PayoutAnswer> {
     let of = calls.serving(RailKind::Payout).await?;
     let id = call.id.txid();
     let message = NewPayout { amount: call.amount.0, to: Receiver::of(&call.to) };
@@ -74,18 +74,13 @@ pub(super) async fn send(calls: &BridgeCalls, call: &SendPayout, from: PayoutBan
 }
 
 /// Outcome of a transfer.
-pub(super) async fn find(calls: &BridgeCalls, call: &SendPayout, from: PayoutBank) -> Result<PayoutAnswer, RailError> {
+pub(super) async fn find(calls: &BridgeCalls, call: &SendPayout, from: PayoutBank) -> RailResult<PayoutAnswer> {
     calls.serving(RailKind::Payout).await?;
     let outcome = calls.find(LIST, &call.id.txid()).await?;
     answer(calls, outcome, call, from)
 }
 
-fn answer(
-    calls: &BridgeCalls,
-    outcome: Outcome,
-    call: &SendPayout,
-    from: PayoutBank,
-) -> Result<PayoutAnswer, RailError> {
+fn answer(calls: &BridgeCalls, outcome: Outcome, call: &SendPayout, from: PayoutBank) -> RailResult<PayoutAnswer> {
     match outcome {
         Outcome::None => Ok(PayoutAnswer::NotTaken),
         Outcome::Refused(refusal) => Ok(PayoutAnswer::Failed { reason: refusal.reason }),

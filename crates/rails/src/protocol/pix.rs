@@ -1,6 +1,6 @@
 //! PIX charges: registered, ended.
 
-use actors::rails::{OpenPix, PixFate, PixOpening, PixReceipt, RailError};
+use actors::rails::{OpenPix, PixFate, PixOpening, PixReceipt, RailError, RailResult};
 use ledger::{Centavos, ObjectId};
 use serde::Serialize;
 use wire::brcode;
@@ -31,7 +31,7 @@ struct NewPayer<'a> {
 }
 
 /// Registers a charge.
-pub(super) async fn open(calls: &BridgeCalls, call: &OpenPix) -> Result<PixOpening, RailError> {
+pub(super) async fn open(calls: &BridgeCalls, call: &OpenPix) -> RailResult<PixOpening> {
     let of = calls.serving(RailKind::Pix).await?;
     let id = call.charge.txid();
     let path = format!("{LIST}/{id}");
@@ -70,7 +70,7 @@ pub(super) fn registered(object: &Object, amount: Centavos) -> Result<PixOpening
 }
 
 /// Ends a charge.
-pub(super) async fn cancel(calls: &BridgeCalls, charge: ObjectId) -> Result<PixFate, RailError> {
+pub(super) async fn cancel(calls: &BridgeCalls, charge: ObjectId) -> RailResult<PixFate> {
     let of = calls.serving(RailKind::Pix).await?;
     let unknown = |defect: &str| calls.unknown(&format!("{LIST}/{}", charge.txid()), defect);
     let object = match calls.close(&of, LIST, &charge.txid(), sure_at(&of, charge)).await? {

@@ -1,6 +1,6 @@
 //! Money back to a payer: refunds, and disputes that are accepted.
 
-use actors::rails::{RailError, Repay, RepayAnswer};
+use actors::rails::{RailError, RailResult, Repay, RepayAnswer};
 use ledger::{Centavos, RailStamp};
 use serde::Serialize;
 
@@ -21,16 +21,12 @@ struct NewRepayment<'a> {
 
 /// Orders a repayment. Where a repeat may be carried out twice, one that may have been ordered
 /// before is only asked for.
-pub(super) async fn repay(calls: &BridgeCalls, kind: RailKind, call: &Repay) -> Result<RepayAnswer, RailError> {
+pub(super) async fn repay(calls: &BridgeCalls, kind: RailKind, call: &Repay) -> RailResult<RepayAnswer> {
     ordered(calls, kind, "refund", call).await
 }
 
 /// Accepts a dispute at the rail.
-pub(super) async fn accept_dispute(
-    calls: &BridgeCalls,
-    kind: RailKind,
-    dispute: &Repay,
-) -> Result<RailStamp, RailError> {
+pub(super) async fn accept_dispute(calls: &BridgeCalls, kind: RailKind, dispute: &Repay) -> RailResult<RailStamp> {
     match ordered(calls, kind, "dispute", dispute).await? {
         RepayAnswer::Repaid(stamp) => Ok(stamp),
         RepayAnswer::UnderWay => Err(RailError::NoAnswer),
@@ -40,12 +36,7 @@ pub(super) async fn accept_dispute(
     }
 }
 
-async fn ordered(
-    calls: &BridgeCalls,
-    kind: RailKind,
-    why: &'static str,
-    call: &Repay,
-) -> Result<RepayAnswer, RailError> {
+async fn ordered(calls: &BridgeCalls, kind: RailKind, why: &'static str, call: &Repay) -> RailResult<RepayAnswer> {
     let of = calls.serving(kind).await?;
     let id = call.id.txid();
     let (charge, payment, amount, before) = (call.charge.txid(), &call.payment, call.amount.0, call.before.0);

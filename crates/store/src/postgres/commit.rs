@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio_postgres::error::SqlState;
 
 use super::lease::Lease;
-use super::link::{Line, Link};
+use super::link::{Line, Link, QueryResult};
 use crate::{AppendOutcome, Block, BlockHash, Epoch, Head, Partition, Result, Sequence, StoreError, Tenure, chunk};
 
 /// Writes a block and its chunks, if the epoch is the partition's, and the block follows the last
@@ -101,12 +101,7 @@ enum Attempt {
 
 impl Attempt {
     /// What is known of a block that the statement did or did not write.
-    async fn of(
-        link: &Link,
-        block: &Block,
-        hash: BlockHash,
-        (is_owner, is_won): (bool, bool),
-    ) -> Result<Self, tokio_postgres::Error> {
+    async fn of(link: &Link, block: &Block, hash: BlockHash, (is_owner, is_won): (bool, bool)) -> QueryResult<Self> {
         if is_won {
             return Ok(Attempt::Won);
         }
@@ -234,13 +229,13 @@ async fn append_several(
     attempts.map(|((attempt, (_, block)), hash)| attempt.landed(line, block, hash)).collect()
 }
 
-async fn hash_at(link: &Link, block: &Block) -> Result<Option<BlockHash>, tokio_postgres::Error> {
+async fn hash_at(link: &Link, block: &Block) -> QueryResult<Option<BlockHash>> {
     let row = link.row(HASH_AT, &[&i32::from(block.partition.0), &(block.first.0 as i64)]).await?;
     Ok(row.and_then(|row| row.get::<_, &[u8]>(0).try_into().ok()).map(BlockHash))
 }
 
 /// The head of a partition.
-pub(super) async fn head(link: &Link, partition: Partition) -> Result<Head, tokio_postgres::Error> {
+pub(super) async fn head(link: &Link, partition: Partition) -> QueryResult<Head> {
     let row = link.row(HEAD, &[&i32::from(partition.0)]).await?;
     Ok(row.map_or(Head::EMPTY, |row| Head {
         next: Sequence(row.get::<_, i64>(0) as u64),
@@ -250,7 +245,7 @@ pub(super) async fn head(link: &Link, partition: Partition) -> Result<Head, toki
 }
 
 /// The heads of several partitions, in the order asked.
-pub(super) async fn heads(link: &Link, ids: &[i32]) -> Result<Vec<Head>, tokio_postgres::Error> {
+pub(super) async fn heads(link: &Link, ids: &[i32]) -> QueryResult<Vec<Head>> {
     let rows = link.rows(HEADS, &[&ids]).await?;
     let head = |row: &tokio_postgres::Row| {
         row.get::<_, Option<i64>>(0).map_or(Head::EMPTY, |next| Head {
@@ -263,11 +258,11 @@ pub(super) async fn heads(link: &Link, ids: &[i32]) -> Result<Vec<Head>, tokio_p
 }
 
 /// The epoch of a partition.
-pub(super) async fn epoch(link: &Link, partition: Partition) -> Result<Epoch, tokio_postgres::Error> {
+pub(super) async fn epoch(link: &Link, partition: Partition) -> QueryResult<Epoch> {
     Ok(owner(link, partition).await?.map_or(Epoch::NONE, |(_, epoch)| epoch))
 }
 
-async fn owner(link: &Link, partition: Partition) -> Result<Option<(Option<String>, Epoch)>, tokio_postgres::Error> {
+async fn owner(link: &Link, partition: Partition) -> QueryResult<Option<(Option<String>, Epoch)>> {
     let row = link.row(OWNER, &[&i32::from(partition.0)]).await?;
     Ok(row.map(|row| (row.get(0), Epoch(row.get::<_, i64>(1) as u64))))
 }

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
-use super::link::{Line, Link};
+use super::link::{Line, Link, QueryResult};
 use crate::files::{Files, create_folder, machine};
 use crate::{BlockHash, Partition, Result, Sequence, StoreError};
 
@@ -214,7 +214,7 @@ const BLOCK_BEFORE: &str =
     "SELECT next, hash FROM block WHERE partition = $1 AND first < $2 ORDER BY first DESC LIMIT 1";
 
 /// The heads of a database; empty if there are no tables.
-pub(super) async fn heads_of(link: &Link) -> Result<SeenHeads, tokio_postgres::Error> {
+pub(super) async fn heads_of(link: &Link) -> QueryResult<SeenHeads> {
     if !are_there(link).await? {
         return Ok(SeenHeads::new());
     }
@@ -227,12 +227,7 @@ pub(super) async fn heads_of(link: &Link) -> Result<SeenHeads, tokio_postgres::E
 }
 
 /// Whether the journal of a partition has the block that ends where `next` begins.
-async fn is_there(
-    link: &Link,
-    partition: Partition,
-    next: Sequence,
-    hash: BlockHash,
-) -> Result<bool, tokio_postgres::Error> {
+async fn is_there(link: &Link, partition: Partition, next: Sequence, hash: BlockHash) -> QueryResult<bool> {
     if !are_there(link).await? {
         return Ok(false);
     }
@@ -240,7 +235,7 @@ async fn is_there(
     Ok(row.is_some_and(|row| (row.get::<_, i64>(0), row.get::<_, &[u8]>(1)) == (next.0 as i64, hash.0.as_slice())))
 }
 
-async fn are_there(link: &Link) -> Result<bool, tokio_postgres::Error> {
+async fn are_there(link: &Link) -> QueryResult<bool> {
     Ok(link.row(ARE_THERE, &[]).await?.is_some_and(|row| row.get(0)))
 }
 

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use super::link::{Link, Trouble};
+use super::link::{Link, QueryResult, Trouble};
 use super::{PostgresStore, StoreParts};
 use crate::{Partition, Result, StoreError, Tenure};
 
@@ -72,7 +72,7 @@ impl StoreParts {
     }
 
     /// One step of a file's transaction. A connection that was lost in between is an error.
-    fn file_step<T>(&self, link: &Link, work: impl AsyncFn(&Link) -> Result<T, tokio_postgres::Error>) -> Result<T> {
+    fn file_step<T>(&self, link: &Link, work: impl AsyncFn(&Link) -> QueryResult<T>) -> Result<T> {
         self.wait(self.files.on(link, &work)).map_err(|trouble| self.unwritten(trouble))
     }
 

@@ -164,7 +164,7 @@ impl Connector {
         }
     }
 
-    async fn connect_to(&self, host: usize, config: &Config) -> Result<Link, tokio_postgres::Error> {
+    async fn connect_to(&self, host: usize, config: &Config) -> QueryResult<Link> {
         let (client, mut connection) = config.connect(self.tls.clone()).await?;
         let is_doubtful = Arc::new(AtomicBool::new(false));
         let doubtful = Arc::clone(&is_doubtful);
@@ -251,21 +251,17 @@ impl Link {
     }
 
     /// Whether another process of the server serves it by now: only a pooler does that.
-    pub(super) async fn has_moved(&self) -> Result<bool, tokio_postgres::Error> {
+    pub(super) async fn has_moved(&self) -> QueryResult<bool> {
         Ok(self.backend_now().await? != self.backend)
     }
 
-    async fn backend_now(&self) -> Result<i64, tokio_postgres::Error> {
+    async fn backend_now(&self) -> QueryResult<i64> {
         let messages = self.client.simple_query(BACKEND).await?;
         Ok(messages.iter().find_map(first_value).and_then(|text| text.parse().ok()).unwrap_or_default())
     }
 
     /// The rows that a statement gives. It is prepared once.
-    pub(super) async fn rows(
-        &self,
-        sql: &'static str,
-        parameters: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, tokio_postgres::Error> {
+    pub(super) async fn rows(&self, sql: &'static str, parameters: &[&(dyn ToSql + Sync)]) -> QueryResult<Vec<Row>> {
         let known = self.statements.lock().get(sql).cloned();
         let statement = match known {
             Some(statement) => statement,
@@ -279,16 +275,12 @@ impl Link {
     }
 
     /// The first row.
-    pub(super) async fn row(
-        &self,
-        sql: &'static str,
-        parameters: &[&(dyn ToSql + Sync)],
-    ) -> Result<Option<Row>, tokio_postgres::Error> {
+    pub(super) async fn row(&self, sql: &'static str, parameters: &[&(dyn ToSql + Sync)]) -> QueryResult<Option<Row>> {
         Ok(self.rows(sql, parameters).await?.into_iter().next())
     }
 
     /// Runs statements without parameters, one after the other.
-    pub(super) async fn run(&self, sql: &str) -> Result<(), tokio_postgres::Error> {
+    pub(super) async fn run(&self, sql: &str) -> QueryResult<()> {
         self.client.batch_execute(sql).await
     }
 }
@@ -299,6 +291,9 @@ impl Drop for Link {
         self.driving.abort();
     }
 }
+
+/// Answer of the database to a statement.
+pub(super) type QueryResult<T> = Result<T, tokio_postgres::Error>;
 
 /// Why work on a connection came to nothing, or to nothing that is known.
 #[derive(Debug)]
@@ -386,20 +381,13 @@ impl Line {
     }
 
     /// Does work once. After a failure, or without an answer in time, the connection is given up.
-    pub(super) async fn once<T>(
-        &self,
-        work: &impl AsyncFn(&Link) -> Result<T, tokio_postgres::Error>,
-    ) -> Result<T, Trouble> {
+    pub(super) async fn once<T>(&self, work: &impl AsyncFn(&Link) -> QueryResult<T>) -> Result<T, Trouble> {
         let link = self.in_time("no connection in", self.link()).await?;
         self.on(&link, work).await
     }
 
     /// Does work once on this connection, and on no other. For the steps of a transaction.
-    pub(super) async fn on<T>(
-        &self,
-        link: &Link,
-        work: &impl AsyncFn(&Link) -> Result<T, tokio_postgres::Error>,
-    ) -> Result<T, Trouble> {
+    pub(super) async fn on<T>(&self, link: &Link, work: &impl AsyncFn(&Link) -> QueryResult<T>) -> Result<T, Trouble> {
         let done = self.in_time(NO_ANSWER, async {
             let done = work(link).await?;
             match link.is_doubtful.load(Ordering::Acquire) {
@@ -425,7 +413,7 @@ impl Line {
     pub(super) async fn until<T>(
         &self,
         time: Option<Duration>,
-        work: impl AsyncFn(&Link) -> Result<T, tokio_postgres::Error>,
+        work: impl AsyncFn(&Link) -> QueryResult<T>,
     ) -> Result<T> {
         let begun = Instant::now();
         let mut pause = PAUSES.0;
@@ -454,7 +442,7 @@ impl Line {
     }
 
     /// Does work once, for a caller who wants to know at once.
-    pub(super) async fn try_once<T>(&self, work: impl AsyncFn(&Link) -> Result<T, tokio_postgres::Error>) -> Result<T> {
+    pub(super) async fn try_once<T>(&self, work: impl AsyncFn(&Link) -> QueryResult<T>) -> Result<T> {
         self.once(&work).await.map_err(|trouble| self.error(trouble))
     }
 

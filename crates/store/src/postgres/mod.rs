@@ -49,7 +49,7 @@ use self::commit::CommitTroubles;
 use self::database_seen::SeenFile;
 use self::journal_reads::Blocks;
 use self::lease::Lease;
-use self::link::{Connector, Line, Link, NO_ANSWER};
+use self::link::{Connector, Line, Link, NO_ANSWER, QueryResult};
 use self::recent_blocks::RecentBlocks;
 use self::state_area::{Area, StateWrites};
 use super::{
@@ -278,7 +278,7 @@ impl PostgresStore {
         self.parts.lease.pace()
     }
 
-    fn read<T>(&self, work: impl AsyncFn(&Link) -> Result<T, tokio_postgres::Error>) -> Result<T> {
+    fn read<T>(&self, work: impl AsyncFn(&Link) -> QueryResult<T>) -> Result<T> {
         let reader = self.next_reader.fetch_add(1, Ordering::Relaxed) % self.readers.len();
         // The journal's thread reads too, and its failure would end the process. A request that
         // waits here gets its answer elsewhere (`is_current`).
@@ -332,7 +332,7 @@ impl StoreParts {
         self.lease.hint().filter(|_| is_silent)
     }
 
-    fn write<T>(&self, work: impl AsyncFn(&Link) -> Result<T, tokio_postgres::Error>) -> Result<T> {
+    fn write<T>(&self, work: impl AsyncFn(&Link) -> QueryResult<T>) -> Result<T> {
         self.wait(self.writes.until(Some(self.patience), work))
     }
 

@@ -1,7 +1,7 @@
 //! Tables of the store, and their versions. They are made and changed forward only, by one process
 //! at a time.
 
-use super::link::{Line, Link, SCHEMA};
+use super::link::{Line, Link, QueryResult, SCHEMA};
 use crate::{Result, StoreError};
 
 /// Statements that lead from one version to the next, from an empty schema on.
@@ -86,7 +86,7 @@ fn admit(line: &Line, found: Option<usize>) -> Result<Option<usize>> {
 }
 
 /// The version of the tables; `None` if there are none.
-async fn version(link: &Link) -> Result<Option<usize>, tokio_postgres::Error> {
+async fn version(link: &Link) -> QueryResult<Option<usize>> {
     let there = link.row("SELECT to_regclass('centavo.version') IS NOT NULL", &[]).await?;
     if !there.is_some_and(|row| row.get(0)) {
         return Ok(None);
