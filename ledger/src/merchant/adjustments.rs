@@ -4,7 +4,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
 use crate::event::{GiveBack, SellerDraw};
@@ -208,8 +207,8 @@ impl Repayment {
 /// The adjusted charges, and what is open of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Adjustments {
-    charges: Objects<ChargeAdjustments>,
-    open: Objects<Open>,
+    pub(super) charges: Objects<ChargeAdjustments>,
+    pub(super) open: Objects<Open>,
     /// The charges with nothing open, by the end of their window.
     expiring: BTreeSet<(Timestamp, ObjectId)>,
     /// The open repayments, by the time from which the rail is asked to send them.
@@ -456,22 +455,6 @@ impl Adjustments {
 
     pub(super) fn take_touched(&mut self, charges: u8, open: u8) -> impl Iterator<Item = Section> + use<> {
         self.charges.take_touched(charges).chain(self.open.take_touched(open))
-    }
-
-    pub(super) fn charges_section(&self, number: u64) -> Option<Vec<u8>> {
-        self.charges.section(number)
-    }
-
-    pub(super) fn open_section(&self, number: u64) -> Option<Vec<u8>> {
-        self.open.section(number)
-    }
-
-    pub(super) fn read_charges(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.charges.read_section(bytes)
-    }
-
-    pub(super) fn read_open(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.open.read_section(bytes)
     }
 
     /// Builds the derived lists, once all sections are read.

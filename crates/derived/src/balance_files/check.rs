@@ -9,7 +9,7 @@ use ledger::{Account, Balance, LedgerId, Receivables, Record, Timestamp};
 use super::as_of::AsOf;
 use super::carried_facts::RowKey;
 use super::file::{BalanceFile, FileCut, FileError, FileSource, Row};
-use super::receivables::{self, ReceivablesFile};
+use super::receivables;
 use store::{Part, Sequence, StoreError};
 
 /// Compares every balance file with the sums of the Records through its cut, and every receivables
@@ -55,8 +55,9 @@ impl<'a> BalanceFileCheck<'a> {
             self.receivables.pop_front();
             let mut expected = self.due.items();
             let mut is_equal = true;
-            let read =
-                ReceivablesFile::In(self.store).each(cut, |receivable| is_equal &= expected.next() == Some(receivable));
+            let read = receivables::each(&receivables::stored(self.store, cut), cut, |receivable| {
+                is_equal &= expected.next() == Some(receivable)
+            });
             let is_complete = expected.next().is_none();
             match read {
                 Ok(()) if cut.through == at => self.whole += 1,
@@ -89,7 +90,7 @@ impl<'a> BalanceFileCheck<'a> {
         balances: impl Iterator<Item = (LedgerId, Account, Balance)>,
     ) -> Result<Option<String>, StoreError> {
         let Some((cut, bytes)) = self.files.pop_front() else { return Ok(None) };
-        let source = FileSource::Stored(self.store.clone(), cut);
+        let source = FileSource::Stored(self.store.clone(), cut.file_name());
         let file = match BalanceFile::open(source, bytes, Arc::default()) {
             Err(FileError::Store(error)) => return Err(error),
             Ok(file) if cut.through == at => file,

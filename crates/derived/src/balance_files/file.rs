@@ -142,17 +142,17 @@ pub(super) fn write(
 
 /// Where the bytes of a file are.
 pub(super) enum FileSource {
-    /// In a store, under the name of its cut.
-    Stored(Part, FileCut),
+    /// In a store, under its name.
+    Stored(Part, String),
     /// In a file of its own.
     Alone(File),
 }
 
 impl FileSource {
     /// So many bytes from a place on.
-    fn part(&self, offset: u64, length: usize) -> Result<Vec<u8>, FileError> {
+    pub(super) fn part(&self, offset: u64, length: usize) -> Result<Vec<u8>, FileError> {
         let part = match self {
-            Self::Stored(store, cut) => store.file_part(&cut.file_name(), offset, length)?.ok_or(FileError::Damaged)?,
+            Self::Stored(store, name) => store.file_part(name, offset, length)?.ok_or(FileError::Damaged)?,
             Self::Alone(file) => {
                 let mut part = vec![0; length];
                 file.read_exact_at(&mut part, offset).map_err(|_too_short| FileError::Damaged)?;
@@ -193,7 +193,7 @@ impl BalanceFile {
         let (covered, sum) = end.split_last_chunk::<4>().ok_or(FileError::Damaged)?;
         let is_whole = crc32c(covered).to_be_bytes() == *sum && footer.starts_with(MAGIC) && footer[7] == FORMAT;
         let cut = FileCut { through: Sequence(word(0)), booked_at_ms: word(1) as i64 };
-        let is_another = matches!(&source, FileSource::Stored(_, named) if *named != cut);
+        let is_another = matches!(&source, FileSource::Stored(_, name) if *name != cut.file_name());
         if !is_whole || is_another {
             return Err(FileError::Damaged);
         }

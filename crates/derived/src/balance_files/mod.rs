@@ -36,7 +36,6 @@ use store::priority;
 use store::{Part, Partition, Sequence, StoreError, file_name_of, file_of};
 
 use file::{BalanceFile, FileCut, FileError, FileSource};
-use receivables::ReceivablesFile;
 
 pub use as_of::Sums;
 pub use as_of::{AsOf, SumOfKind};
@@ -279,7 +278,7 @@ impl BalanceFiles {
             if has_receivables {
                 let name = file_name_of(partition, &receivables::file_name(*cut));
                 let file = File::open(folder.join(name)).ok()?;
-                as_of.receivables = Some(ReceivablesFile::Alone(file).read(*cut).ok()?);
+                as_of.receivables = Some(receivables::read(&FileSource::Alone(file), *cut).ok()?);
             }
             Some(as_of)
         };
@@ -413,7 +412,7 @@ impl FilesInner {
 
     /// What is due at a cut; `None` if its file is damaged, which is removed and made again.
     fn receivables(&self, cut: FileCut) -> Result<Option<Receivables>, StoreError> {
-        match ReceivablesFile::In(&self.store).read(cut) {
+        match receivables::read(&receivables::stored(&self.store, cut), cut) {
             Ok(receivables) => Ok(Some(receivables)),
             Err(FileError::Damaged) => {
                 tracing::warn!(through = cut.through.0, "a receivables file is damaged; it is made again");
@@ -441,7 +440,7 @@ impl FilesInner {
     }
 
     fn source(&self, cut: FileCut) -> FileSource {
-        FileSource::Stored(self.store.clone(), cut)
+        FileSource::Stored(self.store.clone(), cut.file_name())
     }
 
     /// Removes a damaged file, which will be made again.

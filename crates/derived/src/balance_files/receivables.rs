@@ -12,15 +12,13 @@
 //! ```
 //! Numbers are big-endian. A page has some 16 KiB.
 
-use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
 
 use crc32c::crc32c;
 use ledger::receivables::{Receivables, StoredReceivable};
 use minicbor::Decoder;
 
-use super::file::{FileCut, FileError, MAGIC, page_checksum};
+use super::file::{FileCut, FileError, FileSource, MAGIC, page_checksum};
 use store::{Part, StoreError};
 
 const FORMAT: u8 = 1;
@@ -78,63 +76,46 @@ fn end_of(cut: FileCut, parts: u64, pages: u64) -> Vec<u8> {
     end
 }
 
-/// A receivables file that is read.
-pub(super) enum ReceivablesFile<'a> {
-    /// In a store.
-    In(&'a Part),
-    /// In a file of its own.
-    Alone(File),
+/// The receivables file of a cut in a store.
+pub(super) fn stored(store: &Part, cut: FileCut) -> FileSource {
+    FileSource::Stored(store.clone(), file_name(cut))
 }
 
-impl ReceivablesFile<'_> {
-    fn part(&self, cut: FileCut, offset: u64, length: usize) -> Result<Vec<u8>, FileError> {
-        let part = match self {
-            Self::In(store) => store.file_part(&file_name(cut), offset, length)?.ok_or(FileError::Damaged)?,
-            Self::Alone(file) => {
-                let mut part = vec![0; length];
-                file.read_exact_at(&mut part, offset).map_err(|_too_short| FileError::Damaged)?;
-                part
-            }
-        };
-        if part.len() == length { Ok(part) } else { Err(FileError::Damaged) }
-    }
-
-    /// Takes every part of the file of a cut. The parts before a damaged page are taken too.
-    pub(super) fn each(&self, cut: FileCut, mut take: impl FnMut(StoredReceivable)) -> Result<(), FileError> {
-        let (mut offset, mut parts, mut pages) = (0, 0_u64, 0_u64);
-        loop {
-            let length = self.part(cut, offset, 4)?;
-            let length = length.iter().fold(0, |length, byte| length << 8 | usize::from(*byte));
-            if length == 0 {
-                let end = self.part(cut, offset, END_BYTES + SUM_BYTES)?;
-                let expected = end_of(cut, parts, pages);
-                let is_whole = end[..END_BYTES] == expected && end[END_BYTES..] == crc32c(&expected).to_be_bytes();
-                return if is_whole { Ok(()) } else { Err(FileError::Damaged) };
-            }
-            if length > PAGE_BYTES_MAX {
-                return Err(FileError::Damaged);
-            }
-            let page = self.part(cut, offset + 4, length + SUM_BYTES)?;
-            let (page, sum) = page.split_at(length);
-            if page_checksum(cut, pages, page).to_be_bytes() != sum {
-                return Err(FileError::Damaged);
-            }
-            let mut decoder = Decoder::new(page);
-            while decoder.position() < page.len() {
-                take(decoder.decode().map_err(|_of_another_release| FileError::Damaged)?);
-                parts += 1;
-            }
-            offset += (4 + length + SUM_BYTES) as u64;
-            pages += 1;
+/// Takes every part of the file of a cut. The parts before a damaged page are taken too.
+pub(super) fn each(file: &FileSource, cut: FileCut, mut take: impl FnMut(StoredReceivable)) -> Result<(), FileError> {
+    let (mut offset, mut parts, mut pages) = (0, 0_u64, 0_u64);
+    loop {
+        let length = file.part(offset, 4)?;
+        let length = length.iter().fold(0, |length, byte| length << 8 | usize::from(*byte));
+        if length == 0 {
+            let end = file.part(offset, END_BYTES + SUM_BYTES)?;
+            let expected = end_of(cut, parts, pages);
+            let is_whole = end[..END_BYTES] == expected && end[END_BYTES..] == crc32c(&expected).to_be_bytes();
+            return if is_whole { Ok(()) } else { Err(FileError::Damaged) };
         }
+        if length > PAGE_BYTES_MAX {
+            return Err(FileError::Damaged);
+        }
+        let page = file.part(offset + 4, length + SUM_BYTES)?;
+        let (page, sum) = page.split_at(length);
+        if page_checksum(cut, pages, page).to_be_bytes() != sum {
+            return Err(FileError::Damaged);
+        }
+        let mut decoder = Decoder::new(page);
+        while decoder.position() < page.len() {
+            take(decoder.decode().map_err(|_of_another_release| FileError::Damaged)?);
+            parts += 1;
+        }
+        offset += (4 + length + SUM_BYTES) as u64;
+        pages += 1;
     }
+}
 
-    /// The receivables of a cut.
-    pub(super) fn read(&self, cut: FileCut) -> Result<Receivables, FileError> {
-        let mut receivables = Receivables::default();
-        self.each(cut, |receivable| receivables.restore(receivable))?;
-        Ok(receivables)
-    }
+/// The receivables of a cut.
+pub(super) fn read(file: &FileSource, cut: FileCut) -> Result<Receivables, FileError> {
+    let mut receivables = Receivables::default();
+    each(file, cut, |receivable| receivables.restore(receivable))?;
+    Ok(receivables)
 }
 
 /// The cuts of the receivables files of a store.

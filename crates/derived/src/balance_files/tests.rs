@@ -475,7 +475,7 @@ proptest! {
         check(&files);
         let Some(cut) = cuts(&store).first().copied() else { return Ok(()) };
         // The first file leads to the same end as all of them.
-        let mut due = ReceivablesFile::In(&store).read(cut).unwrap();
+        let mut due = receivables::read(&receivables::stored(&store, cut), cut).unwrap();
         (cut.through.0 + 1..=last).for_each(|at| due.post(&crate::records::record(&store, Sequence(at)).unwrap()));
         prop_assert_eq!(items(&due), items(&due_through(&store, last)));
 
@@ -573,6 +573,9 @@ fn golden_files_are_read_and_written_alike() {
     let again = BalanceFiles::open(store.clone()).unwrap();
     check_all(&again, &store, last.0);
     for cut in cuts(&store) {
-        assert_eq!(items(&ReceivablesFile::In(&store).read(cut).unwrap()), items(&due_through(&store, cut.through.0)));
+        assert_eq!(
+            items(&receivables::read(&receivables::stored(&store, cut), cut).unwrap()),
+            items(&due_through(&store, cut.through.0))
+        );
     }
 }
