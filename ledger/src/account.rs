@@ -7,6 +7,8 @@
 //!
 //! The codes are part of the journal's format: a code is never given to another account.
 
+use strum::EnumDiscriminants;
+
 use crate::id::{GroupNumber, LedgerId, RecipientNumber};
 
 /// One account of one ledger. Variants that carry a [`RecipientNumber`] exist once per recipient of
@@ -24,204 +26,215 @@ use crate::id::{GroupNumber, LedgerId, RecipientNumber};
 /// assert_eq!(shard, LedgerId::Platform(group));
 /// assert_eq!(liability.name(group, name_of), "Liabilities:Merchants:M-1:Pending");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EnumDiscriminants)]
+#[strum_discriminants(name(AccountCode), vis(pub(crate)))]
+#[repr(u16)]
 pub enum Account {
     // Of merchants and recipients alike: claims on the platform.
     /// Money that falls due later.
-    Pending,
+    Pending = 1,
     /// Money that can be paid out.
-    Available,
+    Available = 2,
     // Of the merchant.
     /// Held for a cashout under way.
-    ReservedCashout,
+    ReservedCashout = 3,
     /// Held for a dispute.
-    ReservedDispute,
+    ReservedDispute = 4,
     /// Cashouts that the rail took.
-    TransitCashout,
+    TransitCashout = 5,
     /// Debt of a recipient after a take-back.
-    ReceivableRecipient(RecipientNumber),
+    ReceivableRecipient(RecipientNumber) = 6,
     /// Debt of the merchant to the platform.
-    Deficit,
+    Deficit = 7,
     /// Card sales.
-    SalesCard,
+    SalesCard = 8,
     /// PIX sales.
-    SalesPix,
+    SalesPix = 9,
     /// Initial fees of subscriptions.
-    SalesInitialFee,
+    SalesInitialFee = 10,
     /// The part of the sales that belongs to recipients.
-    ContraSplits,
+    ContraSplits = 11,
     /// Sales given back.
-    ContraRefunds,
+    ContraRefunds = 12,
     /// Sales lost to chargebacks.
-    ContraChargebacks,
+    ContraChargebacks = 13,
     /// Income of any other kind.
-    OtherIncome,
+    OtherIncome = 14,
     /// Acquirer's merchant discount rate, as the merchant pays it.
-    FeeMdr,
+    FeeMdr = 15,
     /// Antifraud fee.
-    FeeAntifraud,
+    FeeAntifraud = 16,
     /// The platform's margin.
-    FeeMargin,
+    FeeMargin = 17,
     /// PIX commission.
-    FeePix,
+    FeePix = 18,
     /// Cashout fee.
-    FeeCashout,
+    FeeCashout = 19,
     /// Take-backs that will not be paid back.
-    LossClawback,
+    LossClawback = 20,
     // Of the recipient.
     /// Held for a withdrawal under way.
-    ReservedWithdrawal,
+    ReservedWithdrawal = 21,
     /// Withdrawals that the rail took.
-    TransitWithdrawal,
+    TransitWithdrawal = 22,
     /// Splits of card charges.
-    SplitsCard,
+    SplitsCard = 23,
     /// Splits of PIX charges.
-    SplitsPix,
+    SplitsPix = 24,
     /// Splits taken back.
-    SplitReversals,
+    SplitReversals = 25,
     /// Fee of an anticipation.
-    FeeAnticipation,
+    FeeAnticipation = 26,
     /// Debt of the recipient to its merchant.
-    Clawback,
+    Clawback = 27,
     // Of the platform's shard.
     /// What the card acquirer owes.
-    AcquirerReceivable,
+    AcquirerReceivable = 28,
     /// The settlement account at the bank.
-    BankSettlement,
+    BankSettlement = 29,
     /// The PIX account at the bank.
-    BankPix,
+    BankPix = 30,
     /// Debt of the merchant: the mirror of [`Account::Deficit`].
-    MerchantDeficit,
+    MerchantDeficit = 31,
     /// Owed to the merchant, falling due later.
-    MerchantPending,
+    MerchantPending = 32,
     /// Owed to the merchant.
-    MerchantAvailable,
+    MerchantAvailable = 33,
     /// Owed to the merchant, held for a cashout.
-    MerchantReservedCashout,
+    MerchantReservedCashout = 34,
     /// Owed to the merchant, held for a dispute.
-    MerchantReservedDispute,
+    MerchantReservedDispute = 35,
     /// Owed to a recipient, falling due later.
-    RecipientPending(RecipientNumber),
+    RecipientPending(RecipientNumber) = 36,
     /// Owed to a recipient.
-    RecipientAvailable(RecipientNumber),
+    RecipientAvailable(RecipientNumber) = 37,
     /// Owed to a recipient, held for a withdrawal.
-    RecipientReservedWithdrawal(RecipientNumber),
+    RecipientReservedWithdrawal(RecipientNumber) = 38,
     /// Refunds to payers that are decided and not yet sent.
-    PayersRefunds,
+    PayersRefunds = 39,
     /// Commission: MDR charged.
-    CommissionMdr,
+    CommissionMdr = 40,
     /// Commission: antifraud fee charged.
-    CommissionAntifraud,
+    CommissionAntifraud = 41,
     /// Commission: margin.
-    CommissionMargin,
+    CommissionMargin = 42,
     /// Commission on PIX.
-    CommissionPix,
+    CommissionPix = 43,
     /// Cashout fees charged.
-    IncomeCashout,
+    IncomeCashout = 44,
     /// Anticipation fees charged.
-    IncomeAnticipation,
+    IncomeAnticipation = 45,
     /// Fee that the acquirer keeps (MDR).
-    AcquirerMdr,
+    AcquirerMdr = 46,
     /// Receivables and fees that are lost to the platform.
-    Losses,
+    Losses = 47,
     /// Capital of the platform's owners.
-    Capital,
+    Capital = 48,
     // Of the house ledger only.
     /// The platform's own money at the bank.
-    BankOwn,
+    BankOwn = 49,
     /// Money at a bank that nobody has explained yet.
-    Suspense,
+    Suspense = 50,
     /// Fees of the banks.
-    BankFees,
+    BankFees = 51,
     /// Fees of the acquirer that belong to no charge.
-    AcquirerFees,
+    AcquirerFees = 52,
 }
 
 use Account::*;
 
-/// Every account that carries no recipient, with its code and its name.
-const PLAIN: &[(u16, Account, &str)] = &[
-    (1, Pending, "Assets:Platform:Pending"),
-    (2, Available, "Assets:Platform:Available"),
-    (3, ReservedCashout, "Assets:Platform:Reserved:Cashout"),
-    (4, ReservedDispute, "Assets:Platform:Reserved:Dispute"),
-    (5, TransitCashout, "Assets:Transit:Cashout"),
-    (7, Deficit, "Liabilities:Platform:Deficit"),
-    (8, SalesCard, "Income:Sales:Card"),
-    (9, SalesPix, "Income:Sales:Pix"),
-    (10, SalesInitialFee, "Income:Sales:InitialFee"),
-    (11, ContraSplits, "Income:Contra:Splits"),
-    (12, ContraRefunds, "Income:Contra:Refunds"),
-    (13, ContraChargebacks, "Income:Contra:Chargebacks"),
-    (14, OtherIncome, "Income:Other"),
-    (15, FeeMdr, "Expenses:Fees:Mdr"),
-    (16, FeeAntifraud, "Expenses:Fees:Antifraud"),
-    (17, FeeMargin, "Expenses:Fees:Margin"),
-    (18, FeePix, "Expenses:Fees:Pix"),
-    (19, FeeCashout, "Expenses:Fees:Cashout"),
-    (20, LossClawback, "Expenses:Losses:Clawback"),
-    (21, ReservedWithdrawal, "Assets:Platform:Reserved:Withdrawal"),
-    (22, TransitWithdrawal, "Assets:Transit:Withdrawal"),
-    (23, SplitsCard, "Income:Splits:Card"),
-    (24, SplitsPix, "Income:Splits:Pix"),
-    (25, SplitReversals, "Income:Contra:SplitReversals"),
-    (26, FeeAnticipation, "Expenses:Fees:Anticipation"),
-    (27, Clawback, "Liabilities:Clawback:{merchant}"),
-    (28, AcquirerReceivable, "Assets:Acquirer:Receivable"),
-    (29, BankSettlement, "Assets:Bank:Settlement"),
-    (30, BankPix, "Assets:Bank:Pix"),
-    (31, MerchantDeficit, "Assets:Merchants:{merchant}:Deficit"),
-    (32, MerchantPending, "Liabilities:Merchants:{merchant}:Pending"),
-    (33, MerchantAvailable, "Liabilities:Merchants:{merchant}:Available"),
-    (34, MerchantReservedCashout, "Liabilities:Merchants:{merchant}:Reserved:Cashout"),
-    (35, MerchantReservedDispute, "Liabilities:Merchants:{merchant}:Reserved:Dispute"),
-    (39, PayersRefunds, "Liabilities:Payers:Refunds"),
-    (40, CommissionMdr, "Income:Commission:Mdr"),
-    (41, CommissionAntifraud, "Income:Commission:Antifraud"),
-    (42, CommissionMargin, "Income:Commission:Margin"),
-    (43, CommissionPix, "Income:Commission:Pix"),
-    (44, IncomeCashout, "Income:Fees:Cashout"),
-    (45, IncomeAnticipation, "Income:Fees:Anticipation"),
-    (46, AcquirerMdr, "Expenses:Acquirer:Mdr"),
-    (47, Losses, "Expenses:Losses:Other"),
-    (48, Capital, "Equity:Capital"),
-    (49, BankOwn, "Assets:Bank:Own"),
-    (50, Suspense, "Liabilities:Suspense"),
-    (51, BankFees, "Expenses:Bank:Fees"),
-    (52, AcquirerFees, "Expenses:Acquirer:Fees"),
+/// Every account that carries no recipient, in the order of codes, with its name and its name in
+/// Portuguese.
+const PLAIN: &[(Account, &str, &str)] = &[
+    (Pending, "Assets:Platform:Pending", "Saldo a vencer"),
+    (Available, "Assets:Platform:Available", "Saldo disponível"),
+    (ReservedCashout, "Assets:Platform:Reserved:Cashout", "Saldo reservado para cashout"),
+    (ReservedDispute, "Assets:Platform:Reserved:Dispute", "Saldo reservado para contestação"),
+    (TransitCashout, "Assets:Transit:Cashout", "Cashouts em trânsito"),
+    (Deficit, "Liabilities:Platform:Deficit", "Déficit com a plataforma"),
+    (SalesCard, "Income:Sales:Card", "Vendas no cartão"),
+    (SalesPix, "Income:Sales:Pix", "Vendas no PIX"),
+    (SalesInitialFee, "Income:Sales:InitialFee", "Taxas de adesão"),
+    (ContraSplits, "Income:Contra:Splits", "Repasses a recebedores"),
+    (ContraRefunds, "Income:Contra:Refunds", "Reembolsos"),
+    (ContraChargebacks, "Income:Contra:Chargebacks", "Contestações perdidas"),
+    (OtherIncome, "Income:Other", "Outras receitas"),
+    (FeeMdr, "Expenses:Fees:Mdr", "Tarifa de MDR"),
+    (FeeAntifraud, "Expenses:Fees:Antifraud", "Tarifa de antifraude"),
+    (FeeMargin, "Expenses:Fees:Margin", "Tarifa da plataforma"),
+    (FeePix, "Expenses:Fees:Pix", "Tarifa de PIX"),
+    (FeeCashout, "Expenses:Fees:Cashout", "Tarifa de cashout"),
+    (LossClawback, "Expenses:Losses:Clawback", "Perdas com recebedores"),
+    (ReservedWithdrawal, "Assets:Platform:Reserved:Withdrawal", "Saldo em saque"),
+    (TransitWithdrawal, "Assets:Transit:Withdrawal", "Saques em trânsito"),
+    (SplitsCard, "Income:Splits:Card", "Repasses recebidos no cartão"),
+    (SplitsPix, "Income:Splits:Pix", "Repasses recebidos no PIX"),
+    (SplitReversals, "Income:Contra:SplitReversals", "Repasses desfeitos"),
+    (FeeAnticipation, "Expenses:Fees:Anticipation", "Deságio de antecipação"),
+    (Clawback, "Liabilities:Clawback:{merchant}", "Repasses a devolver ao lojista"),
+    (AcquirerReceivable, "Assets:Acquirer:Receivable", "A receber da adquirente"),
+    (BankSettlement, "Assets:Bank:Settlement", "Banco conta liquidação"),
+    (BankPix, "Assets:Bank:Pix", "Banco conta PIX"),
+    (MerchantDeficit, "Assets:Merchants:{merchant}:Deficit", "Déficit de lojistas"),
+    (MerchantPending, "Liabilities:Merchants:{merchant}:Pending", "Lojistas a vencer"),
+    (MerchantAvailable, "Liabilities:Merchants:{merchant}:Available", "Lojistas disponível"),
+    (MerchantReservedCashout, "Liabilities:Merchants:{merchant}:Reserved:Cashout", "Lojistas reservado para cashout"),
+    (
+        MerchantReservedDispute,
+        "Liabilities:Merchants:{merchant}:Reserved:Dispute",
+        "Lojistas reservado para contestação",
+    ),
+    (PayersRefunds, "Liabilities:Payers:Refunds", "Reembolsos a pagar"),
+    (CommissionMdr, "Income:Commission:Mdr", "Receita de MDR"),
+    (CommissionAntifraud, "Income:Commission:Antifraud", "Receita de antifraude"),
+    (CommissionMargin, "Income:Commission:Margin", "Receita da plataforma"),
+    (CommissionPix, "Income:Commission:Pix", "Receita de PIX"),
+    (IncomeCashout, "Income:Fees:Cashout", "Receita de cashout"),
+    (IncomeAnticipation, "Income:Fees:Anticipation", "Receita de antecipação"),
+    (AcquirerMdr, "Expenses:Acquirer:Mdr", "Custo de MDR da adquirente"),
+    (Losses, "Expenses:Losses:Other", "Perdas"),
+    (Capital, "Equity:Capital", "Capital social"),
+    (BankOwn, "Assets:Bank:Own", "Banco conta própria"),
+    (Suspense, "Liabilities:Suspense", "Valores a identificar"),
+    (BankFees, "Expenses:Bank:Fees", "Tarifas bancárias"),
+    (AcquirerFees, "Expenses:Acquirer:Fees", "Tarifas da adquirente"),
 ];
 
 type OfRecipient = fn(RecipientNumber) -> Account;
 
-/// Every account that exists once per recipient, with its code and its name.
-const OF_RECIPIENTS: &[(u16, OfRecipient, &str)] = &[
-    (6, ReceivableRecipient, "Assets:Receivable:Recipients:{recipient}"),
-    (36, RecipientPending, "Liabilities:Recipients:{recipient}:Pending"),
-    (37, RecipientAvailable, "Liabilities:Recipients:{recipient}:Available"),
-    (38, RecipientReservedWithdrawal, "Liabilities:Recipients:{recipient}:Reserved:Withdrawal"),
+/// Every account that exists once per recipient, with the same.
+const OF_RECIPIENTS: &[(OfRecipient, &str, &str)] = &[
+    (ReceivableRecipient, "Assets:Receivable:Recipients:{recipient}", "A receber de recebedores"),
+    (RecipientPending, "Liabilities:Recipients:{recipient}:Pending", "Recebedores a vencer"),
+    (RecipientAvailable, "Liabilities:Recipients:{recipient}:Available", "Recebedores disponível"),
+    (RecipientReservedWithdrawal, "Liabilities:Recipients:{recipient}:Reserved:Withdrawal", "Recebedores em saque"),
 ];
+
+/// The row of a code.
+fn plain(code: u16) -> Option<&'static (Account, &'static str, &'static str)> {
+    PLAIN.binary_search_by_key(&code, |(account, ..)| account.code().0).ok().map(|at| &PLAIN[at])
+}
 
 impl Account {
     /// The account's stable number, and the recipient that it belongs to.
     pub fn code(self) -> (u16, Option<RecipientNumber>) {
-        match self {
-            ReceivableRecipient(number) => (6, Some(number)),
-            RecipientPending(number) => (36, Some(number)),
-            RecipientAvailable(number) => (37, Some(number)),
-            RecipientReservedWithdrawal(number) => (38, Some(number)),
-            plain => (plain.plain_code(), None),
-        }
+        let recipient = match self {
+            ReceivableRecipient(number)
+            | RecipientPending(number)
+            | RecipientAvailable(number)
+            | RecipientReservedWithdrawal(number) => Some(number),
+            _ => None,
+        };
+        (AccountCode::from(self) as u16, recipient)
     }
 
     /// The account of a code; `None` if this release does not know it.
     pub fn from_code(code: u16, recipient: Option<RecipientNumber>) -> Option<Self> {
         match recipient {
-            None => {
-                let at = PLAIN.binary_search_by_key(&code, |(code, ..)| *code).ok()?;
-                Some(PLAIN[at].1)
-            }
+            None => plain(code).map(|(account, ..)| *account),
             Some(number) => {
-                OF_RECIPIENTS.iter().find(|(known, ..)| *known == code).map(|(_, account, _)| account(number))
+                let mut accounts = OF_RECIPIENTS.iter().map(|(account, ..)| account(number));
+                accounts.find(|account| account.code().0 == code)
             }
         }
     }
@@ -234,69 +247,25 @@ impl Account {
 
     /// The name of all accounts of this kind: the full name without the owner's id.
     pub fn kind_name(self) -> String {
-        let (code, _) = self.code();
-        let plain = PLAIN.iter().map(|(code, _, name)| (code, name));
-        let mut all = plain.chain(OF_RECIPIENTS.iter().map(|(code, _, name)| (code, name)));
-        let (_, name) = all.find(|(known, _)| **known == code).expect("the tables hold every account");
-        name.replace(":{merchant}", "").replace(":{recipient}", "")
+        self.names().0.replace(":{merchant}", "").replace(":{recipient}", "")
+    }
+
+    /// The name, with a place for an id, and the name in Portuguese.
+    fn names(self) -> (&'static str, &'static str) {
+        let (code, recipient) = self.code();
+        let names = match recipient {
+            None => plain(code).map(|(_, name, portuguese)| (*name, *portuguese)),
+            Some(number) => {
+                let row = OF_RECIPIENTS.iter().find(|(account, ..)| account(number) == self);
+                row.map(|(_, name, portuguese)| (*name, *portuguese))
+            }
+        };
+        names.expect("the tables hold every account")
     }
 
     /// The account as a Brazilian accountant names it; its ids stand in [`Account::name`] only.
     pub fn name_ptbr(self) -> &'static str {
-        match self {
-            Pending => "Saldo a vencer",
-            Available => "Saldo disponível",
-            ReservedCashout => "Saldo reservado para cashout",
-            ReservedDispute => "Saldo reservado para contestação",
-            TransitCashout => "Cashouts em trânsito",
-            ReceivableRecipient(_) => "A receber de recebedores",
-            Deficit => "Déficit com a plataforma",
-            SalesCard => "Vendas no cartão",
-            SalesPix => "Vendas no PIX",
-            SalesInitialFee => "Taxas de adesão",
-            ContraSplits => "Repasses a recebedores",
-            ContraRefunds => "Reembolsos",
-            ContraChargebacks => "Contestações perdidas",
-            OtherIncome => "Outras receitas",
-            FeeMdr => "Tarifa de MDR",
-            FeeAntifraud => "Tarifa de antifraude",
-            FeeMargin => "Tarifa da plataforma",
-            FeePix => "Tarifa de PIX",
-            FeeCashout => "Tarifa de cashout",
-            LossClawback => "Perdas com recebedores",
-            ReservedWithdrawal => "Saldo em saque",
-            TransitWithdrawal => "Saques em trânsito",
-            SplitsCard => "Repasses recebidos no cartão",
-            SplitsPix => "Repasses recebidos no PIX",
-            SplitReversals => "Repasses desfeitos",
-            FeeAnticipation => "Deságio de antecipação",
-            Clawback => "Repasses a devolver ao lojista",
-            AcquirerReceivable => "A receber da adquirente",
-            BankSettlement => "Banco conta liquidação",
-            BankPix => "Banco conta PIX",
-            MerchantDeficit => "Déficit de lojistas",
-            MerchantPending => "Lojistas a vencer",
-            MerchantAvailable => "Lojistas disponível",
-            MerchantReservedCashout => "Lojistas reservado para cashout",
-            MerchantReservedDispute => "Lojistas reservado para contestação",
-            RecipientPending(_) => "Recebedores a vencer",
-            RecipientAvailable(_) => "Recebedores disponível",
-            RecipientReservedWithdrawal(_) => "Recebedores em saque",
-            PayersRefunds => "Reembolsos a pagar",
-            CommissionMdr => "Receita de MDR",
-            CommissionAntifraud => "Receita de antifraude",
-            CommissionMargin => "Receita da plataforma",
-            CommissionPix => "Receita de PIX",
-            IncomeCashout => "Receita de cashout",
-            IncomeAnticipation => "Receita de antecipação",
-            AcquirerMdr => "Custo de MDR da adquirente",
-            Losses => "Perdas",
-            Capital => "Capital social",
-            BankOwn => "Banco conta própria",
-            Suspense => "Valores a identificar",
-            BankFees => "Tarifas bancárias",
-            AcquirerFees => "Tarifas da adquirente",
-        }
+        self.names().1
     }
 
     /// The account of a full name, or of the name of its kind; of those that exist once per
@@ -304,32 +273,20 @@ impl Account {
     pub fn named(name: &str) -> Option<Self> {
         let without_id = |part: &&str| !["M-", "R-", "{"].iter().any(|begin| part.starts_with(begin));
         let is_named = |of: &str| of.split(':').filter(without_id).eq(name.split(':').filter(without_id));
-        let plain = PLAIN.iter().find(|(_, _, of)| is_named(of)).map(|(_, account, _)| *account);
-        let of_recipients = || OF_RECIPIENTS.iter().find(|(_, _, of)| is_named(of));
-        plain.or_else(|| of_recipients().map(|(_, account, _)| account(RecipientNumber(1))))
+        let plain = PLAIN.iter().find(|(_, of, _)| is_named(of)).map(|(account, ..)| *account);
+        let of_recipients = || OF_RECIPIENTS.iter().find(|(_, of, _)| is_named(of));
+        plain.or_else(|| of_recipients().map(|(account, ..)| account(RecipientNumber(1))))
     }
 
     /// The account's full name. Components begin with an upper-case letter, as the plain-text
     /// accounting tools demand; ids carry a prefix (`M-…`, `R-…`). `name_of` gives the outside name
     /// of a ledger.
     pub fn name(self, group: GroupNumber, name_of: impl Fn(LedgerId) -> String) -> String {
-        let (code, recipient) = self.code();
-        match recipient {
-            None => {
-                let at =
-                    PLAIN.binary_search_by_key(&code, |(code, ..)| *code).expect("the table holds every plain account");
-                let template = PLAIN[at].2;
-                if template.contains("{merchant}") {
-                    template.replace("{merchant}", &name_of(LedgerId::Merchant(group)))
-                } else {
-                    template.to_owned()
-                }
-            }
-            Some(number) => {
-                let row =
-                    OF_RECIPIENTS.iter().find(|(known, ..)| *known == code).expect("the table holds every account");
-                row.2.replace("{recipient}", &name_of(LedgerId::Recipient(group, number)))
-            }
+        let (name, _) = self.names();
+        match self.code().1 {
+            None if name.contains("{merchant}") => name.replace("{merchant}", &name_of(LedgerId::Merchant(group))),
+            None => name.to_owned(),
+            Some(number) => name.replace("{recipient}", &name_of(LedgerId::Recipient(group, number))),
         }
     }
 
@@ -396,63 +353,6 @@ impl Account {
                 | IncomeAnticipation
         )
     }
-
-    fn plain_code(self) -> u16 {
-        match self {
-            Pending => 1,
-            Available => 2,
-            ReservedCashout => 3,
-            ReservedDispute => 4,
-            TransitCashout => 5,
-            ReceivableRecipient(_) => 6,
-            Deficit => 7,
-            SalesCard => 8,
-            SalesPix => 9,
-            SalesInitialFee => 10,
-            ContraSplits => 11,
-            ContraRefunds => 12,
-            ContraChargebacks => 13,
-            OtherIncome => 14,
-            FeeMdr => 15,
-            FeeAntifraud => 16,
-            FeeMargin => 17,
-            FeePix => 18,
-            FeeCashout => 19,
-            LossClawback => 20,
-            ReservedWithdrawal => 21,
-            TransitWithdrawal => 22,
-            SplitsCard => 23,
-            SplitsPix => 24,
-            SplitReversals => 25,
-            FeeAnticipation => 26,
-            Clawback => 27,
-            AcquirerReceivable => 28,
-            BankSettlement => 29,
-            BankPix => 30,
-            MerchantDeficit => 31,
-            MerchantPending => 32,
-            MerchantAvailable => 33,
-            MerchantReservedCashout => 34,
-            MerchantReservedDispute => 35,
-            RecipientPending(_) => 36,
-            RecipientAvailable(_) => 37,
-            RecipientReservedWithdrawal(_) => 38,
-            PayersRefunds => 39,
-            CommissionMdr => 40,
-            CommissionAntifraud => 41,
-            CommissionMargin => 42,
-            CommissionPix => 43,
-            IncomeCashout => 44,
-            IncomeAnticipation => 45,
-            AcquirerMdr => 46,
-            Losses => 47,
-            Capital => 48,
-            BankOwn => 49,
-            Suspense => 50,
-            BankFees => 51,
-            AcquirerFees => 52,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -461,12 +361,12 @@ mod tests {
 
     fn every_account() -> impl Iterator<Item = Account> {
         let number = RecipientNumber(7);
-        PLAIN.iter().map(|row| row.1).chain(OF_RECIPIENTS.iter().map(move |row| row.1(number)))
+        PLAIN.iter().map(|row| row.0).chain(OF_RECIPIENTS.iter().map(move |row| row.0(number)))
     }
 
     #[test]
     fn codes_are_sorted_and_lead_back_to_their_account() {
-        assert!(PLAIN.is_sorted_by_key(|row| row.0));
+        assert!(PLAIN.is_sorted_by_key(|row| row.0.code()));
         for account in every_account() {
             let (code, recipient) = account.code();
             assert_eq!(Account::from_code(code, recipient), Some(account));
