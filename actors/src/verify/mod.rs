@@ -71,7 +71,8 @@ pub fn verify_against(
 ) -> VerifyResult<VerificationResult> {
     let heads = Heads::of_parts(parts)?;
     let extents = parts.first().map(|part| Extents::of(&**part.store())).transpose()?.unwrap_or_default();
-    let mut verified = VerificationResult::of(heads.clone());
+    let (records, of_heads) = (heads.records(), heads.clone());
+    let mut verified = VerificationResult { records, heads: of_heads, ..VerificationResult::default() };
     let unknown = checkpoints.iter().find(|one| parts.iter().all(|part| part.partition() != one.checkpoint.partition));
     if let Some(SignedCheckpoint { checkpoint, .. }) = unknown {
         let (at, found) = (checkpoint.sequence, format!("a store with {} partitions", parts.len()));
@@ -123,7 +124,7 @@ pub enum VerifyProgress {
 }
 
 /// Counts of a verified journal, and its sums.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct VerificationResult {
     /// Records in the journal.
     pub records: u64,
@@ -152,24 +153,6 @@ pub struct VerificationResult {
 }
 
 impl VerificationResult {
-    /// Journals of which nothing was counted yet.
-    fn of(heads: Heads) -> Self {
-        Self {
-            records: heads.records(),
-            blocks: 0,
-            ledgers: 0,
-            snapshots: 0,
-            snapshots_unusable: 0,
-            debits: 0,
-            credits: 0,
-            idempotency_keys: 0,
-            sealed: SealedParts::default(),
-            derived: DerivedParts::default(),
-            heads,
-            size_bytes: 0,
-        }
-    }
-
     /// Adds what was counted in a partition.
     fn add(&mut self, (journal, states): (JournalSummary, States)) {
         self.blocks += journal.blocks;

@@ -14,6 +14,7 @@ use ledger::{Event, GroupNumber, IdSet, LedgerId, ObjectId, Record, Timestamp};
 use minicbor::bytes::ByteVec;
 use minicbor::{Decode, Encode};
 use parking_lot::Mutex;
+use strum::IntoStaticStr;
 use tokio::sync::Notify;
 
 use store::{Part, Sequence, StoreError};
@@ -141,7 +142,8 @@ pub struct Answer {
 
 /// Why a try to deliver a webhook failed. It is not written as a bare number: a build could not
 /// pass over one that it does not know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Cause {
     /// The answer's status was neither 2xx nor 3xx.
     #[n(0)]
@@ -184,20 +186,7 @@ pub enum Cause {
 impl Cause {
     /// Its name on the wire.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Status => "status",
-            Self::Redirect => "redirect",
-            Self::Dns => "dns",
-            Self::NotPublic => "not_public",
-            Self::Refused => "refused",
-            Self::Unreachable => "unreachable",
-            Self::Tls => "tls",
-            Self::Timeout => "timeout",
-            Self::Closed => "closed",
-            Self::TooLarge => "too_large",
-            Self::NotHttp => "not_http",
-            Self::Internal => "internal",
-        }
+        self.into()
     }
 }
 
