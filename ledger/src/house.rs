@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn an_account_has_one_name() {
-        for account in HouseAccount::ALL {
+        for &account in HouseAccount::ALL {
             assert_eq!(HouseAccount::named(&account.account().kind_name()), Some(account));
         }
         assert_eq!(HouseAccount::named("Assets:Platform:Available"), None);

@@ -3,7 +3,7 @@
 
 use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
-use strum::IntoStaticStr;
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::fees::Commission;
 use crate::{Account, Centavos, Month, ObjectId, PaymentMethod, RecipientNumber};
@@ -119,7 +119,7 @@ impl CardBrand {
 
 /// An account that an operator's entry may move. Claims of merchants and recipients are not among
 /// them: only their owners' facts move those.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, VariantArray)]
 #[cbor(index_only)]
 pub enum HouseAccount {
     /// The settlement account at the bank.
@@ -150,16 +150,7 @@ pub enum HouseAccount {
 
 impl HouseAccount {
     /// Every account of the house ledger.
-    pub const ALL: [Self; 8] = [
-        Self::BankSettlement,
-        Self::BankPix,
-        Self::BankOwn,
-        Self::Suspense,
-        Self::BankFees,
-        Self::AcquirerFees,
-        Self::Losses,
-        Self::Capital,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// The account in the chart.
     pub fn account(self) -> Account {
@@ -177,7 +168,7 @@ impl HouseAccount {
 
     /// The account of this full name, such as `Assets:Bank:Own`.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|account| account.account().kind_name() == name)
+        Self::ALL.iter().copied().find(|account| account.account().kind_name() == name)
     }
 }
 

@@ -45,7 +45,7 @@ impl Engine {
     /// Writes an operator's note on a month. The outcome leaves when it is durable.
     pub async fn note_month(&self, month: Month, text: String, context: impl Into<CommandContext>) -> Result<Outcome> {
         let object = month_notes_id(month);
-        self.alone_in_house(context.into(), |_, _| Ok(Ok(Decision::of(Event::NoteWritten { object, text })))).await
+        self.alone_in_house(context.into(), async { Ok(Ok(Decision::of(Event::NoteWritten { object, text }))) }).await
     }
 
     /// The Records with notes on a month, oldest first.
@@ -57,12 +57,14 @@ impl Engine {
     /// Asks for an erasure of personal data, or decides it when another operator asked before. The
     /// outcome leaves when it is durable; [`Engine::drop_erased_keys`] follows.
     pub async fn erase_through(&self, through: Month, context: impl Into<CommandContext>) -> Result<Outcome> {
-        let decide = |engine: &Self, context: &CommandContext| {
-            let erasures = engine.erasures()?;
+        let context = context.into();
+        let by = operator_of(&context).to_owned();
+        let decided = async {
+            let erasures = self.erasures()?;
             let asked = erasures.iter().find(|erasure| erasure.through == through);
-            Ok(Erasure::decide(through, asked, operator_of(context)))
+            Ok(Erasure::decide(through, asked, &by))
         };
-        self.alone_in_house(context.into(), decide).await
+        self.alone_in_house(context, decided).await
     }
 
     /// Takes back a request for an erasure; `None` where nobody asked for it.
@@ -71,17 +73,15 @@ impl Engine {
         through: Month,
         context: impl Into<CommandContext>,
     ) -> Result<Option<Outcome>> {
-        let asked = |engine: &Self| {
-            Ok::<_, Unavailable>(engine.erasures()?.into_iter().find(|erasure| erasure.through == through))
-        };
-        if asked(self)?.is_none() {
+        let asked = || Ok::<_, Unavailable>(self.erasures()?.into_iter().find(|erasure| erasure.through == through));
+        if asked()?.is_none() {
             return Ok(None);
         }
-        let decide = |engine: &Self, _: &CommandContext| {
-            let asked = asked(engine)?.ok_or(Rejection::HouseEntryAlreadyDecided);
+        let decided = async {
+            let asked = asked()?.ok_or(Rejection::HouseEntryAlreadyDecided);
             Ok(asked.and_then(|asked| Erasure::withdraw(through, &asked)))
         };
-        self.alone_in_house(context.into(), decide).await.map(Some)
+        self.alone_in_house(context.into(), decided).await.map(Some)
     }
 
     /// Carries out what operators do to the house, one after the other: the Record of the command
@@ -89,7 +89,7 @@ impl Engine {
     async fn alone_in_house(
         &self,
         context: CommandContext,
-        decide: impl FnOnce(&Self, &CommandContext) -> Result<Result<Decision, Rejection>>,
+        decided: impl Future<Output = Result<Result<Decision, Rejection>>>,
     ) -> Result<Outcome> {
         let house = self.house_shard();
         let _one_at_a_time = house.house.lock().await;
@@ -98,7 +98,7 @@ impl Engine {
         {
             return Ok(Outcome::KeyTaken);
         }
-        match decide(self, &context)? {
+        match decided.await? {
             Ok(decision) => Ok(Outcome::Recorded(self.record_of_house(|| decision, context).await?)),
             Err(rejection) => Ok(Outcome::Refused(rejection)),
         }
@@ -155,8 +155,8 @@ impl Engine {
         may_repeat: bool,
         context: impl Into<CommandContext>,
     ) -> Result<Outcome> {
-        let decide = |engine: &Self, _: &CommandContext| {
-            let house = engine.house_shard();
+        let decided = async {
+            let house = self.house_shard();
             if let HouseCommand::Request { terms, .. } = &command
                 && !may_repeat
                 && let Some(entry) = first_with_reference(&house, &terms.reference)?
@@ -164,10 +164,10 @@ impl Engine {
                 return Ok(Err(Rejection::ReferenceRepeated { entry }));
             }
             let entry: Option<HouseEntry> = house.object(command.id())?;
-            let closed = engine.closed_periods().last().map(|(month, _)| *month);
+            let closed = self.closed_periods().last().map(|(month, _)| *month);
             Ok(command.decide(entry.as_ref(), closed))
         };
-        self.alone_in_house(context.into(), decide).await
+        self.alone_in_house(context.into(), decided).await
     }
 
     /// Carries out a command of an operator on the return of a recipient's withdrawal, which the
@@ -190,29 +190,22 @@ impl Engine {
     /// when it is durable.
     pub async fn close_period(&self, month: Month, context: impl Into<CommandContext>) -> Result<Outcome> {
         let context = context.into();
-        let house = self.house_shard();
-        let _one_at_a_time = house.house.lock().await;
-        if let Some(key) = &context.key
-            && self.find_key(LedgerId::System, key.idempotency.key)?.sequence.is_some()
-        {
-            return Ok(Outcome::KeyTaken);
-        }
-        let period = self.period(month)?;
-        let closed = self.closed_periods().last().map(|(month, _)| *month);
-        let decide = |end| Period::close(month, (period.as_ref(), closed), (operator_of(&context), self.now()), end);
-        // The month's end is read only for a request that will not be refused.
-        let not_read = MonthEnd { through: 0, head: [0; 32].into(), totals: [0; 32].into() };
-        let decided = match decide(not_read) {
-            Ok(_) if period.is_some() => {
-                self.close_in_other_partitions(month).await?;
-                decide(may_wait(|| self.house_shard().end_of(month))?)
+        let by = operator_of(&context).to_owned();
+        let decided = async {
+            let period = self.period(month)?;
+            let closed = self.closed_periods().last().map(|(month, _)| *month);
+            let decide = |end| Period::close(month, (period.as_ref(), closed), (&by, self.now()), end);
+            // The month's end is read only for a request that will not be refused.
+            let not_read = MonthEnd { through: 0, head: [0; 32].into(), totals: [0; 32].into() };
+            match decide(not_read) {
+                Ok(_) if period.is_some() => {
+                    self.close_in_other_partitions(month).await?;
+                    Ok(decide(may_wait(|| self.house_shard().end_of(month))?))
+                }
+                decided => Ok(decided),
             }
-            decided => decided,
         };
-        match decided {
-            Ok(decision) => Ok(Outcome::Recorded(self.record_of_house(|| decision, context).await?)),
-            Err(rejection) => Ok(Outcome::Refused(rejection)),
-        }
+        self.alone_in_house(context, decided).await
     }
 
     /// A month that was closed, or that an operator asked to close; none otherwise. A month that

@@ -139,7 +139,7 @@ pub(crate) fn form(visit: &Visit, draft: &EntryDraft) -> Markup {
         html! {
             label for=(name) { (visit.say(word)) }
             select id=(name) name=(name) {
-                @for account in HouseAccount::ALL.map(HouseAccount::account) {
+                @for account in HouseAccount::ALL.iter().map(|account| account.account()) {
                     option value=(account.kind_name()) selected[account.kind_name() == chosen] { (show::account_label(visit.language, account)) }
                 }
             }
