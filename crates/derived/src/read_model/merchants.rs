@@ -249,8 +249,8 @@ mod tests {
             created_at: at,
         };
         for number in 1..=recipients {
-            let recipient = RecipientRow::new(id, RecipientStatus::Active, Versions::default(), at);
-            row.put_recipient(RecipientNumber(number), recipient);
+            let draft = RecipientRow::new(RecipientNumber(number), id, Versions::default(), at);
+            row.put_recipient(RecipientRow { status: RecipientStatus::Active, ..draft });
         }
         row
     }

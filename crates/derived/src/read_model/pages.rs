@@ -8,8 +8,8 @@
 //! again from the journal.
 
 use ledger::fees::Settings;
-use ledger::merchant::{BankReview, RecipientStatus};
-use ledger::{Account, Balance, Balances, Fingerprint, IdMap, LedgerId, Month, ObjectId, RecipientNumber, Timestamp};
+use ledger::merchant::RecipientStatus;
+use ledger::{Account, Balance, Balances, IdMap, LedgerId, Month, ObjectId, RecipientNumber, Timestamp};
 use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
 
@@ -81,7 +81,7 @@ struct Page {
     #[n(3)]
     merchant: Option<MerchantPart>,
     #[n(4)]
-    recipients: Vec<RecipientPart>,
+    recipients: Vec<RecipientRow>,
 }
 
 /// Account code, recipient's number or 0, debits and credits as big-endian words.
@@ -115,26 +115,6 @@ struct MerchantPart {
     ordinal: u64,
     #[n(5)]
     keys: Vec<(ObjectId, ApiKeyRow)>,
-}
-
-#[derive(Encode, Decode)]
-struct RecipientPart {
-    #[n(0)]
-    number: RecipientNumber,
-    #[n(1)]
-    id: ObjectId,
-    #[n(2)]
-    status: RecipientStatus,
-    #[n(3)]
-    profiles: Versions,
-    #[n(4)]
-    created_at: Timestamp,
-    #[n(5)]
-    bank_review: Option<(BankReview, Timestamp)>,
-    #[n(6)]
-    document: Option<Fingerprint>,
-    #[cbor(n(7), skip_if = "std::ops::Not::not")]
-    frozen: bool,
 }
 
 /// A page as verification sees it.
@@ -272,13 +252,7 @@ impl ReadModel {
             keys: row.keys.clone(),
         });
         let recipients = id.ledgers().into_iter().filter_map(|ledger| match ledger {
-            LedgerId::Recipient(_, number) => {
-                let recipient = row?.recipients.get(number.0 as usize - 1)?;
-                let RecipientRow { id, status, profiles, created_at, bank_review, document, frozen, .. } =
-                    recipient.clone();
-                let document = Some(document);
-                Some(RecipientPart { number, id, status, profiles, created_at, bank_review, document, frozen })
-            }
+            LedgerId::Recipient(_, number) => row?.recipients.get(number.0 as usize - 1).cloned(),
             _ => None,
         });
         Page {
@@ -360,15 +334,11 @@ fn put(id: PageId, page: Page, registry: &mut Registry, books: &mut BalanceTable
         registry.merchants.insert(id.group, row);
     }
     let Some(merchant) = registry.merchants.get_mut(id.group) else { return id.page == 0 };
-    for part in page.recipients {
-        let RecipientPart { number, id: recipient, status, profiles, created_at, bank_review, document, frozen } = part;
-        let mut row = RecipientRow::new(recipient, status, profiles, created_at);
-        (row.bank_review, row.frozen) = (bank_review, frozen);
-        row.document = document.unwrap_or(row.document);
-        merchant.put_recipient(number, row);
-        if status == RecipientStatus::Draft {
-            registry.drafts.insert((id.group, recipient));
+    for row in page.recipients {
+        if row.status == RecipientStatus::Draft {
+            registry.drafts.insert((id.group, row.id));
         }
+        merchant.put_recipient(row);
     }
     registry.merchants.pack(id.group);
     true

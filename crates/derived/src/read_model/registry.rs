@@ -144,10 +144,8 @@ fn count_merchant<'a>(merchant: &'a mut MerchantRow, event: &Event, record: &Rec
             return None;
         }
         Event::RecipientRegistered { number, id, document } => {
-            let (status, profiles) = (RecipientStatus::Draft, Versions::of(record));
-            let mut row = RecipientRow::new(*id, status, profiles, record.effective_at);
-            row.document = *document;
-            return Some(merchant.put_recipient(*number, row));
+            let draft = RecipientRow::new(*number, *id, Versions::of(record), record.effective_at);
+            return Some(merchant.put_recipient(RecipientRow { document: *document, ..draft }));
         }
         Event::RecipientRegisteredAgain { number, document } => {
             recipient_row(merchant, *number)?.change(record, *document);

@@ -36,12 +36,10 @@ pub struct MerchantRow {
 
 impl MerchantRow {
     /// Puts a recipient in its place; places before it that are still empty are filled later.
-    pub(super) fn put_recipient(&mut self, number: RecipientNumber, row: RecipientRow) -> &RecipientRow {
-        let place = (number.0 as usize).saturating_sub(1);
-        while self.recipients.len() <= place {
-            let nobody =
-                RecipientRow::new(ObjectId::default(), RecipientStatus::Draft, Versions::default(), Timestamp(0));
-            self.recipients.push(nobody);
+    pub(super) fn put_recipient(&mut self, row: RecipientRow) -> &RecipientRow {
+        let place = (row.number.0 as usize).saturating_sub(1);
+        for number in (1..).map(RecipientNumber).take(place + 1).skip(self.recipients.len()) {
+            self.recipients.push(RecipientRow::new(number, ObjectId::default(), Versions::default(), Timestamp(0)));
         }
         self.recipients[place] = row;
         &self.recipients[place]
@@ -102,40 +100,45 @@ impl Versions {
 /// Stored versions of a recipient's registration, for replayed answers.
 const RECIPIENT_VERSIONS_MAX: usize = 16;
 
-/// A recipient, as published.
+/// A recipient, as published. Its CBOR numbers are those of the read model's pages too.
 #[derive(Clone, Debug, Encode, Decode)]
 pub struct RecipientRow {
-    /// Its id.
+    /// Its number among those of its merchant.
     #[n(0)]
+    pub(super) number: RecipientNumber,
+    /// Its id.
+    #[n(1)]
     pub id: ObjectId,
     /// Status of its registration.
-    #[n(1)]
+    #[n(2)]
     pub status: RecipientStatus,
     /// Its registration, in its last versions.
-    #[n(2)]
+    #[n(3)]
     pub profiles: Versions,
     /// When it was registered.
-    #[n(3)]
+    #[n(4)]
     pub created_at: Timestamp,
     /// Status of the review of its bank account, and since when; `None` if the account was
     /// approved.
-    #[n(4)]
+    #[n(5)]
     pub bank_review: Option<(BankReview, Timestamp)>,
     /// Keyed digest of its tax id.
-    #[n(5)]
+    #[cbor(n(6), default)]
     pub document: Fingerprint,
     /// Operators froze it: nothing leaves to it.
-    #[cbor(n(6), skip_if = "std::ops::Not::not")]
+    #[cbor(n(7), skip_if = "std::ops::Not::not")]
     pub frozen: bool,
     /// Its name, folded for search, once somebody searched: names stand sealed on the disk.
     #[cbor(skip)]
-    search_key: OnceLock<String>,
+    pub(super) search_key: OnceLock<String>,
 }
 
 impl RecipientRow {
-    pub(super) fn new(id: ObjectId, status: RecipientStatus, profiles: Versions, created_at: Timestamp) -> Self {
-        let (bank_review, document, frozen, search_key) = (None, Fingerprint([0; 16]), false, OnceLock::new());
-        Self { id, status, profiles, created_at, bank_review, document, frozen, search_key }
+    /// A draft.
+    pub(super) fn new(number: RecipientNumber, id: ObjectId, profiles: Versions, created_at: Timestamp) -> Self {
+        let (status, bank_review, frozen, search_key) = (RecipientStatus::Draft, None, false, OnceLock::new());
+        let document = Fingerprint::default();
+        Self { number, id, status, profiles, created_at, bank_review, document, frozen, search_key }
     }
 
     /// Takes the registration that a Record brought.
