@@ -86,7 +86,7 @@ fn resident_mib() -> u64 {
 }
 
 /// What the registration of a PIX charge adds to the journal. The institution's text is stored
-/// where it is not the one that Centavo makes.
+/// where it is not what Centavo makes.
 fn registration() {
     let bytes = |code: &str| {
         let charge = ObjectId(0x019b_8c4e_5f5d_8a3e_9c1d_2f3a_4b5c_6d7e);

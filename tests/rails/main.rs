@@ -1,10 +1,10 @@
-//! Rails under faults: a live server whose cards, PIX and transfers go through two bridges, or whose
-//! PIX and transfers go through Efí. Each has records of its own. Under a mixed load, answers are
-//! lost, cut, late or wrong, orders are held up on their way, tokens end, payers pay twice, other
-//! amounts or nothing that was ordered, the server is killed in mid-call, and nobody is reached for
-//! an hour. Once the faults have ended, the books must agree with the institutions' records, centavo
-//! by centavo: nothing is carried out twice, and nothing stays unknown but what `again` forbids to
-//! send.
+//! Rails under faults: a live server whose cards, PIX and transfers go through two bridges, or
+//! whose PIX and transfers go through Efí. Each has records of its own. Under a mixed load, answers
+//! are lost, cut, late or wrong, orders are held up on their way, tokens end, payers pay twice,
+//! other amounts or nothing that was ordered, the server is killed in mid-call, and nobody is
+//! reached for an hour. Once the faults have ended, the books must agree with the institutions'
+//! records, centavo by centavo: nothing is carried out twice, and nothing stays unknown but what
+//! `again` forbids to send.
 //!
 //! `CENTAVO_RAILS_SEED=s` begins with another seed, `CENTAVO_RAILS_ROUNDS=n` kills n servers a
 //! test.

@@ -171,8 +171,8 @@ impl Engine {
         String::from_utf8(token).ok().map(CardToken)
     }
 
-    /// What is known of a merchant, for a named acquirer; nothing when the personal data was erased.
-    /// The sandbox's acquirer, which has no name, asks for nothing.
+    /// What is known of a merchant, for a named acquirer; nothing when the personal data was
+    /// erased. The sandbox's acquirer, which has no name, asks for nothing.
     pub(super) fn merchant_profile(&self, group: GroupNumber, rail: Option<&RailName>) -> MerchantProfile {
         let profile = || self.merchant(group, |row| row.profiles.current().cloned()).flatten();
         let sealed = rail.and_then(|_| profile());
