@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use ledger::webhook_events::{Subject, each_webhook_event};
 use ledger::{Event, GroupNumber, IdSet, LedgerId, ObjectId, Record, Timestamp};
-use minicbor::bytes::ByteVec;
 use minicbor::{Decode, Encode};
 use parking_lot::Mutex;
 use strum::IntoStaticStr;
@@ -21,6 +20,8 @@ use store::{Part, Sequence, StoreError};
 
 /// Prefix of the keys of progress: the group's number and the API key's id follow.
 pub const PREFIX: &[u8] = b"webhooks/";
+/// The same of the last tries.
+const TRIES_PREFIX: &[u8] = b"webhook-tries/";
 
 /// Groups with new webhook events since the deliverer last took them. The journal's thread notes
 /// them and goes on.
@@ -105,10 +106,6 @@ pub struct Progress {
     /// their numbers.
     #[n(4)]
     pub last_answers: Vec<LastAnswer>,
-    /// The last tries at the endpoint, as the deliverer writes and seals them; `None` of before
-    /// they were stored.
-    #[n(5)]
-    pub sealed_tries: Option<ByteVec>,
 }
 
 /// How the last try to deliver a webhook event ended.
@@ -235,23 +232,35 @@ impl Outbox {
 
     /// Stored progress of an endpoint; `None` if there is none, or none that can be read.
     pub fn progress(&self, group: GroupNumber, key: ObjectId) -> Result<Option<Progress>, StoreError> {
-        Ok(self.store.cursor(&name(group, key))?.and_then(|bytes| minicbor::decode(&bytes).ok()))
+        Ok(self.store.cursor(&name(PREFIX, group, key))?.and_then(|bytes| minicbor::decode(&bytes).ok()))
     }
 
     /// Keeps an endpoint's progress, without waiting for the disk.
     pub fn keep(&self, group: GroupNumber, key: ObjectId, progress: &Progress) -> Result<(), StoreError> {
         let bytes = minicbor::to_vec(progress).expect("writing into memory cannot fail");
-        self.store.put_cursor(&name(group, key), &bytes)
+        self.store.put_cursor(&name(PREFIX, group, key), &bytes)
     }
 
-    /// Deletes the progress of an endpoint that has no address any more.
+    /// The last tries at an endpoint, as the deliverer writes and seals them; `None` if none are
+    /// stored.
+    pub fn sealed_tries(&self, group: GroupNumber, key: ObjectId) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.cursor(&name(TRIES_PREFIX, group, key))
+    }
+
+    /// Keeps the last tries at an endpoint, without waiting for the disk.
+    pub fn keep_tries(&self, group: GroupNumber, key: ObjectId, sealed: &[u8]) -> Result<(), StoreError> {
+        self.store.put_cursor(&name(TRIES_PREFIX, group, key), sealed)
+    }
+
+    /// Deletes the progress and the tries of an endpoint that has no address any more.
     pub fn forget(&self, group: GroupNumber, key: ObjectId) -> Result<(), StoreError> {
-        self.store.delete_cursor(&name(group, key))
+        self.store.delete_cursor(&name(TRIES_PREFIX, group, key))?;
+        self.store.delete_cursor(&name(PREFIX, group, key))
     }
 }
 
-fn name(group: GroupNumber, key: ObjectId) -> Vec<u8> {
-    [PREFIX, &group.0.to_be_bytes(), &key.0.to_be_bytes()].concat()
+fn name(prefix: &[u8], group: GroupNumber, key: ObjectId) -> Vec<u8> {
+    [prefix, &group.0.to_be_bytes(), &key.0.to_be_bytes()].concat()
 }
 
 #[cfg(test)]
@@ -271,15 +280,16 @@ mod tests {
             told_at: Timestamp(4),
         }];
         let last_answers = vec![answer_to(6, Some(Cause::NotHttp)), answer_to(7, None)];
-        let sealed_tries = Some(vec![7; 300].into());
-        let progress = Progress { since: 5, through: 9, waiting, given_up: vec![6], last_answers, sealed_tries };
+        let progress = Progress { since: 5, through: 9, waiting, given_up: vec![6], last_answers };
         let (group, key) = (GroupNumber(3), ObjectId(11));
         outbox.keep(group, key, &progress).unwrap();
+        outbox.keep_tries(group, key, b"tries").unwrap();
+        assert_eq!(outbox.sealed_tries(group, key).unwrap().as_deref(), Some(b"tries".as_slice()));
         assert_eq!(outbox.progress(group, key).unwrap(), Some(progress));
         assert_eq!(outbox.progress(group, ObjectId(12)).unwrap(), None);
         assert_eq!(outbox.progress(GroupNumber(4), key).unwrap(), None);
         outbox.forget(group, key).unwrap();
-        assert_eq!(outbox.progress(group, key).unwrap(), None);
+        assert_eq!((outbox.progress(group, key).unwrap(), outbox.sealed_tries(group, key).unwrap()), (None, None));
     }
 
     fn answer_to(number: u64, cause: Option<Cause>) -> LastAnswer {
@@ -311,10 +321,6 @@ mod tests {
         progress.last_answers = vec![answer_to(2, None)];
         let with_a_cause_of_later = minicbor::decode::<Progress>(&with_answers).unwrap();
         assert_eq!(with_a_cause_of_later, progress);
-        let mut with_tries = with_answers;
-        (with_tries[0], progress.sealed_tries) = (0x86, Some(vec![8, 9].into()));
-        with_tries.extend([0x42, 8, 9]);
-        assert_eq!(minicbor::decode::<Progress>(&with_tries).unwrap(), progress);
     }
 
     #[test]

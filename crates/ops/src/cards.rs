@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 
 use crate::desk::Desk;
 use crate::operator::{Decider, Operator};
+use crate::webhooks::without_contacts;
 use web::caller::PathId;
 use web::idempotency::{KeyScope, SentKey, decided};
 use web::problem::{Code, Problem};
@@ -28,7 +29,7 @@ pub struct CardOfMerchant {
     card: CardDetails,
 }
 
-/// A stored card of any merchant, deleted or not.
+/// A stored card of any merchant, deleted or not; its customer's e-mail and phone masked.
 #[utoipa::path(get, path = "/ops/cards/{id}", operation_id = "get_card_of_any_merchant", params(("id" = String, Path)),
     responses((status = 200, body = CardOfMerchant), (status = 404)))]
 pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
@@ -37,7 +38,7 @@ pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId)
     let group = desk.engine.ids().group(id);
     let row = desk.engine.card(LedgerId::Merchant(group), id)?.ok_or_else(not_found)?;
     let merchant_id = desk.engine.merchant_id(group)?.uuid().to_string();
-    Ok(ok(CardOfMerchant { merchant_id, card: CardDetails::of(&desk.engine, &row) }))
+    without_contacts(&CardOfMerchant { merchant_id, card: CardDetails::of(&desk.engine, &row) })
 }
 
 /// A stored card that was deleted.

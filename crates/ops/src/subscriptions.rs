@@ -1,6 +1,7 @@
 //! One subscription of any merchant, and the plans of those in a list.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -14,9 +15,9 @@ use crate::desk::Desk;
 use crate::found_item::FoundItem;
 use crate::operator::Operator;
 use crate::other_nodes::plans;
+use crate::webhooks::without_contacts;
 use web::caller::PathId;
 use web::problem::{Code, Problem, failed};
-use web::reply::ok;
 use web::views::charge::CardView;
 use web::views::subscription::SubscriptionView;
 
@@ -39,7 +40,7 @@ pub struct SubscriptionOfMerchant {
     subscription: SubscriptionView,
 }
 
-/// A subscription of any merchant.
+/// A subscription of any merchant; its customer's e-mail and phone masked.
 #[utoipa::path(get, path = "/ops/subscriptions/{id}", operation_id = "get_subscription_of_any_merchant", params(("id" = String, Path)),
     responses((status = 200, body = SubscriptionOfMerchant), (status = 404)))]
 pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
@@ -50,13 +51,13 @@ pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId)
     let plan = row.terms.plan;
     let plan = desk.engine.read_merchant(group, move |books, _| books.plan(plan).cloned()).await?;
     let plan = plan.ok_or_else(|| failed("a subscription without its plan"))?;
-    Ok(ok(SubscriptionOfMerchant {
+    without_contacts(&SubscriptionOfMerchant {
         merchant_id: desk.engine.merchant_id(group)?.uuid().to_string(),
         plan: plan.terms.tag,
         amount: plan.terms.amount.0,
         card: row.card().map(|card| CardView::of(&card.face)),
         subscription: SubscriptionView::of(&desk.engine, &row),
-    }))
+    })
 }
 
 /// Fills in the plans of subscriptions in a list, and their amounts.
@@ -65,10 +66,11 @@ pub(crate) async fn with_plans(desk: &Desk, mut items: Vec<FoundItem>) -> Result
     for item in &mut items {
         let Some(plan) = item.plan_id.as_deref().and_then(ObjectId::parse) else { continue };
         let group = desk.engine.ids().group(plan);
-        if !known.contains_key(&group) {
-            known.insert(group, plans(desk, group).await?);
-        }
-        let found = known.get(&group).and_then(|plans| plans.iter().find(|known| known.id == plan));
+        let of_group = match known.entry(group) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => unknown.insert(plans(desk, group).await?),
+        };
+        let found = of_group.iter().find(|known| known.id == plan);
         item.amount = found.map(|plan| plan.terms.amount.0);
         item.plan = found.map(|plan| plan.terms.tag.clone());
     }

@@ -180,6 +180,13 @@ pub fn payload(desk: &Desk, event: &OutboxEvent) -> Result<Value, Problem> {
     Ok(body)
 }
 
+/// The answer with a view whose customer's e-mail and phone are masked.
+pub(crate) fn without_contacts(view: &impl Serialize) -> Result<Response, Problem> {
+    let mut body = serde_json::to_value(view).map_err(failed)?;
+    mask_contacts(&mut body);
+    Ok(ok(body))
+}
+
 fn mask_contacts(value: &mut Value) {
     match value {
         Value::Object(members) => members.iter_mut().for_each(|(name, member)| match member {

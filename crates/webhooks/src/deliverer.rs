@@ -8,7 +8,7 @@ use std::time::Duration;
 use actors::engine::{Engine, Hold, WebhookRow};
 use derived::outbox::{Answer, Cause, Progress, subject_digest};
 use ledger::{GroupNumber, ObjectId, SealedFor, Timestamp};
-use store::Sequence;
+use store::{Sequence, StoreError};
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 
@@ -24,6 +24,9 @@ use web::problem::Problem;
 /// How often progress is stored, and how often the clock is read while an event waits for its time.
 /// The store has it on the disk 0.4 s later, so that a crash repeats the last second at most.
 const TICK: Duration = Duration::from_millis(500);
+/// How often the last tries are stored: after a crash those of this time are missing. Much beside
+/// the progress of an endpoint, and nothing is delivered by them.
+const TRIES_EVERY_TICKS: u32 = 60;
 /// After how long a try comes again whose body found no room.
 const ROOM_AFTER_MS: i64 = 1_000;
 /// How long tries under way may take when the program ends.
@@ -37,7 +40,7 @@ pub async fn run(engine: Arc<Engine>, webhooks: Arc<Webhooks>, mut ending: watch
     for group in engine.groups() {
         deliverer.refresh(group);
     }
-    let mut tick = tokio::time::interval(TICK);
+    let (mut tick, mut ticks) = (tokio::time::interval(TICK), 0_u32);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         deliverer.start_tries();
@@ -49,7 +52,10 @@ pub async fn run(engine: Arc<Engine>, webhooks: Arc<Webhooks>, mut ending: watch
             }
             () = webhooks.woken.notified() => {}
             Some(ended) = deliverer.tries.join_next_with_id() => deliverer.settle(ended),
-            _ = tick.tick() => deliverer.keep(),
+            _ = tick.tick() => {
+                ticks = ticks.wrapping_add(1);
+                deliverer.keep(ticks.is_multiple_of(TRIES_EVERY_TICKS));
+            }
             () = tokio::task::yield_now(), if deliverer.reads_on => {}
             _ = ending.changed() => break,
         }
@@ -60,7 +66,7 @@ pub async fn run(engine: Arc<Engine>, webhooks: Arc<Webhooks>, mut ending: watch
         }
     };
     let _those_left_are_tried_again = tokio::time::timeout(ENDING_MAX, under_way).await;
-    deliverer.keep();
+    deliverer.keep(true);
 }
 
 /// State of the task that keeps the endpoints.
@@ -163,7 +169,8 @@ impl Deliverer {
         for (group, key) in ids {
             self.addresses.remove(&(group, key));
             let Some(endpoint) = self.webhooks.endpoints().remove(&(group, key)) else { continue };
-            if let Err(error) = self.engine.outbox(group).keep(group, key, &self.progress(key, &endpoint)) {
+            let kept = self.engine.outbox(group).keep(group, key, &endpoint.progress());
+            if let Err(error) = kept.and_then(|()| self.keep_tries((group, key), endpoint.try_log())) {
                 tracing::warn!(%error, "how far webhooks were delivered could not be kept: some are delivered again");
             }
             self.holds.remove(&(group, key));
@@ -178,8 +185,8 @@ impl Deliverer {
             tracing::error!(%error, "how far webhooks were delivered can't be read: they are delivered again");
             None
         });
-        let tries = stored.as_ref().and_then(|progress| progress.sealed_tries.as_ref());
-        let tries = tries.and_then(|tries| self.engine.keyring().open_secret(SealedFor::webhook_tries(key), tries));
+        let tries = self.engine.outbox(group).sealed_tries(group, key).ok().flatten();
+        let tries = tries.and_then(|tries| self.engine.keyring().open_secret(SealedFor::webhook_tries(key), &tries));
         let tries = tries.and_then(|tries| minicbor::decode(&tries).ok());
         let stored = stored.filter(|progress| progress.since == row.since);
         let begins = || Progress { since: row.since, through: before, ..Progress::default() };
@@ -189,13 +196,16 @@ impl Deliverer {
         Ok(endpoint)
     }
 
-    /// The progress of an endpoint to be stored, with its last tries: sealed, since an answer may
-    /// repeat what was sent.
-    fn progress(&self, key: ObjectId, endpoint: &Endpoint) -> Progress {
-        let tries = minicbor::to_vec(endpoint.try_log()).expect("writing into memory cannot fail");
-        let sealed = self.engine.keyring().seal_secret(SealedFor::webhook_tries(key), &tries);
-        let sealed = sealed.inspect_err(|error| tracing::warn!(%error, ?key, "tries of webhooks could not be sealed"));
-        Progress { sealed_tries: sealed.ok().map(Into::into), ..endpoint.progress() }
+    /// Stores the last tries at an endpoint: sealed, since an answer may repeat what was sent.
+    fn keep_tries(&self, (group, key): EndpointId, tries: &TryLog) -> Result<(), StoreError> {
+        let tries = minicbor::to_vec(tries).expect("writing into memory cannot fail");
+        match self.engine.keyring().seal_secret(SealedFor::webhook_tries(key), &tries) {
+            Ok(sealed) => self.engine.outbox(group).keep_tries(group, key, &sealed),
+            Err(error) => {
+                tracing::warn!(%error, key = %key.uuid(), "tries of webhooks could not be sealed");
+                Ok(())
+            }
+        }
     }
 
     /// Starts the tries whose turn it is, while there are free slots.
@@ -318,24 +328,30 @@ impl Deliverer {
         }
     }
 
-    /// Stores the progress of the endpoints, and sets the gauges of waiting events.
-    fn keep(&mut self) {
+    /// Stores the progress of the endpoints, where it is time their last tries too, and sets the
+    /// gauges of waiting events.
+    fn keep(&mut self, with_tries: bool) {
         let now = self.engine.now();
         // Progress that finds no space is stored later; after a crash before that, events are
         // delivered again.
         let is_storage_full = self.engine.is_storage_full();
-        let (mut waiting, mut oldest, mut changed) = (0, None::<Timestamp>, Vec::new());
+        let (mut waiting, mut oldest, mut changed, mut tried) = (0, None::<Timestamp>, Vec::new(), Vec::new());
         for (id, endpoint) in self.webhooks.endpoints().iter_mut() {
             waiting += endpoint.waiting_count();
             oldest = oldest.into_iter().chain(endpoint.oldest()).min();
             if !is_storage_full && endpoint.take_changed() {
-                changed.push((*id, self.progress(id.1, endpoint)));
+                changed.push((*id, endpoint.progress()));
+            }
+            if with_tries && !is_storage_full && endpoint.take_tries_changed() {
+                tried.push((*id, endpoint.try_log().clone()));
             }
         }
         self.webhooks.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
         self.webhooks.oldest_seconds.set(oldest.map_or(0, |at| (now.0 - at.0).max(0) / 1000));
-        for ((group, key), progress) in changed {
-            if let Err(error) = self.engine.outbox(group).keep(group, key, &progress) {
+        let progress =
+            changed.into_iter().map(|((group, key), progress)| self.engine.outbox(group).keep(group, key, &progress));
+        for kept in progress.chain(tried.iter().map(|(id, tries)| self.keep_tries(*id, tries))) {
+            if let Err(error) = kept {
                 tracing::warn!(%error, "how far webhooks were delivered could not be kept");
                 return;
             }

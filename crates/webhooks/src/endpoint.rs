@@ -98,6 +98,7 @@ pub(super) struct Endpoint {
     last_answer: Option<Answer>,
     /// The last tries, of whatever event.
     tries: TryLog,
+    tries_changed: bool,
     /// Most tries at once.
     at_once: usize,
     pool: Pool,
@@ -130,6 +131,7 @@ impl Endpoint {
             failures: progress.last_answers.into_iter().map(|last| (last.number, last.answer)).collect(),
             last_answer: None,
             tries: TryLog::default(),
+            tries_changed: false,
             at_once: if is_failing { 1 } else { AT_ONCE_AT_FIRST },
             pool: if is_failing { Pool::Troubled } else { Pool::Answering },
             is_behind: true,
@@ -172,7 +174,6 @@ impl Endpoint {
             waiting: self.waiting.values().copied().collect(),
             given_up: self.given_up.clone(),
             last_answers: last_answers.collect(),
-            sealed_tries: None,
         }
     }
 
@@ -189,6 +190,12 @@ impl Endpoint {
     /// Notes what a try that has ended looked like.
     pub(super) fn note(&mut self, ended: DeliveryTry) {
         self.tries.note(ended);
+        self.tries_changed = true;
+    }
+
+    /// Whether the tries have changed since the last call.
+    pub(super) fn take_tries_changed(&mut self) -> bool {
+        std::mem::take(&mut self.tries_changed)
     }
 
     /// The last tries, newest first.

@@ -1,5 +1,5 @@
 //! Last tries to deliver webhooks to one endpoint: which event, when, how each ended, and the first
-//! KiB of the answer's body. They are stored, sealed, with the progress of the endpoint.
+//! KiB of the answer's body. They are stored, sealed, beside the progress of the endpoint.
 //!
 //! Tries that failed and those that the endpoint accepted are bounded apart, so that what failed
 //! stays to be read at an endpoint that answers again.
