@@ -95,6 +95,7 @@ fn three_in(store: MemoryStore, word: &str, blocks: u32) -> Journals {
     extend_in(&journals, 0, word, blocks);
     extend_in(&journals, 2, word, blocks);
     journals.0[2].put_cursor(b"webhooks/2", b"progress").unwrap();
+    journals.0[2].put_cursor(b"webhooks/tries/2", b"tries").unwrap();
     journals
 }
 

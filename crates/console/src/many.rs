@@ -152,7 +152,7 @@ async fn decided(desk: &Arc<Desk>, visit: &Visit, form: &FormBody) -> Result<Scr
         };
         let problem = take(desk, visit, &decision).await.err();
         let is_late = problem.as_ref().is_some_and(|problem| problem.code() == Code::AlreadyDecided);
-        let earlier = if is_late { last_decision(desk, object)? } else { None };
+        let earlier = if is_late { last_decision(desk, object).unwrap_or_default() } else { None };
         ends.push((id, problem, earlier));
     }
     let title = visit.say(words::DECIDED).to_owned();

@@ -20,8 +20,8 @@ use store::{Part, Sequence, StoreError};
 
 /// Prefix of the keys of progress: the group's number and the API key's id follow.
 pub const PREFIX: &[u8] = b"webhooks/";
-/// The same of the last tries.
-const TRIES_PREFIX: &[u8] = b"webhook-tries/";
+/// The same of the last tries: longer, so that no group's number makes the one the other.
+const TRIES_PREFIX: &[u8] = b"webhooks/tries/";
 
 /// Groups with new webhook events since the deliverer last took them. The journal's thread notes
 /// them and goes on.
@@ -284,6 +284,7 @@ mod tests {
         let (group, key) = (GroupNumber(3), ObjectId(11));
         outbox.keep(group, key, &progress).unwrap();
         outbox.keep_tries(group, key, b"tries").unwrap();
+        assert!(TRIES_PREFIX.starts_with(PREFIX), "a backup knows cursors by their prefix");
         assert_eq!(outbox.sealed_tries(group, key).unwrap().as_deref(), Some(b"tries".as_slice()));
         assert_eq!(outbox.progress(group, key).unwrap(), Some(progress));
         assert_eq!(outbox.progress(group, ObjectId(12)).unwrap(), None);

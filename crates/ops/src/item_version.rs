@@ -121,10 +121,9 @@ pub fn unchanged(desk: &Desk, id: ObjectId, seen: Option<u32>) -> Result<(), Pro
 /// The problem of a decision. That of another version has the item as it is now, and its version;
 /// that of an item which was decided on has the last decision.
 pub fn with_item(desk: &Desk, id: ObjectId, problem: Problem) -> Problem {
-    match shown_with(desk, id, problem.code()) {
-        Ok(members) => members.into_iter().fold(problem, |problem, (name, value)| problem.member(name, value)),
-        Err(error) => error,
-    }
+    // What cannot be read now takes nothing from the problem itself.
+    let members = shown_with(desk, id, problem.code()).unwrap_or_default();
+    members.into_iter().fold(problem, |problem, (name, value)| problem.member(name, value))
 }
 
 fn shown_with(desk: &Desk, id: ObjectId, code: Code) -> Result<Vec<(&'static str, Value)>, Problem> {

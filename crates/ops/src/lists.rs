@@ -206,14 +206,14 @@ impl ListFilter {
         if self.order == ORDERS[0] {
             let through = requested_before(pairs, &desk.engine.published())?;
             let (items, rest) = self.newest(desk, &through, page.count())?;
-            let items = with_plans(desk, items).await?;
+            let items = with_plans(desk, items).await;
             return Ok(ListPart { items, rest, page: None, more: false });
         }
         let (sorted, more) = self.sorted(desk)?;
         let total = sorted.len() as u64;
         let skipped = usize::try_from(page.skip()).unwrap_or(usize::MAX);
         let items = sorted.into_iter().skip(skipped).take(page.count()).collect();
-        let items = with_plans(desk, items).await?;
+        let items = with_plans(desk, items).await;
         Ok(ListPart { items, rest: desk.engine.published().begin(), page: Some((page, total)), more })
     }
 
@@ -326,10 +326,10 @@ impl ListFilter {
     fn sorted(&self, desk: &Desk) -> Result<(Vec<FoundItem>, bool), Problem> {
         let (mut all, mut rest) = (Vec::new(), desk.engine.published());
         for _ in 0..SORTED_PARTS_MAX {
-            let (items, next) = self.newest(desk, &rest, SORTED_MAX - all.len())?;
+            let (items, next) = self.newest(desk, &rest, SORTED_MAX.saturating_sub(all.len()))?;
             all.extend(items);
             rest = next;
-            if rest.is_empty() || all.len() == SORTED_MAX {
+            if rest.is_empty() || all.len() >= SORTED_MAX {
                 break;
             }
         }
@@ -383,7 +383,7 @@ impl ListFilter {
         }
         if is_newest {
             let items = self.all(desk).take(ROWS_MAX + 1).collect::<Result<_, _>>()?;
-            let rows = with_plans(desk, items).await?.into_iter().map(|item| Ok(row(item)));
+            let rows = with_plans(desk, items).await.into_iter().map(|item| Ok(row(item)));
             return list_file(desk, (format, name, title), &columns, rows).await;
         }
         let (rows, more) = self.sorted(desk)?;
@@ -391,7 +391,7 @@ impl ListFilter {
             let message = format!("um arquivo em outra ordem tem até {SORTED_MAX} itens: escolha um filtro menor");
             return Err(too_many("order", message));
         }
-        let rows = with_plans(desk, rows).await?.into_iter().map(|item| Ok(row(item)));
+        let rows = with_plans(desk, rows).await.into_iter().map(|item| Ok(row(item)));
         list_file(desk, (format, name, title), &columns, rows).await
     }
 }

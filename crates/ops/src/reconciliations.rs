@@ -345,7 +345,7 @@ pub async fn reconcile(
             let sha256 = result.sha256.clone();
             KeptNumber { acctid, sha256 }.keep(&desk.engine, account, is_named)?;
         }
-        Ok(ok(result.shown(&desk)?))
+        Ok(ok(result.shown(&desk)))
     });
     compared.await
 }
@@ -375,7 +375,7 @@ pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> R
     let skip = usize::try_from(page.skip()).unwrap_or(usize::MAX);
     let shown: Vec<_> = found.into_iter().rev().skip(skip).take(page.count()).collect();
     let items = shown.into_iter().map(move |result| match is_open {
-        true => stored(&desk.engine, &result.sha256)?.shown(&desk).map(Reconciliation::with_open_alone),
+        true => Ok(stored(&desk.engine, &result.sha256)?.with_open_alone(&desk)),
         false => Ok(Reconciliation { explanations: Vec::new(), ..result }),
     });
     list_of(total, page, items)
@@ -444,25 +444,33 @@ impl Reconciliation {
 
     /// As it is answered: with its explanations as the books have them now, numbers of differences,
     /// and names.
-    fn shown(self, desk: &Desk) -> Result<Self, Problem> {
-        let mut shown = self.with_statuses(&desk.engine);
-        shown.findings.iter_mut().flatten().zip(0..).for_each(|(finding, number)| finding.number = Some(number));
-        let lines = [&mut shown.findings, &mut shown.matched_lines, &mut shown.undecided_lines];
-        for line in lines.into_iter().flatten().flatten() {
-            line.name = line.name_of(desk)?;
-        }
-        Ok(shown)
+    fn shown(self, desk: &Desk) -> Self {
+        self.numbered(&desk.engine).with_names(desk)
     }
 
-    /// With open differences alone.
-    fn with_open_alone(mut self) -> Self {
+    fn numbered(self, engine: &Engine) -> Self {
+        let mut shown = self.with_statuses(engine);
+        shown.findings.iter_mut().flatten().zip(0..).for_each(|(finding, number)| finding.number = Some(number));
+        shown
+    }
+
+    /// With the names of its lines. A line whose object cannot be read now has none.
+    fn with_names(mut self, desk: &Desk) -> Self {
+        let lines = [&mut self.findings, &mut self.matched_lines, &mut self.undecided_lines];
+        lines.into_iter().flatten().flatten().for_each(|line| line.name = line.name_of(desk).unwrap_or_default());
+        self
+    }
+
+    /// As it is answered, with open differences alone.
+    fn with_open_alone(self, desk: &Desk) -> Self {
+        let mut shown = self.numbered(&desk.engine);
         let is_done = |known: &&Explanation| known.status == "explained";
-        let done: BTreeSet<_> = self.explanations.iter().filter(is_done).map(|known| Some(known.finding)).collect();
-        if let Some(findings) = &mut self.findings {
+        let done: BTreeSet<_> = shown.explanations.iter().filter(is_done).map(|known| Some(known.finding)).collect();
+        if let Some(findings) = &mut shown.findings {
             findings.retain(|found| found.finding != "in_suspense" && !done.contains(&found.number));
         }
         let (matched_lines, undecided_lines) = (None, None);
-        Self { matched_lines, undecided_lines, balances: None, accounts: None, ..self }
+        Self { matched_lines, undecided_lines, balances: None, accounts: None, ..shown }.with_names(desk)
     }
 
     /// With its explanations as the books have them now.
@@ -489,7 +497,7 @@ impl Reconciliation {
     params(("id" = String, Path, description = "SHA-256 of the file, hexadecimal.")),
     responses((status = 200, body = Reconciliation)))]
 pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
-    Ok(ok(stored(&desk.engine, &id)?.shown(&desk)?))
+    Ok(ok(stored(&desk.engine, &id)?.shown(&desk)))
 }
 
 /// The stored result of a file. Error: 404.
@@ -529,7 +537,7 @@ pub(crate) async fn change(
         let mut result = stored(&desk.engine, &id)?;
         how(&desk.engine, &mut result)?;
         keep_changed(&desk.engine, &mut result)?;
-        Ok(ok(result.shown(&desk)?))
+        Ok(ok(result.shown(&desk)))
     });
     changed.await
 }

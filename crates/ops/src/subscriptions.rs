@@ -60,19 +60,20 @@ pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId)
     })
 }
 
-/// Fills in the plans of subscriptions in a list, and their amounts.
-pub(crate) async fn with_plans(desk: &Desk, mut items: Vec<FoundItem>) -> Result<Vec<FoundItem>, Problem> {
+/// Fills in the plans of subscriptions in a list, and their amounts; not those of merchants whose
+/// node cannot be asked now.
+pub(crate) async fn with_plans(desk: &Desk, mut items: Vec<FoundItem>) -> Vec<FoundItem> {
     let mut known: BTreeMap<GroupNumber, Vec<Plan>> = BTreeMap::new();
     for item in &mut items {
         let Some(plan) = item.plan_id.as_deref().and_then(ObjectId::parse) else { continue };
         let group = desk.engine.ids().group(plan);
         let of_group = match known.entry(group) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(unknown) => unknown.insert(plans(desk, group).await?),
+            Entry::Vacant(unknown) => unknown.insert(plans(desk, group).await.unwrap_or_default()),
         };
         let found = of_group.iter().find(|known| known.id == plan);
         item.amount = found.map(|plan| plan.terms.amount.0);
         item.plan = found.map(|plan| plan.terms.tag.clone());
     }
-    Ok(items)
+    items
 }

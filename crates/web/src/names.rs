@@ -83,7 +83,10 @@ pub fn meant(name: &str, known: &[&'static str]) -> Meant {
     let takes_cards = known.contains(&"credit_card");
     let known = || known.iter().filter(|field| !(takes_cards && STORED_CARD.contains(*field)));
     // A share is a percent where there are some, and else an amount.
-    if let Some(field) = known().filter(|field| others_name(field, &plain)).max_by_key(|field| **field == "percent") {
+    if let Some(field) = known()
+        .filter(|field| others_name(field, &plain))
+        .max_by_key(|field| ["percent", "merchant_transaction_id"].contains(*field))
+    {
         return Meant::Field(field);
     }
     let near = known().filter_map(|field| {
@@ -217,7 +220,7 @@ const OTHERS_NAMES: &[(&str, &[&str])] = &[
     ("pix_key", &["pixaddresskey", "key", "chave", "chavepix"]),
     ("pix_key_type", &["pixaddresskeytype", "keytype", "tipochave"]),
     ("info", &["description", "descricao", "descrição"]),
-    ("merchant_transaction_id", &["idempotencykey", "transactionid"]),
+    ("merchant_transaction_id", &["externalreference", "idempotencykey", "transactionid"]),
     ("payment_id", &["chargeid", "charge", "payment", "paymentintent", "transactionid", "txid"]),
     ("reason", &["motivo", "description", "refundreason"]),
     ("split_ids", &["splits", "ids", "installments", "receivables"]),
@@ -449,6 +452,8 @@ mod tests {
             (CHARGE, "reference_id", Field("reference")),
             (CHARGE, "externalReference", Field("reference")),
             (CHARGE, "order_id", Field("reference")),
+            // A cashout's own number refuses a second transfer, which a reference does not.
+            (&["merchant_transaction_id", "reference"], "external_reference", Field("merchant_transaction_id")),
             (CHARGE, "order", Nothing),
             (&["amount"], "reference_id", Nothing),
             (CHARGE, "", Nothing),

@@ -27,6 +27,8 @@ const TICK: Duration = Duration::from_millis(500);
 /// How often the last tries are stored: after a crash those of this time are missing. Much beside
 /// the progress of an endpoint, and nothing is delivered by them.
 const TRIES_EVERY_TICKS: u32 = 60;
+/// Age in milliseconds at which a start forgets a try, 90 days: an answer may name people.
+const TRIES_STORED_MS: i64 = 90 * 86_400_000;
 /// After how long a try comes again whose body found no room.
 const ROOM_AFTER_MS: i64 = 1_000;
 /// How long tries under way may take when the program ends.
@@ -187,12 +189,13 @@ impl Deliverer {
         });
         let tries = self.engine.outbox(group).sealed_tries(group, key).ok().flatten();
         let tries = tries.and_then(|tries| self.engine.keyring().open_secret(SealedFor::webhook_tries(key), &tries));
-        let tries = tries.and_then(|tries| minicbor::decode(&tries).ok());
+        let mut tries: TryLog = tries.and_then(|tries| minicbor::decode(&tries).ok()).unwrap_or_default();
+        tries.forget(count, self.engine.now().plus_ms(-TRIES_STORED_MS));
         let stored = stored.filter(|progress| progress.since == row.since);
         let begins = || Progress { since: row.since, through: before, ..Progress::default() };
         let mut endpoint = Endpoint::new(stored.unwrap_or_else(begins), before + 1, count);
         endpoint.choose(row);
-        endpoint.go_on_with(tries.unwrap_or_default());
+        endpoint.go_on_with(tries);
         Ok(endpoint)
     }
 

@@ -184,7 +184,7 @@ impl Endpoint {
 
     /// Takes the tries of before: those at an earlier address, or of an earlier process.
     pub(super) fn go_on_with(&mut self, tries: TryLog) {
-        self.tries = tries;
+        (self.tries, self.tries_changed) = (tries, true);
     }
 
     /// Notes what a try that has ended looked like.
@@ -196,11 +196,6 @@ impl Endpoint {
     /// Whether the tries have changed since the last call.
     pub(super) fn take_tries_changed(&mut self) -> bool {
         std::mem::take(&mut self.tries_changed)
-    }
-
-    /// The last tries, newest first.
-    pub(super) fn tries(&self) -> Vec<DeliveryTry> {
-        self.tries.newest_first()
     }
 
     /// Whether the progress has changed since the last call.

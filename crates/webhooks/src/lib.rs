@@ -168,7 +168,10 @@ impl Webhooks {
     /// The last tries at an endpoint, newest first: 1,000 that failed and 50 that it accepted, at
     /// most.
     pub fn tries(&self, group: GroupNumber, key: ObjectId) -> Vec<DeliveryTry> {
-        self.endpoints().get(&(group, key)).map(Endpoint::tries).unwrap_or_default()
+        self.endpoints()
+            .get(&(group, key))
+            .map(|endpoint| endpoint.try_log().newest_first(|_| true))
+            .unwrap_or_default()
     }
 
     /// Sends a body to an endpoint once, signed as an event of this id, whatever waits there. Gives
@@ -186,8 +189,9 @@ impl Webhooks {
     pub fn tries_of_event(&self, group: GroupNumber, number: u64) -> Vec<(ObjectId, DeliveryTry)> {
         let endpoints = self.endpoints();
         let of_group = endpoints.range((group, ObjectId(0))..=(group, ObjectId(u128::MAX)));
-        let of_key = of_group.flat_map(|((_, key), at)| at.tries().into_iter().map(|tried| (*key, tried)));
-        let mut tries: Vec<_> = of_key.filter(|(_, tried)| tried.number == number).collect();
+        let of_event = |at: &Endpoint| at.try_log().newest_first(|tried| tried.number == number);
+        let of_key = of_group.flat_map(|((_, key), at)| of_event(at).into_iter().map(|tried| (*key, tried)));
+        let mut tries: Vec<_> = of_key.collect();
         tries.sort_by_key(|(_, tried)| std::cmp::Reverse(tried.answer.at));
         tries
     }

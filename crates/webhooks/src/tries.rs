@@ -4,9 +4,11 @@
 //! Tries that failed and those that the endpoint accepted are bounded apart, so that what failed
 //! stays to be read at an endpoint that answers again.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use derived::outbox::Answer;
+use ledger::Timestamp;
 use minicbor::{Decode, Encode};
 
 /// Stored tries of one endpoint that failed, at most.
@@ -59,21 +61,28 @@ impl TryLog {
         }
     }
 
-    /// The tries, newest first.
-    pub(super) fn newest_first(&self) -> Vec<DeliveryTry> {
+    /// Forgets the tries to deliver events after `count`, which the journal does not have, and those
+    /// before `since`.
+    pub(super) fn forget(&mut self, count: u64, since: Timestamp) {
+        let is_known = |tried: &DeliveryTry| tried.number <= count && tried.answer.at >= since;
+        self.failed.retain(is_known);
+        self.accepted.retain(is_known);
+    }
+
+    /// The tries that are wanted, newest first.
+    pub(super) fn newest_first(&self, is_wanted: impl Fn(&DeliveryTry) -> bool) -> Vec<DeliveryTry> {
         // What was accepted comes after what failed at the same time.
-        let mut tries: Vec<_> = self.accepted.iter().rev().chain(self.failed.iter().rev()).cloned().collect();
-        tries.sort_by_key(|tried| std::cmp::Reverse(tried.answer.at));
+        let tries = self.accepted.iter().rev().chain(self.failed.iter().rev());
+        let mut tries: Vec<_> = tries.filter(|tried| is_wanted(tried)).cloned().collect();
+        tries.sort_by_key(|tried| Reverse(tried.answer.at));
         tries
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use derived::outbox::Cause;
-    use ledger::time::Timestamp;
-
     use super::*;
+    use derived::outbox::Cause;
 
     fn note(log: &mut TryLog, number: u64, cause: Option<Cause>, response: &str) {
         let answer = Answer { status: Some(500), cause, at: Timestamp(number as i64), duration_ms: 1 };
@@ -81,7 +90,7 @@ mod tests {
     }
 
     fn numbers(log: &TryLog) -> Vec<u64> {
-        log.newest_first().iter().map(|tried| tried.number).collect()
+        log.newest_first(|_| true).iter().map(|tried| tried.number).collect()
     }
 
     #[test]
@@ -95,6 +104,14 @@ mod tests {
     }
 
     #[test]
+    fn tries_of_events_that_are_gone_and_old_ones_are_forgotten() {
+        let mut log = TryLog::default();
+        (1..=9).for_each(|number| note(&mut log, number, (number % 2 == 0).then_some(Cause::Status), ""));
+        log.forget(7, Timestamp(4));
+        assert_eq!(numbers(&log), [7, 6, 5, 4]);
+    }
+
+    #[test]
     fn a_full_log_has_a_bound_in_bytes_and_reads_back() {
         let mut log = TryLog::default();
         for number in 0..2_000 {
@@ -102,8 +119,8 @@ mod tests {
             note(&mut log, number + (1 << 40), cause, &"x".repeat(1_024));
         }
         let responses = |cause: bool| {
-            let of_kind = log.newest_first().into_iter().filter(|tried| tried.answer.cause.is_some() == cause);
-            of_kind.map(|tried| tried.response.len()).collect::<Vec<_>>()
+            let of_kind = log.newest_first(|tried| tried.answer.cause.is_some() == cause);
+            of_kind.iter().map(|tried| tried.response.len()).collect::<Vec<_>>()
         };
         for (is_failed, most) in [(true, FAILED_MAX), (false, ACCEPTED_MAX)] {
             let lengths = responses(is_failed);
