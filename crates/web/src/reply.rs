@@ -256,8 +256,8 @@ pub struct Cursors {
     before: Option<String>,
     /// The most items of an answer, where the query says it.
     limit: Option<usize>,
-    /// The address up to the cursor by which one goes on, without page; `None` of lists that have
-    /// no cursors.
+    /// The address up to the cursor by which one goes on, without page; `None` where the query asks
+    /// for no cursors.
     address: Option<String>,
 }
 
@@ -302,8 +302,9 @@ impl Cursors {
         let rest = pairs.iter().filter(|(name, _)| ![by, "page"].contains(&name.as_str()));
         let rest = Serializer::new(String::new()).extend_pairs(rest).finish();
         let rest = if rest.is_empty() { rest } else { format!("{rest}&") };
-        let address = format!("{}?{rest}{by}=", parts.uri.path());
-        Ok(Self { after: named("after")?, before: named("before")?, limit, address: Some(address) })
+        let cursors = Self { after: named("after")?, before: named("before")?, limit, address: None };
+        let address = cursors.are_given().then(|| format!("{}?{rest}{by}=", parts.uri.path()));
+        Ok(Self { address, ..cursors })
     }
 
     /// Whether the query has one of them.
@@ -401,8 +402,8 @@ impl Cursors {
         Ok((Box::new(first.into_iter().map(Ok)), last.and_then(|last| self.address_of(&last))))
     }
 
-    /// The address of the items after this page, whose last item is `last`; `None` at the end of
-    /// the list.
+    /// The address of the items after this page, whose last item is `last`; `None` where the query
+    /// does not ask for it and at the end of the list.
     pub fn next(&self, total: u64, page: Page, last: Option<String>) -> Option<String> {
         let has_more = total > page.skip().saturating_add(page.per_page);
         last.filter(|_| has_more).and_then(|last| self.address_of(&last))
@@ -697,7 +698,8 @@ pub struct List<T> {
     pub pages: u64,
     /// Items a page.
     pub per_page: u64,
-    /// Address of the items that follow, while there are more.
+    /// Address of the items that follow; where the request has `limit`, `before` or `after`, and
+    /// there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }

@@ -42,7 +42,8 @@ pub struct Statement {
     pages: u64,
     /// Items a page.
     per_page: u64,
-    /// Address of the splits that follow, while there are more.
+    /// Address of the splits that follow; where the request has `limit`, `before` or `after`, and
+    /// there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
     /// The recipient's money.
