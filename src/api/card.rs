@@ -30,7 +30,7 @@ use crate::api::payer::{CustomerRequest, read_customer};
 use crate::api::splits;
 use crate::api::subscriptions::first_charge_was_paid;
 use web::caller::Caller;
-use web::idempotency::{SentKey, body_digest, in_progress, recorded};
+use web::idempotency::{SentKey, charge_digest, in_progress, recorded};
 use web::json::{Checker, Raw, parse};
 use web::keyed::KeyedCharge;
 use web::problem::{Code, Problem, broken};
@@ -144,7 +144,7 @@ pub async fn charge_once(app: &App, caller: Caller, sent: &SentKey, body: &[u8])
     let secret = is_digested.then(|| security_code(wire.credit_card, wire.card, wire.cvv)).flatten();
     let key = sent.read_by_members(&app.engine, caller.group, body, secret)?;
     let wire = &wire;
-    let digest = || body_digest(&app.engine, body, secret);
+    let digest = || charge_digest(&app.engine, body, secret);
     let look_up = || labels::look_up(app, caller, (ReferenceOf::Charge, unique.as_deref()), digest);
     let execute = |reference: Option<ReferenceLookup>, admitted| async move {
         splits::admit(app, caller, wire.splits)?;

@@ -109,8 +109,14 @@ async fn a_charge_of_a_batch_is_the_one_that_was_made_alone() {
         let text = charge.to_string().replace("João Ávila", "João  Ávila").replace("Maria das", "Maria  das");
         let text = merchant.post_raw(path, &headers("alone"), text).await;
         text.refused(422, "idempotency_key_reused");
+        // A reference that is used up says that it is the same charge, whatever the way.
+        let unique = with(&with(charge, "/reference", json!(path)), "/reference_unique", json!(true));
+        let first = txid(merchant.post(path, &unique).await.expect(201));
+        let again = merchant.post(BATCH, &json!([keyed("later", &unique)])).await.expect(200);
+        let again = &items(&again)[0]["body"];
+        assert_eq!((&again["code"], &again["txid"]), (&json!("duplicate_reference"), &first), "{path}");
     }
-    assert_eq!(merchant.get("/api/charges").await.expect(200)["total"], 4);
+    assert_eq!(merchant.get("/api/charges").await.expect(200)["total"], 6);
 }
 
 #[tokio::test]

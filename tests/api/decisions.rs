@@ -122,7 +122,8 @@ async fn a_recipient_is_decided_with_its_registration() {
     assert_eq!(sharing, expected);
     let path = |verb: &str| format!("/ops/sub-recipients/{own}/{verb}");
     world.ops_post(&path("reject"), &json!({"notes": "Foto ilegível"})).await.expect(200);
-    merchant.post("/api/sub-recipients", &individual("Ana", &cpf(1))).await.expect(200);
+    let with_email = with(&individual("Ana", &cpf(1)), "/register_information/email", json!("ana@example.com"));
+    merchant.post("/api/sub-recipients", &with_email).await.expect(200);
     let again = details(&world, &own).await;
     assert_eq!(flags(&again["item"]), [&["rejected_before"], &shared[..]].concat());
     assert_eq!(again["decisions"][0]["notes"], "Foto ilegível");
@@ -131,6 +132,7 @@ async fn a_recipient_is_decided_with_its_registration() {
     let masked = ["birthdate", "mother_name", "document_number"].map(|name| text(&registration[name]));
     assert_eq!(masked, ["**/**/2000", "A** P****", &format!("***.{}.{}-**", &cpf(1)[3..6], &cpf(1)[6..9])]);
     assert_eq!(registration["phone_numbers"], json!([{"ddd": "11", "number": "*****4321"}]));
+    assert_eq!([&again["recipient"]["email"], &registration["email"]], ["a***@example.com"; 2]);
     assert_eq!([&registration["address"]["street"], &registration["address"]["zip_code"]], ["R** D******", "01002***"]);
     assert_eq!(again["registration"]["bank_account"]["conta"], "***89");
     let page = browser.page(&format!("/console/queue/{own}")).await;

@@ -132,7 +132,8 @@ async fn a_subscription_and_a_stored_card_are_read_by_operators() {
     let by_card = json!({"plan_id": world.ops_get("/ops/lists/subscriptions").await.expect(200)["items"][0]["plan_id"],
         "payment_method": "credit_card", "card_token": shops.made("cards")[0], "customer": card(1, APPROVED)["customer"]});
     let subscription = id_of(shops.one.post("/api/recurrency/subscriptions", &by_card).await, "id").await;
-    let own = shops.one.get(&format!("/api/recurrency/subscriptions/{subscription}")).await.expect(200);
+    let mut own = shops.one.get(&format!("/api/recurrency/subscriptions/{subscription}")).await.expect(200);
+    own["customer"]["email"] = json!("************.com");
     let read = world.ops_get(&format!("/ops/subscriptions/{subscription}")).await.expect(200);
     for (member, value) in own.as_object().unwrap() {
         assert_eq!(&read[member], value, "{member}");
@@ -140,7 +141,8 @@ async fn a_subscription_and_a_stored_card_are_read_by_operators() {
     let added = [&read["merchant_id"], &read["plan"], &read["amount"], &read["card"]["brand"]];
     assert_eq!(added, [&json!(shops.one.id), &json!("ouro"), &json!(1), &json!("visa")]);
     let token = &shops.made("cards")[0];
-    let own = shops.one.get(&format!("/api/cards/{token}")).await.expect(200);
+    let mut own = shops.one.get(&format!("/api/cards/{token}")).await.expect(200);
+    own["customer"]["email"] = json!("************.com");
     let stored = world.ops_get(&format!("/ops/cards/{token}")).await.expect(200);
     assert_eq!(stored["merchant_id"], json!(shops.one.id));
     assert!(own.as_object().unwrap().iter().all(|(member, value)| stored[member] == *value), "{stored}");

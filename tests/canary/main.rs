@@ -8,7 +8,7 @@
 
 mod needle;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -384,9 +384,14 @@ async fn pages(caller: &Caller<'_>, secrets: &mut Secrets) {
     assert_eq!(caller.last_status(), 404);
 }
 
-/// Route templates of the console to which forms lead, and no link.
-const UNLINKED: [&str; 4] =
-    ["/console/charges/{txid}/dispute", "/console/queue/many", "/console/exports/file", "/console/find"];
+/// Route templates of the console to which forms lead, and no link; there is no subscription here.
+const UNLINKED: [&str; 5] = [
+    "/console/charges/{txid}/dispute",
+    "/console/queue/many",
+    "/console/exports/file",
+    "/console/find",
+    "/console/subscriptions/{id}",
+];
 /// Pages of one route template that are read.
 const PAGES_OF_TEMPLATE: usize = 5;
 
@@ -413,9 +418,11 @@ fn template_of(path: &str) -> Option<String> {
 /// Reads every page to which links lead from the overview, some of each template; gives the
 /// templates.
 async fn crawl(caller: &Caller<'_>, cookie: &str) -> BTreeSet<String> {
-    let (mut waiting, mut seen) = (vec!["/console".to_owned()], BTreeSet::new());
+    // The lists come first: of each template only the first pages are read.
+    let begins = ["/console", "/console/lists/cards"];
+    let (mut waiting, mut seen) = (VecDeque::from(begins.map(str::to_owned)), BTreeSet::new());
     let mut visited: BTreeMap<String, usize> = BTreeMap::new();
-    while let Some(path) = waiting.pop() {
+    while let Some(path) = waiting.pop_front() {
         let Some(template) = template_of(&path) else { continue };
         let count = visited.get(&template).copied().unwrap_or_default();
         if count >= PAGES_OF_TEMPLATE || !seen.insert(path.clone()) {

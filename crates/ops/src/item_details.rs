@@ -222,7 +222,7 @@ pub async fn details(desk: &Desk, id: ObjectId) -> Result<ItemDetails, Problem> 
     } else if let Some(withdrawal) = engine.object::<Withdrawal>(id)? {
         of_withdrawal(desk, &withdrawal)?
     } else if let Some((ledger, row)) = find_recipient(engine, id) {
-        let recipient = Some(recipient::view(engine, ledger, &row));
+        let recipient = Some(recipient::view(engine, ledger, &row).without_contacts());
         let profile = open(engine, &row, row.profiles.current());
         let sharing = sharing(desk, id, &profile)?;
         let registration = Some(Registration::of(covered(profile), mask::document));
@@ -358,7 +358,7 @@ fn of_withdrawal(desk: &Desk, withdrawal: &Withdrawal) -> Result<ItemDetails, Pr
     }
     if let Some(id) = recipient_id(engine, withdrawal.recipient) {
         let (ledger, row) = recipient::known_recipient(engine, id)?;
-        shown.recipient = Some(recipient::view(engine, ledger, &row));
+        shown.recipient = Some(recipient::view(engine, ledger, &row).without_contacts());
         let (since, until) = account_span(desk, withdrawal, row.created_at)?;
         (shown.account_since, shown.account_until) = (since.map(time), until.map(time));
     }

@@ -19,6 +19,7 @@ use ledger::time::Month;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
+use wire::mask;
 use wire::timestamp::{day, day_of};
 
 use crate::booked_records::EngineRecords;
@@ -454,10 +455,14 @@ impl Reconciliation {
         shown
     }
 
-    /// With the names of its lines. A line whose object cannot be read now has none.
+    /// With the names of its lines; none where an object cannot be read now. CPFs in the words of a
+    /// bank are masked.
     fn with_names(mut self, desk: &Desk) -> Self {
         let lines = [&mut self.findings, &mut self.matched_lines, &mut self.undecided_lines];
-        lines.into_iter().flatten().flatten().for_each(|line| line.name = line.name_of(desk).unwrap_or_default());
+        for line in lines.into_iter().flatten().flatten() {
+            line.name = line.name_of(desk).unwrap_or_default();
+            line.text = line.text.as_deref().map(mask::cpfs_in);
+        }
         self
     }
 

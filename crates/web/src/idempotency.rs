@@ -581,6 +581,11 @@ pub fn body_digest(engine: &Engine, body: &[u8], secret: Option<&RawValue>) -> F
     engine.keyring().fingerprint("request-body", &[before, after])
 }
 
+/// The digest of a charge's body without its secret: the same alone and in a batch.
+pub fn charge_digest(engine: &Engine, body: &[u8], secret: Option<&RawValue>) -> Fingerprint {
+    members_digest(engine, around(body, secret))
+}
+
 /// The body before and after a part of it.
 fn around<'a>(body: &'a [u8], secret: Option<&RawValue>) -> (&'a [u8], &'a [u8]) {
     let begins = secret.map(|secret| (secret.get().as_ptr() as usize).wrapping_sub(body.as_ptr() as usize));

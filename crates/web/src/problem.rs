@@ -279,7 +279,7 @@ impl Code {
             Self::Misdirected => (421, "Misdirected", "Requisição entregue ao processo errado"),
             Self::SplitNotEnabled => (422, "Split not enabled", "Conta não configurada para split"),
             Self::IdempotencyKeyReused => {
-                (422, "Idempotency key reused", "Idempotency-Key já usada com outro corpo (o corpo é comparado)")
+                (422, "Idempotency key reused", "Idempotency-Key já usada com outro corpo (comparado byte a byte)")
             }
             Self::ChargeNotRefundable => (422, "Charge not refundable", "Pagamento não elegível"),
             Self::NothingAvailable => (422, "Nothing available", "Nenhum valor disponível"),

@@ -61,8 +61,8 @@ impl TryLog {
         }
     }
 
-    /// Forgets the tries to deliver events after `count`, which the journal does not have, and those
-    /// before `since`.
+    /// Forgets the tries to deliver events after `count`, which the journal does not have, and
+    /// those before `since`.
     pub(super) fn forget(&mut self, count: u64, since: Timestamp) {
         let is_known = |tried: &DeliveryTry| tried.number <= count && tried.answer.at >= since;
         self.failed.retain(is_known);

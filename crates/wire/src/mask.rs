@@ -49,6 +49,27 @@ pub fn email(address: &str) -> String {
     }
 }
 
+/// A text with its CPFs masked: each run of 11 digits, with points and hyphens between or without.
+pub fn cpfs_in(text: &str) -> String {
+    let mut shown: Vec<char> = text.chars().collect();
+    let mut digits = Vec::new();
+    for place in 0..=shown.len() {
+        match shown.get(place) {
+            Some(digit) if digit.is_ascii_digit() => digits.push(place),
+            Some('.' | '-') => {}
+            _ => {
+                if let [first, second, third, .., last_but_one, last] = digits[..]
+                    && digits.len() == 11
+                {
+                    [first, second, third, last_but_one, last].into_iter().for_each(|place| shown[place] = '*');
+                }
+                digits.clear();
+            }
+        }
+    }
+    shown.into_iter().collect()
+}
+
 /// A CPF with punctuation, every digit shown: `123.456.789-09`. Anything but 11 ASCII characters is
 /// masked as [`document`] does.
 pub fn formatted_cpf(cpf: &str) -> String {
@@ -61,6 +82,19 @@ pub fn formatted_cpf(cpf: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cpfs_in_texts_are_masked() {
+        for (given, shown) in [
+            ("PIX 123.456.789-09 JOAO", "PIX ***.456.789-** JOAO"),
+            ("12345678909", "***456789**"),
+            ("DOC 1234567890 NSU 123456789012", "DOC 1234567890 NSU 123456789012"),
+            ("TARIFA - 1.200", "TARIFA - 1.200"),
+            ("", ""),
+        ] {
+            assert_eq!(cpfs_in(given), shown);
+        }
+    }
 
     #[test]
     fn documents_are_masked() {

@@ -130,6 +130,12 @@ pub fn view_at_decision(engine: &Engine, ledger: LedgerId, row: &RecipientRow, r
 }
 
 impl RecipientView {
+    /// The same with the e-mail masked, for operators.
+    #[must_use]
+    pub fn without_contacts(self) -> Self {
+        Self { email: self.email.as_deref().map(mask::email), ..self }
+    }
+
     /// What is shown of a recipient.
     pub fn new(
         row: &RecipientRow,
