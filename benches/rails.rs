@@ -34,7 +34,7 @@ use reqwest::Client;
 use serde_json::{Value, json};
 use testkit::api_pix_player::{CLIENT_SECRET, Player};
 use testkit::callers::{client, operate};
-use testkit::server::{Launch, OPS_TOKEN, Server};
+use testkit::server::{Launch, Server};
 use testkit::shop::{CHARGED, Shop, new_id, open_engine, open_shops, record};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep};
