@@ -26,6 +26,7 @@ use ledger::id::ObjectId;
 use ledger::merchant::{MerchantCommand, OpenCharge};
 use ledger::money::Centavos;
 use ledger::personal::{Payer, SealedFor};
+use ledger::rail_name::RailName;
 use ledger::record::{Decision, RailStamp};
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
@@ -160,9 +161,15 @@ impl CardRail for Acquirer {
     }
 }
 
-/// An engine whose cards go to an acquirer, with shops.
-async fn engine_at(folder: &Path, takes: Option<Duration>) -> (Arc<Engine>, Arc<Vec<Shop>>) {
-    let card = NamedRails::sandbox(Arc::new(Acquirer { takes }) as Arc<dyn CardRail>);
+/// An engine whose cards go to an acquirer, with shops. A named acquirer has a breaker and 1,024
+/// calls at once, as a live one has.
+async fn engine_at(folder: &Path, takes: Option<Duration>, is_named: bool) -> (Arc<Engine>, Arc<Vec<Shop>>) {
+    let acquirer = Arc::new(Acquirer { takes }) as Arc<dyn CardRail>;
+    let name = RailName::parse("acquirer").expect("a name");
+    let card = match is_named {
+        true => NamedRails::named([(name.clone(), acquirer)].into(), Some(name)),
+        false => NamedRails::sandbox(acquirer),
+    };
     let rails = Rails { card, ..sandbox::rails(&folder.join("sandbox")) };
     let engine = open_engine(folder, rails, search_key).await;
     let shops = Arc::new(open_shops(&engine, SHOPS).await);
@@ -199,7 +206,7 @@ async fn charge_card(engine: &Engine, shop: &Shop) -> Option<FirstAnswer> {
 /// Charges under way at an acquirer that takes two seconds for each.
 async fn slow_acquirer(time: Duration) {
     let folder = tempfile::tempdir().expect("a folder");
-    let (engine, shops) = engine_at(folder.path(), Some(TAKES)).await;
+    let (engine, shops) = engine_at(folder.path(), Some(TAKES), false).await;
     let before = resident_mib();
     let counts = Arc::new([const { AtomicU64::new(0) }; 2]);
     let until = Instant::now() + time;
@@ -230,7 +237,7 @@ async fn slow_acquirer(time: Duration) {
 /// Beside them, codes of PIX charges expire at an institution that answers.
 async fn silent_acquirer(time: Duration) {
     let folder = tempfile::tempdir().expect("a folder");
-    let (engine, shops) = engine_at(folder.path(), None).await;
+    let (engine, shops) = engine_at(folder.path(), None, true).await;
     let mut callers = JoinSet::new();
     for number in 0..UNANSWERED {
         let (engine, shops) = (engine.clone(), shops.clone());
