@@ -29,6 +29,9 @@ use web::problem::{Code, Problem};
 use web::reply::{self, CursorParams, FILTERED_MAX, List, PageParams, PageQuery, created, ok, one_of, single};
 use web::views::stored_card::{CardDetails, StoredCardView, customer_of};
 
+/// Characters of a CNPJ with its punctuation.
+const DOCUMENT_LEN_MAX: usize = 18;
+
 /// A card to be stored, as sent.
 #[derive(Deserialize, ToSchema)]
 #[serde(bound(deserialize = "'de: 'a"))]
@@ -98,7 +101,12 @@ pub async fn list(
     parts: Parts,
 ) -> Result<Response, Problem> {
     let (pairs, merchant) = (reply::query(&parts)?, caller.ledger());
-    let document = single(&pairs, "document")?.map(tax_id::normalize);
+    let document = single(&pairs, "document")?;
+    let mut check = Checker::new();
+    if document.is_some_and(|text| text.chars().count() > DOCUMENT_LEN_MAX) {
+        check.refuse::<()>("document", "too_long", "document tem até 18 caracteres");
+    }
+    let document = check.finish_with(Some(document.map(tax_id::normalize)))?;
     let deleted = one_of(&pairs, "deleted", &["true", "false"])?.map(|text| text == "true");
     let filter = document.as_ref().map(|_| "document").or(deleted.map(|_| "deleted"));
     let found = if let Some(document) = document {
