@@ -455,7 +455,7 @@ impl Reconciliation {
         shown
     }
 
-    /// With the names of its lines; none where an object cannot be read now. CPFs in the words of a
+    /// With the names of its lines, if their objects can be read now. CPFs in the words of a
     /// bank are masked.
     fn with_names(mut self, desk: &Desk) -> Self {
         let lines = [&mut self.findings, &mut self.matched_lines, &mut self.undecided_lines];
