@@ -180,7 +180,7 @@ impl SentKey {
         secret: Option<&RawValue>,
     ) -> Result<Key<'a>> {
         let Some(key) = &self.first else {
-            return Ok(Key { engine, idempotency: None, body_bytes: body.len(), scope, bytes: None });
+            return Ok(Key { engine, idempotency: None, body_bytes: body.len(), scope });
         };
         let fits =
             (1..=KEY_LEN_MAX).contains(&key.len()) && key.as_bytes().iter().all(|byte| (b' '..=b'~').contains(byte));
@@ -202,9 +202,9 @@ impl SentKey {
         let (before, after) = around(body, secret);
         let idempotency = Idempotency {
             key: digest_of(engine, &account, &route, key.as_bytes()),
-            body: bytes_digest(engine, before, after),
+            body: engine.keyring().fingerprint("idempotency-body", &[before, after]),
         };
-        Ok(Key { engine, idempotency: Some(idempotency), body_bytes: body.len(), scope, bytes: None })
+        Ok(Key { engine, idempotency: Some(idempotency), body_bytes: body.len(), scope })
     }
 
     /// Reads the key of a charge, alone or in a batch. Its body is compared by its members, in any
@@ -216,12 +216,9 @@ impl SentKey {
         body: &'a [u8],
         secret: Option<&RawValue>,
     ) -> Result<Key<'a>, Problem> {
-        // Not digested twice: the digest of the bytes is made where a key is found.
         let mut key = self.read(engine, KeyScope::Merchant(group), None, b"")?;
-        let bytes = around(body, secret);
         key.body_bytes = body.len();
-        key.bytes = Some(bytes);
-        key.idempotency.iter_mut().for_each(|one| one.body = members_digest(engine, bytes));
+        key.idempotency.iter_mut().for_each(|one| one.body = charge_digest(engine, body, secret));
         Ok(key)
     }
 
@@ -272,9 +269,6 @@ pub struct Key<'a> {
     idempotency: Option<Idempotency>,
     body_bytes: usize,
     scope: KeyScope,
-    /// The body of a charge before and after its secret: earlier releases stored the digest of its
-    /// bytes.
-    bytes: Option<(&'a [u8], &'a [u8])>,
 }
 
 /// A permit, and the key to hand on with the command.
@@ -301,7 +295,7 @@ impl<'a> Key<'a> {
     /// A merchant's request without a key; `body_bytes` are the most bytes that its Record takes of
     /// it.
     pub fn none(engine: &'a Engine, group: GroupNumber, body_bytes: usize) -> Self {
-        Self { engine, idempotency: None, body_bytes, scope: KeyScope::Merchant(group), bytes: None }
+        Self { engine, idempotency: None, body_bytes, scope: KeyScope::Merchant(group) }
     }
 
     /// Carries a request out once. `replay` makes the outcome of a request that was carried out
@@ -420,20 +414,10 @@ impl<'a> Key<'a> {
             return Ok(fresh);
         }
         match record.idempotency {
-            Some(stored) if stored.body == idempotency.body || self.is_digest_of_bytes(stored.body) => {
-                Ok(LookedUp::Used(at, Arc::new(record)))
-            }
+            Some(stored) if stored.body == idempotency.body => Ok(LookedUp::Used(at, Arc::new(record))),
             _ => Err(reused()),
         }
     }
-
-    fn is_digest_of_bytes(&self, stored: Fingerprint) -> bool {
-        self.bytes.is_some_and(|(before, after)| stored == bytes_digest(self.engine, before, after))
-    }
-}
-
-fn bytes_digest(engine: &Engine, before: &[u8], after: &[u8]) -> Fingerprint {
-    engine.keyring().fingerprint("idempotency-body", &[before, after])
 }
 
 /// Digest of an object by its members: without blanks between them, in one order.
