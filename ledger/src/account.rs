@@ -143,8 +143,8 @@ pub enum Account {
 
 use Account::*;
 
-/// Every account that carries no recipient, in the order of codes, with its name and its name in
-/// Portuguese.
+/// Every account that carries no recipient, in the order of codes, with its English and its
+/// Portuguese name.
 const PLAIN: &[(Account, &str, &str)] = &[
     (Pending, "Assets:Platform:Pending", "Saldo a vencer"),
     (Available, "Assets:Platform:Available", "Saldo disponível"),

@@ -7,7 +7,7 @@
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use ledger::object::{self};
+use ledger::object;
 use ledger::{Decision, GroupNumber, LedgerId, MerchantState, Object, ObjectId, RecipientState, Record, Timestamp};
 use parking_lot::Mutex;
 use ractor::{Actor, ActorRef};

@@ -445,8 +445,7 @@ fn explained(visit: &Visit, result: &Value, place: usize, finding: &Value) -> Ma
     }
 }
 
-/// What a difference is about: whose it is or what the bank wrote, then its id, with a link to the
-/// charge where it is one.
+/// The object of a difference: name and words of the bank, then its id, with a link to its charge.
 fn named(visit: &Visit, finding: &Value) -> Markup {
     let words = [&finding["name"], &finding["text"]].map(Value::as_str).into_iter().flatten();
     html! {

@@ -244,8 +244,8 @@ pub struct FindingView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "João Ávila")]
     name: Option<String>,
-    /// What the institution's line says in words, at most 200 characters; absent for what only the
-    /// books have, in files whose lines have no words, and in results of before it was stored.
+    /// Words of the line in the institution's file, at most 200 characters. Absent where the line
+    /// has none, for objects of the books alone, and in older results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "TARIFA PACOTE DE SERVICOS")]
     text: Option<String>,

@@ -71,7 +71,7 @@ impl TryLog {
 
     /// The tries that are wanted, newest first.
     pub(super) fn newest_first(&self, is_wanted: impl Fn(&DeliveryTry) -> bool) -> Vec<DeliveryTry> {
-        // What was accepted comes after what failed at the same time.
+        // At the same time, accepted tries come first.
         let tries = self.accepted.iter().rev().chain(self.failed.iter().rev());
         let mut tries: Vec<_> = tries.filter(|tried| is_wanted(tried)).cloned().collect();
         tries.sort_by_key(|tried| Reverse(tried.answer.at));
