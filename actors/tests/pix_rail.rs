@@ -491,22 +491,39 @@ impl PixRail for Silence {
     }
 }
 
+/// Opens a live engine, and one more try of what a silent institution may not hold up: false when
+/// the engine gave up on a call of it before `is_done`. A machine that stands still for ten seconds
+/// is no fault: it may do so once or twice.
+async fn is_not_held_up(try_once: impl AsyncFn(&MemoryStore, &Arc<Silence>) -> Arc<Engine>) {
+    for _ in 0..3 {
+        let (store, silence) = (MemoryStore::new(), Arc::new(Silence::default()));
+        let engine = try_once(&store, &silence).await;
+        let was_held_up = silence.given_up.load(Ordering::SeqCst) > 0;
+        engine.stop().await;
+        if !was_held_up {
+            return;
+        }
+    }
+    panic!("it waited until the engine gave up on a call");
+}
+
+fn run_schedule(engine: &Arc<Engine>) -> tokio::task::JoinHandle<()> {
+    let engine = Arc::clone(engine);
+    tokio::spawn(async move { engine.run_schedule().await })
+}
+
 /// Drafts are submitted by the same sweep that finds codes which have expired.
 #[tokio::test]
 async fn nothing_that_falls_due_waits_for_a_silent_institution() {
-    let mut was_held_up = true;
-    // A machine that stands still for ten seconds is no fault: it may do so once or twice.
-    for _ in 0..3 {
-        let (store, silence) = (MemoryStore::new(), Arc::new(Silence::default()));
-        let rail: Arc<dyn PixRail> = Arc::clone(&silence) as Arc<dyn PixRail>;
+    is_not_held_up(async |store, silence| {
+        let rail: Arc<dyn PixRail> = Arc::clone(silence) as Arc<dyn PixRail>;
         let pix = NamedRails::named(BTreeMap::from([(name("itau"), rail)]), Some(name("itau")));
-        let engine = open_engine(&store, Rails { pix, ..Rails::default() }, false).await;
+        let engine = open_engine(store, Rails { pix, ..Rails::default() }, false).await;
         for _ in 0..3 {
             let group = open_shop(&engine).await;
             open_charge_for(&engine, group, 1).await;
         }
-        let schedule = Arc::clone(&engine);
-        let schedule = tokio::spawn(async move { schedule.run_schedule().await });
+        let schedule = run_schedule(&engine);
         wait_until(async || silence.inquiries.load(Ordering::SeqCst) >= 3).await;
         let group = open_shop(&engine).await;
         let profile = engine.keyring().seal_value(SealedFor::merchant(group), engine.now(), &0_u8).unwrap();
@@ -518,14 +535,35 @@ async fn nothing_that_falls_due_waits_for_a_silent_institution() {
             engine.read_merchant(group, status).await.unwrap() == RecipientStatus::Pending
         })
         .await;
-        was_held_up = silence.given_up.load(Ordering::SeqCst) > 0;
         schedule.abort();
-        engine.stop().await;
-        if !was_held_up {
-            break;
+        engine
+    })
+    .await;
+}
+
+/// Both institutions have charges of one merchant; those of the silent one are older, and more than
+/// are asked about at once.
+#[tokio::test]
+async fn a_silent_institution_holds_up_no_charge_of_another() {
+    is_not_held_up(async |store, silence| {
+        let (rail, other): (Arc<dyn PixRail>, _) = (Arc::clone(silence) as _, Arc::new(Institution::default()));
+        let all = BTreeMap::from([(name("itau"), rail), (name("efi"), other as Arc<dyn PixRail>)]);
+        let live = |current| Rails { pix: NamedRails::named(all.clone(), Some(name(current))), ..Rails::default() };
+        let engine = open_engine(store, live("itau"), false).await;
+        let group = open_shop(&engine).await;
+        for _ in 0..70 {
+            open_charge_for(&engine, group, 1).await;
         }
-    }
-    assert!(!was_held_up, "a sweep waited until the engine gave up on a call");
+        engine.stop().await;
+        let engine = open_engine(store, live("efi"), false).await;
+        let schedule = run_schedule(&engine);
+        wait_until(async || silence.inquiries.load(Ordering::SeqCst) >= 64).await;
+        let opened = open_charge_for(&engine, group, 1).await;
+        wait_until(async || charge(&engine, opened.charge).outcome == ChargeOutcome::Cancelled).await;
+        schedule.abort();
+        engine
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -1437,7 +1437,7 @@ pub enum Event {
         #[n(0)]
         charge: ObjectId,
         /// The copy-and-paste payload, by the institution.
-        #[n(1)]
+        #[cbor(n(1), with = "crate::pix_code")]
         code: String,
     },
     /// Merchant or recipient: a transfer is ordered once more from its rail, under the same id.

@@ -55,6 +55,7 @@ pub mod money;
 pub mod object;
 pub mod period;
 pub mod personal;
+mod pix_code;
 pub mod postings;
 pub mod rail_name;
 pub mod rail_word;

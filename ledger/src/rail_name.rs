@@ -4,7 +4,7 @@ use minicbor::{Decode, Encode};
 
 /// The name that an installation gives to an institution: 1 to 16 small letters, digits and `_`,
 /// beginning with a letter.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 #[cbor(transparent)]
 pub struct RailName(#[n(0)] String);
 

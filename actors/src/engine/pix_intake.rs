@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use futures_util::stream::{self, StreamExt};
 use ledger::house::{HOUSE_GROUP, HouseAccount, HouseEntryTerms};
 use ledger::{Charge, Decision, Event, ObjectId, RailName, RailStamp, Timestamp};
 use tokio::sync::Notify;
@@ -40,8 +41,11 @@ const DAY_MS: i64 = 86_400_000;
 /// How old a payment without a known charge is before it goes to suspense, milliseconds. It is
 /// listed by a wide look until then.
 const SUSPENSE_AFTER_MS: i64 = 120_000;
+/// How many payments of a page are booked at once.
+const BOOKED_AT_ONCE: usize = 64;
 /// How often the end of the last look is written to the store, milliseconds.
 const KEEP_EVERY_MS: i64 = 60_000;
+
 /// The bells of the named institutions.
 pub(super) struct Bells(BTreeMap<RailName, Notify>);
 
@@ -143,14 +147,17 @@ impl Engine {
         let mut failed = None;
         for page in 0.. {
             let receipts = rail.call(PAGE_MAX, |rail| rail.received(PixSpan { from, until, page })).await?;
-            for payment in receipts.payments {
-                if reading.booked.contains_key(&payment.end_to_end_id) {
-                    continue;
-                }
-                let (end_to_end_id, paid_at) = (payment.end_to_end_id.clone(), payment.paid_at);
-                match self.take_payment(name, payment).await {
-                    Ok(true) => drop(reading.booked.insert(end_to_end_id, paid_at)),
-                    Ok(false) => {}
+            let are_new = |payment: &PixReceipt| !reading.booked.contains_key(&payment.end_to_end_id);
+            let payments: Vec<_> = receipts.payments.into_iter().filter(are_new).collect();
+            let mut taken = stream::iter(payments)
+                .map(|payment| async move {
+                    let known = (payment.end_to_end_id.clone(), payment.paid_at);
+                    self.take_payment(name, payment).await.map(|is_booked| is_booked.then_some(known))
+                })
+                .buffer_unordered(BOOKED_AT_ONCE);
+            while let Some(taken) = taken.next().await {
+                match taken {
+                    Ok(booked) => reading.booked.extend(booked),
                     Err(error) => drop(failed.get_or_insert(error)),
                 }
             }

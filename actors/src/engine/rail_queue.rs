@@ -1,65 +1,125 @@
-//! Queue of ledgers with something to ask a rail about: outside of the sweep, so that nothing that
-//! falls due waits for a rail. Of a sandbox nothing is queued: its clock goes on when its rails
-//! have answered.
+//! Queue of what rails are to be asked: outside of the sweep, so that nothing that falls due waits
+//! for a rail, and with a lane for each kind of rail, so that one that is silent holds up no other.
+//! Of a sandbox nothing is queued: its clock goes on when its rails have answered.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use futures_util::StreamExt;
+use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use ledger::id::LedgerId;
+use ledger::merchant::MerchantState;
+use ledger::{RailName, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 
 use super::Engine;
+use super::inquiry_times::Inquiries;
 
-/// How many ledgers are asked for at once.
+/// How many ledgers are asked for at once in a lane.
 const ASKED_AT_ONCE: usize = 64;
 
-/// Ledgers that wait for their rails to be asked, each once.
-pub(super) struct RailQueue {
-    waiting: Mutex<HashSet<LedgerId>>,
-    sender: mpsc::UnboundedSender<LedgerId>,
-    receiver: AsyncMutex<mpsc::UnboundedReceiver<LedgerId>>,
+/// A part of what a ledger has to ask rails about. The parts of a ledger do not wait for each
+/// other.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum RailWork {
+    /// Money that goes back to card holders, or to payers by PIX.
+    Repayments {
+        /// True for card holders.
+        of_cards: bool,
+    },
+    /// Open charges of a card rail.
+    Cards(Option<RailName>),
+    /// Open codes of a PIX rail.
+    Pix(Option<RailName>),
+    /// Cashouts on their way.
+    Cashouts,
+    /// Subscriptions to charge.
+    Subscriptions,
+    /// Withdrawals of a recipient.
+    Withdrawals,
 }
 
-impl Default for RailQueue {
+impl RailWork {
+    /// What a merchant has to ask rails about at `now`, each part once.
+    pub(super) fn of_merchant(books: &MerchantState, inquiries: &Inquiries, now: Timestamp) -> BTreeSet<Self> {
+        let charges = books.needing_attention(now).filter(|(id, open)| inquiries.is_time(*id, open.attention_at, now));
+        let mut work: BTreeSet<_> = charges
+            .map(|(_, open)| match open.terms.method.is_card() {
+                true => Self::Cards(open.rail.clone()),
+                false => Self::Pix(open.rail.clone()),
+            })
+            .collect();
+        let repayments = books.repayments(now).filter(|(id, one)| inquiries.is_time(*id, one.since, now));
+        work.extend(repayments.map(|(_, one)| Self::Repayments { of_cards: one.method.is_card() }));
+        work.extend(books.cashouts_needing_attention(now).next().map(|_| Self::Cashouts));
+        work.extend(books.subscriptions_due(now).next().map(|_| Self::Subscriptions));
+        work
+    }
+
+    fn lane(&self) -> usize {
+        match self {
+            Self::Cards(_) | Self::Repayments { of_cards: true } => 0,
+            Self::Pix(_) | Self::Repayments { of_cards: false } => 1,
+            Self::Cashouts | Self::Withdrawals => 2,
+            Self::Subscriptions => 3,
+        }
+    }
+}
+
+type Entry = (LedgerId, RailWork);
+
+/// Work that waits for its rail, each once.
+#[derive(Default)]
+pub(super) struct RailQueue {
+    waiting: Mutex<HashSet<Entry>>,
+    lanes: [Lane; 4],
+}
+
+struct Lane {
+    sender: mpsc::UnboundedSender<Entry>,
+    receiver: AsyncMutex<mpsc::UnboundedReceiver<Entry>>,
+}
+
+impl Default for Lane {
     fn default() -> Self {
         let (sender, receiver) = mpsc::unbounded_channel();
-        Self { waiting: Mutex::default(), sender, receiver: AsyncMutex::new(receiver) }
+        Self { sender, receiver: AsyncMutex::new(receiver) }
     }
 }
 
 impl RailQueue {
-    /// Adds a ledger, unless it waits already or is asked for now.
-    pub(super) fn add(&self, ledger: LedgerId) {
-        if self.waiting.lock().insert(ledger) && self.sender.send(ledger).is_err() {
-            self.waiting.lock().remove(&ledger);
+    /// Adds work, unless it waits already or is under way.
+    pub(super) fn add(&self, ledger: LedgerId, work: RailWork) {
+        let (lane, entry) = (work.lane(), (ledger, work));
+        if self.waiting.lock().insert(entry.clone()) {
+            // The queue has the other end for as long as it lives.
+            let _sent = self.lanes[lane].sender.send(entry);
         }
     }
 }
 
 impl Engine {
-    /// Asks the rails for the ledgers of the queue, 64 at once. Runs until it is dropped.
+    /// Asks the rails about what is in the queue, of each lane for 64 ledgers at once. Runs until
+    /// it is dropped.
     pub(super) async fn ask_rails(&self) {
-        let mut receiver = self.rail_queue.receiver.lock().await;
-        // Those that a task which ended was asking for wait again.
-        while receiver.try_recv().is_ok() {}
-        self.rail_queue
-            .waiting
-            .lock()
-            .drain()
-            .collect::<Vec<_>>()
-            .into_iter()
-            .for_each(|ledger| self.rail_queue.add(ledger));
-        let mut inquiries = FuturesUnordered::new();
+        let mut lanes = join_all(self.rail_queue.lanes.iter().map(|lane| lane.receiver.lock())).await;
+        // What a task that ended was asking about waits again.
+        lanes.iter_mut().for_each(|receiver| while receiver.try_recv().is_ok() {});
+        let waiting: Vec<_> = self.rail_queue.waiting.lock().drain().collect();
+        waiting.into_iter().for_each(|(ledger, work)| self.rail_queue.add(ledger, work));
+        join_all(lanes.iter_mut().map(|receiver| self.ask_in_lane(receiver))).await;
+    }
+
+    async fn ask_in_lane(&self, receiver: &mut mpsc::UnboundedReceiver<Entry>) {
+        let mut under_way = FuturesUnordered::new();
         loop {
             tokio::select! {
-                Some(ledger) = receiver.recv(), if inquiries.len() < ASKED_AT_ONCE => inquiries.push(async move {
-                    self.attend(ledger, self.now()).await;
-                    ledger
-                }),
-                Some(ledger) = inquiries.next(), if !inquiries.is_empty() => {
-                    self.rail_queue.waiting.lock().remove(&ledger);
+                Some(entry) = receiver.recv(), if under_way.len() < ASKED_AT_ONCE => {
+                    under_way.push(self.work_off(entry));
+                }
+                Some(entry) = under_way.next(), if !under_way.is_empty() => {
+                    self.rail_queue.waiting.lock().remove(&entry);
                 }
             }
         }

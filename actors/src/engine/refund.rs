@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use derived::records::{LoadError, may_wait};
 use futures_util::future::join_all;
-use ledger::merchant::{FailRefund, Repayment, RepaymentKind};
-use ledger::{Centavos, Event, GroupNumber, MerchantCommand, ObjectId, RailName};
+use ledger::merchant::{FailRefund, MerchantState, Repayment, RepaymentKind};
+use ledger::{Centavos, Event, GroupNumber, LedgerId, MerchantCommand, ObjectId, RailName, Timestamp};
 
 use super::inquiry_times::Inquiry;
 use super::outcome::CommandContext;
-use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Result, Unavailable};
+use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, RECONCILED_AT_ONCE, Result, Unavailable, read};
 use crate::journal::Permit;
 use crate::rails::{RailError, Repay, RepayAnswer};
 use crate::resident::Outcome;
@@ -68,8 +68,17 @@ impl Engine {
         }
     }
 
-    /// Orders repayments from the rails; gives how many were confirmed.
-    pub(super) async fn repay_all(&self, group: GroupNumber, repayments: &[(ObjectId, Repayment)]) -> usize {
+    /// Orders a merchant's repayments from the rails, those to card holders or those by PIX. Gives
+    /// true when there may be more to confirm.
+    pub(super) async fn repay_all(&self, group: GroupNumber, of_cards: bool, now: Timestamp) -> Result<bool> {
+        let inquiries = self.shard(group).inquiries.clone();
+        let look = move |books: &MerchantState, _: Timestamp| {
+            let of_method = books.repayments(now).filter(|(_, one)| one.method.is_card() == of_cards);
+            let waiting = of_method.filter(|(id, one)| inquiries.is_time(*id, one.since, now));
+            waiting.take(RECONCILED_AT_ONCE).collect::<Vec<_>>()
+        };
+        let permit = self.admission.take(INSIDE_BYTES).await;
+        let repayments = read(&self.shard(group).merchants, LedgerId::Merchant(group), look, permit).await?;
         let outcomes = repayments.iter().map(|(id, repayment)| async move {
             let permit = self.admission.take(INSIDE_BYTES).await;
             let has_ended = self.repay(group, *id, repayment, Turn::Again, permit).await;
@@ -78,7 +87,7 @@ impl Engine {
             self.shard(group).inquiries.note(*id, inquiry, has_ended);
             has_ended
         });
-        join_all(outcomes).await.into_iter().filter(|sent| *sent).count()
+        Ok(join_all(outcomes).await.into_iter().filter(|sent| *sent).count() == RECONCILED_AT_ONCE)
     }
 
     /// Orders one repayment from its rail. Gives true when it was confirmed or refused, and that is

@@ -3,20 +3,21 @@
 //! a charge without an outcome by asking its rail. The sandbox clock makes the same items fall due
 //! in order.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use ledger::{
-    Decision, Event, GroupNumber, LedgerId, MerchantCommand, MerchantState, ObjectId, OpenCharge, RecipientState,
-    Record, Timestamp,
+    Decision, Event, GroupNumber, LedgerId, MerchantCommand, MerchantState, ObjectId, OpenCharge, RailName,
+    RecipientState, Record, Timestamp,
 };
 
 use super::acquirer::AcquirerBatches;
 use super::inquiry_times::Inquiry;
 use super::outcome::CommandContext;
+use super::rail_queue::RailWork;
 use super::{Engine, INSIDE_BYTES, RECONCILED_AT_ONCE, Result, TRY_AGAIN_AFTER_MS, read};
-use crate::journal::Permit;
 
 /// How many ledgers are asked at once for what is due.
 const DUE_AT_ONCE: usize = 64;
@@ -168,39 +169,47 @@ impl Engine {
         shards.iter().filter_map(|shard| shard.read_model().dues().lock().first_after(now)).min()
     }
 
-    /// Attends to a ledger. One that has something to ask a rail about books what is due and waits
-    /// in the queue of the rails.
+    /// Attends to a ledger. What it has to ask rails about waits in their queue.
     async fn attend_or_queue(&self, ledger: LedgerId, now: Timestamp) {
-        if !self.shard_options.is_sandbox && self.rails.has_any() {
-            match self.book_due(ledger).await {
-                Ok((next_due, false)) => {
-                    let later = |at| if at <= now { now.plus_ms(TRY_AGAIN_AFTER_MS) } else { at };
-                    self.answer_due(ledger, next_due.map(later));
+        if self.shard_options.is_sandbox || !self.rails.has_any() {
+            return self.attend(ledger, now).await;
+        }
+        match self.book_due(ledger).await {
+            Ok((next_due, work)) => {
+                let waits_for_transfer = work.contains(&RailWork::Withdrawals);
+                work.into_iter().for_each(|work| self.rail_queue.add(ledger, work));
+                // What stays due is looked at in the next sweep; a recipient's transfer says when.
+                if !waits_for_transfer {
+                    self.answer_due(ledger, next_due.map(|at| at.max(now.plus_ms(1))));
                 }
-                Ok((_, true)) => self.rail_queue.add(ledger),
-                Err(_) => self.answer_due(ledger, Some(now.plus_ms(TRY_AGAIN_AFTER_MS))),
             }
-        } else {
-            self.attend(ledger, now).await;
+            Err(_) => self.answer_due(ledger, Some(now.plus_ms(TRY_AGAIN_AFTER_MS))),
         }
     }
 
-    /// Has the owner of one ledger book what is due. Gives when it needs attention next, and
-    /// whether there is something to ask a rail about now.
-    async fn book_due(&self, ledger: LedgerId) -> Result<(Option<Timestamp>, bool)> {
+    /// Has the owner of one ledger book what is due. Gives when it needs attention next, and what
+    /// there is to ask rails about now.
+    async fn book_due(&self, ledger: LedgerId) -> Result<(Option<Timestamp>, BTreeSet<RailWork>)> {
         let permit = self.admission.take(INSIDE_BYTES).await;
         match ledger {
             LedgerId::Merchant(group) => {
-                let look = |books: &MerchantState, now| (books.next_due(), books.asks_rails(now));
-                read(&self.shard(group).merchants, ledger, look, permit).await
+                let inquiries = self.shard(group).inquiries.clone();
+                let look = move |books: &MerchantState, now: Timestamp| {
+                    let oldest = books.needing_attention(now).map(|(_, open)| open.attention_at).next();
+                    (books.next_due(), RailWork::of_merchant(books, &inquiries, now), oldest, now)
+                };
+                let (next_due, work, oldest, now) = read(&self.shard(group).merchants, ledger, look, permit).await?;
+                self.note_oldest_unknown(group, oldest, now);
+                Ok((next_due, work))
             }
             LedgerId::Recipient(..) => {
                 let look = |books: &RecipientState, now| {
-                    (books.next_due(), books.to_send(now).is_some() || !books.returnable().is_empty())
+                    let asks = books.to_send(now).is_some() || !books.returnable().is_empty();
+                    (books.next_due(), asks.then_some(RailWork::Withdrawals).into_iter().collect())
                 };
                 read(&self.shard_of(ledger).recipients, ledger, look, permit).await
             }
-            LedgerId::Platform(_) | LedgerId::System => Ok((None, false)),
+            LedgerId::Platform(_) | LedgerId::System => Ok((None, BTreeSet::new())),
         }
     }
 
@@ -211,13 +220,10 @@ impl Engine {
 
     /// Has the owner of one ledger book what is due, asks the rails about items that waited too
     /// long, and notes when to look again.
-    pub(super) async fn attend(&self, ledger: LedgerId, now: Timestamp) {
-        let permit = self.admission.take(INSIDE_BYTES).await;
+    async fn attend(&self, ledger: LedgerId, now: Timestamp) {
         let attended = match ledger {
-            LedgerId::Recipient(..) => {
-                self.attend_recipient(ledger, now, permit).await.map(|next_due| (next_due, false))
-            }
-            LedgerId::Merchant(group) => self.attend_merchant(group, now, permit).await,
+            LedgerId::Recipient(..) => self.attend_recipient(ledger, now).await.map(|next_due| (next_due, false)),
+            LedgerId::Merchant(group) => self.attend_merchant(group, now).await,
             LedgerId::Platform(_) | LedgerId::System => Ok((None, false)),
         };
         let next_due = match attended {
@@ -232,27 +238,72 @@ impl Engine {
         self.answer_due(ledger, next_due);
     }
 
-    /// Books what is due of a merchant, then asks the rails about its repayments, charges and
-    /// cashouts, and charges its subscriptions. Gives when it needs attention next, and whether
-    /// more can be settled now.
-    async fn attend_merchant(
+    /// Books what is due of a merchant, then asks its rails. Gives when it needs attention next, and
+    /// whether more can be settled now.
+    async fn attend_merchant(&self, group: GroupNumber, now: Timestamp) -> Result<(Option<Timestamp>, bool)> {
+        let ledger = LedgerId::Merchant(group);
+        let (_, work) = self.book_due(ledger).await?;
+        let mut has_more = false;
+        for work in work {
+            has_more |= self.ask_rails_about(group, &work, now).await?;
+        }
+        let permit = self.admission.take(INSIDE_BYTES).await;
+        let look = |books: &MerchantState, _| books.next_due();
+        Ok((read(&self.shard(group).merchants, ledger, look, permit).await?, has_more))
+    }
+
+    /// Asks the rails about an entry of the queue until they settle no more of it, and gives the
+    /// entry back. Subscriptions that can't be charged, and what fails, wait.
+    pub(super) async fn work_off(&self, (ledger, work): (LedgerId, RailWork)) -> (LedgerId, RailWork) {
+        let LedgerId::Merchant(group) = ledger else {
+            self.attend(ledger, self.now()).await;
+            return (ledger, work);
+        };
+        let mut may_fail = work == RailWork::Subscriptions;
+        let has_failed = loop {
+            match self.ask_rails_about(group, &work, self.now()).await {
+                Ok(true) => may_fail = false,
+                Ok(false) => break may_fail,
+                Err(_) => break true,
+            }
+        };
+        if has_failed {
+            tokio::time::sleep(Duration::from_millis(TRY_AGAIN_AFTER_MS.cast_unsigned())).await;
+        }
+        (ledger, work)
+    }
+
+    /// Asks the rails about one part of what a merchant has to ask. Gives whether more of it can be
+    /// settled now.
+    async fn ask_rails_about(&self, group: GroupNumber, work: &RailWork, now: Timestamp) -> Result<bool> {
+        match work {
+            RailWork::Cards(rail) => self.reconcile_all(group, (true, rail), now).await,
+            RailWork::Pix(rail) => self.reconcile_all(group, (false, rail), now).await,
+            RailWork::Repayments { of_cards } => self.repay_all(group, *of_cards, now).await,
+            RailWork::Cashouts => Ok(self.ask_about_cashouts(group, now).await),
+            RailWork::Subscriptions => self.bill_due(group).await,
+            RailWork::Withdrawals => Ok(false),
+        }
+    }
+
+    /// Asks a rail what became of the charges of a merchant that wait for it. Gives true when there
+    /// may be more to settle.
+    async fn reconcile_all(
         &self,
         group: GroupNumber,
+        (is_card, rail): (bool, &Option<RailName>),
         now: Timestamp,
-        permit: Arc<Permit>,
-    ) -> Result<(Option<Timestamp>, bool)> {
-        let inquiries = self.shard(group).inquiries.clone();
+    ) -> Result<bool> {
+        let (inquiries, rail) = (self.shard(group).inquiries.clone(), rail.clone());
         let look = move |books: &MerchantState, now: Timestamp| {
-            let waiting =
-                books.needing_attention(now).filter(|(id, open)| inquiries.is_time(*id, open.attention_at, now));
-            let waiting = waiting.map(|(id, charge)| (id, charge.clone())).take(RECONCILED_AT_ONCE);
-            let repayments = books.repayments(now).filter(|(id, one)| inquiries.is_time(*id, one.since, now));
-            let oldest = books.needing_attention(now).map(|(_, open)| open.attention_at).next();
-            (waiting.collect::<Vec<_>>(), repayments.take(RECONCILED_AT_ONCE).collect::<Vec<_>>(), oldest)
+            let of_rail = books
+                .needing_attention(now)
+                .filter(|(_, open)| open.terms.method.is_card() == is_card && open.rail == rail);
+            let waiting = of_rail.filter(|(id, open)| inquiries.is_time(*id, open.attention_at, now));
+            waiting.map(|(id, open)| (id, open.clone())).take(RECONCILED_AT_ONCE).collect::<Vec<_>>()
         };
-        let (waiting, repayments, oldest) =
-            read(&self.shard(group).merchants, LedgerId::Merchant(group), look, permit).await?;
-        let repaid = self.repay_all(group, &repayments).await;
+        let permit = self.admission.take(INSIDE_BYTES).await;
+        let waiting = read(&self.shard(group).merchants, LedgerId::Merchant(group), look, permit).await?;
         let inquiries = waiting.iter().map(|(charge, open)| async move {
             let is_settled = self.reconcile(group, *charge, open).await;
             let inquiry = Inquiry { charge: *charge, amount: open.terms.amount, since: open.attention_at, at: now };
@@ -260,13 +311,7 @@ impl Engine {
             is_settled
         });
         let settled = join_all(inquiries).await.into_iter().filter(|settled| *settled).count();
-        let may_have_more_cashouts = self.ask_about_cashouts(group, now).await;
-        let billed = self.bill_due(group).await;
-        self.note_oldest_unknown(group, oldest, now);
-        // A merchant whose subscriptions could not be read is due at once.
-        let (next_due, has_billed) = billed.unwrap_or((Some(now), false));
-        let has_more = settled == RECONCILED_AT_ONCE || repaid == RECONCILED_AT_ONCE;
-        Ok((next_due, has_more || may_have_more_cashouts || has_billed))
+        Ok(settled == RECONCILED_AT_ONCE)
     }
 
     /// Asks the rail of one charge, by our id, what became of it. Gives true when that is settled;

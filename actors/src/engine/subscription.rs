@@ -42,30 +42,25 @@ enum NotBilled {
 }
 
 impl Engine {
-    /// Charges a merchant's subscriptions that are due. Gives when the merchant needs attention
-    /// next, and whether any charge was made.
-    pub(super) async fn bill_due(&self, group: GroupNumber) -> Result<(Option<Timestamp>, bool), Unavailable> {
+    /// Charges a merchant's subscriptions that are due. Gives whether any charge was made.
+    pub(super) async fn bill_due(&self, group: GroupNumber) -> Result<bool, Unavailable> {
         let look = |books: &MerchantState, now: Timestamp| {
             let due = books.subscriptions_due(now).take(BILLED_AT_ONCE).map(|(id, subscription)| {
                 let tag = books.plan(subscription.terms.plan).map(|plan| plan.terms.tag.clone()).unwrap_or_default();
                 DueSubscription { id, tag }
             });
-            (due.collect::<Vec<_>>(), books.next_due())
+            due.collect::<Vec<_>>()
         };
-        let merchant = LedgerId::Merchant(group);
-        let (due, next_due) =
-            read(&self.shard(group).merchants, merchant, look, self.admission.take(INSIDE_BYTES).await).await?;
-        if due.is_empty() || !self.rails.has_any() {
-            return Ok((next_due, false));
+        if !self.rails.has_any() {
+            return Ok(false);
         }
+        let permit = self.admission.take(INSIDE_BYTES).await;
+        let due = read(&self.shard(group).merchants, LedgerId::Merchant(group), look, permit).await?;
         let billed = join_all(due.into_iter().map(|due| self.bill(group, due))).await;
         for failure in billed.iter().filter_map(|billed| billed.as_ref().err()) {
             tracing::warn!(error = %failure, "a subscription was not charged; it is tried again");
         }
-        let permit = self.admission.take(INSIDE_BYTES).await;
-        let next_due =
-            read(&self.shard(group).merchants, merchant, |books: &MerchantState, _| books.next_due(), permit).await?;
-        Ok((next_due, billed.iter().any(|billed| matches!(billed, Ok(true)))))
+        Ok(billed.iter().any(|billed| matches!(billed, Ok(true))))
     }
 
     /// Ends the open PIX code of a subscription that its merchant cancels: cancelled at the

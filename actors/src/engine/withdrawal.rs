@@ -15,7 +15,6 @@ use super::cashout::FIRST_ANSWER_MAX;
 use super::inquiry_times::{ASK_EVERY_MAX_MS, wait_ms};
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Result, read};
-use crate::journal::Permit;
 use crate::rails::{Destination, PayoutAnswer, SendPayout};
 use crate::resident::Outcome;
 
@@ -56,12 +55,8 @@ impl Engine {
 
     /// Lets a recipient book what is due, asks about its transfer, and returns the time of the next
     /// look.
-    pub(super) async fn attend_recipient(
-        &self,
-        recipient: LedgerId,
-        now: Timestamp,
-        permit: Arc<Permit>,
-    ) -> Result<Option<Timestamp>> {
+    pub(super) async fn attend_recipient(&self, recipient: LedgerId, now: Timestamp) -> Result<Option<Timestamp>> {
+        let permit = self.admission.take(INSIDE_BYTES).await;
         let look = |books: &RecipientState, now: Timestamp| {
             (books.next_due(), books.to_send(now).cloned(), books.returnable().to_vec())
         };

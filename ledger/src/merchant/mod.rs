@@ -230,15 +230,6 @@ impl MerchantState {
         }
     }
 
-    /// Whether there is something to ask a rail about at `now`: a charge, a cashout, a repayment,
-    /// or a subscription to charge.
-    pub fn asks_rails(&self, now: Timestamp) -> bool {
-        self.needing_attention(now).next().is_some()
-            || self.cashouts_needing_attention(now).next().is_some()
-            || self.repayments(now).next().is_some()
-            || self.subscriptions_due(now).next().is_some()
-    }
-
     /// Applies one of the merchant's own Records. From here on it must succeed.
     pub fn evolve(&mut self, record: &Record) {
         self.post(record);

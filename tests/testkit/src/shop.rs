@@ -22,8 +22,13 @@ pub const CHARGED: Centavos = Centavos(10_000);
 
 /// An engine on a folder, in the sandbox, with these rails and this folding of names.
 pub async fn open_engine(folder: &Path, rails: Rails, fold_name: fn(&str) -> String) -> Arc<Engine> {
+    open_engine_as(true, folder, rails, fold_name).await
+}
+
+/// An engine on a folder, in the sandbox or live.
+pub async fn open_engine_as(sandbox: bool, folder: &Path, rails: Rails, fold_name: fn(&str) -> String) -> Arc<Engine> {
     let options = EngineOptions {
-        sandbox: true,
+        sandbox,
         master_key: [7; 32],
         admission: AdmissionLimits::default(),
         idle: Duration::from_secs(60),
