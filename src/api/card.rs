@@ -20,6 +20,7 @@ use ledger::personal::Payer;
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::api::app::App;
@@ -30,7 +31,7 @@ use crate::api::payer::{CustomerRequest, read_customer};
 use crate::api::splits;
 use crate::api::subscriptions::first_charge_was_paid;
 use web::caller::Caller;
-use web::idempotency::{SentKey, charge_digest, in_progress, recorded};
+use web::idempotency::{KeyScope, SentKey, body_digest, in_progress, recorded};
 use web::json::{Checker, Raw, parse};
 use web::keyed::KeyedCharge;
 use web::problem::{Code, Problem, broken};
@@ -142,9 +143,9 @@ pub async fn charge_once(app: &App, caller: Caller, sent: &SentKey, body: &[u8])
     let unique = labels::unique_reference(wire.reference, wire.reference_unique);
     let is_digested = sent.is_given() || unique.is_some();
     let secret = is_digested.then(|| security_code(wire.credit_card, wire.card, wire.cvv)).flatten();
-    let key = sent.read_by_members(&app.engine, caller.group, body, secret)?;
+    let key = sent.read_without(&app.engine, KeyScope::Merchant(caller.group), None, body, secret)?;
     let wire = &wire;
-    let digest = || charge_digest(&app.engine, body, secret);
+    let digest = || body_digest(&app.engine, body, secret);
     let look_up = || labels::look_up(app, caller, (ReferenceOf::Charge, unique.as_deref()), digest);
     let execute = |reference: Option<ReferenceLookup>, admitted| async move {
         splits::admit(app, caller, wire.splits)?;
@@ -185,10 +186,11 @@ fn answer(charged: &CardCharged, echo: ChargeEcho) -> Result<Response, Problem> 
         FirstAnswer::Silent => ("pending", "processing"),
         FirstAnswer::Refused(refusal) => {
             let declined = Problem::new(Code::CardDeclined).detail("The acquirer refused the card.");
-            return Err(declined
-                .member("txid", txid)
-                .member("status", "RECUSADA")
-                .member("cardStatus", refusal.to_string()));
+            let labels = [("reference", json!(echo.labels.reference)), ("metadata", json!(echo.labels.metadata))];
+            let declined =
+                declined.member("txid", txid).member("status", "RECUSADA").member("cardStatus", refusal.to_string());
+            let labels = labels.into_iter().filter(|(_, value)| !value.is_null());
+            return Err(labels.fold(declined, |declined, (name, value)| declined.member(name, value)));
         }
     };
     let breakdown = Breakdown::of(&charged.terms);

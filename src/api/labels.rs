@@ -110,8 +110,9 @@ pub struct ChargeEcho {
     /// The recipients' parts as amounts; where one was sent by percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     splits: Option<Vec<SplitView>>,
+    /// The labels.
     #[serde(flatten)]
-    labels: LabelsView,
+    pub labels: LabelsView,
 }
 
 impl ChargeEcho {

@@ -23,7 +23,7 @@ use crate::api::labels::{self, ChargeEcho};
 use crate::api::payer::read_document;
 use crate::api::splits;
 use web::caller::{Caller, PathId};
-use web::idempotency::{KeyScope, SentKey, charge_digest, recorded};
+use web::idempotency::{KeyScope, SentKey, body_digest, recorded};
 use web::json::{Checker, Raw, parse, parse_unread};
 use web::keyed::{KeyedBody, KeyedCharge};
 use web::problem::{Code, Problem, broken};
@@ -155,10 +155,10 @@ pub async fn create_once(app: &App, caller: Caller, sent: &SentKey, body: &[u8])
     if wire.txid.is_some() {
         return look_up(app, caller, &wire);
     }
-    let key = sent.read_by_members(&app.engine, caller.group, body, None)?;
+    let key = sent.read(&app.engine, KeyScope::Merchant(caller.group), None, body)?;
     let unique = labels::unique_reference(wire.reference, wire.reference_unique);
     let wire = &wire;
-    let digest = || charge_digest(&app.engine, body, None);
+    let digest = || body_digest(&app.engine, body, None);
     let look_up = || labels::look_up(app, caller, (ReferenceOf::Charge, unique.as_deref()), digest);
     let execute = |reference: Option<ReferenceLookup>, admitted| async move {
         splits::admit(app, caller, wire.splits)?;

@@ -13,6 +13,28 @@ fn keyed(key: &str, charge: &Value) -> Value {
     charge
 }
 
+/// The same value, otherwise written: members backwards, blanks, and escapes.
+fn otherwise(value: &Value) -> String {
+    let escaped = |text: &str| {
+        let plain = json!(text).to_string();
+        let letters = plain.chars().map(|letter| match u32::from(letter) {
+            code @ 0x80.. => format!("\\u{code:04x}"),
+            _ => letter.to_string(),
+        });
+        letters.collect::<String>()
+    };
+    match value {
+        Value::Object(members) => {
+            let members =
+                members.iter().rev().map(|(name, value)| format!("{} :\t{}", escaped(name), otherwise(value)));
+            format!(" {{ {} \n}} ", members.collect::<Vec<_>>().join(" ,\r\n"))
+        }
+        Value::Array(elements) => format!("[ {} ]", elements.iter().map(otherwise).collect::<Vec<_>>().join(" , ")),
+        Value::String(text) => escaped(text),
+        other => other.to_string(),
+    }
+}
+
 fn statuses(answer: &Value) -> Vec<i64> {
     items(answer).iter().map(|item| item["status"].as_i64().unwrap()).collect()
 }
@@ -74,15 +96,14 @@ async fn a_charge_of_a_batch_is_the_one_that_was_made_alone() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
     let ana = merchant.recipient("Ana", 1).await;
-    let (card, pix) =
-        (with_splits(card(10_000, APPROVED), &[(&ana, 2_000)]), with_splits(pix("80.00"), &[(&ana, 100)]));
+    let labelled = |charge| with(&charge, "/metadata", json!({"loja": "sé", "cor": "azul"}));
+    let card = labelled(with_splits(card(10_000, APPROVED), &[(&ana, 2_000)]));
+    let pix = labelled(with_splits(pix("80.00"), &[(&ana, 100)]));
     let txid = |answer: Value| answer["txid"].clone();
     let routes = [("/api/card", &card), ("/api/pix", &pix)];
     for (at, (path, charge)) in routes.into_iter().enumerate() {
         let compact = charge.to_string();
-        let members = charge.as_object().unwrap().iter().rev();
-        let backwards: Vec<_> = members.map(|(name, value)| format!("\"{name}\" :\t{value:#}")).collect();
-        let backwards = format!(" {{ {} \n}} ", backwards.join(" ,\r\n"));
+        let backwards = otherwise(charge);
         let other =
             if at == 0 { with(charge, "/credit_card/cvv", json!("111")).to_string() } else { format!("{charge:#}") };
         let bodies = [compact, backwards, other];
@@ -115,7 +136,14 @@ async fn a_charge_of_a_batch_is_the_one_that_was_made_alone() {
         let again = merchant.post(BATCH, &json!([keyed("later", &unique)])).await.expect(200);
         let again = &items(&again)[0]["body"];
         assert_eq!((&again["code"], &again["txid"]), (&json!("duplicate_reference"), &first), "{path}");
+        merchant.post_raw(path, &[], otherwise(&unique)).await.refused(409, "duplicate_reference");
+        // The key of a charge alone is the header: one in the body would be lost.
+        let refused = merchant.post(path, &keyed("alone", charge)).await.refused(400, "validation_failed");
+        assert_eq!(refused["errors"][0]["code"], "unknown_field", "{refused}");
+        assert!(refused["message"].as_str().unwrap().contains("Idempotency-Key"), "{refused}");
     }
+    let refused = merchant.post(BATCH, &json!([keyed("pedido nº 1", &pix)])).await.expect(200);
+    assert_eq!(items(&refused)[0]["body"]["errors"][0]["field"], "Idempotency-Key", "{refused}");
     assert_eq!(merchant.get("/api/charges").await.expect(200)["total"], 6);
 }
 
@@ -125,19 +153,19 @@ async fn a_batch_may_have_a_charge_a_line() {
     let merchant = world.merchant().await;
     let charges = [keyed("a", &card(10_000, APPROVED)), keyed("b", &pix("80.00")), keyed("c", &card(1_000, REFUSED))];
     let answer = merchant.post(BATCH, &json!(charges)).await.expect(200);
-    let lines = async |body: String| {
+    let lines = async |body: Vec<u8>| {
         let headers = [("token", merchant.key.as_str()), ("content-type", "application/x-ndjson; charset=utf-8")];
         world.send(reqwest::Method::POST, BATCH, &headers, body).await
     };
     let body = format!("{}\r\n\n{}\n  {}  ", charges[0], charges[1], charges[2]);
-    let again = lines(body).await.expect(200);
+    let again = lines(body.into()).await.expect(200);
     let txids = |of: &Value| items(of).iter().map(|item| item["body"]["txid"].clone()).collect::<Vec<_>>();
     assert_eq!((statuses(&again), txids(&again)), (statuses(&answer), txids(&answer)), "the same charges");
     for (body, code) in [
         ("\n \n".to_owned(), "validation_failed"),
         (vec![charges[1].to_string(); 1_001].join("\n"), "validation_failed"),
     ] {
-        lines(body).await.refused(400, code);
+        lines(body.into()).await.refused(400, code);
     }
     // A line that is no object is an error of its own.
     let wrong = [
@@ -149,7 +177,7 @@ async fn a_batch_may_have_a_charge_a_line() {
         ("{\"a\": \"\\ud800\"}".to_owned(), "invalid_json"),
     ];
     for (line, code) in &wrong {
-        let answer = lines(format!("{}\n{line}\n{}", charges[0], charges[1])).await.expect(200);
+        let answer = lines(format!("{}\n{line}\n{}", charges[0], charges[1]).into()).await.expect(200);
         assert_eq!(statuses(&answer), [201, 400, 201], "{line}");
         let problem = &items(&answer)[1]["body"];
         assert_eq!(problem["code"], *code, "{line}");
@@ -161,6 +189,10 @@ async fn a_batch_may_have_a_charge_a_line() {
             assert_eq!(items(&answer)[1]["body"]["code"], *code, "{line}");
         }
     }
+    let [first, second] = [&charges[0], &charges[1]].map(Value::to_string);
+    let in_latin1 = [first.as_bytes(), b"\n{\"nome\": \"Jo\xe3o\"}\n", second.as_bytes()];
+    let answer = lines(in_latin1.concat()).await.expect(200);
+    assert_eq!((statuses(&answer), &items(&answer)[1]["body"]["code"]), (vec![201, 400, 201], &json!("invalid_utf8")));
     let headers = [("token", merchant.key.as_str()), ("content-type", "application/x-ndjson")];
     let alone = world.send(reqwest::Method::POST, "/api/pix", &headers, pix("80.00").to_string()).await;
     alone.refused(415, "unsupported_media_type");

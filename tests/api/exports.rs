@@ -119,7 +119,7 @@ async fn a_file_has_labels_where_they_are_asked_for() {
         let file = get(&world, &format!("{address}/file"), key, &[]).await;
         assert!(file.text.contains("pedido-1") && file.text.contains(r#"{""loja"":""azul""}"#), "{}", file.text);
         assert_eq!(file.text, get(&world, stream, key, &[]).await.text, "{path}");
-        assert_eq!(job.get("manifest"), None, "{job}");
+        assert_eq!((job.get("manifest"), &job["labels"]), (None, &json!(true)), "{job}");
         get(&world, &format!("{address}/manifest"), key, &[]).await.refused(409, "state_conflict");
         for (wrong, code) in [(json!("true"), "not_a_boolean"), (json!(true), "not_taken")] {
             let format = if code == "not_taken" { "hledger" } else { "csv" };
@@ -129,10 +129,11 @@ async fn a_file_has_labels_where_they_are_asked_for() {
             assert_eq!(wrong.refused(400, "validation_failed")["errors"][0]["code"], code, "{path}");
         }
         let plain = made(&world, path, key, &with(&asked, "/labels", json!(false))).await;
-        assert!(plain["manifest"].is_object(), "{plain}");
+        assert!(plain["manifest"].is_object() && plain.get("labels").is_none(), "{plain}");
     }
     let report = json!({"report": "statement", "format": "csv", "ledger": ledger, "labels": true});
     let job = made(&world, "/ops/exports", OPS_TOKEN, &report).await;
+    assert_eq!(job["labels"], true);
     let file = get(&world, &format!("/ops/exports/{}/file", text(&job["id"])), OPS_TOKEN, &[]).await;
     assert!(file.text.contains("merchant_reference") && file.text.contains("pedido-1"), "{}", file.text);
 }

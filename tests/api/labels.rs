@@ -63,6 +63,12 @@ async fn a_charge_shows_its_labels_wherever_it_is_shown() {
         let found = world.ops_get("/ops/search?q=pedido-1042").await.expect(200).to_string();
         assert!(found.contains(&txid), "{found}");
     }
+    // A refused card repeats them too.
+    let refused = labelled(card(10_000, REFUSED), "recusado", metadata.clone());
+    let refused = merchant.post("/api/card", &refused).await.refused(402, "card_declined");
+    assert_eq!((&refused["reference"], &refused["metadata"]), (&json!("recusado"), &metadata));
+    let refused = merchant.post("/api/card", &card(10_000, REFUSED)).await.refused(402, "card_declined");
+    assert_eq!((refused.get("reference"), refused.get("metadata")), (None, None));
     let other = world.merchant().await;
     assert!(listed(&other, "reference=pedido-1042").await.is_empty());
 }
@@ -80,6 +86,10 @@ async fn labels_that_are_too_long_or_no_texts_are_refused() {
         ("reference", json!("\u{200b}"), "reference", "invisible_character"),
         ("reference", json!("a\u{202e}b"), "reference", "invisible_character"),
         ("reference", json!("a\u{feff}"), "reference", "invisible_character"),
+        ("reference", json!("\u{2028}a"), "reference", "invisible_character"),
+        ("reference", json!("a\u{2800}b"), "reference", "invisible_character"),
+        ("reference", json!("a\u{2003}"), "reference", "invisible_character"),
+        ("reference", json!("a\u{a0}b"), "reference", "invisible_character"),
         ("reference", json!(1042), "reference", "not_a_string"),
         ("reference_unique", json!("true"), "reference_unique", "not_a_boolean"),
         ("reference_unique", json!(true), "reference", "required"),
@@ -188,6 +198,7 @@ async fn charges_are_listed_by_their_labels() {
     let [first, second, third, fourth] = [0, 1, 2, 3].map(|place| txids[place].as_str());
     for (query, expected) in [
         ("reference=a", vec![fourth, second, first]),
+        ("reference=%20a%20", vec![fourth, second, first]),
         ("reference=A", vec![]),
         ("reference=", vec![]),
         ("reference=a&status=pending", vec![first]),
@@ -246,6 +257,11 @@ async fn metadata_is_changed_key_by_key() {
     let many: Value = (0..13).map(|key| (format!("n{key}"), json!("v"))).collect::<serde_json::Map<_, _>>().into();
     assert_eq!(change(many).await.refused(400, "validation_failed")["errors"][0]["code"], "wrong_count");
     assert_eq!(change(json!({"k": 1})).await.refused(400, "validation_failed")["errors"][0]["code"], "not_a_string");
+    for name in ["reference", "referance", "order_id"] {
+        let refused = merchant.patch(&path, &json!({"metadata": {"k": "v"}, (name): "b"})).await;
+        let refused = refused.refused(400, "validation_failed");
+        assert_eq!(refused["errors"][0]["message"], format!("{name} não existe: reference não muda"));
+    }
     for nothing in [json!({}), json!({"metadata": null})] {
         assert_eq!(merchant.patch(&path, &nothing).await.expect(200), shown);
     }

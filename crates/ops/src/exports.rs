@@ -139,6 +139,7 @@ fn report_job(
         report: Some(report.name().to_owned()),
         request: Request { ledger, format: Format::Jsonl, from, to },
         format: format.name().to_owned(),
+        labels: labels.is_some(),
         file: JobFile { name: asked.file_name(format), media_type: format.media_type(), manifest: None },
         now_ms: desk.engine.now().0,
     };

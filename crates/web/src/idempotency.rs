@@ -30,9 +30,8 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use store::{Position, Sequence};
-use zeroize::Zeroizing;
 
-use super::json::without_mark;
+use super::json::canonical;
 use super::problem::{Code, FieldError, Problem, Result, broken, failed};
 use super::reply::ok;
 
@@ -143,7 +142,7 @@ impl SentKey {
     /// The key of a form of the console that does what the POST of this route does. A form and a
     /// request of the route with the same key and body are one request.
     pub fn of_form(key: &str, path: &'static str) -> Self {
-        let first = HeaderValue::from_str(key).ok().filter(|key| !key.is_empty());
+        let first = HeaderValue::from_bytes(key.as_bytes()).ok().filter(|key| !key.is_empty());
         Self { first, has_more: false, method: Method::POST, path: RoutePath::Named(path) }
     }
 
@@ -199,27 +198,11 @@ impl SentKey {
             KeyScope::Operators => OPERATIONS.to_owned(),
         };
         let route = self.route(id);
-        let (before, after) = around(body, secret);
         let idempotency = Idempotency {
             key: digest_of(engine, &account, &route, key.as_bytes()),
-            body: engine.keyring().fingerprint("idempotency-body", &[before, after]),
+            body: body_digest(engine, body, secret),
         };
         Ok(Key { engine, idempotency: Some(idempotency), body_bytes: body.len(), scope })
-    }
-
-    /// Reads the key of a charge, alone or in a batch. Its body is compared by its members, in any
-    /// order and with any blanks between: a batch has them between those of other charges.
-    pub fn read_by_members<'a>(
-        &self,
-        engine: &'a Engine,
-        group: GroupNumber,
-        body: &'a [u8],
-        secret: Option<&RawValue>,
-    ) -> Result<Key<'a>, Problem> {
-        let mut key = self.read(engine, KeyScope::Merchant(group), None, b"")?;
-        key.body_bytes = body.len();
-        key.idempotency.iter_mut().for_each(|one| one.body = charge_digest(engine, body, secret));
-        Ok(key)
     }
 
     /// True where a request of this scope with this key wrote a Record.
@@ -420,40 +403,10 @@ impl<'a> Key<'a> {
     }
 }
 
-/// Digest of an object by its members: without blanks between them, in one order.
-fn members_digest(engine: &Engine, (before, after): (&[u8], &[u8])) -> Fingerprint {
-    // Overwritten when it is dropped: it may have a card's number.
-    let mut compact = Zeroizing::new(Vec::with_capacity(before.len() + after.len()));
-    let (mut ends, mut depth, mut is_in_text, mut is_escaped) = (Vec::new(), 0_u32, false, false);
-    for &byte in without_mark(before).iter().chain(after) {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' if is_in_text => is_escaped = true,
-            b'"' => is_in_text = !is_in_text,
-            _ if is_in_text => {}
-            b' ' | b'\t' | b'\n' | b'\r' => continue,
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            b',' if depth == 1 => {
-                ends.push(compact.len());
-                continue;
-            }
-            _ => {}
-        }
-        let is_outer = !is_in_text && matches!((byte, depth), (b'{', 1) | (b'}', 0));
-        compact.extend((!is_outer).then_some(byte));
-    }
-    ends.push(compact.len());
-    let begins = std::iter::once(0).chain(ends.iter().copied());
-    let mut members: Vec<&[u8]> = begins.zip(&ends).map(|(begin, end)| &compact[begin..*end]).collect();
-    members.sort_unstable();
-    engine.keyring().fingerprint("idempotency-members", &members)
-}
-
 /// The key came before with another body.
 fn reused() -> Problem {
-    let detail = "The key came before with another body. Bodies are compared byte for byte, those of charges by their \
-        members: keep the body, and send it again as it was.";
+    let detail = "The key came before with another body. Bodies are compared by their JSON values: send it again with \
+        the same values.";
     Problem::new(Code::IdempotencyKeyReused).detail(detail)
 }
 
@@ -558,27 +511,10 @@ pub fn decided<T>(outcome: Outcome<T>) -> Result<Option<()>> {
     }
 }
 
-/// A keyed digest of a request's body without a part of it that must not be stored, not even as a
-/// digest.
+/// A keyed digest of the values of a request's body, without `secret`, which must not be stored, not
+/// even as a digest: the same for a charge alone and in a batch.
 pub fn body_digest(engine: &Engine, body: &[u8], secret: Option<&RawValue>) -> Fingerprint {
-    let (before, after) = around(body, secret);
-    engine.keyring().fingerprint("request-body", &[before, after])
-}
-
-/// The digest of a charge's body without its secret: the same alone and in a batch.
-pub fn charge_digest(engine: &Engine, body: &[u8], secret: Option<&RawValue>) -> Fingerprint {
-    members_digest(engine, around(body, secret))
-}
-
-/// The body before and after a part of it.
-fn around<'a>(body: &'a [u8], secret: Option<&RawValue>) -> (&'a [u8], &'a [u8]) {
-    let begins = secret.map(|secret| (secret.get().as_ptr() as usize).wrapping_sub(body.as_ptr() as usize));
-    match (begins, secret) {
-        (Some(from), Some(secret)) if from + secret.get().len() <= body.len() => {
-            (&body[..from], &body[from + secret.get().len()..])
-        }
-        _ => (body, &[]),
-    }
+    engine.keyring().fingerprint("request-body", &[&canonical(body, secret)])
 }
 
 #[cfg(test)]
@@ -623,15 +559,5 @@ mod tests {
         assert_eq!(once(|| Err(broken())).err().map(|problem| problem.code()), Some(Code::Internal));
         assert!(matches!(once(|| Ok(Value::from(7))), Ok(KeyedResult::Executed(answer, None)) if answer == 7));
         assert!(matches!(once(|| panic!("it was answered")), Ok(KeyedResult::Replayed(answer, None)) if answer == 7));
-    }
-
-    #[test]
-    fn the_security_code_is_left_out() {
-        let body = br#"{"card": {"cvv": "123", "number": "4"}}"#;
-        let value: std::collections::HashMap<&str, std::collections::HashMap<&str, &RawValue>> =
-            serde_json::from_slice(body).unwrap();
-        let (before, after) = around(body, Some(value["card"]["cvv"]));
-        assert_eq!([before, after].concat(), br#"{"card": {"cvv": , "number": "4"}}"#);
-        assert_eq!(around(body, None).0, body);
     }
 }

@@ -12,6 +12,7 @@
 //! No message repeats a value: what is sent here may be a card number.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -21,6 +22,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use serde_json::value::RawValue;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use uuid::Uuid;
+use zeroize::Zeroizing;
 
 use super::names::{self, Meant, Name, Unknown};
 use super::problem::{Code, FieldError, Problem, Result, failed};
@@ -113,7 +115,7 @@ pub type Element<'a> = Result<&'a RawValue, Problem>;
 /// The objects of a body that is one JSON array, or has one on each line that is not blank; their
 /// count within a range. One that is no object, or has a key twice, is an error of its own.
 pub fn elements(body: &[u8], is_lines: bool, count: RangeInclusive<usize>) -> Result<Vec<Element<'_>>> {
-    let texts = texts(utf8(body)?, is_lines, *count.end())?;
+    let texts = texts(body, is_lines, *count.end())?;
     let mut check = Checker::new();
     if !count.contains(&texts.len()) {
         check.refuse::<()>(ITSELF, "wrong_count", format!("o corpo deve ter {}", counted(&count, "itens")));
@@ -126,26 +128,30 @@ pub fn elements(body: &[u8], is_lines: bool, count: RangeInclusive<usize>) -> Re
 
 /// The texts of a body of several, with their numbers; of lines one more than `most` at most. None
 /// of them is looked at: each that is wrong costs more memory than it has bytes.
-fn texts(text: &str, is_lines: bool, most: usize) -> Result<Vec<(usize, &str)>> {
+fn texts(body: &[u8], is_lines: bool, most: usize) -> Result<Vec<(usize, &[u8])>> {
     if is_lines {
-        let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim_ascii().is_empty());
+        let lines = (1..).zip(body.split(|byte| *byte == b'\n')).filter(|(_, line)| !line.trim_ascii().is_empty());
         return Ok(lines.take(most + 1).collect());
     }
+    let text = utf8(body)?;
     if !text.trim_ascii_start().starts_with('[') {
         return Err(Problem::new(Code::InvalidJson).detail("The body must be one JSON array."));
     }
     let all: Vec<&RawValue> = aside(text.len(), || serde_json::from_str(text)).map_err(invalid)?;
-    Ok(all.into_iter().map(RawValue::get).enumerate().collect())
+    Ok(all.into_iter().map(|one| one.get().as_bytes()).enumerate().collect())
 }
 
 /// One object of a body of several.
-fn read_element<'a>((name, number): (&str, usize), text: &'a str) -> Element<'a> {
-    let read = inspect(text).and_then(|()| serde_json::from_str::<&RawValue>(text).map_err(invalid));
+fn read_element<'a>((name, number): (&str, usize), text: &'a [u8]) -> Element<'a> {
+    let read = utf8(text).and_then(|text| {
+        inspect(text)?;
+        serde_json::from_str::<&RawValue>(text).map_err(invalid)
+    });
     let read = read.and_then(|read| match read.get().starts_with('{') {
         true => Ok(read),
         false => Err(Problem::new(Code::InvalidJson)),
     });
-    let detail = || format!("{name} {number} of the body is no JSON object, or has a key twice.");
+    let detail = || format!("{name} {number} of the body is no JSON object in UTF-8, or has a key twice.");
     read.map_err(|problem| problem.detail(detail()))
 }
 
@@ -170,6 +176,52 @@ pub fn or_empty(body: &[u8]) -> &[u8] {
 pub fn without_mark(body: &[u8]) -> &[u8] {
     body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body)
 }
+
+/// A JSON text as all texts of the same values read: members in one order, no blanks between
+/// tokens, no escapes that a text can do without. Numbers stay as they are written. `secret`, a
+/// value of the body, is left out. A body that is no JSON stays as it is.
+pub fn canonical(body: &[u8], secret: Option<&RawValue>) -> Zeroizing<Vec<u8>> {
+    // It does not grow, so that nothing of a card is left behind: one comma more for an array.
+    let mut text = Zeroizing::new(Vec::with_capacity(body.len() + body.len() / 2));
+    aside(body.len(), || match serde_json::from_slice(without_mark(body)) {
+        Ok(value) => write_canonical(&mut text, value, secret),
+        Err(_) => text.extend_from_slice(body),
+    });
+    text
+}
+
+fn write_canonical(out: &mut Vec<u8>, value: &RawValue, secret: Option<&RawValue>) {
+    let text = value.get();
+    match (text.as_bytes()[0], string(value)) {
+        _ if secret.is_some_and(|secret| std::ptr::eq(secret, value)) => {}
+        (b'{', _) => {
+            out.push(b'{');
+            for (name, value) in serde_json::from_str::<BTreeMap<MemberName<'_>, &RawValue>>(text).unwrap_or_default() {
+                write_text(out, &name.0);
+                write_canonical(out, value, secret);
+                out.push(b',');
+            }
+            out.push(b'}');
+        }
+        (b'[', _) => {
+            out.push(b'[');
+            for value in serde_json::from_str::<Vec<&RawValue>>(text).unwrap_or_default() {
+                write_canonical(out, value, secret);
+                out.push(b',');
+            }
+            out.push(b']');
+        }
+        (_, Some(text)) => write_text(out, &text),
+        _ => out.extend_from_slice(text.as_bytes()),
+    }
+}
+
+fn write_text(out: &mut Vec<u8>, text: &str) {
+    serde_json::to_writer(out, text).expect("a text is written to memory");
+}
+
+#[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+struct MemberName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[derive(Deserialize)]
 struct NoFields {}
@@ -346,7 +398,8 @@ impl Checker {
     }
 
     /// A text that a person can read and write again: what [`Checker::text`] takes, without letters
-    /// that are not seen, such as those that change the direction of text.
+    /// that are not seen, such as those that change the direction of text, and without white space
+    /// that is not of ASCII.
     pub fn optional_visible<'a>(
         &mut self,
         name: &'static str,
@@ -354,7 +407,8 @@ impl Checker {
         chars: RangeInclusive<usize>,
     ) -> Option<Cow<'a, str>> {
         let text = self.optional_text(name, raw, chars)?;
-        if text.contains(is_invisible) {
+        // Also at its ends, where other white space is trimmed.
+        if raw.and_then(string).is_some_and(|whole| whole.contains(is_invisible)) {
             let field = self.field(name);
             return self.refuse(name, "invisible_character", format!("{field} contém caracteres invisíveis"));
         }
@@ -557,6 +611,8 @@ impl Checker {
             let message = match meant {
                 Meant::Field(right) => format!("{field} não existe; o nome certo é {right}"),
                 Meant::Amount => format!("{field} não existe: aqui não se envia um valor"),
+                Meant::Key => format!("{field} não existe; a chave vai no cabeçalho Idempotency-Key"),
+                Meant::Reference => format!("{field} não existe: reference não muda"),
                 Meant::Nothing if self.is_exact => format!("{field} não existe"),
                 Meant::Nothing => {
                     names::note_ignored(field);
@@ -731,12 +787,13 @@ fn plain_decimal(text: &str) -> Option<Decimal> {
     if fits && are_digits(whole) && are_digits(fraction) { Decimal::from_str_exact(text).ok() } else { None }
 }
 
-/// True for a letter that nothing shows: those of Unicode's `Default_Ignorable_Code_Point`, and the
-/// separators of lines and paragraphs.
+/// True for a letter that nothing shows: those of Unicode's `Default_Ignorable_Code_Point`, the
+/// blank of Braille, and white space that is not of ASCII.
 fn is_invisible(letter: char) -> bool {
-    matches!(letter,
+    !letter.is_ascii() && letter.is_whitespace()
+        || matches!(letter,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
-        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
+        | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
         | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
         | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
@@ -881,6 +938,45 @@ mod tests {
         value: Raw<'a>,
     }
 
+    #[test]
+    fn texts_of_the_same_values_have_one_form() {
+        let form = |text: &str| canonical(text.as_bytes(), None);
+        for (one, other, is_same) in [
+            (
+                r#"{"a":1,"b":{"c":[1,{"d":2,"e":null}]}}"#,
+                "\u{feff} {\"b\" : {\"c\":[ 1,\n{\"e\":null,\"d\":2}]} ,\"a\":1}\r\n",
+                true,
+            ),
+            (r#"{"a":"João/"}"#, r#"{"\u0061":"Jo\u00e3o\/"}"#, true),
+            (r#"["\ud83d\ude00\n"]"#, "[\"😀\\u000a\"]", true),
+            ("[1,2]", "[2,1]", false),
+            ("[[1],2]", "[[1,2]]", false),
+            ("[1]", "[1.0]", false),
+            ("[1]", r#"["1"]"#, false),
+            (r#"{"a":null}"#, "{}", false),
+            (r#"{"a":"x  y"}"#, r#"{"a":"x y"}"#, false),
+            (r#"{"a":"b","c":"d"}"#, r#"{"a":"b\",\"c\":\"d"}"#, false),
+            (r#"{"a":{"b":1},"c":2}"#, r#"{"a":{"b":1,"c":2}}"#, false),
+            ("no JSON", "no  JSON", false),
+        ] {
+            assert_eq!(form(one) == form(other), is_same, "{one} {other}");
+        }
+        // It did not grow beyond the room that was made for it.
+        assert_eq!(form("[[[[[[1]]]]]]").capacity(), 13 + 6);
+    }
+
+    #[test]
+    fn the_security_code_is_left_out_of_it() {
+        let form = |body: &str, is_secret: bool| {
+            let card: BTreeMap<&str, BTreeMap<&str, &RawValue>> = serde_json::from_str(body).unwrap();
+            canonical(body.as_bytes(), is_secret.then(|| card["card"]["cvv"]))
+        };
+        let (one, other) = (r#"{"card": {"cvv": "123", "number": "4"}}"#, r#"{"card": {"number": "4", "cvv": "456"}}"#);
+        assert_eq!(form(one, true), form(other, true));
+        assert_ne!(form(one, false), form(other, false));
+        assert!(!String::from_utf8_lossy(&form(one, true)).contains("123"));
+    }
+
     fn raw(json: &str) -> Box<RawValue> {
         serde_json::from_str(json).unwrap()
     }
@@ -974,7 +1070,7 @@ mod tests {
     #[test]
     fn elements_are_counted_before_they_are_read() {
         let lines = "x\n".repeat(2 << 20);
-        assert_eq!(texts(&lines, true, 3).unwrap(), [(1, "x"), (2, "x"), (3, "x"), (4, "x")]);
+        assert_eq!(texts(lines.as_bytes(), true, 3).unwrap(), [1, 2, 3, 4].map(|number| (number, &b"x"[..])));
         let refused = |body: &str, is_lines| elements(body.as_bytes(), is_lines, 1..=3).unwrap_err().code();
         assert_eq!(refused(&lines, true), Code::ValidationFailed);
         assert_eq!(refused("[1, 2, 3, 4]", false), Code::ValidationFailed);

@@ -72,16 +72,20 @@ pub enum Meant {
     Field(&'static str),
     /// An amount, where no amount is taken.
     Amount,
+    /// The key of the request, which is a header.
+    Key,
+    /// The reference, where only metadata change.
+    Reference,
     /// Nothing that is known.
     Nothing,
 }
 
 /// What a name that is not among the known ones was meant to be.
-pub fn meant(name: &str, known: &[&'static str]) -> Meant {
+pub fn meant(name: &str, fields: &[&'static str]) -> Meant {
     let plain = plain(name);
     // A charge was answered with these names before it took stored cards.
-    let takes_cards = known.contains(&"credit_card");
-    let known = || known.iter().filter(|field| !(takes_cards && STORED_CARD.contains(*field)));
+    let takes_cards = fields.contains(&"credit_card");
+    let known = || fields.iter().filter(|field| !(takes_cards && STORED_CARD.contains(*field)));
     // A share is a percent where there are some, and else an amount.
     if let Some(field) = known()
         .filter(|field| others_name(field, &plain))
@@ -97,12 +101,17 @@ pub fn meant(name: &str, known: &[&'static str]) -> Meant {
     match near.min_by_key(|(edits, _)| *edits) {
         Some((_, field)) => Meant::Field(field),
         None if AMOUNTS.contains(&plain.as_str()) => Meant::Amount,
+        None if plain == "idempotencykey" => Meant::Key,
+        None if fields.contains(&"metadata") && matches!(meant(name, &UNCHANGED), Meant::Field(_)) => Meant::Reference,
         None => Meant::Nothing,
     }
 }
 
 /// The fields of a stored card in a request that takes cards too.
 const STORED_CARD: [&str; 2] = ["card_token", "cvv"];
+
+/// The labels that do not change where metadata do.
+const UNCHANGED: [&str; 2] = ["reference", "reference_unique"];
 
 /// Most letters of a name of which one edit makes another word.
 const SHORT_CHARS_MAX: usize = 5;
@@ -237,6 +246,10 @@ const OTHERS_NAMES: &[(&str, &[&str])] = &[
             "orderid",
             "ordernumber",
             "numeropedido",
+            "code",
+            "ordercode",
+            "externalcode",
+            "invoiceid",
             "referencia",
             "referência",
         ],
@@ -425,7 +438,7 @@ mod tests {
 
     #[test]
     fn a_misspelt_name_is_told_from_another_one() {
-        use Meant::{Amount, Field, Nothing};
+        use Meant::{Amount, Field, Key, Nothing, Reference};
         let cases: &[(&[&'static str], &str, Meant)] = &[
             (CHARGE, "split", Field("splits")),
             (CHARGE, "Splits", Field("splits")),
@@ -452,6 +465,7 @@ mod tests {
             (CHARGE, "reference_id", Field("reference")),
             (CHARGE, "externalReference", Field("reference")),
             (CHARGE, "order_id", Field("reference")),
+            (CHARGE, "code", Field("reference")),
             // A cashout's own number refuses a second transfer, which a reference does not.
             (&["merchant_transaction_id", "reference"], "external_reference", Field("merchant_transaction_id")),
             (CHARGE, "order", Nothing),
@@ -462,6 +476,16 @@ mod tests {
             (&["number", "cvv"], "cvc", Field("cvv")),
             (&["number", "cvv"], "security_code", Field("cvv")),
             (&["totalBillingCycles"], "total_billing_cycles", Field("totalBillingCycles")),
+            // One that is ignored would be a charge that is made twice.
+            (CHARGE, "idempotency_key", Key),
+            (CHARGE, "Idempotency-Key", Key),
+            (&["merchant_transaction_id"], "idempotencyKey", Field("merchant_transaction_id")),
+            (&["metadata"], "referance", Reference),
+            (&["metadata"], "reference", Reference),
+            (&["metadata"], "order_id", Reference),
+            (&["metadata"], "metdata", Field("metadata")),
+            (&["metadata"], "reference_unique", Reference),
+            (&["metadata"], "note", Nothing),
             (&[], "amount", Amount),
             (&[], "amount_cents", Amount),
             (&[], "reason", Nothing),

@@ -278,9 +278,7 @@ impl Code {
             Self::RangeNotSatisfiable => (416, "Range not satisfiable", "O arquivo não tem esse intervalo"),
             Self::Misdirected => (421, "Misdirected", "Requisição entregue ao processo errado"),
             Self::SplitNotEnabled => (422, "Split not enabled", "Conta não configurada para split"),
-            Self::IdempotencyKeyReused => {
-                (422, "Idempotency key reused", "Idempotency-Key já usada com outro corpo (comparado byte a byte)")
-            }
+            Self::IdempotencyKeyReused => (422, "Idempotency key reused", "Idempotency-Key já usada com outro corpo"),
             Self::ChargeNotRefundable => (422, "Charge not refundable", "Pagamento não elegível"),
             Self::NothingAvailable => (422, "Nothing available", "Nenhum valor disponível"),
             Self::RateLimited => (429, "Rate limited", "Limite de requisições atingido"),

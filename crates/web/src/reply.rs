@@ -442,7 +442,7 @@ pub struct LabelFilter {
 }
 
 impl LabelFilter {
-    /// Reads `reference`, and `metadata[key]` for each key.
+    /// Reads `reference`, trimmed as it is stored, and `metadata[key]` for each key.
     pub fn read(pairs: &[(String, String)]) -> Result<Self> {
         let mut metadata: Vec<(String, String)> = Vec::new();
         for (name, value) in pairs {
@@ -452,7 +452,7 @@ impl LabelFilter {
             }
             metadata.push((key.to_owned(), value.clone()));
         }
-        Ok(Self { reference: single(pairs, "reference")?.map(str::to_owned), metadata })
+        Ok(Self { reference: single(pairs, "reference")?.map(|text| text.trim().to_owned()), metadata })
     }
 
     /// Whether no label is given.

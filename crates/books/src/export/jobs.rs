@@ -88,6 +88,9 @@ pub struct Job {
     pub from: Option<String>,
     /// The last day.
     pub to: Option<String>,
+    /// Whether its rows have labels.
+    #[serde(default)]
+    pub labels: bool,
     /// When it was asked for, milliseconds since 1970 (UTC).
     pub created_at_ms: i64,
     /// When it ended, milliseconds since 1970 (UTC).
@@ -168,6 +171,8 @@ pub struct NewJob {
     pub request: Request,
     /// The format's name.
     pub format: String,
+    /// Whether its rows have labels.
+    pub labels: bool,
     /// Its file.
     pub file: JobFile,
     /// Now, milliseconds since 1970 (UTC).
@@ -198,7 +203,8 @@ impl NewJob {
             media_type: request.format.media_type(),
             manifest: (!has_labels).then(|| (request.clone(), chart)),
         };
-        Self { id, owner, report: None, format: request.format.name().to_owned(), request, file, now_ms }
+        let (format, labels) = (request.format.name().to_owned(), has_labels);
+        Self { id, owner, report: None, format, request, labels, file, now_ms }
     }
 }
 
@@ -215,7 +221,7 @@ impl ExportJobs {
         work: Work,
         now_ms: impl Fn() -> i64 + Send + 'static,
     ) -> io::Result<Option<Job>> {
-        let NewJob { id, owner, report, request, format, file, now_ms: created_at_ms } = new;
+        let NewJob { id, owner, report, request, format, labels, file, now_ms: created_at_ms } = new;
         let mut state = self.0.opened(created_at_ms)?;
         let is_open = |job: &&Job| matches!(job.status, JobStatus::Queued | JobStatus::Running);
         let open = state.jobs.values().filter(is_open).count();
@@ -232,6 +238,7 @@ impl ExportJobs {
             media_type: Some(file.media_type.to_owned()),
             from: request.from.map(|day| day.to_string()),
             to: request.to.map(|day| day.to_string()),
+            labels,
             created_at_ms,
             finished_at_ms: None,
             status: JobStatus::Queued,

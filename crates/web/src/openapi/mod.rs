@@ -751,6 +751,10 @@ fn problem_schema(status: u16) -> Value {
         properties["status"] = json!({"type": "string", "const": "RECUSADA", "description": "The charge's status."});
         properties["txid"] = json!({"type": "string", "pattern": TXID, "description": "The charge's id."});
         properties["cardStatus"] = text("The acquirer's status.");
+        properties["reference"] = text("The caller's reference, where the request had one.");
+        let metadata = "The caller's values by key, where the request had some.";
+        properties["metadata"] =
+            json!({"type": "object", "additionalProperties": {"type": "string"}, "description": metadata});
         example["status"] = json!("RECUSADA");
         example["txid"] = json!(A_TXID);
         example["cardStatus"] = json!("not_authorized");

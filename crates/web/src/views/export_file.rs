@@ -56,7 +56,7 @@ pub fn wants_labels(pairs: &[(String, String)], format: Format) -> Result<bool, 
     let wanted = one_of(pairs, "labels", &["true", "false"])? == Some("true");
     let mut check = Checker::new();
     if wanted && (format.is_plain_text() || format.is_mapped()) {
-        check.refuse::<()>("labels", "not_taken", "labels é dos formatos de linhas");
+        check.refuse::<()>("labels", "not_taken", "labels é dos formatos de linhas; os outros se juntam pelo txid");
     }
     check.finish()?;
     Ok(wanted)

@@ -62,6 +62,10 @@ pub struct ExportJobView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = Date, example = "2026-11-30")]
     to: Option<String>,
+    /// True where the rows have labels.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    labels: bool,
     /// When it was asked for.
     created_at: String,
     /// When it ended.
@@ -132,6 +136,7 @@ impl ExportJobView {
             format: job.format.clone(),
             from: job.from.clone(),
             to: job.to.clone(),
+            labels: job.labels,
             created_at: with_milliseconds(job.created_at_ms),
             finished_at: job.finished_at_ms.map(with_milliseconds),
             expires_at: with_milliseconds(job.created_at_ms + KEPT_MS),

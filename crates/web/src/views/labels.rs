@@ -19,11 +19,11 @@ pub struct LabelsView {
     /// The caller's reference, where the request had one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 64, example = "pedido-1042")]
-    reference: Option<String>,
+    pub reference: Option<String>,
     /// The caller's values by key, where there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<HashMap<String, String>>, example = json!({"loja": "azul"}))]
-    metadata: Option<Metadata>,
+    pub metadata: Option<Metadata>,
 }
 
 impl From<Option<Labels>> for LabelsView {
