@@ -18,6 +18,7 @@ use ledger::rejection::Rejection;
 use ledger::time::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, Type};
 
@@ -30,9 +31,9 @@ use web::idempotency::KeyScope;
 use web::json::{Checker, ITSELF, Raw, parse};
 use web::keyed::KeyedBody;
 use web::problem::{Code, FieldError, Problem};
-use web::reply::{decimal, items_of, ok, time};
+use web::reply::{PageQuery, WholeListParams, decimal, items_of, linked, ok, time};
 use web::views::charge::payer;
-use web::views::statement::{parse_split_id, split_id};
+use web::views::statement::{parse_split_id, place_of, split_id};
 
 /// What is to be anticipated.
 #[derive(Deserialize, ToSchema)]
@@ -84,6 +85,9 @@ pub struct Anticipable {
     items: Vec<AnticipableSplit>,
     /// The account's rates, percent.
     rates: Rates,
+    /// Address of the splits that follow; where the request has `limit`, and there are more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
 /// A split that can be anticipated.
@@ -334,8 +338,13 @@ impl AnticipationResult {
 
 /// The card splits of a recipient that can be anticipated, and the account's rates.
 #[utoipa::path(get, path = "/api/dashboard/sub-recipients/{id}/anticipate", operation_id = "list_anticipable",
-    params(("id" = String, Path)), responses((status = 200, body = Anticipable)))]
-pub async fn list(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
+    params(("id" = String, Path), WholeListParams), responses((status = 200, body = Anticipable)))]
+pub async fn list(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(id): PathId,
+    PageQuery { cursors, .. }: PageQuery,
+) -> Result<Response, Problem> {
     let (recipient, _) = find_own(&app, caller, &id)?;
     let now = app.engine.read_recipient(recipient, |_, now| now).await?;
     let fees = fees(&app, caller)?;
@@ -344,8 +353,20 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathI
         d7: fees.anticipation_d7.as_percent(),
         d15: fees.anticipation_d15.as_percent(),
     };
-    let walk = Walk { app, recipient, now, fees, before: Some(u64::MAX), listed: VecDeque::new(), charge: None };
-    items_of(walk, &serde_json::json!({ "rates": rates }))
+    let [after, before] = cursors.places(|id| place_of(&app.engine, recipient, id))?;
+    let engine = Arc::clone(&app.engine);
+    let place = move |split: &Result<AnticipableSplit, Problem>| {
+        let key = split.as_ref().ok().and_then(|split| parse_split_id(&split.id))?;
+        Some((engine.splits_listed_by(key.charge).ok()??, key.index))
+    };
+    let place_too = place.clone();
+    let first = before.map_or(u64::MAX, |(number, _)| number + 1);
+    let walk = Walk { app, recipient, now, fees, before: Some(first), listed: VecDeque::new(), charge: None };
+    let walk = walk.skip_while(move |split| before.is_some_and(|before| place(split) >= Some(before)));
+    let walk = walk.take_while(move |split| after.is_none_or(|after| split.is_err() || place_too(split) > Some(after)));
+    let (items, next) = cursors.first(walk, |split| split.id.clone())?;
+    let rest = next.as_ref().map_or_else(|| json!({ "rates": rates }), |next| json!({"rates": rates, "next": next}));
+    Ok(next.iter().fold(items_of(items, &rest)?, |answer, next| linked(answer, next)))
 }
 
 /// Splits that are looked up at once.

@@ -29,9 +29,6 @@ use web::problem::{Code, Problem};
 use web::reply::{self, CursorParams, FILTERED_MAX, List, PageParams, PageQuery, created, ok, one_of, single};
 use web::views::stored_card::{CardDetails, StoredCardView, customer_of};
 
-/// Characters of a CNPJ with its punctuation.
-const DOCUMENT_LEN_MAX: usize = 18;
-
 /// A card to be stored, as sent.
 #[derive(Deserialize, ToSchema)]
 #[serde(bound(deserialize = "'de: 'a"))]
@@ -90,7 +87,7 @@ pub async fn store(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody)
 /// The account's stored cards, newest first; deleted ones are among them, unless `deleted` says
 /// otherwise. With `deleted` alone, the account may have 2,000 cards.
 #[utoipa::path(get, path = "/api/cards", operation_id = "list_cards",
-    params(("document" = Option<String>, Query, max_length = 18, example = "12345678909", description = "Of the customer with this CPF or CNPJ, with or without punctuation"),
+    params(("document" = Option<String>, Query, max_length = 18, example = "12345678909", description = "Of the customer with this CPF, with or without punctuation"),
         ("deleted" = Option<bool>, Query, description = "`true` for the deleted ones alone, `false` for the others"),
         PageParams, CursorParams),
     responses((status = 200, body = List<CardDetails>)))]
@@ -102,11 +99,12 @@ pub async fn list(
 ) -> Result<Response, Problem> {
     let (pairs, merchant) = (reply::query(&parts)?, caller.ledger());
     let document = single(&pairs, "document")?;
+    let document = document.map(tax_id::normalize);
     let mut check = Checker::new();
-    if document.is_some_and(|text| text.chars().count() > DOCUMENT_LEN_MAX) {
-        check.refuse::<()>("document", "too_long", "document tem até 18 caracteres");
+    if document.as_deref().is_some_and(|document| tax_id::kind(document).is_none()) {
+        check.refuse::<()>("document", "invalid_document", "document deve ser um CPF ou CNPJ válido");
     }
-    let document = check.finish_with(Some(document.map(tax_id::normalize)))?;
+    check.finish()?;
     let deleted = one_of(&pairs, "deleted", &["true", "false"])?.map(|text| text == "true");
     let filter = document.as_ref().map(|_| "document").or(deleted.map(|_| "deleted"));
     let found = if let Some(document) = document {

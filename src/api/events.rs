@@ -21,7 +21,7 @@ use web::idempotency::KeyScope;
 use web::json::parse_unread;
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem, broken};
-use web::reply::{All, Cursors, List, Page, list_on, number, ok, query, time};
+use web::reply::{All, Cursors, List, Page, PageQuery, first_of, list_on, number, ok, query, time};
 use web::views::delivery::AnswerView;
 use webhooks::DeliveryStatus;
 use webhooks::body::WebhookBody;
@@ -217,13 +217,25 @@ pub async fn redeliver(
 }
 
 /// The tries to deliver an event to the addresses that the account has now, each with what the
-/// address answered. The body of each is that of the event. Stored are the last 1,000 tries of an
-/// address that failed and the last 50 that it accepted.
-#[utoipa::path(get, path = "/api/events/{id}/tries", operation_id = "list_event_tries", params(("id" = String, Path)),
+/// address answered, newest first. The body of each is that of the event. Stored are the last 1,000
+/// tries of an address that failed and the last 50 that it accepted.
+#[utoipa::path(get, path = "/api/events/{id}/tries", operation_id = "list_event_tries",
+    params(("id" = String, Path), ("limit" = Option<u64>, Query),
+        ("before" = Option<u64>, Query, minimum = 1, description = "Only what is older than the try of this number, which `next` has; the oldest is 1.")),
     responses((status = 200, body = All<EventTry>)))]
-pub async fn tries(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
-    let items = event_tries(&app.webhooks, caller.group, &find(&app, caller, &id)?);
-    Ok(ok(All { total: items.len() as u64, items }))
+pub async fn tries(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(id): PathId,
+    PageQuery { cursors, .. }: PageQuery,
+) -> Result<Response, Problem> {
+    let tries = event_tries(&app.webhooks, caller.group, &find(&app, caller, &id)?);
+    let count = tries.len();
+    let [_, before] = cursors.places(|text| Ok(text.parse().ok().filter(|number| (1..=count).contains(number))))?;
+    let total = before.map_or(count, |before| before - 1);
+    let numbered = (1..=total).rev().zip(tries.into_iter().skip(count - total));
+    let (items, next) = cursors.first(numbered.map(Ok::<_, Problem>), |(number, _)| number.to_string())?;
+    first_of(Some(total as u64), next, items.map(|numbered| Ok(numbered?.1)))
 }
 
 /// Sends a test event to the address of the API key that asks for it, once, and waits for the

@@ -22,11 +22,11 @@ use web::idempotency::{KeyScope, SentKey};
 use web::json::{or_empty, parse_exact, parse_unread_exact};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
-use web::reply::{CursorParams, PageQuery, first_of, ok};
+use web::reply::{PageQuery, WholeListParams, first_of, ok};
 
-/// The account's API keys, oldest first, the revoked ones too; newest first with `limit`, `before`
-/// or `after`, as other lists. The text of a key is stored nowhere.
-#[utoipa::path(get, path = "/api/keys", operation_id = "list_keys", params(CursorParams),
+/// The account's API keys, oldest first, the revoked ones too; newest first with `limit`,
+/// `per_page`, `before` or `after`, as other lists. The text of a key is stored nowhere.
+#[utoipa::path(get, path = "/api/keys", operation_id = "list_keys", params(WholeListParams),
     responses((status = 200, body = ApiKeyList)))]
 pub async fn list(
     State(app): State<Arc<App>>,
@@ -36,7 +36,7 @@ pub async fn list(
     // Merchants do not see the platform's operators.
     let shown = |_: &str| "operator".to_owned();
     let mut keys = listed_with(&app.engine, &app.last_uses, caller.group, shown);
-    if cursors.are_given() {
+    if cursors.are_given_to_whole_list() {
         keys.reverse();
         keys = cursors.between(keys, |key| ObjectId::parse(&key.id).unwrap_or_default())?;
     }

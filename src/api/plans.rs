@@ -19,7 +19,7 @@ use web::idempotency::{KeyScope, decided, naming};
 use web::json::{Checker, Raw, parse};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
-use web::reply::{CursorParams, PageQuery, created, linked, ok, time};
+use web::reply::{PageQuery, WholeListParams, created, linked, ok, time};
 
 /// A plan, as sent.
 #[derive(Deserialize, ToSchema)]
@@ -178,7 +178,7 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
 
 /// The account's plans that take subscriptions, newest first.
 #[utoipa::path(get, path = "/api/recurrency/plans", operation_id = "list_plans",
-    params(CursorParams), responses((status = 200, body = PlanList)))]
+    params(WholeListParams), responses((status = 200, body = PlanList)))]
 pub async fn list(
     State(app): State<Arc<App>>,
     caller: Caller,

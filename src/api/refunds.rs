@@ -26,7 +26,7 @@ use web::json::{Checker, Raw, parse};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::{
-    CursorParams, Cursors, FILTERED_MAX, Filter, LabelParams, PeriodParams, created, first_of, ok, query,
+    Cursors, FILTERED_MAX, Filter, LabelParams, PeriodParams, WholeListParams, created, first_of, ok, query,
 };
 use web::views::charge::paid_charge;
 use web::views::refund::{RefundView, refund_labels, refund_status};
@@ -159,7 +159,7 @@ const STATUSES: [&str; 4] = ["pending", "approved", "rejected", "failed"];
 /// refunds.
 #[utoipa::path(get, path = "/api/refunds", operation_id = "list_refunds",
     params(("status" = Option<String>, Query, pattern = "^(pending|approved|rejected|failed)$", description = "`pending`, `approved`, `rejected` or `failed`"),
-        PeriodParams, LabelParams, CursorParams),
+        PeriodParams, LabelParams, WholeListParams),
     responses((status = 200, body = RefundList)))]
 pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> Result<Response, Problem> {
     let (merchant, filter) = (caller.ledger(), Filter::read(&query(&parts)?, "status", &STATUSES)?);

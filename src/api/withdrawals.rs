@@ -20,7 +20,7 @@ use web::idempotency::{KeyScope, decided};
 use web::json::parse_unread;
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
-use web::reply::{CursorParams, PageQuery, created, first_of, ok};
+use web::reply::{PageQuery, WholeListParams, created, first_of, ok};
 use web::views::withdrawal::{WithdrawalView, destination};
 
 /// A withdrawal that was asked for.
@@ -109,7 +109,7 @@ pub async fn cancel(
 
 /// All withdrawals of a recipient, newest first.
 #[utoipa::path(get, path = "/api/dashboard/sub-recipients/{id}/withdraw", operation_id = "list_withdrawals",
-    params(("id" = String, Path), CursorParams), responses((status = 200, body = Withdrawals)))]
+    params(("id" = String, Path), WholeListParams), responses((status = 200, body = Withdrawals)))]
 pub async fn list(
     State(app): State<Arc<App>>,
     caller: Caller,

@@ -58,6 +58,7 @@ fn lists(recipient: &str) -> Vec<(String, &'static [&'static str])> {
         (of_recipient("splits"), statement),
         (of_recipient("splits?status=pending"), statement),
         (of_recipient("withdraw"), &["items"]),
+        (of_recipient("anticipate"), &["items", "rates"]),
         (PLANS.to_owned(), &["plans"]),
         ("/api/refunds".to_owned(), &["items", "total"]),
         ("/api/refunds?status=pending".to_owned(), &["items", "total"]),
@@ -167,7 +168,9 @@ async fn events_and_keys_go_on_by_next() {
     let mut newest: Vec<Value> = items(&keys).iter().map(|key| key["id"].clone()).collect();
     newest.reverse();
     let pages = newest.len().div_ceil(2);
-    assert_eq!(followed(&merchant, "/api/keys?limit=2", "id").await, (newest.clone(), pages));
+    for two in ["/api/keys?limit=2", "/api/keys?per_page=2", "/api/keys?limit=2&per_page=20"] {
+        assert_eq!(followed(&merchant, two, "id").await, (newest.clone(), pages), "{two}");
+    }
     let newer = merchant.get(&format!("/api/keys?after={}", text(&newest[2]))).await.expect(200);
     assert_eq!((ids(&newer), &newer["total"]), (newest[..2].iter().map(text).collect(), &json!(2)));
     merchant.get("/api/keys?before=x").await.refused(400, "validation_failed");

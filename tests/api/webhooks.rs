@@ -971,7 +971,15 @@ async fn a_merchant_reads_its_tries_and_tests_its_address() {
     assert_eq!((heard.len(), heard[1].event()), (2, "webhook.test"));
     assert_eq!(world.cut().await, before, "a test event is in no journal");
     merchant.post_raw(&format!("/api/events/{id}/redeliver"), &[], "").await.expect(200);
-    until(read, |tries| tries["total"] == 2).await;
+    let tries = until(read, |tries| tries["total"] == 2).await;
+    let newest = merchant.get(&format!("{path}?limit=1")).await.expect(200);
+    let oldest = merchant.get(&text(&newest["next"])).await.expect(200);
+    assert_eq!((&items(&newest)[0], &items(&oldest)[0]), (&items(&tries)[0], &items(&tries)[1]));
+    assert_eq!((items(&oldest).len(), &oldest["total"]), (1, &json!(1)));
+    assert_eq!((tries.get("next"), oldest.get("next")), (None, None));
+    for wrong in ["before=3", "before=0", "before=x", "limit=0"] {
+        merchant.get(&format!("{path}?{wrong}")).await.refused(400, "validation_failed");
+    }
 }
 
 /// Operators see no more personal data in a payload than elsewhere.

@@ -247,7 +247,7 @@ fn write(
 pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
     only(&query(&parts)?, &[])?;
     let jobs = desk.export_jobs.list(None, desk.engine.now().0).map_err(unreadable)?;
-    Ok(ok(All { total: jobs.len() as u64, items: jobs.iter().map(ExportJobView::of).collect() }))
+    Ok(ok(All { total: jobs.len() as u64, items: jobs.iter().map(ExportJobView::of).collect(), next: None }))
 }
 
 fn find(desk: &Desk, id: &str) -> Result<Job, Problem> {

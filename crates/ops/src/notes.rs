@@ -141,7 +141,7 @@ pub async fn write(call: DeciderCall) -> Result<Response, Problem> {
     responses((status = 200, body = All<NoteView>), (status = 400)))]
 pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
     let items = notes_on(&desk, NoteSubject::named(&desk, &id)?)?;
-    Ok(ok(All { total: items.len() as u64, items }))
+    Ok(ok(All { total: items.len() as u64, items, next: None }))
 }
 
 /// The notes on an object or a month, newest first.

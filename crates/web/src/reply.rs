@@ -225,6 +225,19 @@ pub struct CursorParams {
     after: Option<String>,
 }
 
+/// Parameters of a list without pages, which takes cursors.
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "the description of the interface reads its names")]
+pub struct WholeListParams {
+    limit: Option<u64>,
+    /// As `limit`, which counts where both come
+    #[param(minimum = 1, maximum = 100)]
+    per_page: Option<u64>,
+    before: Option<String>,
+    after: Option<String>,
+}
+
 /// Parameters of a list of a period.
 #[derive(utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -256,9 +269,10 @@ pub struct Cursors {
     before: Option<String>,
     /// The most items of an answer, where the query says it.
     limit: Option<usize>,
-    /// The address up to the cursor by which one goes on, without page; `None` where the query asks
-    /// for no cursors.
-    address: Option<String>,
+    /// The same of a list without pages, where the query has no `limit`.
+    per_page: Option<usize>,
+    /// The address up to the cursor by which one goes on, without page.
+    address: String,
 }
 
 /// All items of a list, or the first of them.
@@ -298,23 +312,28 @@ impl Cursors {
     pub fn going_on(parts: &Parts, by: &str) -> Result<Self> {
         let pairs = query(parts)?;
         let named = |name| Ok::<_, Problem>(single(&pairs, name)?.map(str::to_owned));
-        let limit = number(&pairs, "limit", 1..=100)?.map(|limit| limit as usize);
+        let count = |name| Ok::<_, Problem>(number(&pairs, name, 1..=100)?.map(|count| count as usize));
+        let (limit, per_page) = (count("limit")?, count("per_page")?);
         let rest = pairs.iter().filter(|(name, _)| ![by, "page"].contains(&name.as_str()));
         let rest = Serializer::new(String::new()).extend_pairs(rest).finish();
         let rest = if rest.is_empty() { rest } else { format!("{rest}&") };
-        let cursors = Self { after: named("after")?, before: named("before")?, limit, address: None };
-        let address = cursors.are_given().then(|| format!("{}?{rest}{by}=", parts.uri.path()));
-        Ok(Self { address, ..cursors })
+        let address = format!("{}?{rest}{by}=", parts.uri.path());
+        Ok(Self { after: named("after")?, before: named("before")?, limit, per_page, address })
     }
 
     /// Whether the query has one of them.
-    pub fn are_given(&self) -> bool {
+    fn are_given(&self) -> bool {
         self.limit.is_some() || self.after.is_some() || self.before.is_some()
+    }
+
+    /// Whether the query asks for a part of a list without pages.
+    pub fn are_given_to_whole_list(&self) -> bool {
+        self.are_given() || self.per_page.is_some()
     }
 
     /// What `find` gives of the items of `after` and `before`. Error: 400 for one that it does not
     /// know.
-    fn places<T>(&self, find: impl Fn(&str) -> Result<Option<T>>) -> Result<[Option<T>; 2]> {
+    pub fn places<T>(&self, find: impl Fn(&str) -> Result<Option<T>>) -> Result<[Option<T>; 2]> {
         let place = |name, id: &Option<String>| {
             let place = id.as_deref().map(|id| find(id)?.ok_or_else(|| unknown_item(name)));
             place.transpose()
@@ -383,8 +402,8 @@ impl Cursors {
         Ok(between)
     }
 
-    /// The items of a list that has no pages: all of them, or the first `limit` with the address of
-    /// what follows, which names an item by `id`.
+    /// The items of a list that has no pages: all of them, or the first `limit` or `per_page` with
+    /// the address of what follows, which names an item by `id`.
     pub fn first<T: Send + Unpin + 'static, E>(
         &self,
         items: impl Iterator<Item = Result<T, E>> + Send + Unpin + 'static,
@@ -394,23 +413,19 @@ impl Cursors {
         Problem: From<E>,
     {
         let mut items = items.map(|item| item.map_err(Problem::from));
-        let Some(limit) = self.limit else { return Ok((Box::new(items), None)) };
+        let Some(limit) = self.limit.or(self.per_page) else { return Ok((Box::new(items), None)) };
         let mut first = items.by_ref().take(limit + 1).collect::<Result<Vec<_>, _>>()?;
         let has_more = first.len() > limit;
         first.truncate(limit);
         let last = first.last().filter(|_| has_more).map(id);
-        Ok((Box::new(first.into_iter().map(Ok)), last.and_then(|last| self.address_of(&last))))
+        Ok((Box::new(first.into_iter().map(Ok)), last.map(|last| self.address.clone() + &last)))
     }
 
     /// The address of the items after this page, whose last item is `last`; `None` where the query
     /// does not ask for it and at the end of the list.
     pub fn next(&self, total: u64, page: Page, last: Option<String>) -> Option<String> {
         let has_more = total > page.skip().saturating_add(page.per_page);
-        last.filter(|_| has_more).and_then(|last| self.address_of(&last))
-    }
-
-    fn address_of(&self, last: &str) -> Option<String> {
-        Some(format!("{}{last}", self.address.as_ref()?))
+        last.filter(|_| has_more && self.are_given()).map(|last| self.address.clone() + &last)
     }
 }
 
@@ -744,6 +759,9 @@ pub struct All<T> {
     pub items: Vec<T>,
     /// How many there are.
     pub total: u64,
+    /// Address of the items that follow; where the request has `limit`, and there are more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 #[cfg(test)]

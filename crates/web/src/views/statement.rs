@@ -138,7 +138,7 @@ pub fn split_id(charge: ObjectId, index: u32) -> String {
 
 /// The Record that listed a recipient's split of an id, by its place among the merchant's, and the
 /// index of the split in its charge.
-fn place_of(engine: &Engine, recipient: LedgerId, id: &str) -> Result<Option<(u64, u32)>> {
+pub fn place_of(engine: &Engine, recipient: LedgerId, id: &str) -> Result<Option<(u64, u32)>> {
     let Some(SplitKey { charge, index }) = parse_split_id(id) else { return Ok(None) };
     let found = engine.object_of::<Charge>(recipient.group().unwrap_or_default(), charge)?;
     let split = found.as_ref().and_then(|charge| charge.terms.splits.get(index as usize));
