@@ -108,10 +108,15 @@ async fn a_card_charge_is_read_in_every_field() {
             "net",
             "settles_at",
             "fiscal",
+            "authorization",
+            "nsu",
             "acquirer_reference",
         ],
     );
     assert!(time(&read["created_at"]) <= time(&read["paid_at"]));
+    // The sandbox makes them up of the id.
+    let digits = |name: &str, count| text(&read[name]).parse::<u64>().is_ok() && text(&read[name]).len() == count;
+    assert!(digits("authorization", 6) && digits("nsu", 12), "{read}");
     let expected = json!({
         "txid": txid,
         "status": "CONCLUIDA",
@@ -133,7 +138,9 @@ async fn a_card_charge_is_read_in_every_field() {
         "net": 8_000 - 349 - 198 - 80,
         "settles_at": read["settles_at"],
         "acquirer_reference": read["acquirer_reference"],
-        "fiscal": {"means": "03", "brand": "02", "authorization": null, "acquirer_document": null},
+        "fiscal": {"means": "03", "brand": "02", "authorization": read["authorization"], "acquirer_document": null},
+        "authorization": read["authorization"],
+        "nsu": read["nsu"],
     });
     let month = time(&read["settles_at"]) - time(&read["paid_at"]);
     assert!((30 * DAY - 60..=30 * DAY).contains(&month.num_seconds()), "{month}");

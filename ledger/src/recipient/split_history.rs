@@ -25,6 +25,8 @@ pub struct SplitHistory {
     pub end_to_end_id: Option<String>,
     /// The issuer's authorization code of a captured card, where the acquirer gives it.
     pub authorization: Option<String>,
+    /// Whether its rail is that of a sandbox, which has no name.
+    pub is_of_sandbox: bool,
     recipient: LedgerId,
     came: Came,
     changed: BTreeMap<u32, SplitChanges>,
@@ -79,7 +81,7 @@ impl SplitHistory {
             let record = record.borrow();
             for event in &record.events {
                 match (event, &mut found) {
-                    (Event::ChargeOpened { charge, terms, .. }, None) if *charge == id => {
+                    (Event::ChargeOpened { charge, terms, rail, .. }, None) if *charge == id => {
                         found = Some(Self {
                             charge: id,
                             terms: terms.clone(),
@@ -87,6 +89,7 @@ impl SplitHistory {
                             listed_at: record.effective_at,
                             end_to_end_id: None,
                             authorization: None,
+                            is_of_sandbox: rail.is_none(),
                             recipient,
                             came: Came::Unpaid,
                             changed: BTreeMap::new(),
@@ -106,6 +109,11 @@ impl SplitHistory {
             Event::ChargeOpened { charge, .. } | Event::CardCaptured { charge, .. } => Some(*charge),
             _ => None,
         })
+    }
+
+    /// Whether a card was captured for it.
+    pub fn is_captured(&self) -> bool {
+        matches!(self.came, Came::Captured { .. })
     }
 
     fn follow(&mut self, event: &Event, sequence: u64, record: &Record) {

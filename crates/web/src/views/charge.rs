@@ -21,7 +21,7 @@ use wire::mask;
 use crate::json::Checker;
 use crate::problem::{Code, Problem, Result, failed};
 use crate::reply::{between, decimal, single, time};
-use crate::views::fiscal::{FiscalDocumentView, FiscalView, fiscal_documents};
+use crate::views::fiscal::{FiscalDocumentView, FiscalView, fiscal_documents, receipt};
 use crate::views::labels::labels;
 use crate::views::ledger::merchant_profile_at;
 use crate::views::recipient::recipient_id;
@@ -96,6 +96,7 @@ impl ChargeView {
         let Charge { id, terms, card, outcome, .. } = charge;
         let (group, payer) = (engine.ids().group(*id), payer(engine, *id, charge.payer.as_ref()));
         let labels = labels(engine, charge, &payer);
+        let (authorization, nsu) = receipt(charge);
         let (paid_at, end_to_end_id) = match outcome {
             ChargeOutcome::Paid { at, end_to_end_id } => (Some(time(*at)), end_to_end_id.clone()),
             _ => (None, None),
@@ -116,8 +117,8 @@ impl ChargeView {
             expires_at: charge.expires_at.map(time),
             paid_at,
             end_to_end_id,
-            authorization: charge.capture.as_ref().and_then(|capture| capture.authorization.clone()),
-            nsu: charge.capture.as_ref().and_then(|capture| capture.nsu.clone()),
+            authorization,
+            nsu,
             acquirer_reference: charge.capture.as_ref().map(|capture| capture.id.clone()),
             created_at: time(id.created_at()),
             refunded_amount: charge.refunded.0,

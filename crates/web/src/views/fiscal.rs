@@ -4,7 +4,7 @@
 use actors::engine::Engine;
 use ledger::charge::FiscalDocument;
 use ledger::fiscal_key::FiscalKey;
-use ledger::{CardBrand, Charge, ChargeOutcome, LedgerId, PaymentMethod, SealedFor};
+use ledger::{CardBrand, Charge, ChargeOutcome, LedgerId, ObjectId, PaymentMethod, SealedFor};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -60,7 +60,7 @@ impl FiscalView {
             _ => None,
         };
         let is_pix = charge.card.is_none();
-        let authorization = charge.capture.as_ref().and_then(|capture| capture.authorization.clone());
+        let (authorization, _) = receipt(charge);
         Self {
             means: match charge.terms.method {
                 PaymentMethod::Pix => "17",
@@ -76,6 +76,24 @@ impl FiscalView {
             acquirer_document: (!is_pix).then_some(parties.acquirer_document),
         }
     }
+}
+
+/// Authorization code and NSU of a captured card, where its acquirer gives them, or as a sandbox
+/// makes them up.
+pub fn receipt(charge: &Charge) -> (Option<String>, Option<String>) {
+    let Some(capture) = &charge.capture else { return (None, None) };
+    if charge.rail.is_none() {
+        let (authorization, nsu) = made_up_receipt(charge.id);
+        return (Some(authorization), Some(nsu));
+    }
+    (capture.authorization.clone(), capture.nsu.clone())
+}
+
+/// Authorization code and NSU that a sandbox makes up for a captured card: digits of the charge's
+/// id, which are stored nowhere.
+pub fn made_up_receipt(charge: ObjectId) -> (String, String) {
+    let digits = charge.0 % 1_000_000_000_000;
+    (format!("{:06}", digits % 1_000_000), format!("{digits:012}"))
 }
 
 /// The code of a scheme (`tBand`).

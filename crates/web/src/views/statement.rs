@@ -26,6 +26,7 @@ use wire::mask;
 use crate::problem::{Result, broken};
 use crate::reply::{Cursors, Filter, List, Page, time};
 use crate::views::charge::payer;
+use crate::views::fiscal::made_up_receipt;
 use crate::views::ledger::merchant_profile;
 use crate::views::recipient::{RecipientBalance, recipient_id};
 
@@ -384,7 +385,10 @@ impl<'a> Reader<'a> {
                 payment_method: if charge.terms.method.is_card() { "credit_card" } else { "pix" },
                 balance_available_at: charge.available_at(index).map(time),
                 end_to_end_id: charge.end_to_end_id.clone(),
-                authorization: charge.authorization.clone(),
+                authorization: match charge.is_of_sandbox {
+                    true => charge.is_captured().then(|| made_up_receipt(charge.charge).0),
+                    false => charge.authorization.clone(),
+                },
             },
         })
     }
