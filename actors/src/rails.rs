@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ledger::event::Batch;
+pub use ledger::event::CaseStage;
 use ledger::merchant::Authorization;
 use ledger::{
     BankAccount, CardBrand, CardRefusal, Centavos, MerchantProfile, ObjectId, OpenCharge, Payer, PaymentMethod,
@@ -344,23 +345,6 @@ pub struct RailCase {
     /// the debit.
     #[n(6)]
     pub is_debit_alone: bool,
-}
-
-/// What became of a case at the rail.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum CaseStage {
-    /// Nothing is decided.
-    #[n(0)]
-    Open,
-    /// The rail has taken the money: its id of that, and when.
-    #[n(1)]
-    Debited(#[n(0)] RailStamp),
-    /// The payer's bank gets nothing.
-    #[n(2)]
-    Released,
-    /// The rail has given back what it had taken: its id of that, and when.
-    #[n(3)]
-    Won(#[n(0)] RailStamp),
 }
 
 /// A page of cases.

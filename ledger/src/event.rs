@@ -11,7 +11,8 @@ use crate::fees::{Commission, Settings, is_false};
 use crate::recurrence::{CycleOutcome, PlanTerms, SubscriptionStanding, SubscriptionTerms};
 use crate::scope::Scopes;
 use crate::{
-    Centavos, Fingerprint, Minute, Month, ObjectId, PaymentMethod, RailName, Rate, RecipientNumber, Timestamp,
+    Centavos, Fingerprint, Minute, Month, ObjectId, PaymentMethod, RailName, RailStamp, Rate, RecipientNumber,
+    Timestamp,
 };
 
 pub use crate::card_refusal::CardRefusal;
@@ -277,6 +278,23 @@ pub struct DisputeCase {
     /// Keyed digest of rail and case, which opens one dispute for ever.
     #[n(2)]
     pub key: Fingerprint,
+}
+
+/// What a rail says of a case.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum CaseStage {
+    /// Nothing is decided.
+    #[n(0)]
+    Open,
+    /// The rail has taken the money: its id of that, and when.
+    #[n(1)]
+    Debited(#[n(0)] RailStamp),
+    /// The payer's bank gets nothing.
+    #[n(2)]
+    Released,
+    /// The rail has given back what it had taken: its id of that, and when.
+    #[n(3)]
+    Won(#[n(0)] RailStamp),
 }
 
 /// A batch of the acquirer: one payment to the platform, or one debit.
@@ -564,6 +582,29 @@ pub enum Event {
         /// The card's scheme by the acquirer's word; `None` if it names none.
         #[n(1)]
         brand: Option<CardBrand>,
+    },
+    /// Merchant: an acquirer says something of a case that does not fit its disputes yet. It is
+    /// booked once what comes before it is. No money moves.
+    #[n(165)]
+    CaseDeferred {
+        /// The charge's id.
+        #[n(0)]
+        charge: ObjectId,
+        /// The acquirer's id of the case.
+        #[n(1)]
+        case: String,
+        /// How much it is about.
+        #[n(2)]
+        amount: Centavos,
+        /// Why, as the acquirer says.
+        #[n(3)]
+        reason: String,
+        /// Until when the case has to be answered, where the acquirer says so.
+        #[n(4)]
+        due_at: Option<Timestamp>,
+        /// What it says.
+        #[n(5)]
+        stage: CaseStage,
     },
     /// Merchant: the rail has money again that it had sent back to a payer, or taken back for one.
     #[n(121)]

@@ -10,7 +10,7 @@ const DAY: i64 = 24 * 60 * 60;
 
 /// The platform's shard of the merchant's group: what the acquirer owes, what is at the bank, and
 /// the acquirer's fees.
-async fn platform(merchant: &Merchant<'_>) -> [i64; 3] {
+pub(crate) async fn platform(merchant: &Merchant<'_>) -> [i64; 3] {
     let accounts = merchant.world.accounts().await;
     ["Assets:Acquirer:Receivable", "Assets:Bank:Settlement", "Expenses:Acquirer:Mdr"]
         .map(|account| accounts.get(&(format!("P-{}", merchant.id), account.to_owned())).copied().unwrap_or_default())

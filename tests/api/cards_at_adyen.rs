@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use testkit::adyen_player::{AdyenPlayer, BLOCKED, CHALLENGED, NO_BALANCE, notification};
 use testkit::played_http::Oddity;
 
+use crate::acquirer::platform;
 use crate::world::*;
 
 fn rails(folder: &Path, player: &AdyenPlayer) -> Option<NamedRailSettings> {
@@ -105,7 +106,11 @@ async fn a_capture_that_was_lost_is_ordered_again_under_its_key() {
     let waits = merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201);
     assert_eq!(waits["status"], "pending");
     let (names, txid) = (merchant.names.clone(), text(&waits["txid"]));
-    assert_eq!(player.payment(&txid).unwrap().captured, 10_000, "it was carried out");
+    let psp = player.payment(&txid).unwrap();
+    assert_eq!(psp.captured, 10_000, "it was carried out");
+    let taken = notification("CHARGEBACK", "true", "DISPUTE1", [&txid, &psp.psp_reference], 4_000);
+    let path = format!("/{SECRET}/adyen/notifications");
+    assert_eq!(world.ring(&path, &taken).await, 503, "before the charge is paid here: it is sent again");
     drop(merchant);
     let world = live(&player, world.stopped().await).await;
     let merchant = Merchant { world: &world, names };
@@ -113,6 +118,20 @@ async fn a_capture_that_was_lost_is_ordered_again_under_its_key() {
     until("it is captured", async || merchant.get(&charge).await.expect(200)["status"] == "CONCLUIDA").await;
     let carried_out = player.records().modifications.len();
     assert_eq!((carried_out, player.payment(&txid).unwrap().captured), (1, 10_000));
+    notify(&world, &taken).await;
+    assert_eq!(dispute(&merchant, &txid, "accepted").await["amount"], 4_000);
+    // A refund whose order was not answered has no id of Adyen's yet.
+    player.is_odd("/refunds", usize::MAX, Oddity::CutsAnswerAt(0));
+    let asked = json!({"payment_id": txid, "amount": 2_500});
+    let id = text(&merchant.post("/api/refunds", &asked).await.expect(201)["id"]);
+    world.ops_post(&format!("/ops/refunds/{id}/approve"), &json!({})).await.expect(200);
+    let failed = |id: &str| notification("REFUND_FAILED", "true", id, [&txid, &psp.psp_reference], 2_500);
+    assert_eq!(world.ring(&path, &failed("UNKNOWN")).await, 503);
+    player.stage().odd.clear();
+    until("it is repaid", async || world.ring(&path, &failed("UNKNOWN")).await == 200).await;
+    notify(&world, &failed(&player.last_reference())).await;
+    let shown = merchant.get(&format!("/api/refunds/{id}")).await.expect(200);
+    assert_eq!(shown["status"], "failed");
     assert_eq!(player.records().violations, [""; 0]);
     world.check_books().await;
 }
@@ -216,5 +235,98 @@ async fn a_charge_of_unknown_fate_ends_by_a_notification_that_is_signed() {
         notify(&world, &says(event, success, &paid)).await;
     }
     assert_eq!(status(&paid).await.0, "CONCLUIDA");
+    world.check_books().await;
+}
+
+/// Notifications of one charge of 10,000, in the order in which Adyen makes them, and what the
+/// books come to in whatever order they arrive: what Adyen owes, centavos, and the statuses of
+/// disputes. A story with a refund begins with one of 2,500. An event may have another amount.
+const STORIES: [(&str, &str, i64, &str); 11] = [
+    (CHALLENGED, "AUTHORISATION/false, EXPIRE, TECHNICAL_CANCEL", 0, ""),
+    (APPROVED, "AUTHORISATION, CAPTURE", 10_000, ""),
+    (APPROVED, "CAPTURE, CAPTURE_FAILED", 0, "accepted"),
+    (APPROVED, "REFUND, REFUND_FAILED, REFUNDED_REVERSED", 10_000, ""),
+    (APPROVED, "REFUND/false, REFUND_FAILED/false", 10_000, ""),
+    (APPROVED, "REFUND, NOTIFICATION_OF_CHARGEBACK D1, CHARGEBACK D1", -2_500, "accepted"),
+    (APPROVED, "REFUND_FAILED, CAPTURE_FAILED", 0, "accepted"),
+    (APPROVED, "REFUND_FAILED, CHARGEBACK D1, CHARGEBACK_REVERSED D1", 10_000, "reversed"),
+    (
+        APPROVED,
+        "NOTIFICATION_OF_CHARGEBACK D1, CHARGEBACK D1, CHARGEBACK_REVERSED D1, SECOND_CHARGEBACK D1",
+        0,
+        "accepted reversed",
+    ),
+    (
+        APPROVED,
+        "CHARGEBACK D1, CHARGEBACK_REVERSED D1, SECOND_CHARGEBACK D1, CHARGEBACK_REVERSED D2",
+        10_000,
+        "reversed reversed",
+    ),
+    (
+        APPROVED,
+        "CHARGEBACK D1 4000, CHARGEBACK_REVERSED D1 4000, CHARGEBACK D2 6000, CHARGEBACK/false D3 1",
+        4_000,
+        "accepted reversed",
+    ),
+];
+
+/// All orders of some steps.
+fn orders<'a>(steps: &[&'a str]) -> Vec<Vec<&'a str>> {
+    let Some((first, rest)) = steps.split_first() else { return vec![Vec::new()] };
+    let places = orders(rest).into_iter().flat_map(|order| (0..=order.len()).map(move |place| (order.clone(), place)));
+    places
+        .map(|(mut order, place)| {
+            order.insert(place, first);
+            order
+        })
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn notifications_come_to_the_same_in_every_order() {
+    let player = AdyenPlayer::start().await;
+    let world = live(&player, tempfile::tempdir().unwrap()).await;
+    let merchant = world.merchant().await;
+    // What is taken from one charge is drawn from this one too.
+    merchant.post("/api/card", &card(1_000_000, APPROVED)).await.expect(201);
+    for (number, story, expected, disputes) in STORIES {
+        for order in orders(&story.split(", ").collect::<Vec<_>>()) {
+            let before = platform(&merchant).await[0];
+            let txid = text(&merchant.post("/api/card", &card(10_000, number)).await.expect(201)["txid"]);
+            let psp = player.payment(&txid).unwrap().psp_reference;
+            let mut refund = None;
+            if story.contains("REFUND") {
+                let asked = json!({"payment_id": txid, "amount": 2_500});
+                let id = text(&merchant.post("/api/refunds", &asked).await.expect(201)["id"]);
+                world.ops_post(&format!("/ops/refunds/{id}/approve"), &json!({})).await.expect(200);
+                refund = Some(id);
+            }
+            for step in &order {
+                let mut words = step.split(' ');
+                let (event, success) = words.next().map(|word| word.split_once('/').unwrap_or((word, "true"))).unwrap();
+                let is_refund = event.starts_with("REFUND");
+                let own = refund.as_ref().filter(|_| is_refund).map_or(txid.clone(), |id| id.replace('-', ""));
+                let id = words.next().map_or("MODIFICATION".to_owned(), |case| format!("{psp}{case}"));
+                let amount = if is_refund { 2_500 } else { 10_000 };
+                let amount = words.next().map_or(amount, |amount| amount.parse().unwrap());
+                notify(&world, &notification(event, success, &id, [&own, &psp], amount)).await;
+            }
+            assert_eq!(platform(&merchant).await[0] - before, expected, "{order:?}");
+            let found = merchant.get("/api/disputes?per_page=100").await.expect(200);
+            let own = items(&found).iter().filter(|one| one["payment_id"] == *txid).map(|one| text(&one["status"]));
+            let mut own: Vec<_> = own.collect();
+            own.sort();
+            assert_eq!(own.join(" "), disputes, "{order:?}");
+            if let Some(id) = refund {
+                let status = &merchant.get(&format!("/api/refunds/{id}")).await.expect(200)["status"];
+                let is_undone = story.contains("REFUND_FAILED,") || story.contains("REFUND/false");
+                assert_eq!(*status, if is_undone { "failed" } else { "approved" }, "{order:?}");
+            }
+            if number == CHALLENGED {
+                let shown = merchant.get(&format!("/api/charges/{txid}")).await.expect(200);
+                assert_eq!(shown["status"], "RECUSADA", "{order:?}");
+            }
+        }
+    }
     world.check_books().await;
 }

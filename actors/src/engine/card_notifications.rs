@@ -5,10 +5,13 @@
 //! money the acquirer has again fails. A charge of unknown fate is ended; no notification makes one
 //! paid.
 
+use std::collections::BTreeSet;
+
 use ledger::merchant::ReversedRefund;
 use ledger::refund::RefundDecision;
 use ledger::{
-    CardRefusal, Charge, Event, GroupNumber, MerchantCommand, MerchantState, ObjectId, OpenCharge, RailStamp, Refund,
+    CardRefusal, Charge, ChargeOutcome, Event, GroupNumber, MerchantCommand, MerchantState, ObjectId, OpenCharge,
+    RailStamp, Refund,
 };
 
 use super::outcome::CommandContext;
@@ -37,18 +40,24 @@ impl Engine {
             return Ok(());
         };
         match notification.what {
-            CardIncident::NotAuthorized => self.end_unknown(group, charge.id, CardRefusal::NotAuthorized).await,
-            CardIncident::Cancelled => self.end_unknown(group, charge.id, CardRefusal::Failed).await,
-            CardIncident::Expired => self.end_authorized(group, charge.id).await.map(drop),
-            CardIncident::CaptureFailed => match self.end_authorized(group, charge.id).await? {
-                true => Ok(()),
-                false => self.book_case(case_of(notification, charge.id)).await,
-            },
+            CardIncident::NotAuthorized => {
+                self.end_open(group, charge.id, CardRefusal::NotAuthorized, |open| open.authorized.is_none()).await
+            }
+            CardIncident::Cancelled | CardIncident::Expired => {
+                self.end_open(group, charge.id, CardRefusal::Failed, |_| true).await
+            }
+            CardIncident::CaptureFailed => {
+                self.end_open(group, charge.id, CardRefusal::Failed, |open| open.authorized.is_some()).await?;
+                match self.object::<Charge>(charge.id)?.map(|charge| charge.outcome) {
+                    Some(ChargeOutcome::Refused(_)) => Ok(()),
+                    _ => self.book_case_of(group, notification, charge.id).await,
+                }
+            }
             CardIncident::RefundFailed => self.undo_refund(group, charge.id, notification).await,
             CardIncident::CaseOpened
             | CardIncident::CaseDebited
             | CardIncident::CaseWon
-            | CardIncident::CaseLostAgain => self.book_case(case_of(notification, charge.id)).await,
+            | CardIncident::CaseLostAgain => self.book_case_of(group, notification, charge.id).await,
         }
     }
 
@@ -56,34 +65,40 @@ impl Engine {
         self.read_merchant(group, move |books: &MerchantState, _| books.open_charges().get(&charge).cloned()).await
     }
 
-    /// Ends a charge that the acquirer has not authorized here, if it is open.
-    async fn end_unknown(&self, group: GroupNumber, charge: ObjectId, refusal: CardRefusal) -> Result<()> {
+    /// Refuses a charge that is open and is as said: no money of it was taken.
+    async fn end_open(
+        &self,
+        group: GroupNumber,
+        charge: ObjectId,
+        refusal: CardRefusal,
+        is_meant: fn(&OpenCharge) -> bool,
+    ) -> Result<()> {
+        if self.open_card_charge(group, charge).await?.is_some_and(|open| is_meant(&open)) {
+            let permit = self.admission.take(INSIDE_BYTES).await;
+            // A charge that has ended meanwhile stays as it is.
+            self.command(group, MerchantCommand::RefuseCard { charge, refusal }, permit).await?;
+        }
+        Ok(())
+    }
+
+    /// Books a case. That of a charge whose capture is not booked yet comes too early: the acquirer
+    /// sends it again.
+    async fn book_case_of(&self, group: GroupNumber, notification: CardNotification, charge: ObjectId) -> Result<()> {
         match self.open_card_charge(group, charge).await? {
-            Some(open) if open.authorized.is_none() => self.refuse_by_notification(group, charge, refusal).await,
-            _ => Ok(()),
+            Some(_) => Err(Unavailable::OutcomeUnknown),
+            None => self.book_notified_case(group, case_of(notification, charge)).await,
         }
-    }
-
-    /// Ends a charge that is authorized and not captured; false if there is no such charge.
-    async fn end_authorized(&self, group: GroupNumber, charge: ObjectId) -> Result<bool> {
-        let is_waiting = self.open_card_charge(group, charge).await?.is_some_and(|open| open.authorized.is_some());
-        if is_waiting {
-            self.refuse_by_notification(group, charge, CardRefusal::Failed).await?;
-        }
-        Ok(is_waiting)
-    }
-
-    async fn refuse_by_notification(&self, group: GroupNumber, charge: ObjectId, refusal: CardRefusal) -> Result<()> {
-        let permit = self.admission.take(INSIDE_BYTES).await;
-        // A charge that has ended meanwhile stays as it is.
-        self.command(group, MerchantCommand::RefuseCard { charge, refusal }, permit).await.map(drop)
     }
 
     /// Takes a refund back that the acquirer had received.
     async fn undo_refund(&self, group: GroupNumber, charge: ObjectId, notification: CardNotification) -> Result<()> {
         let shard = self.serving_shard(group)?;
         let _one_at_a_time = shard.house.lock().await;
-        let refund = self.refund_of_notification(charge, &notification)?;
+        let refund = match self.refund_of_notification(charge, &notification)? {
+            // It may be that of a refund whose order is not answered yet.
+            (None, true) => return Err(Unavailable::OutcomeUnknown),
+            (refund, _) => refund,
+        };
         let approved = refund.filter(|refund| refund.decision == RefundDecision::Approved);
         let Some(Refund { id, amount, .. }) = approved.filter(|refund| refund.amount == notification.amount) else {
             tracing::warn!(
@@ -100,25 +115,36 @@ impl Engine {
         self.command_once(group, key, MerchantCommand::FailRefund(Box::new(failed)), context).await.map(drop)
     }
 
-    /// The refund that a notification names by our id, or by the acquirer's id of it.
-    fn refund_of_notification(&self, charge: ObjectId, notification: &CardNotification) -> Result<Option<Refund>> {
+    /// The refund that a notification names by our id, or by the acquirer's id of it; and whether
+    /// one of its charge waits for the acquirer's answer, which brings that id.
+    fn refund_of_notification(
+        &self,
+        charge: ObjectId,
+        notification: &CardNotification,
+    ) -> Result<(Option<Refund>, bool)> {
         if notification.object != charge {
-            return Ok(self.object(notification.object)?);
+            return Ok((self.object(notification.object)?, false));
         }
-        let mut repaid = None;
+        let (mut repaid, mut waiting) = (None, BTreeSet::new());
         may_wait(|| {
             for found in self.history(charge)? {
                 let (_, record) = found?;
-                if record.rail.as_ref().is_some_and(|stamp| stamp.id == notification.id) {
-                    repaid = record.events.iter().find_map(|event| match event {
-                        Event::PayerRepaid { id, .. } => Some(*id),
-                        _ => None,
-                    });
+                let is_named = record.rail.as_ref().is_some_and(|stamp| stamp.id == notification.id);
+                for event in &record.events {
+                    match event {
+                        Event::RefundApproved { id, .. } => drop(waiting.insert(*id)),
+                        Event::PayerRepaid { id, .. } | Event::RefundFailed { id, .. } => {
+                            waiting.remove(id);
+                            repaid = Some(*id).filter(|_| is_named).or(repaid);
+                        }
+                        _ => {}
+                    }
                 }
             }
             Ok::<_, LoadError>(())
         })?;
-        repaid.map(|id| self.object(id)).transpose().map(Option::flatten).map_err(Unavailable::from)
+        let refund = repaid.map(|id| self.object(id)).transpose().map_err(Unavailable::from)?;
+        Ok((refund.flatten(), !waiting.is_empty()))
     }
 }
 

@@ -139,7 +139,7 @@ impl Engine {
     }
 
     /// Has a merchant book a case of one of its charges, wherever the merchant is. What is booked
-    /// changes nothing.
+    /// changes nothing; what does not fit its disputes is logged.
     pub async fn book_case(&self, case: RailCase) -> Result<()> {
         let group = self.ids().group(case.charge);
         if !self.serves(group) {
@@ -147,47 +147,117 @@ impl Engine {
         }
         let shard = self.serving_shard(group)?;
         let _one_at_a_time = shard.house.lock().await;
+        self.fit_case(group, &case).await.map(drop)
+    }
+
+    /// Books a case of a notification. One that does not fit its disputes yet is a Record, and is
+    /// booked with the case that it waits for: an acquirer may send its notifications in any order.
+    pub(super) async fn book_notified_case(&self, group: GroupNumber, case: RailCase) -> Result<()> {
+        let shard = self.serving_shard(group)?;
+        let _one_at_a_time = shard.house.lock().await;
+        let mut deferred = self.deferred_cases(case.charge)?;
+        if !self.fit_case(group, &case).await? {
+            if !deferred.iter().any(|known| (&known.id, &known.stage) == (&case.id, &case.stage)) {
+                let RailCase { id, charge, amount, reason, due_at, stage, .. } = case;
+                let deferred = Event::CaseDeferred { charge, case: id, amount, reason, due_at, stage };
+                let permit = self.admission.take(INSIDE_BYTES).await;
+                self.command(group, MerchantCommand::DeferCase(Box::new(deferred)), permit).await?;
+            }
+            return Ok(());
+        }
+        let mut before = usize::MAX;
+        while deferred.len() < before {
+            before = deferred.len();
+            for case in std::mem::take(&mut deferred) {
+                if !self.fit_case(group, &case).await? {
+                    deferred.push(case);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Books what is new of a case; false where it does not fit the disputes of its charge.
+    async fn fit_case(&self, group: GroupNumber, case: &RailCase) -> Result<bool> {
         let Some(facts) = self.charge_facts(case.charge)? else {
             tracing::error!(
                 case = case.id,
                 charge = case.charge.txid(),
                 "a rail has a case of a charge that is not paid"
             );
-            return Ok(());
+            return Ok(true);
         };
         let disputes = self.disputes_of(case.charge)?;
         // A case that was debited again has a dispute for each time.
         let own = disputes.iter().rfind(|dispute| is_of(dispute, &case.id)).cloned();
-        match (&case.stage, own) {
-            (CaseStage::Open, Some(_)) | (CaseStage::Released, None) => Ok(()),
-            (CaseStage::Open, None) => self.open_case(group, &facts, &case, None).await.map(drop),
-            (CaseStage::Released, Some(dispute)) => self.release_case(group, facts, &dispute).await,
-            (CaseStage::Won(stamp), _) => self.win_case(facts, disputes, &case, stamp.clone()).await,
-            (CaseStage::Debited(stamp), own) => {
-                let debits = self.booked_cases(case.charge, |event| match event {
-                    Event::AcceptanceConfirmed { id, .. } => Some(*id),
-                    _ => None,
-                })?;
-                if debits.iter().any(|(_, debit)| debit.as_ref() == Some(&stamp.id)) {
-                    return Ok(());
-                }
-                // An operator may have opened it before the rail reported it.
-                let is_like = |dispute: &&Dispute| {
-                    let is_confirmed = debits.iter().any(|(id, _)| *id == dispute.id);
-                    (case.is_debit_alone || dispute.case.is_none()) && !is_confirmed && may_be_debited(dispute, &case)
-                };
-                let known = own.or_else(|| disputes.iter().find(is_like).cloned());
-                let dispute = match known {
-                    Some(dispute) if is_back(&dispute) => self.open_case(group, &facts, &case, Some(stamp)).await?,
-                    Some(dispute) => Some(dispute),
-                    None => self.open_case(group, &facts, &case, None).await?,
-                };
-                match dispute {
-                    Some(dispute) => self.debit_case(group, facts, (&dispute, &case), stamp.clone()).await,
-                    None => Ok(()),
-                }
-            }
+        let fits = match (&case.stage, own) {
+            (CaseStage::Open, Some(_)) | (CaseStage::Released, None) => true,
+            (CaseStage::Open, None) => self.open_case(group, &facts, case, None).await?.is_some(),
+            (CaseStage::Released, Some(dispute)) => self.release_case(group, facts, &dispute).await.map(|()| true)?,
+            (CaseStage::Won(stamp), _) => self.win_case(facts, disputes, case, stamp.clone()).await?,
+            (CaseStage::Debited(stamp), own) => self.book_debit(group, facts, (disputes, own), case, stamp).await?,
+        };
+        if !fits {
+            tracing::error!(case = case.id, charge = case.charge.txid(), amount = %case.amount, stage = ?case.stage, "a rail's case does not fit the disputes of its charge");
         }
+        Ok(fits)
+    }
+
+    /// Books that a rail has taken the money of a case; false where it was taken and is not back.
+    async fn book_debit(
+        &self,
+        group: GroupNumber,
+        facts: ChargeFacts,
+        (disputes, own): (Vec<Dispute>, Option<Dispute>),
+        case: &RailCase,
+        stamp: &RailStamp,
+    ) -> Result<bool> {
+        let debits = self.booked_cases(case.charge, |event| match event {
+            Event::AcceptanceConfirmed { id, .. } => Some(*id),
+            _ => None,
+        })?;
+        if debits.iter().any(|(_, debit)| debit.as_ref() == Some(&stamp.id)) {
+            return Ok(true);
+        }
+        let confirmed = |dispute: &Dispute| debits.iter().find(|(id, _)| *id == dispute.id);
+        // An operator may have opened it before the rail reported it.
+        let is_like = |dispute: &&Dispute| {
+            (case.is_debit_alone || dispute.case.is_none())
+                && confirmed(dispute).is_none()
+                && may_be_debited(dispute, case)
+        };
+        let known = own.or_else(|| disputes.iter().find(is_like).cloned());
+        let dispute = match known {
+            Some(dispute) if is_back(&dispute) => self.open_case(group, &facts, case, Some(stamp)).await?,
+            Some(dispute) => match confirmed(&dispute) {
+                // Two operators have said so before.
+                Some((_, None)) => return Ok(true),
+                Some(_) => None,
+                None => Some(dispute),
+            },
+            None => self.open_case(group, &facts, case, None).await?,
+        };
+        match dispute {
+            Some(dispute) => self.debit_case(group, facts, (&dispute, case), stamp.clone()).await.map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// What acquirers have said of a charge's cases before its time.
+    fn deferred_cases(&self, charge: ObjectId) -> Result<Vec<RailCase>> {
+        let mut deferred = Vec::new();
+        may_wait(|| {
+            for found in self.history(charge)? {
+                deferred.extend(found?.1.events.iter().filter_map(|event| match event.clone() {
+                    Event::CaseDeferred { charge, case: id, amount, reason, due_at, stage } => {
+                        Some(RailCase { id, charge, amount, reason, due_at, stage, is_debit_alone: false })
+                    }
+                    _ => None,
+                }));
+            }
+            Ok::<_, LoadError>(())
+        })?;
+        Ok(deferred)
     }
 
     /// Opens the dispute of a case; `None` if it cannot be, which the log says. `again` is the
@@ -261,27 +331,26 @@ impl Engine {
         }
         let permit = self.admission.take(INSIDE_BYTES).await;
         let context = CommandContext::of_rail(Some(stamp), permit);
-        if let Outcome::Unchanged = self.command(group, MerchantCommand::ConfirmRepayment { id }, context).await? {
-            tracing::error!(case = case.id, dispute = %id.uuid(), amount = %case.amount, "a rail took the money of a dispute twice: once is in the books");
-        }
-        Ok(())
+        self.command(group, MerchantCommand::ConfirmRepayment { id }, context).await.map(drop)
     }
 
     /// The rail has given back what it had taken for a case: its accepted dispute is reversed.
-    /// Where there is none of this amount, nothing is booked, which the log says.
+    /// False where there is none of this amount: nothing is booked.
     async fn win_case(
         &self,
         facts: ChargeFacts,
         disputes: Vec<Dispute>,
         case: &RailCase,
         stamp: RailStamp,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let reversals = self.booked_cases(case.charge, |event| match event {
             Event::DisputeReversed { id, .. } => Some(*id),
             _ => None,
         })?;
-        if reversals.iter().any(|(_, won)| won.as_ref() == Some(&stamp.id)) {
-            return Ok(());
+        let is_own = |id| disputes.iter().any(|dispute| dispute.id == id && is_of(dispute, &case.id));
+        // Two operators may have said so before.
+        if reversals.iter().any(|(id, won)| won.as_ref().map_or(is_own(*id), |won| *won == stamp.id)) {
+            return Ok(true);
         }
         let is_lost = |dispute: &Dispute| matches!(dispute.decision, DisputeDecision::Accepted { amount, .. } if amount == case.amount);
         let (own, other): (Vec<_>, Vec<_>) = disputes.into_iter().partition(|dispute| is_of(dispute, &case.id));
@@ -289,13 +358,12 @@ impl Engine {
         let mut lost = if own.is_empty() { other } else { own };
         lost.retain(is_lost);
         let (Some(dispute), true) = (lost.pop(), lost.is_empty()) else {
-            tracing::error!(case = case.id, charge = case.charge.txid(), amount = %case.amount, "a case was won of no dispute that was lost");
-            return Ok(());
+            return Ok(false);
         };
         let context = CommandContext::of_rail(Some(stamp), self.admission.take(INSIDE_BYTES).await);
         match self.reverse_dispute(dispute, facts, None, context).await? {
             Outcome::KeyTaken => Err(Unavailable::OutcomeUnknown),
-            _ => Ok(()),
+            _ => Ok(true),
         }
     }
 

@@ -109,7 +109,7 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::FiscalDocumentUnlinked { charge: id, key, .. } => charge::fiscal_document_unlinked(to, *id, *key),
         Event::ReferenceReserved { key, .. } => to.uses_up(*key),
         Event::CardRefused { charge, .. } => card::refused(to, *charge),
-        Event::CardAuthorized { charge, .. } => to.about(*charge),
+        Event::CardAuthorized { charge, .. } | Event::CaseDeferred { charge, .. } => to.about(*charge),
         Event::CardUnanswered { charge } => card::unanswered(to, *charge),
         Event::CardStored { id, .. } => card::stored(to, *id),
         Event::PixPaid { charge, terms, seller, end_to_end_id, .. } => {
@@ -257,6 +257,9 @@ impl Event {
             Self::PayerRepaid { .. } => ["Pagador recebeu de volta", "Payer was repaid"],
             Self::DisputeOpened { .. } => ["Contestação aberta, valor retido", "Dispute opened, money held"],
             Self::DisputeAccepted { .. } => ["Contestação aceita", "Dispute accepted"],
+            Self::CaseDeferred { .. } => {
+                ["Aviso do adquirente fora de ordem, espera", "Notice of the acquirer out of order, it waits"]
+            }
             Self::DisputeReleased { .. } => ["Contestação liberada", "Dispute released"],
             Self::DisputeReversed { .. } => {
                 ["Contestação revertida, valor de volta", "Dispute reversed, money is back"]

@@ -16,7 +16,8 @@ use crate::recurrence::{PlanTerms, StoredCard};
 use crate::scope::Scopes;
 use crate::write_off::WriteOffCommand;
 use crate::{
-    CardBrand, CardFace, CardRefusal, Centavos, Fingerprint, ObjectId, PaymentMethod, RailName, Sealed, Timestamp,
+    CardBrand, CardFace, CardRefusal, Centavos, Event, Fingerprint, ObjectId, PaymentMethod, RailName, Sealed,
+    Timestamp,
 };
 
 /// Command to a merchant. The caller has checked shapes and ranges; `decide` checks the rules.
@@ -246,6 +247,8 @@ pub enum MerchantCommand {
         /// Id of the charge.
         charge: ObjectId,
     },
+    /// Keep what an acquirer says of a case until it can be booked: the fact itself.
+    DeferCase(Box<Event>),
     /// Create a PIX charge (interface 2.3).
     OpenPix {
         /// Its id.

@@ -169,6 +169,7 @@ impl MerchantState {
             }
             Command::RefuseCard { charge, refusal } => self.refuse_card(charge, refusal),
             Command::LeaveUnanswered { charge } => self.leave_unanswered(charge),
+            Command::DeferCase(deferred) => Ok(Decision::of(*deferred)),
             Command::OpenPix { charge, amount, splits, expires_at, payer, rail } => self
                 .terms(amount, PaymentMethod::Pix, 1, &splits, ids)
                 .map(|terms| Self::open_pix(charge, terms, expires_at, payer, rail)),
@@ -397,6 +398,7 @@ impl MerchantState {
             // Only accounts move, or nothing does.
             Event::DeficitRecovered { .. }
             | Event::CardUnanswered { .. }
+            | Event::CaseDeferred { .. }
             | Event::CardStored { .. }
             | Event::RepaymentReversed { .. }
             | Event::RailWordAsked { .. }

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use crate::world::bytes;
 use ledger::event::{
-    AdjustmentTarget, AnticipatedSplit, Batch, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DebtPart,
-    DisputeCase, DisputeKind, Due, Event, FileApproval, GiveBack, PaidBack, PayoutBank, ReturnEntry, SellerDraw,
-    SellerPart, SettledLine, SettledObject, Settlement, Span, Split, SplitKey, TakeBack, Terms,
+    AdjustmentTarget, AnticipatedSplit, Batch, CardBrand, CardFace, CardRefusal, CaseStage, CashoutFailure, Cut,
+    DebtPart, DisputeCase, DisputeKind, Due, Event, FileApproval, GiveBack, PaidBack, PayoutBank, ReturnEntry,
+    SellerDraw, SellerPart, SettledLine, SettledObject, Settlement, Span, Split, SplitKey, TakeBack, Terms,
 };
 use ledger::event_choice::EventChoice;
 use ledger::fees::{Commission, Fees, Options, PaymentMethod, Settings};
@@ -589,6 +589,20 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             };
             Record { rail: Some(stamp), ..one(merchant, authorized) }
         }),
+        (
+            "case-deferred",
+            one(
+                merchant,
+                Event::CaseDeferred {
+                    charge: id(3),
+                    case: "DISPUTE1".to_owned(),
+                    amount: Centavos(4_000),
+                    reason: "10.4".to_owned(),
+                    due_at: Some(Timestamp(1_769_860_830_500)),
+                    stage: CaseStage::Won(RailStamp::new("DISPUTE1".to_owned(), Timestamp(1_767_268_829_000))),
+                },
+            ),
+        ),
         ("card-unanswered", one(merchant, Event::CardUnanswered { charge: id(3) })),
         ("pix-paid", requested(one(merchant, pix_paid(pix_terms())))),
         (

@@ -332,6 +332,7 @@ fn every_event_of_a_merchant_has_its_lesson() {
             "ApprovalAsked",
             "CardAuthorized",
             "CardDeleted",
+            "CaseDeferred",
             "ChartOfAccountsSet",
             "ClockMoved",
             "ErasureRequested",
