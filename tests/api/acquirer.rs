@@ -141,7 +141,7 @@ async fn the_files_of_the_acquirer_agree_with_the_books_and_differences_are_name
 }
 
 /// Sends a settlement file, by the operator of a token.
-async fn send_file(world: &World, token: &str, query: &str, file: &str) -> Answer {
+pub(crate) async fn send_file(world: &World, token: &str, query: &str, file: &str) -> Answer {
     let authorization = bearer(token);
     let headers = [("authorization", authorization.as_str()), ("content-type", "text/csv")];
     world.send(reqwest::Method::POST, &format!("/ops/batches{query}"), &headers, file.to_owned()).await

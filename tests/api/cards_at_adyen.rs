@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use testkit::adyen_player::{AdyenPlayer, BLOCKED, CHALLENGED, NO_BALANCE, notification};
 use testkit::played_http::Oddity;
 
-use crate::acquirer::platform;
+use crate::acquirer::{platform, send_file};
 use crate::world::*;
 
 fn rails(folder: &Path, player: &AdyenPlayer) -> Option<NamedRailSettings> {
@@ -327,6 +327,66 @@ async fn notifications_come_to_the_same_in_every_order() {
                 assert_eq!(shown["status"], "RECUSADA", "{order:?}");
             }
         }
+    }
+    world.check_books().await;
+}
+
+/// A line of a settlement details report: its batch, type, charge, modification, and the amounts in
+/// reais, gross and net.
+fn report_line(batch: u8, kind: &str, [charge, modification]: [&str; 2], gross: &str, net: &str) -> String {
+    let columns = |amount: &str| match amount.strip_prefix('-') {
+        Some(amount) => format!("{amount},"),
+        None => format!(",{amount}"),
+    };
+    let (gross, net) = (columns(gross), columns(net));
+    format!("PSP{batch},{charge},2026-11-2{batch} 03:12:45,{kind},{modification},BRL,{gross},BRL,{net},,{batch}\n")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_report_settles_each_installment_and_chargebacks() {
+    let player = AdyenPlayer::start().await;
+    let world = live(&player, tempfile::tempdir().unwrap()).await;
+    let merchant = world.merchant().await;
+    let in_three = with(&card(9_000, APPROVED), "/installments", json!(3));
+    let three = text(&merchant.post("/api/card", &in_three).await.expect(201)["txid"]);
+    let lost = text(&merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201)["txid"]);
+    let psp = player.payment(&lost).unwrap().psp_reference;
+    for event in ["CHARGEBACK", "CHARGEBACK_REVERSED", "SECOND_CHARGEBACK"] {
+        notify(&world, &notification(event, "true", "DISPUTE1", [&lost, &psp], 10_000)).await;
+    }
+    assert_eq!(platform(&merchant).await, [9_000, 0, 0]);
+    let head = "Psp Reference,Merchant Reference,Creation Date,Type,Modification Reference,Gross Currency,\
+                Gross Debit (GC),Gross Credit (GC),Net Currency,Net Debit (NC),Net Credit (NC),\
+                Modification Merchant Reference,Batch Number\n";
+    let (third, case) = ([three.as_str(), ""], [lost.as_str(), "DISPUTE1"]);
+    let reports = [
+        [
+            report_line(1, "Settled", third, "30.00", "29.10"),
+            report_line(1, "Settled", [&lost, ""], "100.00", "97.00"),
+            report_line(1, "Chargeback", case, "-100.00", "-100.00"),
+        ],
+        [
+            report_line(2, "Settled", third, "30.00", "29.10"),
+            report_line(2, "ChargebackReversed", case, "100.00", "100.00"),
+            report_line(2, "Chargeback", [&lost, "ANOTHER"], "-1.00", "-1.00"),
+        ],
+        [
+            report_line(3, "SecondChargeback", case, "-100.00", "-100.00"),
+            report_line(3, "Settled", third, "30.00", "29.10"),
+            report_line(3, "Settled", third, "30.00", "29.10"),
+        ],
+    ]
+    .map(|lines| head.to_owned() + &lines.concat());
+    for report in &reports {
+        send_file(&world, OPS_TOKEN, "", report).await.expect(202);
+        send_file(&world, SECOND_OPS_TOKEN, "", report).await.expect(200);
+    }
+    let net = 3 * 2_910 + 9_700 - 10_000;
+    // What no charge has is in suspense: a chargeback of another case, and a fourth installment.
+    assert_eq!(platform(&merchant).await, [0, net, 3 * 90 + 300]);
+    for (report, in_suspense) in reports.iter().zip([0, 1, 1]) {
+        let found = world.reconcile("text/csv", "", report.clone()).await.expect(200);
+        assert_eq!((&found["matched"], found["lines"].as_i64()), (&json!(3 - in_suspense), Some(3)), "{found}");
     }
     world.check_books().await;
 }

@@ -202,8 +202,8 @@ impl Engine {
     }
 
     /// Whether every claim about an object has a line that is booked, in another batch or among
-    /// `in_batch` lines of this one. A dispute that was reversed is two claims: what the acquirer
-    /// took, and what it gives back.
+    /// `in_batch` lines of this one. A dispute or refund that was reversed is two claims: what the
+    /// acquirer took, and what it gives back.
     fn is_settled_before(
         &self,
         batch: &Batch,
@@ -221,6 +221,7 @@ impl Engine {
                         settled += lines.iter().filter(settles).count();
                     }
                     Event::DisputeReversed { id, .. } => claims += usize::from(object == SettledObject::Dispute(*id)),
+                    Event::RepaymentReversed { id, .. } => claims += usize::from(object == SettledObject::Refund(*id)),
                     _ => {}
                 }
             }

@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actors::engine::{FileBatch, FilePreview, FileRefusal, Listed, SettlementFile};
+use actors::engine::{Engine, FileBatch, FilePreview, FileRefusal, Listed, SettlementFile};
 use actors::rails::SettlementLine;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use books::reconcile::acquirer::{self, FileLine};
+use books::reconcile::adyen_report;
 use books::reconcile::finding::{FileError, SettledAmount};
 use chrono::NaiveDate;
 use derived::checkpoint::hex;
@@ -22,6 +23,7 @@ use sha2::{Digest, Sha256};
 use store::cut::Position;
 use utoipa::ToSchema;
 
+use crate::booked_records::EngineRecords;
 use crate::books::{EntryView, entries_view};
 use crate::desk::Desk;
 use crate::operator::{Decider, DeciderCall, Operator};
@@ -244,7 +246,7 @@ impl BookedFile {
 
 /// Books a settlement file, or asks for it; of a preview, neither.
 pub async fn book_file(desk: &Desk, operator: Operator, file: &[u8], is_preview: bool) -> Result<BookedFile, Problem> {
-    let file = read(file)?;
+    let file = read(&desk.engine, file)?;
     let digest = hex(&file.digest);
     if is_preview {
         let preview = desk.engine.preview_settlement_file(&file).await.map_err(refused)?;
@@ -302,8 +304,9 @@ fn refused(refusal: FileRefusal) -> Problem {
 }
 
 /// Reads a file whole. Errors: its first wrong line.
-fn read(file: &[u8]) -> Result<SettlementFile, Problem> {
-    let lines = acquirer::read(file).map_err(unreadable)?.lines;
+fn read(engine: &Arc<Engine>, file: &[u8]) -> Result<SettlementFile, Problem> {
+    let mut lines = acquirer::read(file).map_err(unreadable)?.lines;
+    adyen_report::name_objects(&EngineRecords::new(engine), &mut lines)?;
     let wrong = |line: u64, defect: String| unreadable(FileError { line, defect });
     let mut digest = Sha256::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();

@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use books::reconcile::booked_movements::{self, BankAccount};
 use books::reconcile::finding::{Comparison, FileError, Finding, FindingKind, SettledAmount};
-use books::reconcile::{acquirer, ofx, pix, statement};
+use books::reconcile::{acquirer, adyen_report, ofx, pix, statement};
 use chrono::NaiveDate;
 use derived::checkpoint::hex;
 use ledger::id::ObjectId;
@@ -670,7 +670,8 @@ fn compare(
     let records = EngineRecords::new(engine);
     match file.format {
         FileFormat::Csv => {
-            let sent = acquirer::read(&file.bytes).map_err(unreadable)?;
+            let mut sent = acquirer::read(&file.bytes).map_err(unreadable)?;
+            adyen_report::name_objects(&records, &mut sent.lines)?;
             let mut named = BTreeMap::new();
             for line in &sent.lines {
                 if !named.contains_key(&line.batch) {

@@ -1,28 +1,35 @@
 //! Adyen's settlement details report (CSV), as lines of the acquirer's batches. Columns are found
 //! by their names, in any order; columns that are not named here are passed over.
 //!
-//! A line of the type `Settled` is the first installment of the charge that `Merchant Reference`
-//! names, and one of the type `Refunded` the refund of `Modification Merchant Reference`. The line
-//! of the payout (`MerchantPayout`) gives the day of its batch. Every other line names no charge:
-//! fees, deposits, chargebacks and what has been reversed.
+//! A line of the type `Settled` is the next installment of the charge that `Merchant Reference`
+//! names. One of the type `Refunded` or `RefundedReversed` is the refund of `Modification Merchant
+//! Reference`, and a chargeback or its reversal the dispute of the case that `Modification
+//! Reference` names ([`name_objects`]). The line of the payout (`MerchantPayout`) gives the day of
+//! its batch. Every other line names no charge: fees, deposits, corrections.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::NaiveDate;
-use ledger::event::SettledObject;
+use ledger::event::{Event, SettledObject};
 use ledger::id::ObjectId;
 use ledger::money::{AMOUNT_MAX, Centavos};
 
-use super::acquirer::{FileLine, LINES_MAX};
+use super::acquirer::{FileLine, LINES_MAX, LineKey};
+use super::booked_movements::BookedRecords;
 use super::finding::{FileError, SettledAmount};
 
 const CURRENCY: &str = "BRL";
+/// Beginning of the references of its batches.
+const BATCH: &str = "ADYEN-";
+/// End of the name of a case whose money is taken a second time.
+const AGAIN: &str = "/2";
 /// Columns that a report must have.
-const COLUMNS: [&str; 12] = [
+const COLUMNS: [&str; 13] = [
     "Psp Reference",
     "Merchant Reference",
     "Creation Date",
     "Type",
+    "Modification Reference",
     "Gross Currency",
     "Gross Debit (GC)",
     "Gross Credit (GC)",
@@ -72,10 +79,80 @@ pub(super) fn read(body: &str) -> Result<Vec<FileLine>, FileError> {
     Ok(lines)
 }
 
+/// Gives the lines of a report the objects that the books have: to each installment its number, one
+/// for each line of its charge in the order of batches, and to a chargeback its dispute. A line of
+/// which a charge has none names no charge. Lines of other files stay as they are.
+pub fn name_objects<B: BookedRecords>(books: &B, lines: &mut [FileLine]) -> Result<(), B::Error> {
+    let number = |batch: &str| batch.strip_prefix(BATCH).and_then(|number| number.parse::<u64>().ok());
+    let batches: BTreeSet<_> = lines.iter().map(|line| line.batch.clone()).collect();
+    let mut order: Vec<_> = lines.iter_mut().filter(|line| line.text.is_some()).collect();
+    order.sort_by_key(|line| (number(&line.batch), line.line));
+    let mut seen: BTreeMap<ObjectId, u8> = BTreeMap::new();
+    for line in order {
+        let (charge, object) = line.key;
+        if matches!(object, SettledObject::Refund(_)) {
+            continue;
+        }
+        let (mut before, mut installments) = (0, None);
+        let mut disputes: BTreeMap<ObjectId, ObjectId> = BTreeMap::new();
+        for record in books.of_charge(charge)? {
+            for event in record?.events {
+                match event {
+                    Event::CardCaptured { charge: of, terms, .. } if of == charge => {
+                        installments = Some(terms.installments);
+                    }
+                    Event::AcquirerSettled { batch, lines } if !batches.contains(&batch.reference) => {
+                        let is_one = number(&batch.reference) < number(&line.batch);
+                        let of_charge = lines.iter().filter(|line| line.charge == charge);
+                        let settled = of_charge.filter(|line| matches!(line.object, SettledObject::Installment(_)));
+                        before += if is_one { settled.count() } else { 0 };
+                    }
+                    Event::DisputeOpened { id, charge: of, case: Some(case), .. } if of == charge => {
+                        let is_again = disputes.contains_key(&ObjectId::of_text(&case.id));
+                        let name = if is_again { format!("{}{AGAIN}", case.id) } else { case.id };
+                        disputes.entry(ObjectId::of_text(&name)).or_insert(id);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let found = match object {
+            SettledObject::Dispute(case) => disputes.get(&case).map(|dispute| SettledObject::Dispute(*dispute)),
+            _ => {
+                let in_file = seen.entry(charge).or_default();
+                *in_file = in_file.saturating_add(1);
+                let next = u8::try_from(before).unwrap_or(u8::MAX).saturating_add(*in_file);
+                Some(SettledObject::Installment(next)).filter(|_| installments.is_none_or(|all| next <= all))
+            }
+        };
+        line.key = found.map_or_else(|| of_no_charge(line.text.as_deref(), line.line), |object| (charge, object));
+    }
+    Ok(())
+}
+
+/// A key that no charge has.
+fn of_no_charge(text: Option<&str>, line: u64) -> LineKey {
+    let none = ObjectId::of_text(&format!("{} {line}", text.unwrap_or_default()));
+    (none, SettledObject::Dispute(none))
+}
+
 /// A line, on its own day, and whether it is the payout of its batch.
 fn line_of(line: u64, cells: [&str; COLUMNS.len()]) -> Result<(FileLine, bool), String> {
-    let [psp, reference, created, kind, gross_currency, gross_out, gross_in, net_currency, net_out, net_in, own, batch] =
-        cells;
+    let [
+        psp,
+        reference,
+        created,
+        kind,
+        modification,
+        gross_currency,
+        gross_out,
+        gross_in,
+        net_currency,
+        net_out,
+        net_in,
+        own,
+        batch,
+    ] = cells;
     if [gross_currency, net_currency].iter().any(|currency| !["", CURRENCY].contains(currency)) {
         return Err(format!("a moeda deve ser {CURRENCY}"));
     }
@@ -90,18 +167,22 @@ fn line_of(line: u64, cells: [&str; COLUMNS.len()]) -> Result<(FileLine, bool), 
     };
     let (gross, net) = (sum(gross_in, gross_out)?, sum(net_in, net_out)?);
     let id_of = |text: &str| ObjectId::parse(text).unwrap_or_else(|| ObjectId::of_text(text));
+    let text = format!("{kind} {psp}");
     let key = match kind {
         "Settled" => (id_of(reference), SettledObject::Installment(1)),
-        "Refunded" => (id_of(reference), SettledObject::Refund(id_of(own))),
-        // No charge has this id.
-        _ => {
-            let none = ObjectId::of_text(&format!("{kind} {psp} {own} {line}"));
-            (none, SettledObject::Dispute(none))
+        "Refunded" | "RefundedReversed" => (id_of(reference), SettledObject::Refund(id_of(own))),
+        "Chargeback" | "ChargebackReversed" => {
+            (id_of(reference), SettledObject::Dispute(ObjectId::of_text(modification)))
         }
+        "SecondChargeback" => {
+            let case = ObjectId::of_text(&format!("{modification}{AGAIN}"));
+            (id_of(reference), SettledObject::Dispute(case))
+        }
+        _ => of_no_charge(Some(&text), line),
     };
     let settled = SettledAmount { paid_on, gross, fee: gross - net };
-    let text = Some(format!("{kind} {psp}"));
-    Ok((FileLine { line, batch: format!("ADYEN-{batch}"), key, settled, text }, kind == "MerchantPayout"))
+    let batch = format!("{BATCH}{batch}");
+    Ok((FileLine { line, batch, key, settled, text: Some(text) }, kind == "MerchantPayout"))
 }
 
 /// An amount of reais with a point, exactly; an empty cell is zero.

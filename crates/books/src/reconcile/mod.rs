@@ -3,7 +3,7 @@
 //! Records that it needs.
 
 pub mod acquirer;
-mod adyen_report;
+pub mod adyen_report;
 pub mod booked_movements;
 pub mod finding;
 pub mod ofx;
