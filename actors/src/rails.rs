@@ -200,6 +200,12 @@ pub trait CardRail: Send + Sync + 'static {
         Duration::from_millis(1_500)
     }
 
+    /// The host at which its idempotency keys hold, where a repeat at another one would be carried
+    /// out again.
+    fn keys_hold_at(&self) -> Option<&str> {
+        None
+    }
+
     /// Has the acquirer keep a card; gives its token. Nothing is charged.
     fn tokenize(&self, card: CardSecrets) -> Call<'_, CardToken>;
 

@@ -106,6 +106,12 @@ pub enum StartError {
          are not found", tables(.0)
     )]
     MissingRails(Vec<RailName>),
+    /// The acquirer of charges is at another host now: a repeat there would charge again.
+    #[error(
+        "charges of the last 550 days were ordered from rail.{0} at {1}, where alone its keys hold: give the new \
+         address a table with another name, and leave this one"
+    )]
+    RailMoved(RailName, String),
     /// The books can't be asked which institutions charges name.
     #[error("the institutions that charges name can't be read: {0}")]
     RailsUnknown(Unavailable),
@@ -363,11 +369,14 @@ async fn refuse_missing(engine: &Engine, is_exempt: bool) -> Result<(), StartErr
     if is_exempt {
         return Ok(());
     }
-    let missing = engine.missing_rails().map_err(StartError::RailsUnknown);
-    let refused = missing.and_then(|missing| match missing.is_empty() {
-        true => Ok(()),
-        false => Err(StartError::MissingRails(missing)),
-    });
+    let checked = || match engine.moved_acquirer()? {
+        Some((name, host)) => Ok(Err(StartError::RailMoved(name, host))),
+        None => Ok(match engine.missing_rails()? {
+            missing if missing.is_empty() => Ok(()),
+            missing => Err(StartError::MissingRails(missing)),
+        }),
+    };
+    let refused = checked().map_err(StartError::RailsUnknown).flatten();
     if refused.is_err() {
         engine.stop().await;
     }

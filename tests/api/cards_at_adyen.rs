@@ -4,9 +4,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use actors::rails::RailParties;
+use centavo::server;
 use centavo::server::named_rails::settings::{
     AdapterSettings, BellSettings, CurrentRails, NamedRail, NamedRailSettings,
 };
+use centavo::settings::checked::Settings;
 use ledger::rail_name::RailName;
 use serde_json::{Value, json};
 use testkit::adyen_player::{AdyenPlayer, BLOCKED, CHALLENGED, NO_BALANCE, notification};
@@ -388,5 +390,43 @@ async fn a_report_settles_each_installment_and_chargebacks() {
         let found = world.reconcile("text/csv", "", report.clone()).await.expect(200);
         assert_eq!((&found["matched"], found["lines"].as_i64()), (&json!(3 - in_suspense), Some(3)), "{found}");
     }
+    world.check_books().await;
+}
+
+/// Adyen's keys hold in one region: a charge is asked about where it was ordered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_region_is_another_rail() {
+    let player = AdyenPlayer::start().await;
+    let world = live(&player, tempfile::tempdir().unwrap()).await;
+    let merchant = world.merchant().await;
+    let txid = text(&merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201)["txid"]);
+    let names = merchant.names.clone();
+    drop(merchant);
+    let folder = world.stopped().await;
+    let mut moved = rails(folder.path(), &player).unwrap();
+    let adyen = moved.current.card.clone().unwrap();
+    let before = moved.by_name[&adyen].clone();
+    let AdapterSettings::Adyen(of_adyen) = &mut moved.by_name.get_mut(&adyen).unwrap().adapter else { unreachable!() };
+    of_adyen.url = of_adyen.url.replace("127.0.0.1", "localhost");
+    let start = |rails: &NamedRailSettings| Settings { rails: Some(rails.clone()), ..settings(folder.path(), false) };
+    let refused = server::start(start(&moved), |_, _| {}).await.err().unwrap().to_string();
+    assert!(refused.contains("rail.adyen at 127.0.0.1"), "{refused}");
+    // Under a name of its own it takes new charges, and the earlier ones stay where they are.
+    let other = RailName::parse("adyen_us").unwrap();
+    let new = moved.by_name.insert(adyen, before).unwrap();
+    moved.by_name.insert(other.clone(), new);
+    moved.current.card = Some(other);
+    let world = World::live_on(folder, |settings| settings.rails = Some(moved.clone())).await;
+    let merchant = Merchant { world: &world, names };
+    let asked = json!({"payment_id": txid, "amount": 2_500});
+    let id = text(&merchant.post("/api/refunds", &asked).await.expect(201)["id"]);
+    world.ops_post(&format!("/ops/refunds/{id}/approve"), &json!({})).await.expect(200);
+    assert_eq!(player.payment(&txid).unwrap().refunded, 2_500);
+    let shown = async |txid: &str| merchant.get(&format!("/api/charges/{txid}")).await.expect(200);
+    let next = text(&merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201)["txid"]);
+    assert_eq!(shown(&next).await["status"], "CONCLUIDA");
+    let hosts = player.stage().requests.iter().map(|request| text(&json!(request.header("host")))).collect::<Vec<_>>();
+    let at_new = hosts.iter().filter(|host| host.starts_with("localhost")).count();
+    assert_eq!(at_new, 2, "the new charge and its capture: {hosts:?}");
     world.check_books().await;
 }

@@ -9,9 +9,9 @@ use crate::rails::NamedRails;
 /// How long after its last day as the rail of new orders a rail is still needed, days. Cards: until
 /// the last installment is settled and no chargeback can come. Transfers: until none can come back.
 /// PIX: the longest life of a code, and the time in which a payment can be sent back.
-const NEEDED_DAYS: [(Kind, i64); 3] = [(Kind::Card, 550), (Kind::Payout, 120), (Kind::Pix, 120)];
-/// Milliseconds of a day.
-const DAY_MS: i64 = 86_400_000;
+const NEEDED_DAYS: [(Kind, u16); 3] = [(Kind::Card, CARDS_NEEDED_DAYS), (Kind::Payout, 120), (Kind::Pix, 120)];
+/// The same of an acquirer.
+const CARDS_NEEDED_DAYS: u16 = 550;
 
 /// Kinds of rails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,12 @@ impl Kind {
     }
 }
 
+/// When a rail was last that of new orders, and its host, where it was noted.
+fn used_at(stored: &[u8]) -> (Timestamp, Option<&str>) {
+    let (at, host) = stored.split_first_chunk().map_or((0, &[][..]), |(at, host)| (i64::from_be_bytes(*at), host));
+    (Timestamp(at), std::str::from_utf8(host).ok().filter(|host| !host.is_empty()))
+}
+
 impl Engine {
     /// The rails that orders of the last months name, and that are not among those of their kind.
     /// Notes that the rails of new orders are in use from now on.
@@ -41,7 +47,7 @@ impl Engine {
         let mut missing = Vec::new();
         for (kind, days) in NEEDED_DAYS {
             for (name, used_at) in self.used_rails(kind)? {
-                let is_needed = used_at.0.saturating_add(days * DAY_MS) > now.0;
+                let is_needed = used_at.plus_days(days) > now;
                 if is_needed && !self.has_rail(kind, &name) && !missing.contains(&name) {
                     missing.push(name);
                 }
@@ -51,11 +57,29 @@ impl Engine {
         Ok(missing)
     }
 
-    /// Notes that the rails of new orders are in use.
+    /// The acquirer whose keys hold at one host, and whose host is another one than that of the
+    /// charges of the last months; with that host.
+    pub fn moved_acquirer(&self) -> Result<Option<(RailName, String)>> {
+        for (name, rail) in self.rails.card.named_ones() {
+            let used = self.side_value(&format!("{}{name}", Kind::Card.prefix()))?.unwrap_or_default();
+            let (used_at, host) = used_at(&used);
+            let is_needed = used_at.plus_days(CARDS_NEEDED_DAYS) > self.now();
+            if is_needed && host.is_some() && host != rail.keys_hold_at() {
+                return Ok(host.map(|host| (name.clone(), host.to_owned())));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Notes that the rails of new orders are in use, and the host of an acquirer whose keys hold
+    /// there alone.
     pub(super) fn note_rails_used(&self, now: Timestamp) -> Result<()> {
         for (kind, _) in NEEDED_DAYS {
             if let Some(current) = self.current_rail(kind) {
-                self.keep(&format!("{}{current}", kind.prefix()), &now.0.to_be_bytes())?;
+                let host = self.rails.card.get(Some(current)).and_then(|rail| rail.keys_hold_at());
+                let host = host.filter(|_| kind == Kind::Card).unwrap_or_default();
+                let used = [&now.0.to_be_bytes(), host.as_bytes()].concat();
+                self.keep(&format!("{}{current}", kind.prefix()), &used)?;
             }
         }
         Ok(())
@@ -64,9 +88,9 @@ impl Engine {
     fn used_rails(&self, kind: Kind) -> Result<Vec<(RailName, Timestamp)>> {
         let mut used = Vec::new();
         for key in self.side_value_names(kind.prefix())? {
-            let used_at = self.side_value(&key)?.and_then(|bytes| bytes.try_into().ok()).map_or(0, i64::from_be_bytes);
+            let stored = self.side_value(&key)?.unwrap_or_default();
             let name = key.strip_prefix(kind.prefix()).and_then(RailName::parse);
-            used.extend(name.map(|name| (name, Timestamp(used_at))));
+            used.extend(name.map(|name| (name, used_at(&stored).0)));
         }
         Ok(used)
     }

@@ -129,12 +129,13 @@ impl NamedRails {
         Ok(opened)
     }
 
-    /// The same for the engine. Of the acquirers only the current one is used: an installation has
-    /// one.
+    /// The same for the engine. An acquirer whose batches are read is used while it is the current
+    /// one: their numbers go on. One that settles by files is, as long as it has a table.
     pub fn rails(&self, current: CurrentRails) -> Rails {
         let CurrentRails { card, pix, payout } = current;
         let mut acquirers = self.of_kind(Adapter::card);
-        acquirers.retain(|name, _| Some(name) == card.as_ref());
+        let settles_by_files = |name: &RailName| matches!(self.by_name[name].adapter, Adapter::Adyen(_));
+        acquirers.retain(|name, _| Some(name) == card.as_ref() || settles_by_files(name));
         Rails {
             card: rail::NamedRails::named(acquirers, card),
             pix: rail::NamedRails::named(self.of_kind(Adapter::pix), pix),

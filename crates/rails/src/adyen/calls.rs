@@ -57,6 +57,10 @@ impl AdyenCalls {
         Ok(Self { address, credentials, merchant_account, return_url })
     }
 
+    pub(super) fn host(&self) -> &str {
+        &self.address.host
+    }
+
     pub(super) fn reload(&self, settings: &AdyenSettings) -> Result<(), SettingsError> {
         *self.credentials.write() = Arc::new(Credentials::read(&settings.credential_files())?);
         Ok(())

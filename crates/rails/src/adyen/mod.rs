@@ -93,6 +93,10 @@ impl CardRail for Adyen {
         ANSWERS_WITHIN
     }
 
+    fn keys_hold_at(&self) -> Option<&str> {
+        Some(self.calls.host())
+    }
+
     fn tokenize(&self, card: CardSecrets) -> Call<'_, CardToken> {
         Box::pin(async move { payments::tokenize(&self.calls, &card).await })
     }
