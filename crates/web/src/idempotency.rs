@@ -511,8 +511,8 @@ pub fn decided<T>(outcome: Outcome<T>) -> Result<Option<()>> {
     }
 }
 
-/// A keyed digest of the values of a request's body, without `secret`, which must not be stored, not
-/// even as a digest: the same for a charge alone and in a batch.
+/// A keyed digest of the values of a request's body, without `secret`, which must not be stored,
+/// not even as a digest: the same for a charge alone and in a batch.
 pub fn body_digest(engine: &Engine, body: &[u8], secret: Option<&RawValue>) -> Fingerprint {
     engine.keyring().fingerprint("request-body", &[&canonical(body, secret)])
 }
