@@ -110,34 +110,31 @@ fn registration() {
     );
 }
 
-/// An acquirer that takes its time, or never answers.
-struct Acquirer {
-    takes: Option<Duration>,
-}
-
-impl Acquirer {
-    fn answer<T: Send + 'static>(&self, answer: impl FnOnce() -> T + Send + 'static) -> Call<'_, T> {
-        let takes = self.takes;
-        Box::pin(async move {
-            match takes {
-                Some(takes) => sleep(takes).await,
-                None => pending().await,
-            }
-            Ok(answer())
-        })
-    }
+/// An acquirer that takes its time; or one that loses two of three answers, and never says what
+/// became of a charge.
+enum Acquirer {
+    Slow,
+    Silent(AtomicU64),
 }
 
 impl CardRail for Acquirer {
     fn charge(&self, call: ChargeCard) -> Call<'_, CardAnswer> {
-        self.answer(move || {
-            let stamp = RailStamp::new(format!("{:012}", call.charge.0 % 1_000_000_000_000), call.charge.created_at());
-            CardAnswer::Captured { acquirer_mdr: Centavos(200), brand: None, stamp }
+        Box::pin(async move {
+            match self {
+                Self::Slow => sleep(TAKES).await,
+                Self::Silent(calls) if calls.fetch_add(1, Ordering::Relaxed) % 3 > 0 => {
+                    return Err(RailError::NoAnswer);
+                }
+                Self::Silent(_) => {}
+            }
+            let id = format!("{:012}", call.charge.0 % 1_000_000_000_000);
+            let stamp = RailStamp::new(id, call.charge.created_at());
+            Ok(CardAnswer::Captured { acquirer_mdr: Centavos(200), brand: None, stamp })
         })
     }
 
     fn answers_within(&self) -> Duration {
-        self.takes.map_or(Duration::from_millis(100), |takes| takes * 3)
+        TAKES * 3
     }
 
     fn tokenize(&self, _card: CardSecrets) -> Call<'_, CardToken> {
@@ -145,11 +142,11 @@ impl CardRail for Acquirer {
     }
 
     fn close<'a>(&'a self, _charge: ObjectId, _open: &'a OpenCharge) -> Call<'a, CardFate> {
-        self.answer(|| CardFate::Closed)
+        Box::pin(pending())
     }
 
     fn repay(&self, _call: Repay) -> Call<'_, RepayAnswer> {
-        self.answer(|| RepayAnswer::UnderWay)
+        Box::pin(pending())
     }
 
     fn accept_dispute(&self, _dispute: Repay) -> Call<'_, RailStamp> {
@@ -229,7 +226,7 @@ async fn charge_card(engine: &Engine, shop: &Shop) -> Option<FirstAnswer> {
 /// Charges under way at an acquirer that takes two seconds for each.
 async fn slow_acquirer(time: Duration) {
     let folder = tempfile::tempdir().expect("a folder");
-    let card = NamedRails::sandbox(Arc::new(Acquirer { takes: Some(TAKES) }) as Arc<dyn CardRail>);
+    let card = NamedRails::sandbox(Arc::new(Acquirer::Slow) as Arc<dyn CardRail>);
     let rails = Rails { card, ..sandbox::rails(&folder.path().join("sandbox")) };
     let (engine, shops) = engine_with(folder.path(), rails, true).await;
     let before = resident_mib();
@@ -260,15 +257,15 @@ async fn slow_acquirer(time: Duration) {
     row("memory meanwhile", &format!("{} MiB more than before", most.saturating_sub(before)), "–");
 }
 
-/// An acquirer that never answers has [`UNANSWERED`] charges, all of which are to be asked for.
+/// An acquirer that never answers has some [`UNANSWERED`] charges, all of which are to be asked for.
 /// Beside them, codes of PIX charges expire at an institution that answers.
 async fn silent_acquirer(time: Duration) {
     let folder = tempfile::tempdir().expect("a folder");
-    let card = named("acquirer", Arc::new(Acquirer { takes: None }) as Arc<dyn CardRail>);
+    let card = named("acquirer", Arc::new(Acquirer::Silent(AtomicU64::new(0))) as Arc<dyn CardRail>);
     let pix = named("institution", Arc::new(Institution) as Arc<dyn PixRail>);
     let (engine, shops) = engine_with(folder.path(), Rails { card, pix, ..Rails::default() }, false).await;
     let mut callers = JoinSet::new();
-    for number in 0..UNANSWERED {
+    for number in 0..UNANSWERED / 2 * 3 {
         let (engine, shops) = (engine.clone(), shops.clone());
         callers.spawn(async move { while charge_card(&engine, &shops[number % SHOPS]).await.is_none() {} });
     }

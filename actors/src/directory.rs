@@ -71,11 +71,41 @@ impl<B: Books> Directory<B> {
         let _dead = actor.cast(message);
     }
 
-    /// Puts actors to sleep that were not used for `idle`. It looks at a few at a time, so that
-    /// senders do not wait for all of them.
+    /// Puts actors to sleep that were not used for `idle`. An actor that is still opening is left
+    /// alone: an actor that is drained before it has started is never linked to its supervisor,
+    /// which would miss its end.
     pub(crate) fn sleep_idle(&self, idle: Duration) {
+        self.look_at_all(|slot| {
+            if let Slot::Awake { actor, used_at, is_open: true } = slot
+                && used_at.elapsed() >= idle
+                && Arc::get_mut(actor).is_some_and(|actor| actor.drain().is_ok())
+            {
+                *slot = Slot::Ending { waiting: Vec::new() };
+            }
+        });
+    }
+
+    /// Adds how long each actor that is awake was not used.
+    pub(crate) fn add_idle_times(&self, times: &mut Vec<Duration>) {
+        self.look_at_all(|slot| {
+            if let Slot::Awake { used_at, .. } = slot {
+                times.push(used_at.elapsed());
+            }
+        });
+    }
+
+    /// Looks at all slots, a few at a time, so that senders do not wait for all of them.
+    fn look_at_all(&self, mut look: impl FnMut(&mut Slot<B>)) {
         let mut after = Bound::Unbounded;
-        while let Some(last) = self.slots.lock().sleep_idle(idle, after, LOOKED_AT_ONCE) {
+        loop {
+            let mut slots = self.slots.lock();
+            let Slots { by_ledger, in_order, .. } = &mut *slots;
+            let mut last = None;
+            for ledger in in_order.range((after, Bound::Unbounded)).take(LOOKED_AT_ONCE) {
+                last = Some(*ledger);
+                by_ledger.get_mut(ledger).into_iter().for_each(&mut look);
+            }
+            let Some(last) = last else { return };
             after = Bound::Excluded(last);
         }
     }
@@ -83,11 +113,6 @@ impl<B: Books> Directory<B> {
     /// How many actors there are, awake or going to sleep.
     pub(crate) fn len(&self) -> usize {
         self.slots.lock().by_ledger.len()
-    }
-
-    /// True when every actor sleeps.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// An actor has opened and takes messages.
@@ -125,27 +150,6 @@ impl<B: Books> Directory<B> {
         slots.by_ledger.insert(ledger, slot);
         slots.in_order.insert(ledger);
         self.shared.metrics.count_actors(B::KIND, 1);
-    }
-}
-
-impl<B: Books> Slots<B> {
-    /// Looks at the next `most` slots and puts to sleep those that were not used for `idle`. Gives
-    /// the last ledger that it looked at; none at the end. An actor that is still opening is left
-    /// alone: an actor that is drained before it has started is never linked to its supervisor,
-    /// which would miss its end.
-    fn sleep_idle(&mut self, idle: Duration, after: Bound<LedgerId>, most: usize) -> Option<LedgerId> {
-        let mut last = None;
-        for ledger in self.in_order.range((after, Bound::Unbounded)).take(most) {
-            last = Some(*ledger);
-            if let Some(slot) = self.by_ledger.get_mut(ledger)
-                && let Slot::Awake { actor, used_at, is_open: true } = slot
-                && used_at.elapsed() >= idle
-                && Arc::get_mut(actor).is_some_and(|actor| actor.drain().is_ok())
-            {
-                *slot = Slot::Ending { waiting: Vec::new() };
-            }
-        }
-        last
     }
 }
 

@@ -120,6 +120,8 @@ pub struct EngineOptions {
     pub admission: AdmissionLimits,
     /// An actor that was not used for this long goes to sleep.
     pub idle: Duration,
+    /// Actors that may be awake; of more, those that were used least recently sleep.
+    pub awake_max: usize,
     /// The rails; `None` if charges are not possible.
     pub rails: Rails,
     /// Prepares names for search.
@@ -279,6 +281,7 @@ pub struct Engine {
     /// stepped.
     falling_due: AsyncMutex<AcquirerBatches>,
     idle: Duration,
+    awake_max: usize,
     /// The operator who asked first to go by the wall clock.
     clock_asked: Mutex<Option<AskedFirst>>,
     /// The last Record before the start of a sandbox, until its clock is known.

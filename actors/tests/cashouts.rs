@@ -214,6 +214,7 @@ async fn open(store: &MemoryStore, payout: Institution) -> Arc<Engine> {
         master_key: [7; 32],
         admission: AdmissionLimits::default(),
         idle: Duration::from_secs(60),
+        awake_max: 1_000,
         rails: Rails { payout: NamedRails::sandbox(Arc::new(payout)), ..Rails::default() },
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),

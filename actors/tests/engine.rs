@@ -33,6 +33,7 @@ fn options(sandbox: bool) -> EngineOptions {
         master_key: [7; 32],
         admission: AdmissionLimits::default(),
         idle: Duration::from_secs(60),
+        awake_max: 1_000,
         rails: actors::rails::Rails::default(),
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),
@@ -118,6 +119,50 @@ async fn actors_sleep_and_wake_under_load_and_lose_nothing() {
     assert_eq!(available(&again, group).await, expected, "after a restart");
     settle(&again, group, recipient, 1 << 40).await;
     again.stop().await;
+}
+
+/// How many merchants and recipients are awake, or going to sleep.
+fn awake(engine: &Engine) -> u64 {
+    let (mut registry, mut text) = (prometheus_client::registry::Registry::default(), String::new());
+    engine.metrics().register(&mut registry, false);
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    let actors = text.lines().filter(|line| line.starts_with("centavo_actors_awake{"));
+    actors.map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum()
+}
+
+/// Of more actors than may be awake, those sleep that were used least recently.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_actors_than_may_be_awake_sleep() {
+    const LONG: Duration = Duration::from_secs(3_600);
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let options = EngineOptions { awake_max: 4, ..options(true) };
+    let engine = Engine::open_store(store, options, |_, _| {}).await.unwrap();
+    let mut shops = Vec::new();
+    for _ in 0..5 {
+        let (group, recipient) = open_shop(&engine).await;
+        settle(&engine, group, recipient, 1).await;
+        shops.push(group);
+    }
+    available(&engine, shops[0]).await;
+    available(&engine, shops[3]).await;
+    assert_eq!(awake(&engine), 7);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while awake(&engine) > 4 && Instant::now() < deadline {
+        engine.sleep_idle(LONG);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(awake(&engine), 4);
+    // Those that were used last have not left.
+    for used in [shops[0], shops[3]] {
+        available(&engine, used).await;
+    }
+    assert_eq!(awake(&engine), 4);
+    for shop in &shops {
+        assert_eq!(available(&engine, *shop).await, (594, 400));
+    }
+    assert_eq!(awake(&engine), 10);
+    engine.sleep_idle(LONG);
+    engine.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

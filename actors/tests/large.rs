@@ -211,6 +211,7 @@ async fn open(folder: &Path) -> Arc<Engine> {
         master_key: [7; 32],
         admission: AdmissionLimits::default(),
         idle: Duration::from_secs(600),
+        awake_max: 1_000,
         rails: actors::rails::Rails::default(),
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),

@@ -167,6 +167,7 @@ async fn open_on(store: Arc<MemoryStore>, card: NamedRails<dyn CardRail>, sandbo
         master_key: [7; 32],
         admission: AdmissionLimits::default(),
         idle: Duration::from_secs(60),
+        awake_max: 1_000,
         rails: Rails { card, ..Rails::default() },
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),

@@ -157,6 +157,7 @@ async fn open_engine(store: &MemoryStore, rails: Rails, sandbox: bool) -> Arc<En
         master_key: [7; 32],
         admission: AdmissionLimits::default(),
         idle: Duration::from_secs(60),
+        awake_max: 1_000,
         rails,
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),

@@ -346,6 +346,7 @@ fn engine_options(settings: &Settings, rails: Rails) -> Result<EngineOptions, St
         master_key: master_key(settings)?,
         admission: AdmissionLimits { wait_max: settings.turn_wait_max, ..AdmissionLimits::default() },
         idle: IDLE,
+        awake_max: settings.awake_actors,
         rails,
         fold_name: search_key,
         index: settings.index,

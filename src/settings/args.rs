@@ -302,6 +302,10 @@ pub struct ServeArgs {
     /// milliseconds, up to 60000 [default: 1000].
     #[arg(long, env = "CENTAVO_TURN_WAIT_MS", value_name = "MILLISECONDS", value_parser = clap::value_parser!(u32).range(..=60_000))]
     pub turn_wait_ms: Option<u32>,
+    /// Merchants and recipients whose ledgers are in memory; of more, those that were used least
+    /// recently leave it, 1000 to 10000000 [default: 100000].
+    #[arg(long, env = "CENTAVO_AWAKE_ACTORS", value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
+    pub awake_actors: Option<u32>,
     /// A file that takes room, to be deleted when the disk is full, bytes; 0 for none [default:
     /// 67108864].
     #[arg(long, env = "CENTAVO_BALLAST_BYTES", value_name = "BYTES")]

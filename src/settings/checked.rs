@@ -86,6 +86,8 @@ pub struct Settings {
     pub start_gap_max: Duration,
     /// How long a merchant's command waits for its turn.
     pub turn_wait_max: Duration,
+    /// Actors that may be awake.
+    pub awake_actors: usize,
     /// Options of the embedded store.
     pub sled: SledOptions,
 }
@@ -175,6 +177,7 @@ pub(super) fn peers_apart(
 
 const START_GAP_DAYS: u16 = 7;
 const TURN_WAIT_MS: u32 = 1_000;
+const AWAKE_ACTORS: u32 = 100_000;
 
 /// The schedule of checkpoints; `None` if they are switched off.
 pub(super) fn checkpoint_schedule(
@@ -260,6 +263,7 @@ impl ServeArgs {
             log_format: self.log_format.unwrap_or(LogFormat::Text),
             log: self.log,
             master_key: self.master_key.source()?,
+            awake_actors: self.awake_actors.unwrap_or(AWAKE_ACTORS) as usize,
             turn_wait_max: Duration::from_millis(self.turn_wait_ms.unwrap_or(TURN_WAIT_MS).into()),
             start_gap_max: Duration::from_secs(start_gap_days * 86_400),
             index,

@@ -130,6 +130,7 @@ pub(crate) async fn open(data: &Path, store: &SledOptions) -> Arc<Engine> {
         master_key: master_key(&SecretSource::Data, data).unwrap(),
         admission: AdmissionLimits::default(),
         idle: Duration::from_secs(60),
+        awake_max: 1_000,
         rails: actors::rails::Rails::default(),
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),

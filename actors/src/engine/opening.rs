@@ -178,6 +178,7 @@ impl Engine {
             rails: options.rails,
             falling_due: AsyncMutex::new(AcquirerBatches::booked_through(0)),
             idle: options.idle,
+            awake_max: options.awake_max,
             clock_asked: Mutex::default(),
             sandbox_start: Mutex::new(start.filter(|_| sandbox)),
             space_seen_ms: AtomicU64::new(0),

@@ -368,8 +368,19 @@ impl Engine {
         self.house_shard().record_of_system(decide, self.now(), context).await
     }
 
-    /// Puts actors to sleep that were not used for `idle`.
+    /// Puts actors to sleep that were not used for `idle`; and of those that are more than
+    /// `awake_max` the ones that were used least recently.
     pub fn sleep_idle(&self, idle: Duration) {
-        self.shards.owned().iter().for_each(|shard| shard.sleep_idle(idle));
+        let shards = self.shards.owned();
+        let actors: usize = shards.iter().map(|shard| shard.actors()).sum();
+        let mut times = Vec::new();
+        if actors > self.awake_max {
+            shards.iter().for_each(|shard| shard.add_idle_times(&mut times));
+        }
+        let idle = match times.len().checked_sub(self.awake_max + 1) {
+            Some(last) => (*times.select_nth_unstable_by(last, |one, other| other.cmp(one)).1).min(idle),
+            None => idle,
+        };
+        shards.iter().for_each(|shard| shard.sleep_idle(idle));
     }
 }

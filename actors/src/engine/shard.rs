@@ -193,9 +193,20 @@ impl Shard {
         self.recipients.sleep_idle(idle);
     }
 
+    /// How many actors there are, awake or going to sleep.
+    pub(super) fn actors(&self) -> usize {
+        self.merchants.len() + self.recipients.len()
+    }
+
+    /// Adds how long each actor that is awake was not used.
+    pub(super) fn add_idle_times(&self, times: &mut Vec<Duration>) {
+        self.merchants.add_idle_times(times);
+        self.recipients.add_idle_times(times);
+    }
+
     /// True when every actor sleeps.
     pub(super) fn is_asleep(&self) -> bool {
-        self.merchants.is_empty() && self.recipients.is_empty()
+        self.actors() == 0
     }
 
     /// Ends the supervisor of its actors, after the last of them has ended.

@@ -32,6 +32,7 @@ pub async fn open_engine_as(sandbox: bool, folder: &Path, rails: Rails, fold_nam
         master_key: [7; 32],
         admission: AdmissionLimits::default(),
         idle: Duration::from_secs(60),
+        awake_max: 100_000,
         rails,
         fold_name,
         index: IndexOptions::default(),
