@@ -21,6 +21,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
+use crate::console::Browser;
 use crate::world::*;
 
 /// Somebody who listens for webhooks on this machine.
@@ -881,7 +882,7 @@ async fn why_a_webhook_failed_survives_a_restart_and_its_last_try() {
     assert!(items(&tries).windows(2).all(|two| time(&two[0]["at"]) >= time(&two[1]["at"])), "newest first");
     receiver.answers(204);
     let again = format!("/ops/endpoints/{key}/redeliver");
-    let redelivered = json!({"redelivered": 1, "left": 0});
+    let redelivered = json!({"redelivered": 1, "hastened": 0, "left": 0});
     assert_eq!(world.ops_post(&again, &json!({})).await.expect(200), redelivered);
     let delivered = until_delivery(&merchant, &id, |delivery| delivery["status"] == "delivered").await;
     has_exactly(&delivered, &["api_key_id", "status"]);
@@ -940,6 +941,34 @@ async fn an_endpoint_is_repaired_tested_and_gets_its_event_again() {
     world.ops_post(&no_address, &json!({})).await.refused(409, "state_conflict");
     world.ops_get(&format!("{path}?x=1")).await.refused(400, "validation_failed");
     world.ops_get("/ops/webhooks/x").await.refused(404, "not_found");
+}
+
+/// What waits at an address for a later try is sent at once where an operator says so.
+#[tokio::test]
+async fn events_that_wait_at_a_repaired_endpoint_are_sent_together() {
+    let (world, receiver) = (World::sandbox().await, Receiver::listen().await);
+    let merchant = world.merchant().await;
+    receiver.answers(500);
+    let (key, _) = key_with(&merchant, &receiver.url).await;
+    for _ in 0..2 {
+        merchant.post("/api/card", &card(1_000, APPROVED)).await.expect(201);
+    }
+    let events: Vec<_> = receiver.heard(2).await.iter().map(|sent| sent.header("webhook-id").to_owned()).collect();
+    // The second failed try of each is followed by five minutes.
+    world.advance(5).await;
+    for event in &events {
+        until_delivery(&merchant, event, |delivery| delivery["failed_tries"] == 2).await;
+    }
+    receiver.answers(204);
+    let browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    browser.page(&format!("/console/keys/{key}")).await.has(&["Send all that wait or were given up now"]);
+    let again = format!("/ops/endpoints/{key}/redeliver");
+    let sent = world.ops_post(&again, &json!({})).await.expect(200);
+    assert_eq!(sent, json!({"redelivered": 0, "hastened": 2, "left": 0}));
+    for event in &events {
+        until_delivery(&merchant, event, |delivery| delivery["status"] == "delivered").await;
+    }
+    assert_eq!(world.ops_get("/ops/webhooks").await.expect(200)["total"], 0);
 }
 
 /// A merchant sees what its address answered, and tries it.

@@ -44,6 +44,7 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
     let (waiting, mut given_up) = (desk.webhooks.waiting(group, key), desk.webhooks.given_up(group, key));
     given_up.reverse();
     let at = |name, heading, numbers: &[u64]| at_endpoint(desk, visit, parts, (group, key), (name, heading, numbers));
+    let is_behind = !waiting.is_empty() || !given_up.is_empty();
     let waiting = at("waiting", words::WAITING, &waiting)?;
     let of_given_up = at("given-up", words::GIVEN_UP, &given_up)?;
     let owner = html! {
@@ -60,7 +61,7 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
                 (visit.say(words::GIVEN_UP), html! { (given_up.len()) }),
                 (visit.say(words::LAST_USED), last_used(visit, api_keys::last_used_at(desk, key).as_deref())),
             ]))
-            @if visit.may(Role::Decide) && !given_up.is_empty() { (visit.form(&format!("/console/keys/{id}/redeliver"), html! {}, words::SEND_ALL_AGAIN)) }
+            @if visit.may(Role::Decide) && is_behind { (visit.form(&format!("/console/keys/{id}/redeliver"), html! {}, words::SEND_ALL_AGAIN)) }
             @if visit.may(Role::Decide) && address.is_some() {
                 (visit.form(&format!("/console/keys/{id}/test"), html! {}, words::SEND_TEST))
             }
@@ -157,7 +158,7 @@ fn tested_screen(visit: &Visit, id: &str, ended: &Value) -> Screen {
     Screen { section: Section::Webhooks, title: visit.say(words::SEND_TEST).to_owned(), body }
 }
 
-/// Delivers events again that were given up, as `POST /ops/endpoints/{id}/redeliver` does.
+/// Delivers what waits or was given up, as `POST /ops/endpoints/{id}/redeliver` does.
 pub(crate) async fn send_all_again(posted: PostedForm) -> Response {
     let sent = posted.call(redeliver_given_up, "/ops/endpoints/{id}/redeliver", json!({})).await;
     posted.visit.done(sent, &format!("/console/keys/{}", posted.id), FormOutcome::AllSentAgain)

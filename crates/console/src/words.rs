@@ -490,8 +490,8 @@ words! {
     TRIES = "tentativas", "tries";
     SEND_AGAIN = "Enviar de novo", "Send again";
     SENT_AGAIN = "O evento será enviado de novo.", "The event will be sent again.";
-    SEND_ALL_AGAIN = "Enviar de novo todos os desistidos", "Send all given up again";
-    ALL_SENT_AGAIN = "Os eventos desistidos serão enviados de novo.", "What was given up will be sent again.";
+    SEND_ALL_AGAIN = "Enviar agora todos os que esperam e os desistidos", "Send all that wait or were given up now";
+    ALL_SENT_AGAIN = "Os eventos que esperam e os desistidos são enviados agora.", "What waits and what was given up is sent now.";
     LAST_TRIES = "Últimas tentativas", "Last tries";
     TRIES_OF_EVENT = "Tentativas deste evento", "Tries of this event";
     TRIES_STORED = "Guardadas: de cada endereço, as últimas 1.000 que falharam e as últimas 50 aceitas.", "Stored: of each address the last 1,000 that failed and the last 50 that were accepted.";

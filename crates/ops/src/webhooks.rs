@@ -306,13 +306,18 @@ pub struct RedeliveredAll {
     /// Events that the endpoint took, to be tried at once.
     #[schema(example = 3)]
     redelivered: usize,
-    /// Events that stay given up, since 1,000 wait at the endpoint.
+    /// Events that waited for a later try, which is made now. They do not count as redelivered: if
+    /// they fail again, they wait as after any other try.
+    #[schema(example = 136)]
+    hastened: usize,
     #[schema(example = 0)]
+    /// Events that stay given up, since 1,000 wait at the endpoint.
     left: usize,
 }
 
 /// Delivers all events again that were given up at an endpoint, as far as it has room: 1,000 wait
-/// there at most.
+/// there at most. Events that wait there for a later try are tried now too: one at a time, then
+/// faster while the endpoint takes them.
 #[utoipa::path(post, path = "/ops/endpoints/{id}/redeliver", operation_id = "redeliver_given_up", params(("id" = String, Path)),
     responses((status = 200, body = RedeliveredAll)))]
 pub async fn redeliver_given_up(call: DeciderCall) -> Result<Response, Problem> {
@@ -324,9 +329,10 @@ pub async fn redeliver_given_up(call: DeciderCall) -> Result<Response, Problem> 
         let given_up = desk.webhooks.given_up(group, key).into_iter();
         let events = given_up.map(|number| OutboxEvent::numbered(&desk.engine, group, number));
         let events = events.collect::<Result<Vec<_>, _>>()?;
-        let redelivered = desk.webhooks.deliver_again_to(group, key, &events, desk.engine.now());
-        tracing::info!(operator = operator.name, ?key, redelivered, "an operator delivers what was given up again");
-        Ok(RedeliveredAll { redelivered, left: events.len() - redelivered })
+        let (redelivered, hastened) = desk.webhooks.deliver_again_to(group, key, &events, desk.engine.now());
+        let operator = &operator.name;
+        tracing::info!(operator, ?key, redelivered, hastened, "an operator delivers again what waits at an endpoint");
+        Ok(RedeliveredAll { redelivered, hastened, left: events.len() - redelivered })
     })
     .await
 }

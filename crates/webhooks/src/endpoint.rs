@@ -184,6 +184,7 @@ impl Endpoint {
 
     /// Takes the tries of before: those at an earlier address, or of an earlier process.
     pub(super) fn go_on_with(&mut self, tries: TryLog) {
+        self.last_answer = self.last_answer.into_iter().chain(tries.newest()).max_by_key(|answer| answer.at);
         (self.tries, self.tries_changed) = (tries, true);
     }
 
@@ -273,6 +274,14 @@ impl Endpoint {
         self.given_up.retain(|given_up| *given_up != number);
         self.insert(again);
         true
+    }
+
+    /// Makes the events due now that wait for a later try; how often they failed still counts.
+    /// Gives how many they are.
+    pub(super) fn hasten(&mut self, now: Timestamp) -> usize {
+        let later: Vec<_> = self.waiting.values().filter(|waiting| waiting.next_at > now).copied().collect();
+        later.iter().for_each(|waiting| self.insert(WaitingDelivery { next_at: now, ..*waiting }));
+        later.len()
     }
 
     /// Adds an event to those that wait, or changes one of them.
@@ -620,6 +629,40 @@ mod tests {
         took(&mut endpoint, 1);
         took(&mut endpoint, 2);
         assert_eq!((endpoint.backlog(), endpoint.progress().last_answers), (None, Vec::new()));
+    }
+
+    #[test]
+    fn events_that_failed_are_tried_now_where_an_operator_says_so() {
+        let mut endpoint = with(&[7, 8, 7]);
+        begun(&mut endpoint, NOW);
+        refused(&mut endpoint, 1, NOW);
+        refused(&mut endpoint, 2, NOW);
+        assert!(begun(&mut endpoint, NOW).is_empty(), "they wait for their time");
+        assert_eq!(endpoint.hasten(NOW), 2, "the third waits for the first, not for a time");
+        assert_eq!(begun(&mut endpoint, NOW), [1], "one at a time");
+        took(&mut endpoint, 1);
+        assert!(matches!(endpoint.status(2), DeliveryStatus::Pending { tries: 1, next_at: Some(NOW), .. }));
+        refused(&mut endpoint, 2, NOW);
+        let third_try = NOW.plus_ms(RETRY_AFTER_SECONDS[1] * 1_000);
+        assert!(
+            matches!(endpoint.status(2), DeliveryStatus::Pending { tries: 2, next_at: Some(at), .. } if at == third_try)
+        );
+        assert_eq!(endpoint.hasten(third_try), 0);
+    }
+
+    #[test]
+    fn the_last_answer_after_a_restart_is_that_of_the_newest_stored_try() {
+        let mut endpoint = with(&[7, 8]);
+        begun(&mut endpoint, NOW);
+        refused(&mut endpoint, 1, NOW);
+        let at = REFUSED.at.plus_ms(1);
+        let accepted = Answer { status: Some(204), cause: None, at, duration_ms: 1 };
+        for (answer, newest) in [(REFUSED, REFUSED), (accepted, accepted), (REFUSED, accepted)] {
+            endpoint.note(DeliveryTry { number: 2, answer, response: Box::default() });
+            let mut again = Endpoint::new(endpoint.progress(), 1, 2);
+            again.go_on_with(endpoint.try_log().clone());
+            assert_eq!(again.backlog().unwrap().last_answer, Some(newest));
+        }
     }
 
     #[test]

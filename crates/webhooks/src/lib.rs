@@ -208,10 +208,18 @@ impl Webhooks {
         self.endpoints().get(&(group, key)).map(|endpoint| endpoint.given_up().to_vec()).unwrap_or_default()
     }
 
-    /// Delivers events again to one endpoint, as far as it has room. Gives how many it took.
-    pub fn deliver_again_to(&self, group: GroupNumber, key: ObjectId, events: &[OutboxEvent], now: Timestamp) -> usize {
+    /// Delivers events again to one endpoint, as far as it has room, and those that wait there for
+    /// a later try. Gives how many it took, and how many waited.
+    pub fn deliver_again_to(
+        &self,
+        group: GroupNumber,
+        key: ObjectId,
+        events: &[OutboxEvent],
+        now: Timestamp,
+    ) -> (usize, usize) {
         let mut endpoints = self.endpoints();
-        let Some(endpoint) = endpoints.get_mut(&(group, key)) else { return 0 };
+        let Some(endpoint) = endpoints.get_mut(&(group, key)) else { return (0, 0) };
+        let hastened = endpoint.hasten(now);
         let add = |event: &&OutboxEvent| {
             endpoint.add_again(event.number(), subject_digest(event.content.subject()), event.at(), now)
         };
@@ -219,7 +227,7 @@ impl Webhooks {
         drop(endpoints);
         self.asked.lock().insert((group, key));
         self.woken.notify_one();
-        taken
+        (taken, hastened)
     }
 
     fn endpoints(&self) -> MutexGuard<'_, BTreeMap<EndpointId, Endpoint>> {

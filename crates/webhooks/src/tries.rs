@@ -61,6 +61,12 @@ impl TryLog {
         }
     }
 
+    /// How the newest try ended.
+    pub(super) fn newest(&self) -> Option<Answer> {
+        let last = [self.failed.back(), self.accepted.back()].into_iter().flatten();
+        last.map(|tried| tried.answer).max_by_key(|answer| answer.at)
+    }
+
     /// Forgets the tries to deliver events after `count`, which the journal does not have, and
     /// those before `since`.
     pub(super) fn forget(&mut self, count: u64, since: Timestamp) {
