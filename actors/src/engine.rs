@@ -105,7 +105,7 @@ pub use outcome::CommandContext;
 pub use ownership::PartitionHere;
 pub use pix::{NewPixCharge, PixEnded, PixOpened, PixPayment, PixRegistration};
 pub use reads::{ChargeQuery, Listed, NewestCharges, Objects, Records, RecordsWith};
-pub use search::{FoundRecords, RecordList, SoughtValue};
+pub use search::{FoundRecords, RecordList, SoughtValue, ValueSource};
 pub use settlement_file::{FileBatch, FilePreview, FileRefusal, SettlementFile};
 pub use shards::{Hold, Role};
 pub(crate) use side_values::PREFIX as KEPT_PREFIX;

@@ -124,6 +124,139 @@ async fn each_list_has_its_things_newest_first_with_names() {
     assert!(subscription["next_charge_at"].is_string() && subscription.get("card").is_none(), "{subscription}");
 }
 
+/// `q` of a list finds what its rows show: their own id, payer, recipient, merchant, charge, card.
+/// Several terms are all met, and a search for them finds the same.
+#[tokio::test]
+async fn a_list_finds_what_its_rows_show() {
+    let world = World::sandbox().await;
+    let shops = Shops::on(&world).await;
+    let first = |list: &str| shops.made(list)[0].clone();
+    let day = day_of(&listed(&world, "charges", "").await.remove(2)["created_at"]);
+    let [pix_paid, card_paid, _] = shops.made("charges") else { panic!() };
+    let by_card = json!({"plan_id": listed(&world, "subscriptions", "").await[0]["plan_id"], "card_token": first("cards"),
+        "payment_method": "credit_card", "customer": card(1, APPROVED)["customer"]});
+    let by_card = id_of(shops.one.post("/api/recurrency/subscriptions", &by_card).await, "id").await;
+    let [later, earlier] = [&shops.made("refunds")[1], &shops.made("refunds")[0]];
+    let (of_pix, of_card) = (&first("disputes"), &first("cards"));
+    let payer = json!({"name": "Mônica Gonçalves", "document": "52998224725", "email": "monica@example.com"});
+    let monica = with(
+        &with(&card(9_900, APPROVED), "/customer/name", payer["name"].clone()),
+        "/customer/document",
+        payer["document"].clone(),
+    );
+    let monica = with(&monica, "/customer/email", payer["email"].clone());
+    let charge = id_of(shops.other.post("/api/card", &monica).await, "txid").await;
+    let own = json!({"payment_id": charge, "amount": 5_000});
+    let own = id_of(shops.other.post("/api/refunds", &own).await, "id").await;
+    let anticipation = text(&listed(&world, "anticipations", "").await[0]["id"]);
+    let refunds = vec![later, earlier];
+    for (list, sought, expected) in [
+        ("refunds", "monica".to_owned(), vec![&own]),
+        ("refunds", "goncalves monica".to_owned(), vec![&own]),
+        ("refunds", "529.982.247-25".to_owned(), vec![&own]),
+        ("refunds", "monica@example.com".to_owned(), vec![&own]),
+        ("refunds", charge.clone(), vec![&own]),
+        ("refunds", charge[..20].to_owned(), vec![&own]),
+        ("refunds", "padaria".to_owned(), vec![&own]),
+        ("refunds", "monica 50,00".to_owned(), vec![&own]),
+        ("refunds", "monica 49,00".to_owned(), vec![]),
+        ("refunds", format!("padaria monica@example.com {day}"), vec![&own]),
+        ("refunds", "padaria dores".to_owned(), vec![]),
+        ("refunds", "loja".to_owned(), refunds.clone()),
+        ("refunds", pix_paid.clone(), refunds.clone()),
+        ("refunds", format!("maria {day} R$ 3,00"), vec![earlier]),
+        ("refunds", "maria 2001-01-01".to_owned(), vec![]),
+        ("refunds", card_paid.clone(), vec![]),
+        ("refunds", earlier.to_uppercase(), vec![earlier]),
+        ("refunds", of_pix.clone(), vec![]),
+        ("disputes", "maria".to_owned(), vec![of_pix]),
+        ("disputes", of_pix.clone(), vec![of_pix]),
+        ("disputes", "monica".to_owned(), vec![]),
+        ("withdrawals", "araujo ana".to_owned(), vec![&first("withdrawals")]),
+        ("withdrawals", "bia".to_owned(), vec![]),
+        ("withdrawals", "loja".to_owned(), vec![&first("withdrawals")]),
+        ("anticipations", "araujo".to_owned(), vec![&anticipation]),
+        ("anticipations", anticipation.clone(), vec![&anticipation]),
+        ("anticipations", "araujo 30,00".to_owned(), vec![&anticipation]),
+        ("anticipations", "araujo 30,01".to_owned(), vec![]),
+        ("cashouts", "padaria 15,00".to_owned(), vec![&first("cashouts")]),
+        ("cashouts", first("cashouts"), vec![&first("cashouts")]),
+        ("cards", "1111".to_owned(), vec![of_card]),
+        ("cards", "•••• 1111 joao".to_owned(), vec![of_card]),
+        ("cards", "1112".to_owned(), vec![]),
+        ("cards", of_card.clone(), vec![of_card]),
+        ("subscriptions", "1111".to_owned(), vec![&by_card]),
+        ("subscriptions", "joao".to_owned(), vec![&by_card, &first("subscriptions")]),
+        ("subscriptions", "joao 1111".to_owned(), vec![&by_card]),
+        ("subscriptions", by_card.clone(), vec![&by_card]),
+        ("recipients", shops.ana.clone(), vec![&shops.ana]),
+        ("recipients", shops.one.id.clone(), vec![]),
+        ("merchants", shops.other.id.clone(), vec![&shops.other.id]),
+        ("merchants", "padaria joao".to_owned(), vec![&shops.other.id]),
+        ("charges", "1111 99,00".to_owned(), vec![&charge]),
+        ("charges", format!("1111 {day}"), vec![&charge, card_paid]),
+        ("charges", "1111 2001-01-01".to_owned(), vec![]),
+        ("charges", "monica 82,53".to_owned(), vec![]),
+        ("charges", format!("82,53 {day} avila"), vec![card_paid]),
+    ] {
+        let query: String = form_urlencoded::byte_serialize(sought.as_bytes()).collect();
+        let found = ids(&listed(&world, list, &format!("&q={query}")).await);
+        assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{list}: {sought}");
+        // What several terms find, and an id, is what a search has of this kind.
+        let are_several = sought.contains(' ') && sought.contains(char::is_numeric);
+        if are_several || sought.len() == 36 {
+            let answer = world.ops_get(&format!("/ops/search?q={query}")).await.expect(200);
+            let group = answer["groups"].as_array().unwrap().iter().find(|group| group["kind"] == list);
+            let searched = group.map_or_else(Vec::new, |group| ids(items(group)));
+            assert_eq!(searched.iter().collect::<Vec<_>>(), expected, "search for {list}: {sought}");
+        }
+    }
+    let answer = world.ops_get("/ops/search?q=1111").await.expect(200);
+    let groups = answer["groups"].as_array().unwrap().iter();
+    let groups: Vec<_> = groups.map(|group| (text(&group["kind"]), group["total"].as_u64().unwrap())).collect();
+    let expected = [("charges", 2), ("subscriptions", 1), ("cards", 1)];
+    assert_eq!(groups, expected.map(|(kind, count)| (kind.to_owned(), count)));
+    let none = format!("&merchant_id={}", shops.one.id);
+    assert!(listed(&world, "refunds", &format!("&q=monica{none}")).await.is_empty());
+    assert!(listed(&world, "refunds", &format!("&q={own}{none}")).await.is_empty());
+
+    let browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    browser.page("/console/lists/refunds?q=monica").await.has(&["Mônica Gonçalves", &own]);
+    let nothing = browser.get("/console/find?q=monica+82,53").await;
+    assert_eq!(nothing.status, 404);
+    nothing.has(&["name=\"q\" value=\"monica 82,53\"", "Find: monica 82,53", "has all of this"]);
+}
+
+/// A subscription is found by the card that it has now, and by its first card.
+#[tokio::test]
+async fn a_subscription_is_found_by_its_new_card() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let stored = async |number: &str| {
+        let card = without(&card(1, number), "/amount");
+        text(&merchant.post("/api/cards", &card).await.expect(201)["card_token"])
+    };
+    let plan = json!({"tag": "ouro", "amount": 100, "billingCycle": "MONTHLY", "totalBillingCycles": 12});
+    let plan = id_of(merchant.post("/api/recurrency/plans", &plan).await, "id").await;
+    let begun = json!({"plan_id": plan, "payment_method": "credit_card", "card_token": stored(APPROVED).await,
+        "customer": card(1, APPROVED)["customer"]});
+    let ana = merchant.recipient("Ana Araújo", 1).await;
+    let begun = with_splits(begun, &[(&ana, 30)]);
+    let subscription = id_of(merchant.post("/api/recurrency/subscriptions", &begun).await, "id").await;
+    let read = world.ops_get(&format!("/ops/subscriptions/{subscription}")).await.expect(200);
+    assert_eq!(read["splits"], json!([{"sub_recipient_id": ana, "amount": 30}]));
+    assert_eq!(read["recipients"], json!([{"id": ana, "name": "Ana Araújo"}]));
+    let browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    let page = browser.page(&format!("/console/subscriptions/{subscription}")).await;
+    page.has(&[&format!("/console/recipients/{ana}"), "Ana Araújo", "R$0.30"]);
+    let other = json!({"card_token": stored("5555555555554444").await});
+    merchant.patch(&format!("/api/recurrency/subscriptions/{subscription}"), &other).await.expect(200);
+    for (last_four, is_found) in [("1111", true), ("4444", true), ("0002", false)] {
+        let found = ids(&listed(&world, "subscriptions", &format!("&q={last_four}")).await);
+        assert_eq!(found == [subscription.as_str()], is_found, "{last_four}");
+    }
+}
+
 /// A subscription and a stored card are read one by one, and have a page.
 #[tokio::test]
 async fn a_subscription_and_a_stored_card_are_read_by_operators() {
@@ -133,7 +266,7 @@ async fn a_subscription_and_a_stored_card_are_read_by_operators() {
         "payment_method": "credit_card", "card_token": shops.made("cards")[0], "customer": card(1, APPROVED)["customer"]});
     let subscription = id_of(shops.one.post("/api/recurrency/subscriptions", &by_card).await, "id").await;
     let mut own = shops.one.get(&format!("/api/recurrency/subscriptions/{subscription}")).await.expect(200);
-    own["customer"]["email"] = json!("************.com");
+    own["customer"]["email"] = json!("j***@example.com");
     let read = world.ops_get(&format!("/ops/subscriptions/{subscription}")).await.expect(200);
     for (member, value) in own.as_object().unwrap() {
         assert_eq!(&read[member], value, "{member}");
@@ -142,7 +275,7 @@ async fn a_subscription_and_a_stored_card_are_read_by_operators() {
     assert_eq!(added, [&json!(shops.one.id), &json!("ouro"), &json!(1), &json!("visa")]);
     let token = &shops.made("cards")[0];
     let mut own = shops.one.get(&format!("/api/cards/{token}")).await.expect(200);
-    own["customer"]["email"] = json!("************.com");
+    own["customer"]["email"] = json!("j***@example.com");
     let stored = world.ops_get(&format!("/ops/cards/{token}")).await.expect(200);
     assert_eq!(stored["merchant_id"], json!(shops.one.id));
     assert!(own.as_object().unwrap().iter().all(|(member, value)| stored[member] == *value), "{stored}");

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ledger::charge::Charge;
-use ledger::object::Object;
-use ledger::{Event, GroupNumber, ObjectId, Record, Timestamp};
+use ledger::object::{self, Object};
+use ledger::{Event, GroupNumber, LedgerId, ObjectId, RecipientNumber, Record, Timestamp};
 
 use super::Engine;
 use super::reads::LOOKED_UP_AT_ONCE;
@@ -25,8 +25,21 @@ pub enum SoughtValue {
     Plain(SearchKey),
     /// The beginning of a txid: 8 hexadecimal digits or more, in small letters.
     Txid(String),
-    /// All of these personal values, of one Record.
+    /// All of these personal values, of one Record or person.
     Personal(Vec<PersonalValue>),
+    /// Of each of these parts one of its values.
+    All(Vec<Vec<SoughtValue>>),
+}
+
+/// Place in which values are looked for.
+#[derive(Debug, Default)]
+pub struct ValueSource<'a> {
+    /// The Record, if it is one.
+    record: Option<&'a Record>,
+    /// Its personal data, or those of a person.
+    personal: Vec<PersonalValue>,
+    /// A value that is not sealed.
+    plain: Option<SearchKey>,
 }
 
 /// Records that are listed, newest first.
@@ -36,6 +49,10 @@ pub enum RecordList<'a> {
     Of(ObjectList),
     /// Those that have one of these values, and make what is of these kinds.
     With(&'a [SoughtValue], &'a [FoundKind]),
+    /// Those that made things of a list, of which some may have one of these values by another
+    /// Record, of these kinds: by that of their charge, recipient or merchant. Where 500 Records or
+    /// more have a value, all of the list. [`Engine::have`] says which do.
+    Near(ObjectList, &'a [SoughtValue], &'a [FoundKind]),
     /// Those that opened these charges.
     Opening(&'a BTreeSet<ObjectId>),
 }
@@ -54,8 +71,11 @@ pub struct FoundRecords {
 /// The Records of a list in one partition, newest first, from a place on.
 pub(super) type ListPage = Box<dyn Fn(&Shard, u64) -> Result<Vec<Sequence>>>;
 
-/// Sequences of one partition's Records by kind, lowest first.
-type Sequences = BTreeMap<FoundKind, Vec<Sequence>>;
+/// Records by whose objects and owners the things of a list are looked up, at most.
+const NEAR_MAX: usize = 500;
+
+/// Things of an owner that are looked through for a value of the owner, at most.
+const OF_OWNER_MAX: usize = 10_000;
 
 impl Engine {
     /// The published Records with one of these values, by what they make, and the newest of each
@@ -66,12 +86,13 @@ impl Engine {
         most: impl Fn(FoundKind) -> usize,
     ) -> Result<BTreeMap<FoundKind, FoundRecords>> {
         may_wait(|| {
-            let keys = self.keys_of(values)?;
             let mut found: BTreeMap<FoundKind, FoundRecords> = BTreeMap::new();
             let mut newest: BTreeMap<FoundKind, Vec<(Timestamp, Position, Record)>> = BTreeMap::new();
             for shard in self.shards.all() {
-                let (sequences, is_more) = with_any(&shard, &keys, &FoundKind::ALL, Sequence(u64::MAX))?;
-                for (kind, sequences) in sequences {
+                let (all, is_more) = self.found(&shard, values, &FoundKind::ALL, Sequence(u64::MAX))?;
+                let mut by_kind: BTreeMap<_, Vec<_>> = BTreeMap::new();
+                all.into_iter().for_each(|(sequence, kind)| by_kind.entry(kind).or_default().push(sequence));
+                for (kind, sequences) in by_kind {
                     let of_kind = found.entry(kind).or_default();
                     of_kind.total += sequences.len();
                     of_kind.is_more |= is_more;
@@ -113,9 +134,13 @@ impl Engine {
                 return Ok(Box::new(page));
             }
             RecordList::With(values, kinds) => {
-                let (found, _) = may_wait(|| with_any(shard, &self.keys_of(values)?, kinds, last))?;
-                found.into_values().flatten().collect()
+                let (found, _) = may_wait(|| self.found(shard, values, kinds, last))?;
+                found.into_iter().map(|(sequence, _)| sequence).collect()
             }
+            RecordList::Near(list, values, kinds) => match may_wait(|| self.near(shard, list, values, kinds))? {
+                Some(near) => near.into_iter().filter(|sequence| *sequence <= last).collect(),
+                None => return self.page_of(RecordList::Of(list), shard, group, last),
+            },
             RecordList::Opening(charges) => {
                 let partition = shard.part().partition();
                 let own = charges.iter().filter(|id| self.shard_with(**id).part().partition() == partition);
@@ -136,7 +161,7 @@ impl Engine {
     pub(super) fn is_listed(&self, list: RecordList<'_>, record: &Record) -> Result<bool> {
         match list {
             RecordList::With(values, _) => self.has_any(record, values),
-            RecordList::Of(_) | RecordList::Opening(_) => Ok(true),
+            RecordList::Of(_) | RecordList::Near(..) | RecordList::Opening(_) => Ok(true),
         }
     }
 
@@ -153,11 +178,11 @@ impl Engine {
     }
 
     /// Recipients of all merchants, but `than`, with a personal value in their registration, now or
-    /// earlier: newest registrations first, `most` of them. The newest 2,000 Records with the value
-    /// are looked at.
+    /// earlier: newest registrations first, `most` of them. The newest 300 Records with the value
+    /// are looked at: a small town has one CEP, and many houses without a number.
     pub fn recipients_sharing(&self, value: &PersonalValue, than: ObjectId, most: usize) -> Result<Vec<ObjectId>> {
         // A recipient whose registration changed often has many Records.
-        const READ_MAX: usize = 2_000;
+        const READ_MAX: usize = 300;
         let mut read = most * 5;
         loop {
             let mut found = self.search(&[SoughtValue::Personal(vec![value.clone()])], |_| read)?;
@@ -176,14 +201,7 @@ impl Engine {
 
     /// The id of the recipient whose registration a Record has.
     pub fn recipient_of(&self, record: &Record) -> Option<ObjectId> {
-        let group = record.owner.group()?;
-        record.events.iter().find_map(|event| match event {
-            Event::RecipientRegistered { id, .. } => Some(*id),
-            Event::RecipientRegisteredAgain { number, .. } | Event::RecipientChanged { number, .. } => {
-                self.recipient_row(group, *number).ok().map(|row| row.id)
-            }
-            _ => None,
-        })
+        self.recipient_row(record.owner.group()?, registered(record)?).ok().map(|row| row.id)
     }
 
     /// Beginnings of the words of a name, as a search finds them.
@@ -192,54 +210,140 @@ impl Engine {
         words.map(PersonalValue::NameBeginning).collect()
     }
 
-    /// For each value, the keys that a Record has all of: one set, or one of each month, newest
-    /// first.
-    fn keys_of(&self, values: &[SoughtValue]) -> Result<Vec<Vec<Vec<SearchKey>>>> {
-        let personal = self.house_shard().read_model().personal();
-        let keys = |value: &SoughtValue| match value {
-            SoughtValue::Plain(key) => Ok(vec![vec![*key]]),
-            SoughtValue::Txid(digits) => Ok(SearchKey::txid_prefix(digits).map(|key| vec![key]).into_iter().collect()),
-            SoughtValue::Personal(values) => personal.search_keys(values),
-        };
-        Ok(values.iter().map(keys).collect::<Result<_, _>>()?)
+    /// The keys that a Record with a value has: one set, or one of each month, newest first.
+    fn keys_of(&self, value: &SoughtValue) -> Result<Vec<Vec<SearchKey>>> {
+        Ok(match value {
+            SoughtValue::Plain(key) => vec![vec![*key]],
+            SoughtValue::Txid(digits) => SearchKey::txid_prefix(digits).map(|key| vec![key]).into_iter().collect(),
+            SoughtValue::Personal(values) => self.house_shard().read_model().personal().search_keys(values)?,
+            SoughtValue::All(_) => Vec::new(),
+        })
     }
 
-    /// Whether a Record has one of these values. Its sealed part may be opened.
-    fn has_any(&self, record: &Record, values: &[SoughtValue]) -> Result<bool> {
-        let personal = self.house_shard().read_model().personal();
+    /// The Records of a partition through `last` that may have one of these values and make
+    /// something of these kinds, lowest first; and whether older months were left out. Of several
+    /// parts, those of the part that the fewest have.
+    fn found(
+        &self,
+        shard: &Shard,
+        values: &[SoughtValue],
+        kinds: &[FoundKind],
+        last: Sequence,
+    ) -> Result<(Vec<(Sequence, FoundKind)>, bool)> {
+        let (mut all, mut is_more) = (Vec::new(), false);
         for value in values {
-            let has = match value {
-                SoughtValue::Plain(key) => key.is_of(record),
-                SoughtValue::Txid(digits) => {
-                    Charge::made_by(record).is_some_and(|charge| charge.id.txid().starts_with(digits))
+            if let SoughtValue::All(parts) = value {
+                let found = parts.iter().map(|part| self.found(shard, part, kinds, last));
+                let found = found.collect::<Result<Vec<_>>>()?.into_iter();
+                if let Some((found, is_cut)) = found.min_by_key(|(found, is_cut)| (*is_cut, found.len())) {
+                    all.extend(found);
+                    is_more |= is_cut;
                 }
-                SoughtValue::Personal(values) => personal.has_all(record, values)?,
-            };
-            if has {
-                return Ok(true);
+            } else {
+                is_more |= with_all(shard, &self.keys_of(value)?, kinds, last, &mut all)?;
             }
         }
-        Ok(false)
+        all.sort_unstable();
+        all.dedup();
+        Ok((all, is_more))
+    }
+
+    /// The Records about the objects, or of the owners, whose Records have one of these values:
+    /// those that made things of a list are among them. `None` where it would be too many.
+    fn near(
+        &self,
+        shard: &Shard,
+        list: ObjectList,
+        values: &[SoughtValue],
+        kinds: &[FoundKind],
+    ) -> Result<Option<Vec<Sequence>>> {
+        let (found, is_more) = self.found(shard, values, kinds, Sequence(u64::MAX))?;
+        if is_more || found.len() >= NEAR_MAX {
+            return Ok(None);
+        }
+        let mut near = Vec::new();
+        for (sequence, kind) in found {
+            let record = shard.record(sequence)?;
+            let of_owner = match kind {
+                FoundKind::Merchant => Some(IndexKey::objects(list, record.owner.group())),
+                FoundKind::Recipient => record.owner.group().map(|group| match registered(&record) {
+                    Some(number) if list == ObjectList::Withdrawals => {
+                        IndexKey::withdrawals(LedgerId::Recipient(group, number))
+                    }
+                    _ => IndexKey::objects(list, Some(group)),
+                }),
+                _ => None,
+            };
+            if let Some(list) = of_owner {
+                let (total, sequences) = shard.read_model().page(list, Slice::of_all(0, OF_OWNER_MAX))?;
+                if total > OF_OWNER_MAX as u64 {
+                    return Ok(None);
+                }
+                near.extend(sequences);
+            } else {
+                let mut ids = BTreeSet::new();
+                record.events.iter().for_each(|event| object::each_in(event, |id| _ = ids.insert(id)));
+                for id in ids {
+                    near.extend(shard.read_model().about(id)?);
+                }
+            }
+        }
+        Ok(Some(near))
+    }
+
+    /// A Record as a place in which values are looked for. Its sealed part is opened.
+    pub fn source<'a>(&self, record: &'a Record) -> Result<ValueSource<'a>> {
+        let personal = self.house_shard().read_model().personal().opened(record)?;
+        Ok(ValueSource { record: Some(record), personal, plain: None })
+    }
+
+    /// A person as a place in which values are looked for.
+    pub fn person(&self, name: &str, document: String, email: Option<String>) -> ValueSource<'static> {
+        let personal = self.house_shard().read_model().personal().person(name, document, email);
+        ValueSource { personal, ..ValueSource::default() }
+    }
+
+    /// Whether one of these values stands in one of the places, each part of it perhaps in another.
+    pub fn have(&self, sources: &[ValueSource<'_>], values: &[SoughtValue]) -> bool {
+        let personal = self.house_shard().read_model().personal();
+        let is_in = |source: &ValueSource<'_>, value: &SoughtValue| match value {
+            SoughtValue::Plain(key) => {
+                source.plain == Some(*key) || source.record.is_some_and(|record| key.is_of(record))
+            }
+            SoughtValue::Txid(digits) => {
+                let opened = source.record.and_then(Charge::made_by);
+                opened.is_some_and(|charge| charge.id.txid().starts_with(digits))
+            }
+            SoughtValue::Personal(values) => personal.has_each(&source.personal, values),
+            SoughtValue::All(_) => false,
+        };
+        values.iter().any(|value| match value {
+            SoughtValue::All(parts) => parts.iter().all(|part| self.have(sources, part)),
+            value => sources.iter().any(|source| is_in(source, value)),
+        })
+    }
+
+    /// Whether a Record has one of these values.
+    fn has_any(&self, record: &Record, values: &[SoughtValue]) -> Result<bool> {
+        Ok(self.have(&[self.source(record)?], values))
     }
 }
 
-/// The Records of a partition through `last` that have all keys of one of the sets of one of the
-/// values and make something of these kinds, by kind; and whether sets were left out.
-fn with_any(
-    shard: &Shard,
-    values: &[Vec<Vec<SearchKey>>],
-    kinds: &[FoundKind],
-    last: Sequence,
-) -> Result<(Sequences, bool)> {
-    let (mut all, mut is_more) = (Vec::new(), false);
-    for sets in values {
-        is_more |= with_all(shard, sets, kinds, last, &mut all)?;
+impl ValueSource<'_> {
+    /// A value that is not sealed.
+    pub fn plain(key: SearchKey) -> Self {
+        Self { plain: Some(key), ..Self::default() }
     }
-    all.sort_unstable();
-    all.dedup();
-    let mut by_kind = Sequences::new();
-    all.into_iter().for_each(|(sequence, kind)| by_kind.entry(kind).or_default().push(sequence));
-    Ok((by_kind, is_more))
+}
+
+/// The number of the recipient whose registration a Record has.
+fn registered(record: &Record) -> Option<RecipientNumber> {
+    record.events.iter().find_map(|event| match event {
+        Event::RecipientRegistered { number, .. }
+        | Event::RecipientRegisteredAgain { number, .. }
+        | Event::RecipientChanged { number, .. } => Some(*number),
+        _ => None,
+    })
 }
 
 /// Adds the Records of a partition through `last` that have all keys of one of the sets and make

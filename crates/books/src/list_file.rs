@@ -87,7 +87,7 @@ impl ListCell {
 
 /// A file of a list that is being written.
 pub struct ListFile<'a> {
-    out: &'a mut dyn Write,
+    out: &'a mut (dyn Write + Send),
     rows: Rows,
     /// Sums of the amounts of each column, centavos; `None` before the first one.
     totals: Vec<Option<i128>>,
@@ -104,7 +104,7 @@ impl<'a> ListFile<'a> {
         format: ListFormat,
         (title, subject): (&'static str, String),
         columns: &[ListColumn],
-        out: &'a mut dyn Write,
+        out: &'a mut (dyn Write + Send),
     ) -> io::Result<Self> {
         let rows = match format {
             ListFormat::Csv => {

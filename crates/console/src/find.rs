@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Redirect, Response};
 use ledger::id::ObjectId;
@@ -33,7 +34,10 @@ pub(crate) async fn find(State(desk): State<Arc<Desk>>, visit: Visit, parts: Par
     };
     match found {
         Err(problem) => visit.answer(Err(problem)),
-        Ok((_, SearchResult { groups })) if groups.is_empty() => visit.answer(Err(nothing())),
+        Ok((text, SearchResult { groups })) if groups.is_empty() => {
+            let body = visit.alert(&nothing());
+            visit.page(StatusCode::NOT_FOUND, &Screen { section: Section::Found, title: title(&visit, &text), body })
+        }
         Ok((text, found)) => match only_page(&desk, &found) {
             Some(path) => Redirect::to(&path).into_response(),
             None => visit.answer(Ok(screen(&desk, &visit, &text, &found))),
@@ -85,7 +89,11 @@ pub(crate) fn page_of(desk: &Desk, kind: ItemKind, item: &FoundItem) -> String {
 
 fn screen(desk: &Desk, visit: &Visit, text: &str, found: &SearchResult) -> Screen {
     let body = html! { @for group in &found.groups { (section(desk, visit, group)) } };
-    Screen { section: Section::Found, title: format!("{}: {text}", visit.say(words::FIND)), body }
+    Screen { section: Section::Found, title: title(visit, text), body }
+}
+
+fn title(visit: &Visit, text: &str) -> String {
+    format!("{}: {text}", visit.say(words::FIND))
 }
 
 fn section(desk: &Desk, visit: &Visit, group: &FoundGroup) -> Markup {

@@ -148,7 +148,7 @@ fn fields(visit: &Visit, list: List) -> Vec<Field<'static>> {
             name => Field::Hidden(name),
         })
     };
-    let names = list.filters.iter().copied().chain(["from", "to", "merchant", "order"]);
+    let names = ["q"].into_iter().chain(list.filters.iter().copied()).chain(["from", "to", "merchant", "order"]);
     names.filter_map(field).collect()
 }
 

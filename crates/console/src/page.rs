@@ -444,11 +444,17 @@ impl Visit {
         html_answer(status, page)
     }
 
+    /// What the find box was asked for, on the page of what it found.
+    fn sought(&self) -> Option<String> {
+        let query = self.here.strip_prefix("/console/find?")?;
+        form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "q").map(|(_, text)| text.into_owned())
+    }
+
     fn search(&self) -> Markup {
         let what = self.say(words::FIND_WHAT);
         html! {
             form.search role="search" aria-label=(self.say(words::FIND)) action="/console/find" {
-                input type="search" name="q" required maxlength="200" autocomplete="off" aria-label=(what) placeholder=(what);
+                input type="search" name="q" value=[self.sought()] required maxlength="200" autocomplete="off" aria-label=(what) placeholder=(what);
                 button type="submit" { (self.say(words::FIND)) }
             }
         }

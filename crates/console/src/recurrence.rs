@@ -43,6 +43,7 @@ pub(crate) async fn subscription(request: PageRequest) -> Result<Screen, Problem
     pairs.extend(token.map(|(token, face)| {
         (visit.say(words::CARD), html! { a href={"/console/cards/" (token)} { (shown_face(visit, face)) } })
     }));
+    pairs.extend(splits(visit, &found));
     let counts = [(words::PAID_CYCLES, "paid_cycles"), (words::UNPAID_CYCLES, "unpaid_cycles")];
     pairs.extend(counts.map(|(name, count)| {
         (visit.say(name), html! { (show::count(visit.language, found[count].as_u64().unwrap_or_default())) })
@@ -92,6 +93,21 @@ async fn found(request: &PageRequest, read: Result<Response, Problem>) -> Result
     let (records, are_more) = charges::records_about(&desk.engine, id)?;
     let timeline = timeline(desk, visit, &records)?;
     Ok((found, html! { @if are_more { p.warning { (visit.say(words::MORE_RECORDS)) } } (timeline) }))
+}
+
+/// The splits of a subscription: each recipient, and its part of a cycle.
+fn splits(visit: &Visit, found: &Value) -> Vec<(&'static str, Markup)> {
+    let splits = found["splits"].as_array().into_iter().flatten();
+    let shown = splits.zip(found["recipients"].as_array().into_iter().flatten()).map(|(split, recipient)| {
+        html! {
+            a href={"/console/recipients/" (recipient["id"].as_str().unwrap_or_default())} {
+                bdi { (recipient["name"].as_str().unwrap_or_default()) }
+            }
+            " " (visit.money(split["amount"].as_i64().unwrap_or_default()))
+            @if let Some(percent) = split["percent"].as_str() { " (" (percent) " %)" }
+        }
+    });
+    shown.map(|split| (visit.say(words::RECIPIENT), split)).collect()
 }
 
 /// The merchant and its customer.

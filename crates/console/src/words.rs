@@ -557,7 +557,7 @@ words! {
     CARD_SILENT = "o adquirente não responde", "the acquirer does not answer";
     // Problems.
     PROBLEM = "Não foi possível", "That was not possible";
-    FOUND_NOTHING = "Nada foi encontrado. Nomes são achados pelo começo de suas palavras (3 letras ou mais), e valores e datas por inteiro.", "Nothing was found. Names are found by the beginnings of their words (3 letters or more), amounts and days whole.";
+    FOUND_NOTHING = "Nada foi encontrado que tenha tudo isto. Nomes são achados pelo começo de suas palavras (3 letras ou mais), e valores e datas por inteiro.", "Nothing was found that has all of this. Names are found by the beginnings of their words (3 letters or more), amounts and days whole.";
     SORTED_NEWEST = "Há mais itens: só os 2.000 mais novos deste filtro estão em ordem. Um período menor mostra os outros.", "There are more items: only the newest 2,000 of this filter are in order. A shorter span shows the others.";
     NOT_SURE = "A caixa que diz que há certeza não está marcada.", "The box that says so is not ticked.";
     FORM_OF_NO_SESSION = "O formulário não tem o token desta sessão.", "The form has no token of this session.";

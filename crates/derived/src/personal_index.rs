@@ -189,10 +189,19 @@ impl PersonalIndex {
 
     /// Whether a Record has all of these values. Its sealed part is opened.
     pub fn has_all(&self, record: &Record, sought: &[PersonalValue]) -> Result<bool, StoreError> {
-        let (Some(sealed), Some(found)) = (&record.personal, found_kind(record)) else { return Ok(false) };
-        let Some(key) = self.keyring.month(sealed.month)? else { return Ok(false) };
-        let values = self.values(&key, record, sealed, found).unwrap_or_default();
-        Ok(sought.iter().all(|sought| values.iter().any(|value| sought.is(value, self.fold_name))))
+        Ok(self.has_each(&self.opened(record)?, sought))
+    }
+
+    /// The values of a Record by which it is found. Its sealed part is opened.
+    pub fn opened(&self, record: &Record) -> Result<Vec<PersonalValue>, StoreError> {
+        let (Some(sealed), Some(found)) = (&record.personal, found_kind(record)) else { return Ok(Vec::new()) };
+        let Some(key) = self.keyring.month(sealed.month)? else { return Ok(Vec::new()) };
+        Ok(self.values(&key, record, sealed, found).unwrap_or_default())
+    }
+
+    /// Whether all of these values, which are searched for, are among those of a Record or person.
+    pub fn has_each(&self, values: &[PersonalValue], sought: &[PersonalValue]) -> bool {
+        sought.iter().all(|sought| values.iter().any(|value| sought.is(value, self.fold_name)))
     }
 
     /// The values of a Record's sealed personal data; `None` if it does not open.
@@ -231,7 +240,8 @@ impl PersonalIndex {
         })
     }
 
-    fn person(&self, name: &str, document: String, email: Option<String>) -> Vec<PersonalValue> {
+    /// The values of a person, by which a search finds what is the person's.
+    pub fn person(&self, name: &str, document: String, email: Option<String>) -> Vec<PersonalValue> {
         let words = self.name_words(name).into_iter().map(PersonalValue::NameWord);
         let others = [PersonalValue::Document(document)].into_iter().chain(email.map(PersonalValue::Email));
         words.chain(others).collect()

@@ -24,7 +24,7 @@ use utoipa::ToSchema;
 use crate::audited_changes::{FieldChange, changes};
 use crate::desk::Desk;
 use crate::found_item::{FoundItem, item_of, item_of_kind};
-use crate::list_file::{list_file, requested_format, too_many};
+use crate::list_file::{in_parts, list_file, requested_format, too_many};
 use crate::merchants;
 use crate::operator::Operator;
 use crate::search::ItemKind;
@@ -291,7 +291,8 @@ pub async fn file(desk: &Arc<Desk>, filter: &AuditFilter, format: ListFormat) ->
         ])
     };
     let period = period_ptbr(filter.from.map(|from| from.0), filter.to.map(|to| to.0));
-    list_file(desk, (format, "audit", ("Auditoria", period)), &COLUMNS, filter.rows(desk)?.map(cells)).await
+    let rows = in_parts(filter.rows(desk)?.map(cells));
+    list_file(desk, (format, "audit", ("Auditoria", period)), &COLUMNS, rows).await
 }
 
 /// A change in one line: by the names of the interface, or in the words of people.

@@ -151,9 +151,9 @@ pub fn charge_item(desk: &Desk, charge: &Charge) -> Result<FoundItem, Problem> {
 }
 
 /// What an id is of; `None` if it is no object's.
-pub(crate) fn item_of(desk: &Desk, id: ObjectId) -> Result<Option<(ItemKind, FoundItem)>, Problem> {
-    use ItemKind::{Cashouts, Charges, Disputes, Merchants, Recipients, Refunds, Withdrawals};
-    for kind in [Merchants, Recipients, Charges, Refunds, Disputes, Withdrawals, Cashouts] {
+pub fn item_of(desk: &Desk, id: ObjectId) -> Result<Option<(ItemKind, FoundItem)>, Problem> {
+    use ItemKind::{Anticipations, Cashouts, Charges, Disputes, Merchants, Recipients, Refunds, Withdrawals};
+    for kind in [Merchants, Recipients, Charges, Refunds, Disputes, Withdrawals, Cashouts, Anticipations] {
         if let Some(item) = item_of_kind(desk, kind, id)? {
             return Ok(Some((kind, item)));
         }
@@ -172,6 +172,16 @@ pub(crate) fn item_of_kind(desk: &Desk, kind: ItemKind, id: ObjectId) -> Result<
         ItemKind::Disputes => engine.object(id)?.map(|dispute| dispute_item(desk, &dispute)).transpose()?,
         ItemKind::Withdrawals => engine.object(id)?.map(|withdrawal| withdrawal_item(desk, &withdrawal)),
         ItemKind::Cashouts => engine.object(id)?.map(|cashout| cashout_item(desk, &cashout)).transpose()?,
+        ItemKind::Anticipations => {
+            let made = engine.history(id)?.find_map(|found| match found {
+                Ok((at, record)) => {
+                    let item = anticipation_item(desk, &record).filter(|item| ObjectId::parse(&item.id) == Some(id));
+                    item.map(|item| Ok(FoundItem { record: Some(record_name(at)), ..item }))
+                }
+                Err(error) => Some(Err(error)),
+            });
+            made.transpose()?
+        }
         _ => other_item(desk, id)?.filter(|(of, _)| *of == kind).map(|(_, item)| item),
     })
 }

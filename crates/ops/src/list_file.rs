@@ -6,6 +6,7 @@ use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use books::list_file::{ListCell, ListColumn, ListFile, ListFormat};
+use futures_util::future::{self, BoxFuture, FutureExt};
 
 use crate::desk::Desk;
 use web::json::Checker;
@@ -15,7 +16,9 @@ use web::reply::single;
 use web::streamed::{ReadPace, streamed, turn};
 
 /// Rows of a file at most; a filter with more is 400 `too_many_items`.
-pub const ROWS_MAX: usize = 100_000;
+const ROWS_MAX: usize = 100_000;
+/// Things that are read at once for a file.
+pub const READ_AT_ONCE: usize = 500;
 
 /// The format that a query asks for; `None` for JSON.
 pub fn requested_format(pairs: &[(String, String)]) -> Result<Option<ListFormat>, Problem> {
@@ -30,28 +33,41 @@ pub fn requested_format(pairs: &[(String, String)]) -> Result<Option<ListFormat>
     check.finish_with(format)
 }
 
+/// The next rows of a file, some of them; none at its end.
+pub type NextRows<'a> = BoxFuture<'a, Result<Vec<Vec<ListCell>>, Problem>>;
+
+/// Gives rows some at a time.
+pub fn in_parts<'a>(mut rows: impl Iterator<Item = Result<Vec<ListCell>, Problem>>) -> impl FnMut() -> NextRows<'a> {
+    move || future::ready(rows.by_ref().take(READ_AT_ONCE).collect()).boxed()
+}
+
 /// A file with these rows. It is made whole before the answer begins, so that rows that cannot be
 /// read are a problem, and no broken file. One at a time, exports and reports counted.
-pub async fn list_file<I>(
+pub async fn list_file<'a>(
     desk: &std::sync::Arc<Desk>,
     (format, name, title): (ListFormat, &str, (&'static str, String)),
     columns: &[ListColumn],
-    rows: I,
-) -> Result<Response, Problem>
-where
-    I: Iterator<Item = Result<Vec<ListCell>, Problem>>,
-{
+    mut next_rows: impl FnMut() -> NextRows<'a>,
+) -> Result<Response, Problem> {
     let _one_at_a_time = turn(&desk.exporting, "Another export or report is under way.").await?;
     let mut file = tempfile::tempfile().map_err(failed)?;
     let mut out = BufWriter::new(&mut file);
     let mut list = ListFile::new(format, title, columns, &mut out).map_err(failed)?;
     let mut pace = ReadPace::new(&desk.engine);
-    for (count, row) in rows.enumerate() {
-        if count == ROWS_MAX {
+    let mut count = 0;
+    loop {
+        let rows = next_rows().await?;
+        if rows.is_empty() {
+            break;
+        }
+        count += rows.len();
+        if count > ROWS_MAX {
             return Err(too_many("format", format!("um arquivo tem até {ROWS_MAX} linhas: escolha um filtro menor")));
         }
-        list.row(&row?).map_err(failed)?;
-        pace.step();
+        for row in &rows {
+            list.row(row).map_err(failed)?;
+            pace.step();
+        }
     }
     list.finish(desk.engine.now().0).map_err(failed)?;
     out.flush().map_err(failed)?;

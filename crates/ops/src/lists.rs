@@ -10,11 +10,15 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use actors::engine::{ChargeQuery, Engine, FoundKind, NewestCharges, ObjectList, RecordList, SoughtValue, WaitingKind};
+use actors::engine::{
+    ChargeQuery, FoundKind, NewestCharges, ObjectList, PlainValue, RecordList, SearchKey, SoughtValue, ValueSource,
+    WaitingKind,
+};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
 use books::list_file::{ListCell, ListColumn, ListFormat, ListKind, period_ptbr};
+use futures_util::FutureExt;
 use ledger::charge::Charge;
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
@@ -33,10 +37,11 @@ use crate::charges::charge_query;
 use crate::desk::Desk;
 use crate::found_item::{FoundItem, anticipation_item, charge_item, item_of_kind};
 use crate::item_flags::flags;
-use crate::list_file::{ROWS_MAX, list_file, requested_format, too_many};
+use crate::list_file::{READ_AT_ONCE, in_parts, list_file, requested_format, too_many};
+use crate::merchants;
 use crate::operator::Operator;
 use crate::queue::{QueueFilter, waiting};
-use crate::search::{BY_AMOUNT, ItemKind, amount, day, found_kinds, ids_of, meanings, requested_text};
+use crate::search::{ItemKind, amount, day, found_kinds, ids_of, meanings, parts, requested_text};
 use crate::subscriptions::with_plans;
 use crate::wire_words::{FLAGS, heading, in_file, method_named, status_word};
 use web::caller::PathId;
@@ -44,12 +49,10 @@ use web::cut::{NextBefore, next_before, requested_before};
 use web::language::Language;
 use web::problem::{Code, Problem};
 use web::reply::{Page, ok, one_of, only, query, single};
-use web::views::recipient::{find_recipient, recipient_id};
+use web::views::recipient::{find_recipient, open, recipient_id};
 
 /// Things of an answer, when it is not said how many.
 const A_PAGE: u64 = 20;
-/// Things that are read at once for a file.
-const READ_AT_ONCE: usize = 500;
 /// Things that are put in another order than newest first, at most.
 pub const SORTED_MAX: usize = 2_000;
 /// Parts of a list that are looked through for them, at most: 2,000 Records each.
@@ -77,9 +80,9 @@ const fn list(
     List { kind, list: Some(list), statuses, filters }
 }
 
-const MONEY: &[&str] = &["q", "status", "amount_from", "amount_to"];
-const DECIDED_ON: &[&str] = &["q", "status", "amount_from", "amount_to", "flag"];
-const OF_RECIPIENTS: &[&str] = &["q", "status", "amount_from", "amount_to", "recipient", "recipient_id", "flag"];
+const MONEY: &[&str] = &["status", "amount_from", "amount_to"];
+const DECIDED_ON: &[&str] = &["status", "amount_from", "amount_to", "flag"];
+const OF_RECIPIENTS: &[&str] = &["status", "amount_from", "amount_to", "recipient", "recipient_id", "flag"];
 
 /// All lists.
 pub const LISTS: [List; 10] = [
@@ -87,7 +90,7 @@ pub const LISTS: [List; 10] = [
         kind: ItemKind::Charges,
         list: None,
         statuses: &["pending", "CONCLUIDA", "RECUSADA", "cancelled"],
-        filters: &["q", "status", "payment_method", "amount_from", "amount_to", "recipient", "recipient_id", "flag"],
+        filters: &["status", "payment_method", "amount_from", "amount_to", "recipient", "recipient_id", "flag"],
     },
     list(ItemKind::Refunds, ObjectList::Refunds, &["pending", "approved", "rejected", "failed"], DECIDED_ON),
     list(ItemKind::Disputes, ObjectList::Disputes, &["open", "accepted", "released", "reversed"], DECIDED_ON),
@@ -103,25 +106,25 @@ pub const LISTS: [List; 10] = [
         ItemKind::Subscriptions,
         ObjectList::Subscriptions,
         &["pending", "active", "past_due", "paused", "completed", "cancelled"],
-        &["q", "status"],
+        &["status"],
     ),
-    list(ItemKind::Cards, ObjectList::Cards, &[], &["q"]),
+    list(ItemKind::Cards, ObjectList::Cards, &[], &[]),
     list(
         ItemKind::Recipients,
         ObjectList::Recipients,
         &["draft", "pending", "active", "rejected"],
-        &["q", "status", "named", "flag"],
+        &["status", "named", "flag"],
     ),
     list(
         ItemKind::Merchants,
         ObjectList::Merchants,
         &["active", "suspended", "payouts_held", "closing", "closed"],
-        &["q", "status", "named"],
+        &["status", "named"],
     ),
 ];
 
 /// Parameters of every list. Newest first it goes on with `before`, in another order with `page`.
-const OF_ALL: [&str; 7] = ["merchant", "merchant_id", "from", "to", "order", "format", "per_page"];
+const OF_ALL: [&str; 8] = ["q", "merchant", "merchant_id", "from", "to", "order", "format", "per_page"];
 
 /// Orders of a list. `largest` and `smallest` are by amount, and `status` by the order of its
 /// words.
@@ -136,6 +139,8 @@ pub struct ListFilter {
     query: ChargeQuery,
     /// Values of which one is looked for; none for all things.
     sought: Vec<SoughtValue>,
+    /// The id of the one thing that is looked for.
+    id: Option<ObjectId>,
     recipient: Option<String>,
     status: Option<&'static str>,
     /// A flag of what waits in the queue.
@@ -174,30 +179,86 @@ impl ListFilter {
         only(pairs, &[list.filters, &OF_ALL[..], &[goes_on]].concat())?;
         let is_charges = list.list.is_none();
         let of_charges: Vec<_> = pairs.iter().filter(|(name, _)| is_charges || name != "status").cloned().collect();
-        let mut query = charge_query(desk, &of_charges)?;
+        let query = charge_query(desk, &of_charges)?;
         let text = single(pairs, "q")?.map(|_| requested_text(pairs)).transpose()?;
-        let sought = text.map(|text| sought(&desk.engine, list, &text, &mut query)).unwrap_or_default();
         let flag = one_of(pairs, "flag", &FLAGS.map(|(name, _)| name))?;
         let flagged = flag.filter(|_| is_charges).map(|flag| charges_with(desk, flag, query.group)).transpose()?;
         let recipient = query.recipient.and_then(|ledger| recipient_id(&desk.engine, ledger));
+        let filter = match text {
+            Some(text) => Self::sought(desk, list, &text, query)?,
+            None => Self::of(list, query),
+        };
         Ok(Self {
-            list,
             order,
             recipient: recipient.map(|id| id.uuid().to_string()),
             status: one_of(pairs, "status", list.statuses)?,
             flag,
             flagged,
-            sought,
             name: single(pairs, "named")?.map(search_key),
-            query,
+            ..filter
         })
+    }
+
+    /// What of a list has what a text says: an id of a thing of this kind, or all of its parts. A
+    /// day, and an amount in lists that the index does not have by amount, narrow the query.
+    pub(crate) fn sought(desk: &Desk, list: List, text: &str, query: ChargeQuery) -> Result<Self, Problem> {
+        let mut filter = Self::of(list, query);
+        if let Some(id) = ObjectId::parse(text).filter(|_| list.list.is_some())
+            && item_of_kind(desk, list.kind, id)?.is_some()
+        {
+            let created = id.created_at();
+            filter.narrow((created, created.plus_ms(1)));
+            (filter.id, filter.query.group) = (Some(id), filter.query.group.or(Some(desk.engine.ids().group(id))));
+            return Ok(filter);
+        }
+        let parts = match parts(text) {
+            parts if parts.len() > 1 => parts,
+            _ => vec![text.to_owned()],
+        };
+        let count = parts.len();
+        let left: Vec<_> = parts.into_iter().filter(|part| !filter.takes(part)).collect();
+        filter.sought = match left.as_slice() {
+            [] => Vec::new(),
+            [only] => meanings(&desk.engine, only),
+            several => vec![SoughtValue::All(several.iter().map(|part| meanings(&desk.engine, part)).collect())],
+        };
+        if count > 1 && !left.is_empty() {
+            filter.sought.extend(meanings(&desk.engine, text));
+        }
+        Ok(filter)
+    }
+
+    /// Narrows the query by a day or an amount; false for other parts.
+    fn takes(&mut self, part: &str) -> bool {
+        if let Some(PeriodLimit { begin, end }) = day(part) {
+            self.narrow((Timestamp(begin), Timestamp(end)));
+            return true;
+        }
+        let has_amounts = self.list.list.is_some() && self.list.filters.contains(&"amount_from");
+        let is_document = tax_id::kind(&tax_id::normalize(part)).is_some();
+        let Some(amount) = amount(part).filter(|_| has_amounts && !is_document) else { return false };
+        let ChargeQuery { amount_from, amount_to, .. } = &mut self.query;
+        *amount_from = (*amount_from).max(Some(amount));
+        *amount_to = Some(amount_to.map_or(amount, |most| most.min(amount)));
+        true
+    }
+
+    fn narrow(&mut self, (begin, end): (Timestamp, Timestamp)) {
+        let ChargeQuery { from, to, .. } = &mut self.query;
+        *from = (*from).max(Some(begin));
+        *to = Some(to.map_or(end, |to| to.min(end)));
+    }
+
+    /// Whether what is looked for stands in the Records of the things themselves.
+    fn is_direct(&self) -> bool {
+        matches!(self.list.kind, ItemKind::Charges | ItemKind::Recipients | ItemKind::Merchants)
     }
 
     /// What of a list meets a query, newest first.
     pub(crate) fn of(list: List, query: ChargeQuery) -> Self {
         let [order, ..] = ORDERS;
-        let (sought, recipient, status, flag, flagged, name) = Default::default();
-        Self { list, order, query, sought, recipient, status, flag, flagged, name }
+        let (sought, id, recipient, status, flag, flagged, name) = Default::default();
+        Self { list, order, query, sought, id, recipient, status, flag, flagged, name }
     }
 
     /// The part of the list that a query asks for; `count` things when it does not say how many.
@@ -220,8 +281,10 @@ impl ListFilter {
     /// The newest things through a cut: so many, or fewer after 2,000 Records; and the Records that
     /// the list goes on with.
     pub(crate) fn newest(&self, desk: &Desk, through: &Cut, most: usize) -> Result<(Vec<FoundItem>, Cut), Problem> {
+        let (is_sought, kinds) = (!self.sought.is_empty(), found_kinds(self.list.kind));
         let list = match (self.list.list, &self.flagged) {
-            _ if !self.sought.is_empty() => RecordList::With(&self.sought, found_kinds(self.list.kind)),
+            (Some(list), _) if is_sought && !self.is_direct() => RecordList::Near(list, &self.sought, kinds),
+            _ if is_sought => RecordList::With(&self.sought, kinds),
             (_, Some(charges)) => RecordList::Opening(charges),
             (Some(list), None) => RecordList::Of(list),
             (None, None) => {
@@ -252,7 +315,12 @@ impl ListFilter {
     fn made_id(&self, list: ObjectList, record: &Record) -> Option<ObjectId> {
         let (_, id) = record.events.iter().filter_map(ObjectList::made_by).find(|(made, _)| *made == list)?;
         let amount = record.events.iter().find_map(made_amount);
-        (self.is_of_span(id) && amount.is_none_or(|amount| self.has_amount(amount))).then_some(id)
+        let is_it = self.id.is_none_or(|own| own == id);
+        (is_it && self.is_of_span(id) && amount.is_none_or(|amount| self.has_amount(amount))).then_some(id)
+    }
+
+    fn is_of_group(&self, desk: &Desk, id: ObjectId) -> bool {
+        self.query.group.is_none_or(|group| desk.engine.ids().group(id) == group)
     }
 
     fn is_of_span(&self, id: ObjectId) -> bool {
@@ -264,13 +332,14 @@ impl ListFilter {
     /// as they are asked for.
     fn things(&self, desk: &Desk, at: Position, record: &Record) -> Result<Vec<FoundItem>, Problem> {
         let ids: BTreeSet<_> = match (self.list.list, found_kinds(self.list.kind)) {
-            (_, [kind, ..]) if !self.sought.is_empty() || self.list.list.is_none() => {
+            (list, [kind, ..]) if list.is_none() || (self.is_direct() && !self.sought.is_empty()) => {
                 let ids = ids_of(&desk.engine, *kind, record).into_iter();
-                let is_of_group = |id: &_| self.query.group.is_none_or(|group| desk.engine.ids().group(*id) == group);
-                ids.filter(|id| is_of_group(id) && self.is_of_span(*id) && is_current(desk, *kind, *id, record))
-                    .collect()
+                let is_wanted = |id: &_| self.is_of_group(desk, *id) && self.is_of_span(*id);
+                ids.filter(|id| is_wanted(id) && is_current(desk, *kind, *id, record)).collect()
             }
-            (Some(list), _) => self.made_id(list, record).into_iter().collect(),
+            (Some(list), _) => {
+                self.made_id(list, record).filter(|id| self.is_of_group(desk, *id)).into_iter().collect()
+            }
             (None, _) => BTreeSet::new(),
         };
         let mut items = Vec::new();
@@ -292,8 +361,39 @@ impl ListFilter {
             ItemKind::Anticipations => anticipation_item(desk, record),
             kind => item_of_kind(desk, kind, id)?,
         };
-        let item = item.filter(|item| self.wants(item));
-        Ok(if self.is_flagged(desk, id)? { item } else { None })
+        let Some(item) = item.filter(|item| self.wants(item)) else { return Ok(None) };
+        let is_wanted = self.is_flagged(desk, id)? && (self.is_direct() || self.has_sought(desk, &item, record)?);
+        Ok(is_wanted.then_some(item))
+    }
+
+    /// Whether a thing has what is looked for: in the Record that made it, in those about it or its
+    /// charge, on its card, or in the registration of its recipient or merchant.
+    fn has_sought(&self, desk: &Desk, item: &FoundItem, made_by: &Record) -> Result<bool, Problem> {
+        if self.sought.is_empty() {
+            return Ok(true);
+        }
+        let engine = &desk.engine;
+        let id = |id: Option<&str>| id.and_then(ObjectId::parse);
+        // A subscription has Records of each cycle, which say nothing of who pays it.
+        let own = id(Some(&item.id)).filter(|_| item.card.is_none() && item.plan_id.is_none());
+        let mut records = Vec::new();
+        for about in own.into_iter().chain(id(item.charge.as_deref())) {
+            records.extend(engine.history(about)?.map(|found| Ok(found?.1)).collect::<Result<Vec<_>, Problem>>()?);
+        }
+        let sources = std::iter::once(made_by).chain(&records).map(|record| engine.source(record));
+        let mut sources = sources.collect::<Result<Vec<_>, _>>()?;
+        let last_four = item.card.as_ref().and_then(|card| card.last4.parse().ok());
+        sources.extend(last_four.map(|digits| ValueSource::plain(SearchKey::plain(PlainValue::LastFour(digits)))));
+        if let Some((_, row)) = id(item.recipient_id.as_deref()).and_then(|id| find_recipient(engine, id)) {
+            let profile = open(engine, &row, row.profiles.current());
+            sources.push(engine.person(&profile.name, profile.document, profile.email));
+        }
+        if let Some(group) = id(item.merchant_id.as_deref()).map(|id| engine.ids().group(id)) {
+            let sealed = engine.glance(group, |row| row.profiles.current().cloned()).flatten();
+            let profile = merchants::profile(desk, group, sealed.as_ref());
+            sources.push(engine.person(&profile.name, profile.document, None));
+        }
+        Ok(engine.have(&sources, &self.sought))
     }
 
     fn has_amount(&self, amount: Centavos) -> bool {
@@ -377,14 +477,13 @@ impl ListFilter {
             let cells = COLUMNS.iter().zip(cells(list.kind, item, for_people));
             cells.filter(|(column, _)| is_shown(column)).map(|(_, cell)| cell).collect()
         };
-        let is_newest = self.order == ORDERS[0];
-        if is_newest && list.kind != ItemKind::Subscriptions {
-            return list_file(desk, (format, name, title), &columns, self.all(desk).map(|item| item.map(row))).await;
-        }
-        if is_newest {
-            let items = self.all(desk).take(ROWS_MAX + 1).collect::<Result<_, _>>()?;
-            let rows = with_plans(desk, items).await.into_iter().map(|item| Ok(row(item)));
-            return list_file(desk, (format, name, title), &columns, rows).await;
+        if self.order == ORDERS[0] {
+            let (mut all, row) = (self.all(desk), &row);
+            let next_rows = || {
+                let items: Result<Vec<_>, _> = all.by_ref().take(READ_AT_ONCE).collect();
+                async move { Ok(with_plans(desk, items?).await.into_iter().map(row).collect()) }.boxed()
+            };
+            return list_file(desk, (format, name, title), &columns, next_rows).await;
         }
         let (rows, more) = self.sorted(desk)?;
         if more {
@@ -392,26 +491,7 @@ impl ListFilter {
             return Err(too_many("order", message));
         }
         let rows = with_plans(desk, rows).await.into_iter().map(|item| Ok(row(item)));
-        list_file(desk, (format, name, title), &columns, rows).await
-    }
-}
-
-/// What a text looks for in a list. A day or, in lists that the index does not have by amount, an
-/// amount narrows the query instead.
-fn sought(engine: &Engine, list: List, text: &str, query: &mut ChargeQuery) -> Vec<SoughtValue> {
-    if let Some(PeriodLimit { begin, end }) = day(text) {
-        query.from = query.from.max(Some(Timestamp(begin)));
-        query.to = Some(query.to.map_or(Timestamp(end), |to| to.min(Timestamp(end))));
-        return Vec::new();
-    }
-    let is_document = tax_id::kind(&tax_id::normalize(text)).is_some();
-    match amount(text).filter(|_| BY_AMOUNT.contains(&list.kind) && !is_document) {
-        Some(amount) => {
-            query.amount_from = query.amount_from.max(Some(amount));
-            query.amount_to = Some(query.amount_to.map_or(amount, |most| most.min(amount)));
-            Vec::new()
-        }
-        None => meanings(engine, text),
+        list_file(desk, (format, name, title), &columns, in_parts(rows)).await
     }
 }
 
@@ -488,7 +568,7 @@ pub struct ObjectPage {
 /// newest first 100,000.
 #[utoipa::path(get, path = "/ops/lists/{name}", operation_id = "list_objects",
     params(("name" = String, Path, pattern = "^(charges|refunds|disputes|withdrawals|anticipations|cashouts|subscriptions|cards|recipients|merchants)$", example = "refunds", description = "What is listed."),
-        ("q" = Option<String>, Query, max_length = 200, description = "Only what a search for this finds (`GET /ops/search`): a document, a name, an e-mail, last four digits, an amount, a day and others. Merchants and recipients by their registration in force. Not of anticipations."),
+        ("q" = Option<String>, Query, max_length = 200, description = "Only what has this: its id, or all parts of a text as `GET /ops/search` takes it, a document, a name, an e-mail, last four digits, an amount, a day and others. Refunds and disputes are found by their charge and its payer too, withdrawals and anticipations by their recipient, and all but charges, recipients and merchants by the name of their merchant. Merchants and recipients by their registration in force."),
         ("status" = Option<String>, Query, description = "Only what stands so, in the words of the list."),
         ("payment_method" = Option<String>, Query, pattern = "^(pix|credit_card|debit_card)$", description = "Only charges paid so."),
         ("merchant_id" = Option<String>, Query, format = "uuid", description = "Only of this merchant."),

@@ -22,7 +22,7 @@ use crate::desk::Desk;
 use crate::found_item::item_of;
 use crate::operator::Operator;
 use crate::recipients::require_reveal;
-use crate::search::{ItemKind, ids_of, kind_name, kind_of};
+use crate::search::{ItemKind, ids_of, kind_name, kinds_of};
 use web::body::JsonBody;
 use web::idempotency::{KeyScope, KeyedResult, SentKey};
 use web::json::{Checker, Raw, parse_exact};
@@ -129,7 +129,7 @@ fn stored_of(desk: &Desk, document: String) -> Result<PersonView, Problem> {
                     Some((kind, item)) => (kind, item.id),
                     // A stored card that was deleted: its customer is sealed as before.
                     None if stores_card(record) => (ItemKind::Cards, id.uuid().to_string()),
-                    None => (kind_of(kind), id.uuid().to_string()),
+                    None => (kinds_of(kind)[0], id.uuid().to_string()),
                 };
                 let ids = parts.entry((sealed.month, kind)).or_default();
                 if !ids.contains(&id) {

@@ -68,7 +68,7 @@ pub enum ItemKind {
     Subscriptions,
     /// Stored cards.
     Cards,
-    /// Anticipations of recipients: on lists only.
+    /// Anticipations of recipients.
     Anticipations,
     /// Plans of merchants.
     Plans,
@@ -119,8 +119,8 @@ pub struct SearchResult {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct FoundGroup {
     /// `charges`, `merchants`, `recipients`, `refunds`, `disputes`, `withdrawals`, `cashouts`,
-    /// `subscriptions`, `cards`, `plans`, `api_keys`, `entries`, `webhook_events`, `records` or
-    /// `ledgers`.
+    /// `subscriptions`, `cards`, `anticipations`, `plans`, `api_keys`, `entries`, `webhook_events`,
+    /// `records` or `ledgers`.
     #[schema(value_type = String, example = "charges")]
     #[serde(serialize_with = "kind_name")]
     pub kind: ItemKind,
@@ -146,9 +146,11 @@ pub(crate) fn kind_name<S: serde::Serializer>(kind: &ItemKind, serializer: S) ->
 /// Finds by what people have in hand: a txid or its first 8 characters, any other id, an end-to-end
 /// id or another id of an institution (NSU), a merchant's `reference`, CPF or CNPJ, beginnings of
 /// words of a name, an e-mail, an amount, a day, the last four digits of a card. An amount or a day
-/// finds refunds, disputes, withdrawals and cashouts among the newest 2,000 of each. The newest 20
-/// of each kind are shown, `list` leads to all of them, and all that were found are counted; what
-/// stands inside of a word of a name is not found.
+/// finds refunds, disputes, withdrawals and cashouts among the newest 2,000 of each. Of several
+/// parts (`maria 82,53`, `1111 2026-11-29`; words that stand together are one part, a name), what
+/// has all of them is found, as by `q` of the lists. The newest 20 of each kind are shown, `list`
+/// leads to all of them, and those of one part are counted; what stands inside of a word of a name
+/// is not found.
 #[utoipa::path(get, path = "/ops/search", operation_id = "search",
     params(("q" = String, Query, min_length = 1, max_length = 200, description = "What is looked for.", example = "82,53")),
     responses((status = 200, body = SearchResult)))]
@@ -174,6 +176,10 @@ pub async fn search(desk: &Desk, text: &str) -> Result<SearchResult, Problem> {
     let mut groups = Groups::default();
     if let Some((kind, item)) = named(desk, text).await? {
         groups.add(kind, item);
+        return Ok(groups.into_result(text));
+    }
+    if parts(text).len() > 1 {
+        groups.take_lists(desk, text)?;
         return Ok(groups.into_result(text));
     }
     // A number alone may be an amount too.
@@ -237,6 +243,22 @@ fn charge_of_split(desk: &Desk, name: &str) -> Result<Option<Charge>, Problem> {
     let (Some(id), Ok(place)) = (ObjectId::parse(txid), place.parse::<usize>()) else { return Ok(None) };
     let charge = desk.engine.object::<Charge>(id)?;
     Ok(charge.filter(|charge| place < charge.terms.splits.len()))
+}
+
+/// The parts of a text: words that stand together are one, a name. Signs alone are none. A text of
+/// more than eight is one whole.
+pub(crate) fn parts(text: &str) -> Vec<String> {
+    const PARTS_MAX: usize = 8;
+    let mut parts: Vec<(bool, String)> = Vec::new();
+    let is_sign = |part: &&str| part.eq_ignore_ascii_case("R$") || !part.contains(char::is_alphanumeric);
+    for part in text.split_whitespace().filter(|part| !is_sign(part)) {
+        let is_word = !part.contains(|letter: char| letter.is_numeric() || letter == '@');
+        match parts.last_mut() {
+            Some((true, name)) if is_word => *name = format!("{name} {part}"),
+            _ => parts.push((is_word, part.to_owned())),
+        }
+    }
+    if parts.len() > PARTS_MAX { Vec::new() } else { parts.into_iter().map(|(_, part)| part).collect() }
 }
 
 /// What a text may be, beside an id and a day.
@@ -325,12 +347,14 @@ impl Groups {
                 found.into_iter().for_each(|(kind, item)| self.add(kind, item));
             }
         }
-        if let Some(kind) = (total > read || is_more).then(|| kind_of(kind)) {
-            let group = self.group(kind);
-            if kind == ItemKind::Charges {
-                group.total += total - read;
+        if total > read || is_more {
+            for kind in kinds_of(kind) {
+                let group = self.group(*kind);
+                if *kind == ItemKind::Charges {
+                    group.total += total - read;
+                }
+                group.at_least |= is_more || *kind != ItemKind::Charges;
             }
-            group.at_least |= is_more || kind != ItemKind::Charges;
         }
         Ok(())
     }
@@ -347,17 +371,29 @@ impl Groups {
         self.take_objects(desk, &of_day)
     }
 
+    /// Adds what lists find by a text of several parts: the newest of each.
+    fn take_lists(&mut self, desk: &Desk, text: &str) -> Result<(), Problem> {
+        for list in LISTS {
+            let filter = ListFilter::sought(desk, list, text, ChargeQuery::default())?;
+            let (items, rest) = filter.newest(desk, &desk.engine.published(), SHOWN_MAX)?;
+            items.into_iter().for_each(|item| self.add_listed(list.kind, item));
+            self.count(list.kind, 0, !rest.is_empty());
+        }
+        Ok(())
+    }
+
+    /// Adds a thing of a list: with its Record only where it has no page of its own.
+    fn add_listed(&mut self, kind: ItemKind, item: FoundItem) {
+        let is_shown = matches!(kind, ItemKind::Cashouts | ItemKind::Anticipations);
+        self.add(kind, FoundItem { record: item.record.filter(|_| is_shown), ..item });
+    }
+
     /// Adds refunds, disputes, withdrawals and cashouts of an amount or a day, and counts those
     /// among the newest 2,000 of each.
     fn take_objects(&mut self, desk: &Desk, wanted: &ChargeQuery) -> Result<(), Problem> {
         for list in LISTS.into_iter().filter(|list| BY_AMOUNT.contains(&list.kind)) {
             let (items, total, more) = ListFilter::of(list, wanted.clone()).counted(desk, SHOWN_MAX)?;
-            items.into_iter().for_each(|item| {
-                self.add(
-                    list.kind,
-                    FoundItem { record: item.record.filter(|_| list.kind == ItemKind::Cashouts), ..item },
-                )
-            });
+            items.into_iter().for_each(|item| self.add_listed(list.kind, item));
             self.count(list.kind, total, more);
         }
         Ok(())
@@ -385,26 +421,28 @@ impl Groups {
     }
 }
 
-/// What the Records make that are found by a value and lead to things of a kind, or are about.
+/// What the Records make or are about that are found by a value and lead to things of a kind.
 pub(crate) fn found_kinds(kind: ItemKind) -> &'static [FoundKind] {
     match kind {
         ItemKind::Charges => &[FoundKind::Charge, FoundKind::Act],
-        ItemKind::Refunds | ItemKind::Disputes | ItemKind::Withdrawals => &[FoundKind::Act],
-        ItemKind::Cashouts => &[FoundKind::Cashout, FoundKind::Act],
-        ItemKind::Subscriptions | ItemKind::Cards => &[FoundKind::Customer],
+        ItemKind::Refunds | ItemKind::Disputes => &[FoundKind::Charge, FoundKind::Act, FoundKind::Merchant],
+        ItemKind::Withdrawals | ItemKind::Anticipations => &[FoundKind::Recipient, FoundKind::Act, FoundKind::Merchant],
+        ItemKind::Cashouts => &[FoundKind::Cashout, FoundKind::Act, FoundKind::Merchant],
+        ItemKind::Subscriptions | ItemKind::Cards => &[FoundKind::Customer, FoundKind::Merchant],
         ItemKind::Recipients => &[FoundKind::Recipient],
         ItemKind::Merchants => &[FoundKind::Merchant],
         _ => &[],
     }
 }
 
-pub(crate) fn kind_of(kind: FoundKind) -> ItemKind {
+/// What Records of a kind lead to.
+pub(crate) fn kinds_of(kind: FoundKind) -> &'static [ItemKind] {
     match kind {
-        FoundKind::Charge | FoundKind::Act => ItemKind::Charges,
-        FoundKind::Customer => ItemKind::Subscriptions,
-        FoundKind::Recipient => ItemKind::Recipients,
-        FoundKind::Cashout => ItemKind::Cashouts,
-        FoundKind::Merchant => ItemKind::Merchants,
+        FoundKind::Charge | FoundKind::Act => &[ItemKind::Charges],
+        FoundKind::Customer => &[ItemKind::Subscriptions, ItemKind::Cards],
+        FoundKind::Recipient => &[ItemKind::Recipients],
+        FoundKind::Cashout => &[ItemKind::Cashouts],
+        FoundKind::Merchant => &[ItemKind::Merchants],
     }
 }
 

@@ -19,6 +19,8 @@ use crate::webhooks::without_contacts;
 use web::caller::PathId;
 use web::problem::{Code, Problem, failed};
 use web::views::charge::CardView;
+use web::views::ledger::owner_name;
+use web::views::recipient::recipient_id;
 use web::views::subscription::SubscriptionView;
 
 /// A subscription, and whose it is.
@@ -35,9 +37,21 @@ pub struct SubscriptionOfMerchant {
     /// What may be shown of its card; absent for PIX.
     #[serde(skip_serializing_if = "Option::is_none")]
     card: Option<CardView>,
+    /// The recipients of its splits, with their names.
+    recipients: Vec<SplitRecipient>,
     /// The subscription, as its merchant reads it.
     #[serde(flatten)]
     subscription: SubscriptionView,
+}
+
+/// A recipient of the splits of a subscription.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SplitRecipient {
+    /// The recipient.
+    id: String,
+    /// Its name; empty when it was erased.
+    #[schema(example = "Ana Souza")]
+    name: String,
 }
 
 /// A subscription of any merchant; its customer's e-mail and phone masked.
@@ -51,7 +65,13 @@ pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId)
     let plan = row.terms.plan;
     let plan = desk.engine.read_merchant(group, move |books, _| books.plan(plan).cloned()).await?;
     let plan = plan.ok_or_else(|| failed("a subscription without its plan"))?;
+    let recipients = row.terms.splits.iter().filter_map(|split| {
+        let ledger = LedgerId::Recipient(group, split.recipient);
+        let id = recipient_id(&desk.engine, ledger)?.uuid().to_string();
+        Some(SplitRecipient { id, name: owner_name(&desk.engine, ledger).unwrap_or_default() })
+    });
     without_contacts(&SubscriptionOfMerchant {
+        recipients: recipients.collect(),
         merchant_id: desk.engine.merchant_id(group)?.uuid().to_string(),
         plan: plan.terms.tag,
         amount: plan.terms.amount.0,

@@ -11,6 +11,7 @@ use ledger::id::{GroupNumber, ObjectId};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
+use wire::mask;
 
 use crate::desk::Desk;
 use crate::merchants;
@@ -191,7 +192,7 @@ fn mask_contacts(value: &mut Value) {
     match value {
         Value::Object(members) => members.iter_mut().for_each(|(name, member)| match member {
             Value::String(text) if ["pix_key", "email", "phone"].contains(&name.as_str()) => {
-                *text = wire::mask::account(text);
+                *text = if text.contains('@') { mask::email(text) } else { mask::account(text) };
             }
             Value::String(text) if name == "key" => *text = without_cpf(text),
             member => mask_contacts(member),
@@ -310,8 +311,8 @@ pub struct RedeliveredAll {
     /// they fail again, they wait as after any other try.
     #[schema(example = 136)]
     hastened: usize,
-    #[schema(example = 0)]
     /// Events that stay given up, since 1,000 wait at the endpoint.
+    #[schema(example = 0)]
     left: usize,
 }
 

@@ -38,7 +38,7 @@ use crate::records::may_wait;
 use store::StoreError;
 
 /// The format that is written and read.
-const FORMAT: u8 = 5;
+const FORMAT: u8 = 6;
 const MAGIC: [u8; 7] = *b"centavo";
 const PAGE_BYTES: usize = 4096;
 const PAGE_END: usize = PAGE_BYTES - 4;

@@ -14,7 +14,7 @@
 
 use std::ops::Range;
 
-use ledger::{Centavos, Event, ObjectId, Record, Timestamp};
+use ledger::{CardFace, Centavos, Event, ObjectId, Record, Timestamp};
 
 use super::key::{IndexKey, SEALED, TXIDS, VALUES, mix};
 
@@ -61,7 +61,7 @@ impl FoundKind {
 pub enum PlainValue<'a> {
     /// Amount of a charge.
     Amount(Centavos),
-    /// Last four digits of the card of a charge.
+    /// Last four digits of the card of a charge or subscription, or of a stored card.
     LastFour(u16),
     /// An institution's id of an act: an end-to-end id, an acquirer's NSU. Letters of either case
     /// are the same.
@@ -88,6 +88,11 @@ impl SearchKey {
             }
         };
         Self::of_hash(VALUES, 0, hash)
+    }
+
+    /// The last four digits of a card.
+    pub fn last_four(card: &CardFace) -> Self {
+        Self::plain(PlainValue::LastFour(card.last4))
     }
 
     /// A value that was sealed in a month, by its keyed hash.
@@ -190,8 +195,7 @@ pub(super) fn plain_values(record: &Record, mut post: impl FnMut(SearchKey, Foun
             Event::ChargeOpened { charge, terms, card, .. } => {
                 post(SearchKey::of_txid(*charge), FoundKind::Charge);
                 post(SearchKey::plain(PlainValue::Amount(terms.amount)), FoundKind::Charge);
-                let last_four = card.as_ref().map(|card| PlainValue::LastFour(card.last4));
-                last_four.into_iter().for_each(|value| post(SearchKey::plain(value), FoundKind::Charge));
+                card.iter().for_each(|card| post(SearchKey::last_four(card), FoundKind::Charge));
             }
             Event::PixPaid { end_to_end_id, .. }
             | Event::LatePixReceived { end_to_end_id, .. }
@@ -199,6 +203,13 @@ pub(super) fn plain_values(record: &Record, mut post: impl FnMut(SearchKey, Foun
                 if record.rail.as_ref().is_none_or(|rail| rail.id != *end_to_end_id) =>
             {
                 post(SearchKey::plain(PlainValue::Reference(end_to_end_id)), FoundKind::Act);
+            }
+            Event::CardStored { face, .. } => post(SearchKey::last_four(face), FoundKind::Customer),
+            Event::SubscriptionCreated { terms, .. } => {
+                terms.card.iter().for_each(|card| post(SearchKey::last_four(&card.face), FoundKind::Customer));
+            }
+            Event::SubscriptionCardChanged { standing, .. } => {
+                standing.card.iter().for_each(|card| post(SearchKey::last_four(&card.face), FoundKind::Customer));
             }
             _ => {}
         }
