@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
+use axum::http::Method;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn;
 use axum::routing::get;
@@ -288,9 +289,12 @@ pub fn public(app: &Arc<App>) -> Router {
 pub fn operations(console: &Console) -> Router {
     let desk = &console.desk;
     let document = openapi::complete(for_operators(desk.sandbox).into_openapi(), Listener::Operators);
+    let mut names = openapi::query_names(&document);
+    // Each list takes some of them, and refuses the others by itself.
+    names.remove(&(Method::GET, "/ops/lists/{name}".to_owned()));
     Router::from(for_operators(desk.sandbox))
         .with_state(Arc::clone(desk))
-        .layer(Extension(Arc::new(openapi::query_names(&document))))
+        .layer(Extension(Arc::new(names)))
         .merge(console::routes::all(console))
         .merge(described(&document))
 }

@@ -16,6 +16,7 @@ use crate::sent_form::PostedForm;
 use crate::show;
 use crate::words;
 use ops::desk::Desk;
+use ops::found_item::item_of;
 use ops::item_details::{TakenDecision, last_decision};
 use ops::other_nodes;
 use ops::preview::Verdict;
@@ -136,7 +137,7 @@ async fn decided(desk: &Arc<Desk>, visit: &Visit, form: &FormBody) -> Result<Scr
         return Err(Problem::new(Code::ValidationFailed).says(visit.say(words::CHOOSE_SOME)));
     }
     // Items that wait no more are included: the same form, sent again, says what it did.
-    let mut ends: Vec<(String, Option<Problem>, Option<TakenDecision>)> = Vec::new();
+    let mut ends: Vec<DecidedItem> = Vec::new();
     for (kind, id) in items.into_iter().filter_map(|item| item.split_once('/')) {
         let (id, version) = id.split_once('/').unwrap_or((id, ""));
         let Some(object) = ObjectId::parse(id) else { continue };
@@ -153,19 +154,35 @@ async fn decided(desk: &Arc<Desk>, visit: &Visit, form: &FormBody) -> Result<Scr
         let problem = take(desk, visit, &decision).await.err();
         let is_late = problem.as_ref().is_some_and(|problem| problem.code() == Code::AlreadyDecided);
         let earlier = if is_late { last_decision(desk, object).unwrap_or_default() } else { None };
-        ends.push((id, problem, earlier));
+        let item = item_of(desk, object)?.map(|(_, item)| item);
+        let name = item.as_ref().and_then(|item| item.name.clone().or_else(|| item.merchant_name.clone()));
+        let amount = item.and_then(|item| item.amount);
+        ends.push(DecidedItem { id, name, amount, problem, earlier });
     }
     let title = visit.say(words::DECIDED).to_owned();
     Ok(Screen { section: Section::Queue, title, body: ends_table(visit, &ends) })
 }
 
-fn ends_table(visit: &Visit, ends: &[(String, Option<Problem>, Option<TakenDecision>)]) -> Markup {
+/// An item, and how the decision on it ended.
+struct DecidedItem {
+    id: String,
+    /// Payer, recipient or merchant; `None` where it was erased.
+    name: Option<String>,
+    /// Its amount, centavos.
+    amount: Option<i64>,
+    problem: Option<Problem>,
+    earlier: Option<TakenDecision>,
+}
+
+fn ends_table(visit: &Visit, ends: &[DecidedItem]) -> Markup {
     html! {
         section.card aria-label=(visit.say(words::DECIDED)) {
             @if ends.is_empty() { p { (visit.say(words::WAITS_NO_MORE)) } } @else {
                 div role="status" { ul {
-                    @for (id, problem, earlier) in ends {
+                    @for DecidedItem { id, name, amount, problem, earlier } in ends {
                         li {
+                            @if let Some(name) = name { bdi { (name) } " " }
+                            @if let Some(amount) = amount { (visit.money(*amount)) " " }
                             a href={"/console/queue/" (id)} { code { (id) } } ": "
                             @match problem {
                                 None => (visit.say(words::DECIDED)),

@@ -221,7 +221,12 @@ pub(crate) fn wrong_field(language: Language, wrong: &FieldError, of_form: Optio
         Language::Portuguese => wrong.message.clone(),
         Language::English => wrong.code.replace('_', " ").into(),
     };
-    let Some((name, label)) = of_form else { return html! { p { code { (wrong.field) } ": " (said) } } };
+    let Some((name, label)) = of_form else {
+        let day = [("from", words::FROM), ("to", words::TO)].into_iter().find(|(name, _)| *name == wrong.field);
+        return html! {
+            p { @match day { Some((_, label)) => (label.text(language)), None => code { (wrong.field) } } ": " (said) }
+        };
+    };
     let begins = [wrong.field.as_str(), name].into_iter().find_map(|name| said.strip_prefix(name));
     html! { p id={"wrong-" (name)} { strong { (label) } ": " (begins.unwrap_or(&said).trim_start_matches([':', ' '])) } }
 }

@@ -592,7 +592,8 @@ pub async fn get(
     PathId(name): PathId,
     parts: Parts,
 ) -> Result<Response, Problem> {
-    let (list, pairs) = (named(&name)?, query(&parts)?);
+    let pairs = query(&parts)?;
+    let list = named(&name).or_else(|problem| only(&pairs, &OF_ALL).and(Err(problem)))?;
     let filter = ListFilter::read(&desk, list, &pairs)?;
     if let Some(format) = requested_format(&pairs)? {
         return filter.file(&desk, format).await;

@@ -624,7 +624,8 @@ impl<S: Sync> FromRequestParts<S> for PageQuery {
 pub type QueryNames = HashMap<(Method, String), Vec<String>>;
 
 /// Refuses parameters that the operation of a request does not take. Where no names were laid into
-/// the request, as in one from another process, nothing is refused.
+/// the request, as in one from another process, nothing is refused; nor for an operation without
+/// names, which refuses them itself.
 pub fn only_known(parts: &Parts) -> Result<()> {
     if parts.uri.query().is_none_or(str::is_empty) {
         return Ok(());
@@ -632,9 +633,8 @@ pub fn only_known(parts: &Parts) -> Result<()> {
     let (path, names) = (parts.extensions.get::<MatchedPath>(), parts.extensions.get::<Arc<QueryNames>>());
     let Some((path, names)) = path.zip(names) else { return Ok(()) };
     let method = if parts.method == Method::HEAD { Method::GET } else { parts.method.clone() };
-    let known = names.get(&(method, path.as_str().to_owned()));
-    let known: Vec<_> = known.into_iter().flatten().map(String::as_str).collect();
-    only(&query(parts)?, &known)
+    let Some(known) = names.get(&(method, path.as_str().to_owned())) else { return Ok(()) };
+    only(&query(parts)?, &known.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// The parameters of a query, in order.
