@@ -19,165 +19,182 @@ use strum::{IntoStaticStr, VariantArray};
 /// The media type of a problem's body.
 pub const MEDIA_TYPE: &str = "application/problem+json";
 
-/// Why a request was not carried out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
-#[strum(serialize_all = "snake_case")]
-pub enum Code {
+/// Declares the table of problems: behind each code its status, its title in English, the same
+/// every time, and its message for people in Portuguese.
+macro_rules! codes {
+    ($($(#[$about:meta])* $code:ident = $status:literal, $title:literal, $message:literal;)+) => {
+        /// Why a request was not carried out.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+        #[strum(serialize_all = "snake_case")]
+        pub enum Code { $($(#[$about])* $code,)+ }
+
+        impl Code {
+            /// The code's line in the table of problems (interface section 7).
+            pub fn row(self) -> Row {
+                let (status, title, message) = match self { $(Self::$code => ($status, $title, $message),)+ };
+                let status = StatusCode::from_u16(status).expect("the table has statuses of HTTP");
+                Row { code: self.into(), status, title, message }
+            }
+        }
+    };
+}
+
+codes! {
     /// The body is not a JSON object.
-    InvalidJson,
+    InvalidJson = 400, "Invalid JSON", "JSON inválido";
     /// An object of the body has a key twice.
-    DuplicateKey,
+    DuplicateKey = 400, "Duplicate key", "Chave JSON duplicada";
     /// The body is not UTF-8.
-    InvalidUtf8,
+    InvalidUtf8 = 400, "Invalid UTF-8", "O corpo deve ser UTF-8";
     /// The body ended before its time.
-    IncompleteBody,
+    IncompleteBody = 400, "Incomplete body", "Corpo incompleto";
     /// Fields of the request have values that they can't have; `errors` names them.
-    ValidationFailed,
+    ValidationFailed = 400, "Validation failed", "Dados inválidos";
     /// The card's number, security code or expiry is wrong.
-    InvalidCardData,
+    InvalidCardData = 400, "Invalid card data", "Dados do cartão inválidos";
     /// A split names a recipient that the account does not have.
-    RecipientNotFound,
+    RecipientNotFound = 400, "Recipient not found", "Recebedor não encontrado";
     /// A split names a recipient that may not receive yet, or no more.
-    RecipientNotActive,
+    RecipientNotActive = 400, "Recipient not active", "Recebedor não está ativo";
     /// The splits sum to the charge's total or to more.
-    SplitsReachTotal,
+    SplitsReachTotal = 400, "Splits reach the total", "A soma dos splits deve ser menor que o total";
     /// The account lets no charge through whose fees exceed the seller's part.
-    FeesExceedSellerPart,
+    FeesExceedSellerPart = 400, "Fees exceed the seller's part", "As taxas excedem a parte do vendedor";
     /// The amount of a cashout is below the least that the fee allows.
-    AmountBelowMinimum,
+    AmountBelowMinimum = 400, "Amount below the minimum", "Valor abaixo do mínimo";
     /// The amount of a cashout is above the available balance.
-    InsufficientBalance,
+    InsufficientBalance = 400, "Insufficient balance", "Saldo insuficiente";
     /// The request has no credential, or one that opens nothing.
-    Unauthorized,
+    Unauthorized = 401, "Unauthorized", "Credencial ausente ou inválida";
     /// The acquirer refused the card.
-    CardDeclined,
+    CardDeclined = 402, "Card declined", "Transação recusada";
     /// The account is not enabled for cashout.
-    CashoutNotEnabled,
+    CashoutNotEnabled = 403, "Cashout not enabled", "Conta sem acesso a cashout";
     /// The merchant is closing or closed: no new charges.
-    MerchantClosing,
+    MerchantClosing = 403, "Merchant is closing", "Conta em encerramento";
     /// Operators suspended the merchant.
-    MerchantSuspended,
+    MerchantSuspended = 403, "Merchant suspended", "Conta suspensa";
     /// Operators hold the payouts of the merchant and its recipients.
-    PayoutsHeld,
+    PayoutsHeld = 403, "Payouts are held", "Saídas de dinheiro retidas";
     /// Operators froze the recipient: nothing leaves to it.
-    RecipientFrozen,
+    RecipientFrozen = 403, "Recipient is frozen", "Recebedor congelado";
     /// The operator's role is too small for this.
-    RoleNotAllowed,
+    RoleNotAllowed = 403, "Role not allowed", "Seu papel não permite esta operação";
     /// A form of the console that no page of this session sent.
-    FormRefused,
+    FormRefused = 403, "Form refused", "Formulário recusado";
     /// The API key has not the scope of the route.
-    InsufficientScope,
+    InsufficientScope = 403, "Insufficient scope", "A chave de API não tem permissão para esta operação";
     /// Operators manage the API keys of the merchant.
-    OwnKeysNotAllowed,
+    OwnKeysNotAllowed = 403, "Own keys not allowed", "As chaves de API desta conta são geridas pela operação";
     /// The other API key may do more than the calling key.
-    ScopesExceedKey,
+    ScopesExceedKey = 403, "Scopes exceed those of the key", "A outra chave de API tem mais permissões que esta";
     /// The path, or the object that it names, does not exist for this caller.
-    NotFound,
+    NotFound = 404, "Not found", "Recurso não encontrado";
     /// The charge does not exist for this caller.
-    ChargeNotFound,
+    ChargeNotFound = 404, "Charge not found", "Pagamento não encontrado";
     /// The path exists, with other methods.
-    MethodNotAllowed,
+    MethodNotAllowed = 405, "Method not allowed", "Método não permitido";
     /// The body did not arrive in time.
-    RequestTimeout,
+    RequestTimeout = 408, "Request timeout", "O corpo não chegou a tempo";
     /// The cashout's `merchant_transaction_id` was used before.
-    DuplicateTransaction,
+    DuplicateTransaction = 409, "Duplicate transaction", "Transação duplicada";
     /// Another charge of the account has the reference, for the same request.
-    DuplicateReference,
+    DuplicateReference = 409, "Duplicate reference", "Já existe um item com esta referência";
     /// Another charge of the account has the reference, for another request.
-    ReferenceTaken,
+    ReferenceTaken = 409, "Reference taken", "Outro item já tem esta referência, com outros dados";
     /// An operator has decided this before.
-    AlreadyDecided,
+    AlreadyDecided = 409, "Already decided", "Já decidido";
     /// What waits for the decision is not as the decider saw it.
-    ItemChanged,
+    ItemChanged = 409, "Changed meanwhile", "Mudou desde que foi visto";
     /// The operator who asked for an entry of the house ledger may not approve it.
-    SecondOperatorNeeded,
+    SecondOperatorNeeded = 409, "Second operator needed", "Outro operador precisa aprovar";
     /// No rail has left the outcome of this order unknown for an hour.
-    OutcomeNotUnknown,
+    OutcomeNotUnknown = 409, "Outcome not unknown", "O desfecho não está desconhecido há uma hora";
     /// More would be written off than is owed.
-    ExceedsDebt,
+    ExceedsDebt = 409, "Exceeds debt", "A baixa é maior que a dívida";
     /// A write-off of this debt waits for its decision.
-    WriteOffPending,
+    WriteOffPending = 409, "Write-off pending", "Já há uma baixa pendente desta dívida";
     /// The withdrawal is not paid, or its money came back before.
-    WithdrawalNotPaid,
+    WithdrawalNotPaid = 409, "Withdrawal not paid", "O saque não está pago, ou já foi devolvido";
     /// The return of this withdrawal waits for its decision.
-    ReturnPending,
+    ReturnPending = 409, "Return pending", "Já há uma devolução pendente deste saque";
     /// Another entry of the house has this reference.
-    ReferenceRepeated,
+    ReferenceRepeated = 409, "Reference repeated", "Já existe um lançamento com esta referência";
     /// The month is closed.
-    PeriodClosed,
+    PeriodClosed = 409, "Period closed", "O mês está fechado";
     /// The month is not over.
-    PeriodNotOver,
+    PeriodNotOver = 409, "Period not over", "O mês ainda não terminou";
     /// The same file was compared with the books before.
-    AlreadyReconciled,
+    AlreadyReconciled = 409, "Already reconciled", "Arquivo já conciliado";
     /// A batch of the settlement file is booked.
-    BatchAlreadyBooked,
+    BatchAlreadyBooked = 409, "Batch already booked", "O lote já está lançado";
     /// The bank statement is of another account than earlier ones.
-    OtherBankAccount,
+    OtherBankAccount = 409, "Other bank account", "Extrato de outra conta";
     /// The charge is not pending any more.
-    ChargeNotPending,
+    ChargeNotPending = 409, "Charge not pending", "Cobrança não está pendente";
     /// A request with the same idempotency key is under way.
-    IdempotencyKeyInProgress,
+    IdempotencyKeyInProgress = 409, "Idempotency key in progress", "Requisição com esta Idempotency-Key em andamento";
     /// The recipient has a withdrawal that waits for its decision.
-    WithdrawalPending,
+    WithdrawalPending = 409, "Withdrawal pending", "Já existe um saque pendente";
     /// The recipient's bank account was changed, and the new one is not approved.
-    BankAccountInReview,
+    BankAccountInReview = 409, "Bank account in review", "Conta bancária em análise";
     /// A split is not a pending card split.
-    SplitNotAnticipable,
+    SplitNotAnticipable = 409, "Split not anticipable", "Split não pode ser antecipado";
     /// A split falls due before the anticipated money would be sent.
-    AnticipationAfterDue,
+    AnticipationAfterDue = 409, "Anticipation after the due day", "O split vence antes deste prazo";
     /// The fee differs from the request's.
-    FeeChanged,
+    FeeChanged = 409, "Fee changed", "A taxa mudou";
     /// The refunds would sum to more than was charged.
-    RefundExceedsAvailable,
+    RefundExceedsAvailable = 409, "Refund exceeds what is available", "Valor maior que o disponível";
     /// The disputes would sum to more than was charged, or more is accepted than is disputed.
-    DisputeExceedsAvailable,
+    DisputeExceedsAvailable = 409, "Dispute exceeds what is available", "Valor maior que o disponível";
     /// The account has used this tag for a plan before.
     #[strum(serialize = "duplicate_tag")]
-    TagTaken,
+    TagTaken = 409, "Duplicate tag", "Já existe um plano com esta tag";
     /// The plan takes no subscriptions any more.
-    PlanDisabled,
+    PlanDisabled = 409, "Plan disabled", "Plano desativado";
     /// The merchant may make no further API key itself.
-    TooManyApiKeys,
+    TooManyApiKeys = 409, "Too many API keys", "Limite de chaves de API atingido";
     /// The object's present state does not allow this.
-    StateConflict,
+    StateConflict = 409, "State conflict", "Operação não permitida no estado atual";
     /// The process that was asked by another one does not have the partition, and did nothing.
-    Misdirected,
+    Misdirected = 421, "Misdirected", "Requisição entregue ao processo errado";
     /// The body is larger than the path takes.
-    PayloadTooLarge,
+    PayloadTooLarge = 413, "Payload too large", "Corpo grande demais";
     /// The body is not declared as JSON.
-    UnsupportedMediaType,
+    UnsupportedMediaType = 415, "Unsupported media type", "Content-Type deve ser application/json";
     /// The file has none of the bytes that are asked for.
-    RangeNotSatisfiable,
+    RangeNotSatisfiable = 416, "Range not satisfiable", "O arquivo não tem esse intervalo";
     /// The account is not configured for split.
-    SplitNotEnabled,
+    SplitNotEnabled = 422, "Split not enabled", "Conta não configurada para split";
     /// The idempotency key came before with another body.
-    IdempotencyKeyReused,
+    IdempotencyKeyReused = 422, "Idempotency key reused", "Idempotency-Key já usada com outro corpo";
     /// The charge is pending, refused, cancelled, wholly refunded, disputed or too old.
-    ChargeNotRefundable,
+    ChargeNotRefundable = 422, "Charge not refundable", "Pagamento não elegível";
     /// The recipient has nothing to withdraw.
-    NothingAvailable,
+    NothingAvailable = 422, "Nothing available", "Nenhum valor disponível";
     /// Too many requests, or too many refused cards, within a minute.
-    RateLimited,
+    RateLimited = 429, "Rate limited", "Limite de requisições atingido";
     /// The headers are larger than the service takes.
-    HeadersTooLarge,
+    HeadersTooLarge = 431, "Headers too large", "Cabeçalhos grandes demais";
     /// The service failed; nothing of the request is stored.
-    Internal,
+    Internal = 500, "Internal error", "Erro interno";
     /// The payment institution surely did not take the transfer, or can't be reached.
-    RailUnavailable,
+    RailUnavailable = 502, "Payment institution unavailable", "Erro de comunicação com a instituição de pagamento";
     /// The payment institution refuses to register the charge, which is cancelled.
-    RailRefused,
+    RailRefused = 422, "Rail refused", "A instituição de pagamento recusou a cobrança";
     /// The service has more to do than it can hold.
-    Overloaded,
+    Overloaded = 503, "Overloaded", "Serviço sobrecarregado";
     /// The disk is short of space: nothing is written until there is more.
-    StorageFull,
+    StorageFull = 503, "Storage full", "Sem espaço para novas operações; consultas continuam disponíveis";
     /// The wall clock of the server has jumped: nothing is written until it is right or confirmed.
-    ClockInDoubt,
+    ClockInDoubt = 503, "Clock in doubt", "Relógio do servidor em dúvida; consultas continuam disponíveis";
     /// The database does not answer, or another process is taking over: nothing was sent.
-    StoreUnavailable,
+    StoreUnavailable = 503, "Store unavailable", "Banco de dados indisponível";
     /// No acquirer or payment institution is configured.
-    RailNotConfigured,
+    RailNotConfigured = 503, "Rail not configured", "Nenhuma instituição de pagamento configurada";
     /// The request may or may not have been carried out.
-    OutcomeUnknown,
+    OutcomeUnknown = 503, "Outcome unknown", "Resultado desconhecido";
 }
 
 /// One line of the table of problems.
@@ -200,107 +217,6 @@ impl Code {
     /// The code of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|code| code.row().code == name)
-    }
-
-    /// The code's line in the table of problems (interface section 7).
-    pub fn row(self) -> Row {
-        let (status, title, message) = match self {
-            Self::InvalidJson => (400, "Invalid JSON", "JSON inválido"),
-            Self::DuplicateKey => (400, "Duplicate key", "Chave JSON duplicada"),
-            Self::InvalidUtf8 => (400, "Invalid UTF-8", "O corpo deve ser UTF-8"),
-            Self::IncompleteBody => (400, "Incomplete body", "Corpo incompleto"),
-            Self::ValidationFailed => (400, "Validation failed", "Dados inválidos"),
-            Self::InvalidCardData => (400, "Invalid card data", "Dados do cartão inválidos"),
-            Self::RecipientNotFound => (400, "Recipient not found", "Recebedor não encontrado"),
-            Self::RecipientNotActive => (400, "Recipient not active", "Recebedor não está ativo"),
-            Self::SplitsReachTotal => (400, "Splits reach the total", "A soma dos splits deve ser menor que o total"),
-            Self::FeesExceedSellerPart => {
-                (400, "Fees exceed the seller's part", "As taxas excedem a parte do vendedor")
-            }
-            Self::AmountBelowMinimum => (400, "Amount below the minimum", "Valor abaixo do mínimo"),
-            Self::InsufficientBalance => (400, "Insufficient balance", "Saldo insuficiente"),
-            Self::Unauthorized => (401, "Unauthorized", "Credencial ausente ou inválida"),
-            Self::CardDeclined => (402, "Card declined", "Transação recusada"),
-            Self::CashoutNotEnabled => (403, "Cashout not enabled", "Conta sem acesso a cashout"),
-            Self::MerchantSuspended => (403, "Merchant suspended", "Conta suspensa"),
-            Self::MerchantClosing => (403, "Merchant is closing", "Conta em encerramento"),
-            Self::PayoutsHeld => (403, "Payouts are held", "Saídas de dinheiro retidas"),
-            Self::RecipientFrozen => (403, "Recipient is frozen", "Recebedor congelado"),
-            Self::RoleNotAllowed => (403, "Role not allowed", "Seu papel não permite esta operação"),
-            Self::FormRefused => (403, "Form refused", "Formulário recusado"),
-            Self::InsufficientScope => {
-                (403, "Insufficient scope", "A chave de API não tem permissão para esta operação")
-            }
-            Self::OwnKeysNotAllowed => {
-                (403, "Own keys not allowed", "As chaves de API desta conta são geridas pela operação")
-            }
-            Self::ScopesExceedKey => {
-                (403, "Scopes exceed those of the key", "A outra chave de API tem mais permissões que esta")
-            }
-            Self::NotFound => (404, "Not found", "Recurso não encontrado"),
-            Self::ChargeNotFound => (404, "Charge not found", "Pagamento não encontrado"),
-            Self::MethodNotAllowed => (405, "Method not allowed", "Método não permitido"),
-            Self::RequestTimeout => (408, "Request timeout", "O corpo não chegou a tempo"),
-            Self::DuplicateTransaction => (409, "Duplicate transaction", "Transação duplicada"),
-            Self::DuplicateReference => (409, "Duplicate reference", "Já existe um item com esta referência"),
-            Self::ReferenceTaken => (409, "Reference taken", "Outro item já tem esta referência, com outros dados"),
-            Self::AlreadyDecided => (409, "Already decided", "Já decidido"),
-            Self::ItemChanged => (409, "Changed meanwhile", "Mudou desde que foi visto"),
-            Self::SecondOperatorNeeded => (409, "Second operator needed", "Outro operador precisa aprovar"),
-            Self::OutcomeNotUnknown => (409, "Outcome not unknown", "O desfecho não está desconhecido há uma hora"),
-            Self::ExceedsDebt => (409, "Exceeds debt", "A baixa é maior que a dívida"),
-            Self::WriteOffPending => (409, "Write-off pending", "Já há uma baixa pendente desta dívida"),
-            Self::WithdrawalNotPaid => (409, "Withdrawal not paid", "O saque não está pago, ou já foi devolvido"),
-            Self::ReturnPending => (409, "Return pending", "Já há uma devolução pendente deste saque"),
-            Self::ReferenceRepeated => (409, "Reference repeated", "Já existe um lançamento com esta referência"),
-            Self::PeriodClosed => (409, "Period closed", "O mês está fechado"),
-            Self::PeriodNotOver => (409, "Period not over", "O mês ainda não terminou"),
-            Self::OtherBankAccount => (409, "Other bank account", "Extrato de outra conta"),
-            Self::BatchAlreadyBooked => (409, "Batch already booked", "O lote já está lançado"),
-            Self::AlreadyReconciled => (409, "Already reconciled", "Arquivo já conciliado"),
-            Self::ChargeNotPending => (409, "Charge not pending", "Cobrança não está pendente"),
-            Self::IdempotencyKeyInProgress => {
-                (409, "Idempotency key in progress", "Requisição com esta Idempotency-Key em andamento")
-            }
-            Self::WithdrawalPending => (409, "Withdrawal pending", "Já existe um saque pendente"),
-            Self::BankAccountInReview => (409, "Bank account in review", "Conta bancária em análise"),
-            Self::AnticipationAfterDue => (409, "Anticipation after the due day", "O split vence antes deste prazo"),
-            Self::FeeChanged => (409, "Fee changed", "A taxa mudou"),
-            Self::SplitNotAnticipable => (409, "Split not anticipable", "Split não pode ser antecipado"),
-            Self::RefundExceedsAvailable => (409, "Refund exceeds what is available", "Valor maior que o disponível"),
-            Self::DisputeExceedsAvailable => (409, "Dispute exceeds what is available", "Valor maior que o disponível"),
-            Self::TagTaken => (409, "Duplicate tag", "Já existe um plano com esta tag"),
-            Self::PlanDisabled => (409, "Plan disabled", "Plano desativado"),
-            Self::TooManyApiKeys => (409, "Too many API keys", "Limite de chaves de API atingido"),
-            Self::StateConflict => (409, "State conflict", "Operação não permitida no estado atual"),
-            Self::PayloadTooLarge => (413, "Payload too large", "Corpo grande demais"),
-            Self::UnsupportedMediaType => (415, "Unsupported media type", "Content-Type deve ser application/json"),
-            Self::RangeNotSatisfiable => (416, "Range not satisfiable", "O arquivo não tem esse intervalo"),
-            Self::Misdirected => (421, "Misdirected", "Requisição entregue ao processo errado"),
-            Self::SplitNotEnabled => (422, "Split not enabled", "Conta não configurada para split"),
-            Self::IdempotencyKeyReused => (422, "Idempotency key reused", "Idempotency-Key já usada com outro corpo"),
-            Self::ChargeNotRefundable => (422, "Charge not refundable", "Pagamento não elegível"),
-            Self::NothingAvailable => (422, "Nothing available", "Nenhum valor disponível"),
-            Self::RateLimited => (429, "Rate limited", "Limite de requisições atingido"),
-            Self::HeadersTooLarge => (431, "Headers too large", "Cabeçalhos grandes demais"),
-            Self::Internal => (500, "Internal error", "Erro interno"),
-            Self::RailUnavailable => {
-                (502, "Payment institution unavailable", "Erro de comunicação com a instituição de pagamento")
-            }
-            Self::Overloaded => (503, "Overloaded", "Serviço sobrecarregado"),
-            Self::StorageFull => {
-                (503, "Storage full", "Sem espaço para novas operações; consultas continuam disponíveis")
-            }
-            Self::ClockInDoubt => {
-                (503, "Clock in doubt", "Relógio do servidor em dúvida; consultas continuam disponíveis")
-            }
-            Self::StoreUnavailable => (503, "Store unavailable", "Banco de dados indisponível"),
-            Self::RailRefused => (422, "Rail refused", "A instituição de pagamento recusou a cobrança"),
-            Self::RailNotConfigured => (503, "Rail not configured", "Nenhuma instituição de pagamento configurada"),
-            Self::OutcomeUnknown => (503, "Outcome unknown", "Resultado desconhecido"),
-        };
-        let status = StatusCode::from_u16(status).expect("the table has statuses of HTTP");
-        Row { code: self.into(), status, title, message }
     }
 }
 
