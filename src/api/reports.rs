@@ -146,16 +146,15 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
     Ok(ok(ExportJobView::of(&find(&app, caller, &id)?)))
 }
 
-/// The file of a report that is done, whole or a range of it (`Range`, one range of bytes).
+/// The file of a report that is done.
 #[utoipa::path(get, path = "/api/reports/{id}/file", operation_id = "download_report", params(("id" = String, Path)),
-    responses((status = 200, content((String = "application/jsonl"), (String = "text/csv"), (String = "text/plain"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 206, description = "The range that was asked for.", content((String = "application/jsonl"), (String = "text/csv"), (String = "text/plain"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 409), (status = 416)))]
+    responses((status = 200, content((String = "application/jsonl"), (String = "text/csv"), (String = "text/plain"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 409)))]
 pub async fn download_file(
     State(app): State<Arc<App>>,
     caller: Caller,
     PathId(id): PathId,
-    parts: Parts,
 ) -> Result<Response, Problem> {
-    download(&app.export_jobs, &find(&app, caller, &id)?, &parts.headers)
+    download(&app.export_jobs, &find(&app, caller, &id)?)
 }
 
 /// The manifest of a report that is done, byte by byte as it was signed.

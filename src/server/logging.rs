@@ -1,6 +1,5 @@
 //! Log on standard error: text, in colors on a terminal, or JSON with one flat object a line. A
-//! line that is written while a request is handled has its `request_id`, and the `trace_id` and
-//! `span_id` of the request's `traceparent`.
+//! line that is written while a request is handled has its `request_id`.
 //!
 //! A thread of its own writes the lines ([`LogQueue`]), so no request waits for the reader of the
 //! log, and a log that cannot be written ends nothing. Lines that were not written are counted.
@@ -173,9 +172,6 @@ where
 fn add_request(line: &mut String) {
     RequestContext::current(|request| {
         let _a_string_takes_it = write!(line, " request_id={}", request.id());
-        if let Some(trace) = request.trace {
-            let _a_string_takes_it = write!(line, " trace_id={:032x} span_id={:016x}", trace.trace, trace.span);
-        }
     });
 }
 
@@ -213,13 +209,7 @@ impl Members {
 
     /// Adds the request that is being handled.
     fn add_request(&mut self) {
-        RequestContext::current(|request| {
-            self.add("request_id", request.id());
-            if let Some(trace) = request.trace {
-                self.add("trace_id", &format!("{:032x}", trace.trace));
-                self.add("span_id", &format!("{:016x}", trace.span));
-            }
-        });
+        RequestContext::current(|request| self.add("request_id", request.id()));
     }
 }
 
@@ -257,7 +247,6 @@ mod tests {
     use tracing_subscriber::fmt::MakeWriter;
 
     use super::*;
-    use web::trace::TraceContext;
 
     /// Collects the log.
     #[derive(Clone, Default)]
@@ -288,10 +277,7 @@ mod tests {
     }
 
     fn log_something() {
-        let request = RequestContext {
-            id: HeaderValue::from_static("r-\"1\""),
-            trace: Some(TraceContext { trace: 0xabc, span: 7, flags: 1 }),
-        };
+        let request = RequestContext { id: HeaderValue::from_static("r-\"1\"") };
         tracing::info!(micros = 12_u64, ready = true, address = %"127.0.0.1:1", "before \"it\"\nand on");
         request.during(|| tracing::warn!("within"));
     }
@@ -308,8 +294,7 @@ mod tests {
         assert_eq!((of(0, "level"), of(0, "message")), ("INFO".into(), "before \"it\"\nand on".into()));
         assert_eq!((of(0, "micros"), of(0, "ready"), of(0, "address")), (12.into(), true.into(), "127.0.0.1:1".into()));
         assert_eq!((of(0, "target"), of(0, "request_id")), ("centavo::server::logging::tests".into(), Value::Null));
-        assert_eq!((of(1, "request_id"), of(1, "span_id")), ("r-\"1\"".into(), "0000000000000007".into()));
-        assert_eq!(of(1, "trace_id"), "00000000000000000000000000000abc");
+        assert_eq!(of(1, "request_id"), "r-\"1\"");
         assert!(of(1, "timestamp").as_str().is_some_and(|time| time.ends_with('Z')), "{}", of(1, "timestamp"));
     }
 
@@ -321,11 +306,7 @@ mod tests {
         let text = buffer.text();
         let (before, within) = (text.lines().next().unwrap(), text.lines().last().unwrap());
         assert!(before.contains("INFO") && !before.contains("request_id"), "{text}");
-        assert!(
-            within.ends_with(
-                "within request_id=r-\"1\" trace_id=00000000000000000000000000000abc span_id=0000000000000007"
-            )
-        );
+        assert!(within.ends_with("within request_id=r-\"1\""), "{text}");
         assert!(!text.contains('\u{1b}'), "{text}");
     }
 

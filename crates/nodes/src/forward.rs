@@ -63,7 +63,6 @@ const SESSION: HeaderName = HeaderName::from_static("centavo-session");
 const OF_THE_HOP: [HeaderName; 6] = [LISTENER, PARTITION, CALLER, OVER_TLS, TOKEN, SESSION];
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// Headers of one connection (RFC 9110, 7.6.1), beside those that `Connection` names. The length
 /// is written anew.
@@ -139,11 +138,7 @@ impl Hop {
         if self.over_tls {
             headers.insert(OVER_TLS, HeaderValue::from_static("yes"));
         }
-        RequestContext::current(|context| {
-            headers.insert(X_REQUEST_ID, context.id.clone());
-            let trace = context.trace.and_then(|trace| HeaderValue::try_from(trace.to_string()).ok());
-            trace.into_iter().for_each(|trace| drop(headers.insert(TRACEPARENT, trace)));
-        });
+        RequestContext::current(|context| drop(headers.insert(X_REQUEST_ID, context.id.clone())));
         headers
     }
 

@@ -28,7 +28,7 @@ use super::guards::shed::{self, RETRY_AFTER_SECONDS, RequestLimits, Shed};
 use super::measures::Measures;
 use super::names::with_ignored;
 use super::problem::{Code, Problem};
-use super::trace::{RequestContext, TRACERESPONSE, TraceContext};
+use super::trace::RequestContext;
 
 /// The version of the interface that every response names: the day since which no change has
 /// broken a caller.
@@ -252,11 +252,6 @@ impl RequestFacts {
             self.context.during(|| tracing::debug!(%method, path, status, micros, "answered"));
         }
         let headers = response.headers_mut();
-        if let Some(trace) = self.context.trace
-            && let Ok(trace) = HeaderValue::try_from(trace.to_string())
-        {
-            headers.insert(TRACERESPONSE, trace);
-        }
         headers.insert(X_REQUEST_ID, self.context.id);
         headers.insert(API_VERSION_HEADER, HeaderValue::from_static(API_VERSION));
         headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
@@ -276,20 +271,17 @@ struct RequestIds {
 }
 
 impl RequestIds {
-    /// The caller's id, or one made here; and the caller's trace, in which this request has a
-    /// number of its own.
+    /// The caller's id, or one made here.
     fn of(&self, headers: &HeaderMap) -> RequestContext {
         let fits = |id: &&HeaderValue| {
             (1..=REQUEST_ID_LEN_MAX).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)
         };
-        let count = self.next.fetch_add(1, Ordering::Relaxed);
-        let id = headers.get(X_REQUEST_ID).filter(fits).cloned().unwrap_or_else(|| self.made(count));
-        RequestContext { id, trace: TraceContext::of(headers, self.origin ^ count) }
+        RequestContext { id: headers.get(X_REQUEST_ID).filter(fits).cloned().unwrap_or_else(|| self.made()) }
     }
 
-    fn made(&self, count: u64) -> HeaderValue {
+    fn made(&self) -> HeaderValue {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let number = u128::from(self.origin) << 64 | u128::from(count);
+        let number = u128::from(self.origin) << 64 | u128::from(self.next.fetch_add(1, Ordering::Relaxed));
         let id: [u8; 32] = std::array::from_fn(|index| DIGITS[(number >> (124 - 4 * index)) as usize & 0xF]);
         HeaderValue::from_bytes(&id).expect("hexadecimal digits are allowed in a header")
     }
@@ -387,19 +379,6 @@ mod tests {
         let second = ask(&router, "GET", "/things/7", None).await.headers()["x-request-id"].clone();
         assert_eq!((first.len(), second.len()), (32, 32));
         assert_ne!(first, second);
-    }
-
-    #[tokio::test]
-    async fn a_trace_is_answered_as_one_of_its_parts() {
-        let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-        let asked = async |traceparent: &str| {
-            let request = Request::builder().uri("/things/7").header("host", "a").header("traceparent", traceparent);
-            router(8, false).oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
-        };
-        let answer = asked(trace).await.headers()["traceresponse"].to_str().unwrap().to_owned();
-        assert_eq!((&answer[..36], &answer[52..]), (&trace[..36], &trace[52..]), "the same trace");
-        assert_ne!(answer[36..52], trace[36..52], "another part of it");
-        assert!(!asked("00-nothing").await.headers().contains_key("traceresponse"));
     }
 
     #[tokio::test]

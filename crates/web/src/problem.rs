@@ -163,8 +163,6 @@ codes! {
     PayloadTooLarge = 413, "Payload too large", "Corpo grande demais";
     /// The body is not declared as JSON.
     UnsupportedMediaType = 415, "Unsupported media type", "Content-Type deve ser application/json";
-    /// The file has none of the bytes that are asked for.
-    RangeNotSatisfiable = 416, "Range not satisfiable", "O arquivo não tem esse intervalo";
     /// The account is not configured for split.
     SplitNotEnabled = 422, "Split not enabled", "Conta não configurada para split";
     /// The idempotency key came before with another body.

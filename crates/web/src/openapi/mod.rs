@@ -322,8 +322,7 @@ Each request under `/ops` needs an operator's token. Fields that are not known a
 
 const FOR_ALL: &str = "\
 Amounts are integer centavos unless a field says otherwise. A field that is null or an empty text is as good as absent. Whatever is refused is answered with `application/problem+json` (RFC 9457), whose `code` is stable and whose `message` is for \
-people. A caller's `X-Request-Id` of 1 to 128 visible ASCII characters is kept. A valid `traceparent` (W3C Trace Context) is answered \
-with `traceresponse`.\n\n\
+people. A caller's `X-Request-Id` of 1 to 128 visible ASCII characters is kept.\n\n\
 Questions go to the operator of this server. How to report a vulnerability: `SECURITY.md` of its sources and packages.";
 
 /// The schema itself, or the schema that it refers to.

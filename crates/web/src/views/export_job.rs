@@ -1,18 +1,17 @@
-//! A job of an export as JSON, and its file as a download with ranges.
+//! A job of an export as JSON, and its file as a download.
 
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::fs::File;
+use std::io;
 use std::sync::Arc;
 
 use actors::engine::Engine;
-use axum::http::header::{
-    ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, LOCATION, RANGE,
-};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, ETAG, LOCATION};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use books::export::jobs::{ExportJobs, Job, JobStatus, KEPT_MS, NewJob, Work, media_type_of};
 use books::export::{ExportedFile, Format, read_by_duckdb};
 use serde::{Deserialize, Serialize};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 use wire::cut_text::CutView;
 use wire::timestamp::with_milliseconds;
@@ -226,20 +225,9 @@ pub fn manifest(jobs: &ExportJobs, job: &Job) -> Result<Response> {
     if job.manifest.is_none() {
         return Err(Problem::new(Code::StateConflict).detail("A report, or a file with labels, has no manifest."));
     }
-    let turn = download_turn()?;
-    let mut file = jobs.manifest(job).map_err(unreadable)?;
+    let file = jobs.manifest(job).map_err(unreadable)?;
     let bytes = file.metadata().map_err(unreadable)?.len();
-    let body = streamed("a manifest", move |out| {
-        let _until_it_ends = turn;
-        io::copy(&mut file, out)?;
-        Ok(())
-    });
-    Ok(([(CONTENT_TYPE, "application/json".to_owned()), (CONTENT_LENGTH, bytes.to_string())], body).into_response())
-}
-
-fn download_turn() -> Result<SemaphorePermit<'static>> {
-    let detail = "Too many files are being downloaded.";
-    DOWNLOADS.try_acquire().map_err(|_| Problem::new(Code::Overloaded).retry_after(5).detail(detail))
+    stored(Ok(file), bytes, "application/json")
 }
 
 fn done(job: &Job) -> Result<&ExportedFile> {
@@ -249,114 +237,23 @@ fn done(job: &Job) -> Result<&ExportedFile> {
     }
 }
 
-/// The file of a job, whole or the range that the request asks for; 409 while there is none.
-pub fn download(jobs: &ExportJobs, job: &Job, headers: &HeaderMap) -> Result<Response> {
+/// The file of a job; 409 while there is none.
+pub fn download(jobs: &ExportJobs, job: &Job) -> Result<Response> {
     let ExportedFile { path: name, bytes, sha256 } = done(job)?;
-    let bytes = *bytes;
-    let turn = download_turn()?;
-    let tag = format!("\"{sha256}\"");
-    // A range of another file than the caller began with would not fit.
-    let is_same = headers.get(IF_RANGE).is_none_or(|known| known.as_bytes() == tag.as_bytes());
-    let asked = headers.get(RANGE).filter(|_| is_same).and_then(|range| range.to_str().ok());
-    let range = asked.map_or(Range::Whole, |range| Range::read(range, bytes));
-    let (first, count, status) = match range {
-        Range::Whole => (0, bytes, StatusCode::OK),
-        Range::Part(first, last) => (first, last - first + 1, StatusCode::PARTIAL_CONTENT),
-        Range::Beyond => {
-            let problem = Problem::new(Code::RangeNotSatisfiable).detail(format!("The file has {bytes} bytes."));
-            let mut response = problem.into_response();
-            response
-                .headers_mut()
-                .extend(HeaderValue::try_from(format!("bytes */{bytes}")).map(|of| (CONTENT_RANGE, of)));
-            return Ok(response);
-        }
-    };
-    let mut file = jobs.file(job).map_err(unreadable)?;
-    file.seek(SeekFrom::Start(first)).map_err(unreadable)?;
-    let body = streamed("an export's file", move |out| {
+    let name = [(CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")), (ETAG, format!("\"{sha256}\""))];
+    Ok((name, stored(jobs.file(job), *bytes, media_type_of(job))?).into_response())
+}
+
+/// The bytes of a stored file, as a stream.
+fn stored(file: io::Result<File>, bytes: u64, media_type: &str) -> Result<Response> {
+    let turn = DOWNLOADS.try_acquire();
+    let detail = "Too many files are being downloaded.";
+    let turn = turn.map_err(|_| Problem::new(Code::Overloaded).retry_after(5).detail(detail))?;
+    let mut file = file.map_err(unreadable)?;
+    let body = streamed("a stored file", move |out| {
         let _until_it_ends = turn;
-        let copied = io::copy(&mut file.take(count), out)?;
-        if copied == count { Ok(()) } else { Err("the file is shorter than it was".into()) }
+        let copied = io::copy(&mut file, out)?;
+        if copied == bytes { Ok(()) } else { Err("the file is shorter than it was".into()) }
     });
-    let headers = [
-        (CONTENT_TYPE, media_type_of(job).to_owned()),
-        (CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")),
-        (CONTENT_LENGTH, count.to_string()),
-        (ACCEPT_RANGES, "bytes".to_owned()),
-        (ETAG, tag),
-    ];
-    let part = (status == StatusCode::PARTIAL_CONTENT)
-        .then(|| [(CONTENT_RANGE, format!("bytes {first}-{}/{bytes}", first + count - 1))]);
-    Ok(match part {
-        Some(part) => (status, headers, part, body).into_response(),
-        None => (status, headers, body).into_response(),
-    })
-}
-
-/// The part of a file that a request asks for.
-#[derive(Debug, PartialEq, Eq)]
-enum Range {
-    /// All of it: nothing was asked for, or something that is passed over (RFC 9110, 14.2).
-    Whole,
-    /// From the first byte to the last.
-    Part(u64, u64),
-    /// None of its bytes.
-    Beyond,
-}
-
-impl Range {
-    /// Reads a `Range` of a file of so many bytes. Several ranges are passed over.
-    fn read(text: &str, bytes: u64) -> Self {
-        let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u64>().ok());
-        let Some((first, last)) = text.strip_prefix("bytes=").and_then(|range| range.trim().split_once('-')) else {
-            return Self::Whole;
-        };
-        match (first, last, number(first).flatten(), number(last).flatten()) {
-            ("", _, _, Some(0)) => Self::Beyond,
-            ("", _, _, Some(count)) if bytes > 0 => Self::Part(bytes.saturating_sub(count), bytes - 1),
-            ("", _, _, Some(_)) => Self::Beyond,
-            (_, "", Some(first), _) if first < bytes => Self::Part(first, bytes - 1),
-            (_, "", Some(_), _) => Self::Beyond,
-            (_, _, Some(first), Some(last)) if first <= last => {
-                if first < bytes {
-                    Self::Part(first, last.min(bytes - 1))
-                } else {
-                    Self::Beyond
-                }
-            }
-            _ => Self::Whole,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_range_is_read_as_the_standard_says() {
-        for (text, expected) in [
-            ("bytes=0-0", Range::Part(0, 0)),
-            ("bytes=0-", Range::Part(0, 9)),
-            ("bytes=3-5", Range::Part(3, 5)),
-            ("bytes=3-500", Range::Part(3, 9)),
-            ("bytes=-3", Range::Part(7, 9)),
-            ("bytes=-30", Range::Part(0, 9)),
-            ("bytes=10-", Range::Beyond),
-            ("bytes=10-12", Range::Beyond),
-            ("bytes=-0", Range::Beyond),
-            ("bytes=5-3", Range::Whole),
-            ("bytes=a-3", Range::Whole),
-            ("bytes=+1-3", Range::Whole),
-            ("bytes=0-1,3-4", Range::Whole),
-            ("bytes=", Range::Whole),
-            ("bytes=-", Range::Whole),
-            ("lines=0-1", Range::Whole),
-            ("bytes=99999999999999999999-", Range::Whole),
-        ] {
-            assert_eq!(Range::read(text, 10), expected, "{text}");
-        }
-        assert_eq!(Range::read("bytes=0-", 0), Range::Beyond);
-        assert_eq!(Range::read("bytes=-1", 0), Range::Beyond);
-    }
+    Ok(([(CONTENT_TYPE, media_type.to_owned()), (CONTENT_LENGTH, bytes.to_string())], body).into_response())
 }
