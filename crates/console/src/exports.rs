@@ -43,16 +43,14 @@ const SAMPLE_MAPS: [(&str, &str); 4] = [
 const FOR_PEOPLE: [&str; 2] = ["xlsx", "csv-ptbr"];
 
 /// Page of the exports: the forms, and the files that are made in the background.
-pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, mut parts: Parts) -> Response {
-    let given = query(&parts);
-    parts.uri = Uri::from_static("/ops/exports");
+pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
     let made = async {
         visit.whole()?;
-        let given = given?;
+        let given = query(&parts)?;
         let sample =
             optional(&given, "sample")?.map(|name| sample_map(name).ok_or_else(|| Problem::new(Code::NotFound)));
         let chart = sample.transpose()?.map(str::to_owned).or_else(|| desk.engine.chart());
-        let jobs = json_of(exports::list(State(Arc::clone(&desk)), visit.operator.clone(), parts).await?).await?;
+        let jobs = json_of(exports::list(State(Arc::clone(&desk)), visit.operator.clone()).await?).await?;
         let body = html! {
             (form(&desk, &visit))
             @if visit.may(Role::Decide) { (mapped_form(&desk, &visit, chart.as_deref().unwrap_or(SAMPLE_MAPS[0].1))) }
@@ -192,16 +190,10 @@ pub(crate) async fn ask(State(desk): State<Arc<Desk>>, PostedFile { visit, form,
 }
 
 /// File of an export that was made in the background.
-pub(crate) async fn job_file(
-    State(desk): State<Arc<Desk>>,
-    visit: Visit,
-    PathId(id): PathId,
-    mut parts: Parts,
-) -> Response {
-    parts.uri = Uri::from_static("/ops/exports");
+pub(crate) async fn job_file(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId) -> Response {
     let made = async {
         visit.whole()?;
-        exports::file(State(desk), visit.operator.clone(), PathId(id), parts).await
+        exports::file(State(desk), visit.operator.clone(), PathId(id)).await
     };
     match made.await {
         Ok(file) => file,

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use actors::engine::{ApiKeyRow, Engine};
 use axum::extract::State;
-use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::id::{GroupNumber, ObjectId};
 use serde::{Deserialize, Serialize};
@@ -22,7 +21,7 @@ use web::json::{Raw, or_empty, parse_exact, parse_unread_exact, present};
 use web::keyed::KeyedBody;
 use web::last_uses::LastUses;
 use web::problem::{Code, Problem, broken};
-use web::reply::{ok, only, query, time};
+use web::reply::{ok, time};
 
 /// A new key, as asked for. The body may be left out.
 #[derive(Deserialize, ToSchema)]
@@ -192,13 +191,7 @@ fn by<'a>(desk: &'a Desk, operator: &'a Operator) -> KeyManagement<'a> {
 /// The API keys of a merchant, oldest first, the revoked ones too.
 #[utoipa::path(get, path = "/ops/merchants/{id}/api-keys", operation_id = "list_api_keys", params(("id" = String, Path)),
     responses((status = 200, body = ApiKeyList), (status = 400)))]
-pub async fn list(
-    State(desk): State<Arc<Desk>>,
-    _: Operator,
-    PathId(merchant): PathId,
-    parts: Parts,
-) -> Result<Response, Problem> {
-    only(&query(&parts)?, &[])?;
+pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, PathId(merchant): PathId) -> Result<Response, Problem> {
     Ok(ok(ApiKeyList::of(listed(&desk, find(&desk, &merchant)?))))
 }
 

@@ -33,7 +33,7 @@ use web::body::{FileFormat, InstitutionFile};
 use web::idempotency::{KeyScope, SentKey, decided};
 use web::json::parse_exact;
 use web::problem::{Code, Problem, failed};
-use web::reply::{List, PageQuery, list_of, ok, one_of, only, query, time};
+use web::reply::{List, PageQuery, list_of, ok, one_of, query, time};
 
 /// A batch of the acquirer that is booked whole.
 #[derive(Debug, Serialize, ToSchema)]
@@ -174,7 +174,6 @@ pub async fn book(
     let pairs = query(&parts)?;
     // The file itself says whether it was sent before: a key is only checked.
     sent_key.read(&desk.engine, KeyScope::Operators, None, &file.bytes)?;
-    only(&pairs, &["preview"])?;
     let is_preview = one_of(&pairs, "preview", &["true", "false"])? == Some("true");
     if file.format != FileFormat::Csv {
         return Err(Problem::new(Code::UnsupportedMediaType).message("O arquivo deve ser CSV"));

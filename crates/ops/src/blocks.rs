@@ -15,7 +15,7 @@ use crate::operator::Operator;
 use web::caller::PathId;
 use web::cut::requested_position;
 use web::problem::{Code, Problem};
-use web::reply::{ok, only, query, time};
+use web::reply::{ok, query, time};
 
 /// A block: Records that became durable together.
 #[derive(Debug, Serialize, ToSchema)]
@@ -64,7 +64,6 @@ pub async fn get(
     parts: Parts,
 ) -> Result<Response, Problem> {
     let pairs = query(&parts)?;
-    only(&pairs, &["partition"])?;
     let not_found = || Problem::new(Code::NotFound);
     let at = requested_position(&sequence, &pairs)?.ok_or_else(not_found)?;
     let block = desk.engine.block(at)?.ok_or_else(not_found)?;

@@ -29,7 +29,7 @@ use crate::operator::Operator;
 use web::caller::PathId;
 use web::json::Checker;
 use web::problem::{Code, Problem};
-use web::reply::{List, Page, PageQuery, list_of, number, ok, one_of, only, query, single, time};
+use web::reply::{List, Page, PageQuery, list_of, number, ok, one_of, query, single, time};
 use web::streamed::{ReadPace, in_turn, streamed, turn, turn_in_time};
 use web::views::ledger::ledger_name;
 use web::views::recipient::find_recipient;
@@ -129,7 +129,6 @@ const ACCOUNT_CODES_MAX: u16 = 999;
     responses((status = 200, content((TrialBalance = "application/json"), (String = "text/csv"))), (status = 400), (status = 404)))]
 pub async fn trial_balance(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
     let pairs = query(&parts)?;
-    only(&pairs, &["by", "date", "ledger", "level", "account", "format", "page", "per_page"])?;
     let (asked, as_csv) = asked(&desk, &pairs)?;
     if as_csv {
         return csv(&desk, asked.cut).await;
@@ -425,7 +424,6 @@ pub async fn accounts(
     parts: Parts,
 ) -> Result<Response, Problem> {
     let (ledger, pairs) = (find(&desk, &id)?, query(&parts)?);
-    only(&pairs, &["by", "date"])?;
     let (by, end) = (one_of(&pairs, "by", &["booking", "effect"])?, requested_end(&pairs)?);
     let items = match end {
         Some(end) => {

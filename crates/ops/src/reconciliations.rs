@@ -33,7 +33,7 @@ use web::caller::PathId;
 use web::idempotency::{KeyScope, SentKey};
 use web::json::{Checker, Raw, parse_exact};
 use web::problem::{Code, FieldError, Problem, failed};
-use web::reply::{List, Page, list_of, ok, one_of, only, query, single, time};
+use web::reply::{List, Page, list_of, ok, one_of, query, single, time};
 use web::streamed::{in_turn, turn};
 
 /// Findings of one answer; the counts count all.
@@ -312,7 +312,6 @@ pub async fn reconcile(
     let pairs = query(&parts)?;
     // The file itself says whether it was compared before: a key is only checked.
     sent_key.read(&desk.engine, KeyScope::Operators, None, &file.bytes)?;
-    only(&pairs, &["account", "acctid", "again"])?;
     let named = one_of(&pairs, "account", &BankAccount::ALL.map(BankAccount::name))?;
     let named = named.and_then(|name| BankAccount::ALL.into_iter().find(|account| account.name() == name));
     let acctid = single(&pairs, "acctid")?.map(str::to_owned);

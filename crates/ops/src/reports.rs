@@ -34,7 +34,7 @@ use web::cut::{self, as_header};
 use web::gzip::Encoding;
 use web::json::Checker;
 use web::problem::{Code, Problem, failed};
-use web::reply::{Page, one_of, only, query, single};
+use web::reply::{Page, one_of, query, single};
 use web::streamed::{BoxError, ReadPace, streamed, turn};
 use web::views::ledger::{merchant_profile, owner};
 use web::views::row_labels::row_labels;
@@ -117,10 +117,6 @@ pub async fn report(
 ) -> Result<Response, Problem> {
     let report = Report::named(&name).ok_or_else(|| Problem::new(Code::NotFound))?;
     let pairs = query(&parts)?;
-    only(
-        &pairs,
-        &["ledger", "account", "by", "format", "from", "to", "at", "names", "labels", "page", "per_page", "tax_ids"],
-    )?;
     let (request, format) = asked(&desk, report, &pairs)?;
     let (rows, labels) = (rows(&pairs, format)?, labels(&desk, &pairs)?);
     let context = ReportContext { rows, labels, ..context(&desk, &operator, &request, &pairs).await? };

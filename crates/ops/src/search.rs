@@ -34,7 +34,7 @@ use crate::lists::{LISTS, ListFilter};
 use crate::operator::Operator;
 use web::json::Checker;
 use web::problem::Problem;
-use web::reply::{ok, only, query, single};
+use web::reply::{ok, query, single};
 use web::views::ledger::ledger_name;
 
 /// Items of a kind that an answer shows.
@@ -156,7 +156,6 @@ pub(crate) fn kind_name<S: serde::Serializer>(kind: &ItemKind, serializer: S) ->
     responses((status = 200, body = SearchResult)))]
 pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
     let pairs = query(&parts)?;
-    only(&pairs, &["q"])?;
     let text = requested_text(&pairs)?;
     Ok(ok(search(&desk, &text).await?))
 }
