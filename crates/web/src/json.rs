@@ -33,6 +33,9 @@ use super::problem::{Code, FieldError, Problem, Result, failed};
 /// `#[serde(bound(deserialize = "'de: 'a"))]`.
 pub type Raw<'a> = Option<&'a RawValue>;
 
+/// The least and the most characters, digits or elements that a field may have.
+pub type Count = RangeInclusive<usize>;
+
 /// A field that was sent, also as null: for `deserialize_with`, where null and absent differ.
 pub fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Raw<'de>>, D::Error> {
     Raw::deserialize(deserializer).map(Some)
@@ -114,7 +117,7 @@ pub type Element<'a> = Result<&'a RawValue, Problem>;
 
 /// The objects of a body that is one JSON array, or has one on each line that is not blank; their
 /// count within a range. One that is no object, or has a key twice, is an error of its own.
-pub fn elements(body: &[u8], is_lines: bool, count: RangeInclusive<usize>) -> Result<Vec<Element<'_>>> {
+pub fn elements(body: &[u8], is_lines: bool, count: Count) -> Result<Vec<Element<'_>>> {
     let texts = texts(body, is_lines, *count.end())?;
     let mut check = Checker::new();
     if !count.contains(&texts.len()) {
@@ -318,8 +321,7 @@ impl Checker {
             Some(Some(digits)) => self.within_range(name, digits, *range.start()..=CENTAVOS_MAX.min(*range.end())),
             wrong => {
                 let code = if wrong.is_none() { REQUIRED } else { "not_an_integer" };
-                let field = self.field(name);
-                self.refuse(name, code, format!("{field} deve ser inteiro em centavos"))
+                self.refuse(name, code, format!("{name} deve ser inteiro em centavos"))
             }
         }
     }
@@ -347,36 +349,20 @@ impl Checker {
 
     /// A required string without control characters, trimmed, its length within a range of
     /// characters.
-    pub fn text<'a>(&mut self, name: &'static str, raw: Raw<'a>, chars: RangeInclusive<usize>) -> Option<Cow<'a, str>> {
-        let raw = self.required(name, raw)?;
-        let Some(text) = string(raw).map(trimmed) else {
-            return self.mistyped(name, "not_a_string", "um texto");
-        };
-        self.printable(name, text, chars, false)
+    pub fn text<'a>(&mut self, name: &'static str, raw: Raw<'a>, chars: Count) -> Option<Cow<'a, str>> {
+        let text = self.any_text(name, raw)?;
+        self.printable(name, trimmed(text), chars, false)
     }
 
     /// A required text that a person wrote, as [`Checker::text`] takes it, with its line breaks and
     /// tabs. CRLF and CR are read as LF.
-    pub fn prose<'a>(
-        &mut self,
-        name: &'static str,
-        raw: Raw<'a>,
-        chars: RangeInclusive<usize>,
-    ) -> Option<Cow<'a, str>> {
-        let raw = self.required(name, raw)?;
-        match string(raw).map(trimmed) {
-            Some(text) => self.printable(name, with_line_feeds(text), chars, true),
-            None => self.mistyped(name, "not_a_string", "um texto"),
-        }
+    pub fn prose<'a>(&mut self, name: &'static str, raw: Raw<'a>, chars: Count) -> Option<Cow<'a, str>> {
+        let text = self.any_text(name, raw)?;
+        self.printable(name, with_line_feeds(trimmed(text)), chars, true)
     }
 
     /// What [`Checker::prose`] takes, or nothing when the field is absent or null.
-    pub fn optional_prose<'a>(
-        &mut self,
-        name: &'static str,
-        raw: Raw<'a>,
-        chars: RangeInclusive<usize>,
-    ) -> Option<Cow<'a, str>> {
+    pub fn optional_prose<'a>(&mut self, name: &'static str, raw: Raw<'a>, chars: Count) -> Option<Cow<'a, str>> {
         self.optional(raw, |check, raw| check.prose(name, raw, chars))
     }
 
@@ -386,13 +372,12 @@ impl Checker {
         &mut self,
         name: &'static str,
         text: Cow<'a, str>,
-        chars: RangeInclusive<usize>,
+        chars: Count,
         keeps_lines: bool,
     ) -> Option<Cow<'a, str>> {
         let is_refused = |letter: char| letter.is_control() && !(keeps_lines && matches!(letter, '\n' | '\t'));
         if text.contains(is_refused) {
-            let field = self.field(name);
-            return self.refuse(name, "control_character", format!("{field} contém caracteres de controle"));
+            return self.refuse(name, "control_character", format!("{name} contém caracteres de controle"));
         }
         self.within_length(name, text, chars, "caracteres")
     }
@@ -400,17 +385,11 @@ impl Checker {
     /// A text that a person can read and write again: what [`Checker::text`] takes, without letters
     /// that are not seen, such as those that change the direction of text, and without white space
     /// that is not of ASCII.
-    pub fn optional_visible<'a>(
-        &mut self,
-        name: &'static str,
-        raw: Raw<'a>,
-        chars: RangeInclusive<usize>,
-    ) -> Option<Cow<'a, str>> {
+    pub fn optional_visible<'a>(&mut self, name: &'static str, raw: Raw<'a>, chars: Count) -> Option<Cow<'a, str>> {
         let text = self.optional_text(name, raw, chars)?;
         // Also at its ends, where other white space is trimmed.
         if raw.and_then(string).is_some_and(|whole| whole.contains(is_invisible)) {
-            let field = self.field(name);
-            return self.refuse(name, "invisible_character", format!("{field} contém caracteres invisíveis"));
+            return self.refuse(name, "invisible_character", format!("{name} contém caracteres invisíveis"));
         }
         Some(text)
     }
@@ -428,22 +407,12 @@ impl Checker {
     }
 
     /// What [`Checker::text`] takes, or nothing when the field is absent or null.
-    pub fn optional_text<'a>(
-        &mut self,
-        name: &'static str,
-        raw: Raw<'a>,
-        chars: RangeInclusive<usize>,
-    ) -> Option<Cow<'a, str>> {
+    pub fn optional_text<'a>(&mut self, name: &'static str, raw: Raw<'a>, chars: Count) -> Option<Cow<'a, str>> {
         self.optional(raw, |check, raw| check.text(name, raw, chars))
     }
 
     /// A required string of ASCII digits, their count within a range.
-    pub fn digits<'a>(
-        &mut self,
-        name: &'static str,
-        raw: Raw<'a>,
-        count: RangeInclusive<usize>,
-    ) -> Option<Cow<'a, str>> {
+    pub fn digits<'a>(&mut self, name: &'static str, raw: Raw<'a>, count: Count) -> Option<Cow<'a, str>> {
         let raw = self.required(name, raw)?;
         match string(raw).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit())) {
             Some(digits) => self.within_length(name, digits, count, "dígitos"),
@@ -453,12 +422,7 @@ impl Checker {
 
     /// A required string of ASCII digits, their count within a range, with or without the
     /// punctuation of documents and telephones; gives the digits alone.
-    pub fn punctuated_digits(
-        &mut self,
-        name: &'static str,
-        raw: Raw<'_>,
-        count: RangeInclusive<usize>,
-    ) -> Option<String> {
+    pub fn punctuated_digits(&mut self, name: &'static str, raw: Raw<'_>, count: Count) -> Option<String> {
         let raw = self.required(name, raw)?;
         let digits = string(raw).map(|text| text.replace([' ', '.', '-', '/', '(', ')', '+'], ""));
         match digits.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit())) {
@@ -490,8 +454,7 @@ impl Checker {
             return self.mistyped(name, "not_a_percentage", "um percentual em texto com até 4 decimais, como \"2.99\"");
         };
         if percent > Decimal::ONE_HUNDRED {
-            let field = self.field(name);
-            return self.refuse(name, "out_of_range", format!("{field} deve estar entre 0 e 100"));
+            return self.refuse(name, "out_of_range", format!("{name} deve estar entre 0 e 100"));
         }
         Some(percent)
     }
@@ -527,7 +490,7 @@ impl Checker {
         &mut self,
         name: &'static str,
         raw: Raw<'a>,
-        count: RangeInclusive<usize>,
+        count: Count,
         check: impl FnMut(&mut Self, Raw<'a>) -> Option<U>,
     ) -> Option<Vec<U>> {
         let raw = self.required(name, raw)?;
@@ -538,7 +501,7 @@ impl Checker {
         &mut self,
         name: &'static str,
         raw: &'a RawValue,
-        count: RangeInclusive<usize>,
+        count: Count,
         mut check: impl FnMut(&mut Self, Raw<'a>) -> Option<U>,
     ) -> Option<Vec<U>> {
         let elements =
@@ -547,8 +510,7 @@ impl Checker {
             return self.mistyped(name, "not_an_array", "uma lista");
         };
         if !count.contains(&elements.len()) {
-            let field = self.field(name);
-            let message = format!("{field} deve ter {}", counted(&count, "itens"));
+            let message = format!("{name} deve ter {}", counted(&count, "itens"));
             return self.refuse(name, "wrong_count", message);
         }
         let mut checked = Vec::with_capacity(elements.len());
@@ -646,23 +608,18 @@ impl Checker {
     }
 
     fn required<'a>(&mut self, name: &'static str, raw: Raw<'a>) -> Option<&'a RawValue> {
-        raw.or_else(|| {
-            let field = self.field(name);
-            self.refuse(name, REQUIRED, format!("{field} é obrigatório"))
-        })
+        raw.or_else(|| self.refuse(name, REQUIRED, format!("{name} é obrigatório")))
     }
 
     fn mistyped<U>(&mut self, name: &'static str, code: &'static str, expected: &str) -> Option<U> {
-        let field = self.field(name);
-        self.refuse(name, code, format!("{field} deve ser {expected}"))
+        self.refuse(name, code, format!("{name} deve ser {expected}"))
     }
 
     fn within_range(&mut self, name: &'static str, digits: &str, range: RangeInclusive<i64>) -> Option<i64> {
         match digits.parse() {
             Ok(number) if range.contains(&number) => Some(number),
             _ => {
-                let field = self.field(name);
-                let message = format!("{field} deve estar entre {} e {}", range.start(), range.end());
+                let message = format!("{name} deve estar entre {} e {}", range.start(), range.end());
                 self.refuse(name, "out_of_range", message)
             }
         }
@@ -672,14 +629,13 @@ impl Checker {
         &mut self,
         name: &'static str,
         text: Cow<'a, str>,
-        length: RangeInclusive<usize>,
+        length: Count,
         unit: &str,
     ) -> Option<Cow<'a, str>> {
         if length.contains(&text.chars().count()) {
             return Some(text);
         }
-        let field = self.field(name);
-        let message = format!("{field} deve ter {}", counted(&length, unit));
+        let message = format!("{name} deve ter {}", counted(&length, unit));
         self.refuse(name, "wrong_length", message)
     }
 
@@ -718,7 +674,7 @@ const REQUIRED: &str = "required";
 const UNKNOWN_FIELD: &str = "unknown_field";
 
 /// How many there must be: `11 dígitos`, or `de 1 a 5 itens`.
-fn counted(range: &RangeInclusive<usize>, unit: &str) -> String {
+fn counted(range: &Count, unit: &str) -> String {
     let (least, most) = (range.start(), range.end());
     if least == most { format!("{most} {unit}") } else { format!("de {least} a {most} {unit}") }
 }
