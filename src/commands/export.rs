@@ -6,7 +6,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use actors::backup::{BackupError, Frame, Frames};
-use books::export::{ExportError, ExportTotals, Exporter, Folder, ManifestDraft, are_over};
+use books::error::BooksError;
+use books::export::{ExportTotals, Exporter, Folder, ManifestDraft, are_over};
 use chrono::Utc;
 use derived::heads::Heads;
 use store::cut::{Cut, PassedBlocks};
@@ -40,7 +41,7 @@ pub async fn run(settings: ExportSettings) -> Result<(), Failure> {
 fn make(settings: &ExportSettings) -> Result<ExportSummary, Failure> {
     let write = |source: io::Error| Failure::from(format!("{}: {source}", settings.out.display()));
     let failed = |error| match error {
-        ExportError::Write(source) => write(source),
+        BooksError::Write(source) => write(source),
         error => error.into(),
     };
     let journal = JournalSource::open(&settings.journal)?;

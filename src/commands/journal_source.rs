@@ -11,7 +11,6 @@ use actors::backup::{BackupError, Frame, FrameReader, Frames, frames};
 use actors::engine::{BalanceFiles, BooksAsOf};
 use axum::http::header::AUTHORIZATION;
 use axum::http::{Request, StatusCode};
-use books::opening_books::OpeningBooks;
 use derived::extents::ExtentError;
 use derived::records::LoadError;
 use http_body_util::Full;
@@ -97,7 +96,7 @@ impl JournalSource {
     /// The books of the nearest balance files that were cut before an instant (milliseconds since
     /// 1970, UTC), and within a cut; `None` if there is none. With what is due then, if that is
     /// asked for. Blocks the thread.
-    pub fn before(&self, time: i64, at: Option<&Cut>, with_receivables: bool) -> Result<Option<OpeningBooks>, Failure> {
+    pub fn before(&self, time: i64, at: Option<&Cut>, with_receivables: bool) -> Result<Option<BooksAsOf>, Failure> {
         let time = Timestamp(time);
         let within = |partition| at.map_or(Sequence(u64::MAX), |at| at.of(partition));
         let of_partitions = match self {
@@ -131,7 +130,7 @@ impl JournalSource {
             }
         };
         let as_of = BooksAsOf::new(of_partitions);
-        Ok((!as_of.through().is_empty()).then(|| OpeningBooks::new(as_of)))
+        Ok((!as_of.through().is_empty()).then_some(as_of))
     }
 
     /// Its values and heads, its blocks from these Records on through those heads, and the end, as

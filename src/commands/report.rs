@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use actors::backup::{BackupError, Frame};
-use books::reports::{ReportError, ReportMaker, ReportSummary};
+use books::reports::{ReportMaker, ReportSummary};
 use store::cut::Cut;
 use wire::cut_text::cut_name;
 
@@ -77,6 +77,6 @@ fn write(settings: &ReportSettings, out: &mut dyn Write) -> Result<ReportSummary
         return Err(BackupError::Source("it has no end").into());
     }
     let made = maker.finish()?;
-    out.flush().map_err(ReportError::Write)?;
+    out.flush()?;
     Ok(made)
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use books::export::{ExportError, Exporter, Format, Out, PLATFORM, Request, Stream};
+use books::error::BooksError;
+use books::export::{Exporter, Format, Out, PLATFORM, Request, Stream};
 use ledger::record::Record;
 use store::BlockHash;
 use store::cut::{Cut, positions};
@@ -92,7 +93,7 @@ pub fn write(
             break;
         }
         for (at, bytes) in positions(&block).take_while(|(at, _)| cut.contains(*at)) {
-            let record = Record::decode(bytes).map_err(|error| ExportError::Decode { at, error })?;
+            let record = Record::decode(bytes).map_err(|error| BooksError::Decode { at, error })?;
             know_cards(engine, &record, exporter)?;
             know_named(engine, &record, exporter);
             exporter.post(at, block.booked_at_ms, &record, out)?;

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use books::export::jobs::{Job, JobFile, JobOutcome, NewJob, Work, WorkError};
 use books::export::{Chart, ExportTotals, Exporter, Format, Level, Request, Stream};
-use books::reports::{Report, ReportContext, ReportError, ReportRequest};
+use books::reports::{Report, ReportContext, ReportRequest};
 use ledger::id::{GroupNumber, ObjectId};
 use serde::Deserialize;
 use store::BlockHash;
@@ -145,14 +145,7 @@ fn report_job(
     let maker = Arc::clone(desk);
     let work: Work = Box::new(move |out| {
         let context = ReportContext { labels, ..ReportContext::default() };
-        let made = reports::write(&maker, (&asked, format, context), &cut, out).map_err(|error| {
-            // The frame of the jobs names a limit of the file by the type of its error.
-            match error.downcast::<ReportError>().map(|error| *error) {
-                Ok(ReportError::Write(error)) => error.into(),
-                Ok(error) => error.into(),
-                Err(error) => error,
-            }
-        })?;
+        let made = reports::write(&maker, (&asked, format, context), &cut, out)?;
         Ok(JobOutcome {
             exported: ExportTotals::default(),
             cut: made.cut,

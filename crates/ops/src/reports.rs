@@ -12,7 +12,6 @@ use axum::http::{HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use books::export::PLATFORM;
 use books::labels::LabelsOf;
-use books::opening_books::OpeningBooks;
 use books::reports::{
     DayOf, Report, ReportContext, ReportFormat, ReportMaker, ReportOwner, ReportRequest, ReportSummary, WrongReport,
 };
@@ -320,7 +319,7 @@ pub(super) fn write(
             false => desk.engine.balances_before(Timestamp(before), cut)?,
         };
         from = as_of.through();
-        maker.begin_at(OpeningBooks::new(as_of))?;
+        maker.begin_at(as_of)?;
     }
     maker.read_through(cut);
     let mut pace = ReadPace::new(&desk.engine);

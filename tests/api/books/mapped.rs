@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use books::export::{Chart, ExportError, Exporter, Folder, Format, Level, Request, Stream};
+use books::error::BooksError;
+use books::export::{Chart, Exporter, Folder, Format, Level, Request, Stream};
 use ledger::record::Record;
 
 use super::{handmade_records, net, parsed_csv, rows_made, whole};
@@ -55,7 +56,7 @@ fn export(
     level: Level,
     records: &[(i64, Record)],
     out: &mut dyn books::export::Out,
-) -> Result<(), ExportError> {
+) -> Result<(), BooksError> {
     let mut exporter = Exporter::new(request.clone()).mapped(Chart::parse(CHART).unwrap(), level);
     for (at, (booked_at_ms, record)) in (1..).map(handmade_records::place).zip(records) {
         exporter.post(at, *booked_at_ms, record, out).unwrap();
@@ -172,7 +173,7 @@ fn accounts_without_a_code_are_all_named() {
         for (at, (booked_at_ms, record)) in (1..).map(handmade_records::place).zip(&records) {
             exporter.post(at, *booked_at_ms, record, &mut out).unwrap();
         }
-        let Err(ExportError::NoCode(missing)) = exporter.finish(&mut out) else { panic!("accounts have no code") };
+        let Err(BooksError::NoCode(missing)) = exporter.finish(&mut out) else { panic!("accounts have no code") };
         let rows = rows_made(&request(Format::Jsonl), &records);
         let accounts: BTreeSet<_> = rows.iter().map(|row| text(&row["account"])).collect();
         let expected: Vec<_> = accounts.into_iter().filter(|account| !account.starts_with("Assets:")).collect();

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::io;
 
 use chrono::NaiveDate;
-use ledger::id::LedgerId;
 use wire::csv_cell::{write_cell, write_text};
 use wire::timestamp::local;
 
@@ -42,15 +41,9 @@ impl Writer for CsvRows {
         out.write(Part::Rows, head(self.dialect, columns(self.has_labels)).as_bytes())
     }
 
-    fn movement(
-        &mut self,
-        ledger: LedgerId,
-        books: &mut LedgerBooks,
-        movement: &LedgerMovement<'_>,
-        out: &mut dyn Out,
-    ) -> io::Result<()> {
+    fn post(&mut self, books: &mut LedgerBooks, movement: &LedgerMovement<'_>, out: &mut dyn Out) -> io::Result<()> {
         self.text.clear();
-        for row in ExportedRow::all(ledger, books, movement) {
+        for row in ExportedRow::all(books, movement) {
             write(self.dialect, &row.cells()[..columns(self.has_labels).len()], &mut self.text)?;
         }
         out.write(Part::Rows, &self.text)

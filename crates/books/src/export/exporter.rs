@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::io;
 
 use chrono::NaiveDate;
-use derived::balance_files::CarriedFact;
+use derived::balance_files::{BooksAsOf, CarriedFact, PendingCards};
 use derived::names::{HOUSE, Names};
 use ledger::account::Account;
 use ledger::entry::{Balance, Posting, Side};
 use ledger::event::{CardBrand, Event};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::money::Centavos;
-use ledger::record::{DecodeError, Record};
+use ledger::record::Record;
 use ledger::source::{self, Source};
 use ledger::time::Month;
 use store::Block;
@@ -25,35 +25,8 @@ use super::mapped_entries::MappedEntries;
 use super::request::{PLATFORM, Request};
 use super::totals::ExportTotals;
 use super::writer::{Ledgers, Writer, writer_of};
+use crate::error::BooksError;
 use crate::labels::{LabelsOf, RowLabeler, RowLabels};
-use crate::opening_books::{OpeningBooks, OpeningBooksError, PendingCards};
-
-/// Why an export did not come to its end.
-#[derive(Debug, thiserror::Error)]
-pub enum ExportError {
-    /// The destination failed.
-    #[error(transparent)]
-    Write(#[from] io::Error),
-    /// A Record can't be read.
-    #[error("Record {at}: {error}")]
-    Decode {
-        /// Place of the Record.
-        at: Position,
-        /// The defect.
-        error: DecodeError,
-    },
-    /// The books before the first day can't be read.
-    #[error("the books before the first day: {0}")]
-    Before(OpeningBooksError),
-    /// Accounts have no code in the chart.
-    #[error("the chart has no code for: {}", .0.join(", "))]
-    NoCode(Vec<String>),
-    /// No Record names the ledger.
-    #[error(
-        "there is no ledger {0}; ledgers are named M-…, R-…, P-… and P-house, and {PLATFORM} is the whole platform"
-    )]
-    NoLedger(String),
-}
 
 /// Ledgers, and merchants with their names, that an export of rows keeps in memory: some 5 MB.
 const LEDGERS_MAX: usize = 2_048;
@@ -215,20 +188,20 @@ impl Exporter {
 
     /// Begins with books before the first day. The next block is the one with the last Record of
     /// these books.
-    pub fn begin_at(&mut self, before: &OpeningBooks) -> Result<(), ExportError> {
+    pub fn begin_at(&mut self, before: &BooksAsOf) -> Result<(), BooksError> {
         // Accounts have the names of ledgers that stand behind them.
         for fact in before.ledgers() {
-            if let CarriedFact::Ledger(ledger, id) = fact.map_err(ExportError::Before)? {
+            if let CarriedFact::Ledger(ledger, id) = fact? {
                 self.know(ledger, id);
             }
         }
         for fact in before.ledgers() {
-            if let CarriedFact::Account(ledger, account, balance) = fact.map_err(ExportError::Before)? {
+            if let CarriedFact::Account(ledger, account, balance) = fact? {
                 self.open_balance(ledger, account, balance)?;
             }
         }
-        self.pending_cards = before.pending_cards().map_err(ExportError::Before)?;
-        self.know_closed(before.closed().map_err(ExportError::Before)?);
+        self.pending_cards = before.pending_cards()?;
+        self.know_closed(before.closed()?);
         self.pass(before.booked_at_ms());
         self.counted = before.through();
         Ok(())
@@ -264,11 +237,11 @@ impl Exporter {
 
     /// Exports the next block of the journal through `cut`. False when its day is after the last
     /// requested one.
-    pub fn post_block(&mut self, block: &Block, cut: &Cut, out: &mut dyn Out) -> Result<bool, ExportError> {
+    pub fn post_block(&mut self, block: &Block, cut: &Cut, out: &mut dyn Out) -> Result<bool, BooksError> {
         let counted = self.counted.of(block.partition);
         let records = positions(block).filter(|(at, _)| at.sequence > counted);
         for (at, bytes) in records.take_while(|(at, _)| cut.contains(*at)) {
-            let record = Record::decode(bytes).map_err(|error| ExportError::Decode { at, error })?;
+            let record = Record::decode(bytes).map_err(|error| BooksError::Decode { at, error })?;
             if !self.post(at, block.booked_at_ms, &record, out)? {
                 return Ok(false);
             }
@@ -378,9 +351,9 @@ impl Exporter {
     }
 
     /// Ends the export: writes the closing balances, and gives the totals.
-    pub fn finish(mut self, out: &mut dyn Out) -> Result<ExportTotals, ExportError> {
+    pub fn finish(mut self, out: &mut dyn Out) -> Result<ExportTotals, BooksError> {
         if let (Some(wanted), None) = (&self.request.ledger, self.found_ledger) {
-            return Err(ExportError::NoLedger(wanted.clone()));
+            return Err(BooksError::NoLedger(wanted.clone()));
         }
         let last = self.request.to.into_iter().chain(self.through).min().max(self.request.from).unwrap_or_default();
         self.begin(self.request.from.unwrap_or(last), out)?;
@@ -413,6 +386,7 @@ impl Exporter {
     fn ledger(&mut self, ledger: LedgerId) -> (&mut LedgerBooks, &Names) {
         let (names, is_of_platform) = (&self.names, self.request.is_of_platform());
         let books = self.ledgers.entry(ledger).or_insert_with(|| LedgerBooks {
+            ledger,
             name: if is_of_platform { PLATFORM.to_owned() } else { names.of(ledger) },
             accounts: BTreeMap::new(),
             has_begun: false,
@@ -456,7 +430,7 @@ impl Exporter {
     fn write(&mut self, ledger: LedgerId, movement: &LedgerMovement<'_>, out: &mut dyn Out) -> io::Result<()> {
         let writer = self.writer.as_mut().expect("the export has begun");
         let books = self.ledgers.get_mut(&ledger).expect("its accounts were looked at");
-        writer.movement(ledger, books, movement, out)
+        writer.post(books, movement, out)
     }
 }
 
@@ -622,7 +596,7 @@ mod tests {
             let first = as_of.through().max(Sequence::FIRST);
             assert_eq!(as_of.through().0, through);
             let as_of = BooksAsOf::new(vec![(Partition(0), as_of)]);
-            exporter.begin_at(&OpeningBooks::new(as_of)).expect("a beginning");
+            exporter.begin_at(&as_of).expect("a beginning");
             for block in part.blocks(first) {
                 exporter.post_block(&block.expect("a block"), &Cut::new(vec![Sequence(5)]), &mut out).expect("memory");
             }

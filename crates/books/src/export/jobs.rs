@@ -28,10 +28,10 @@ use store::priority;
 use strum::IntoStaticStr;
 
 use super::chart::{Chart, Level};
-use super::exporter::ExportError;
 use super::manifest::{ExportedFile, HashingWriter, ManifestDraft, SUFFIX, are_over};
 use super::request::{Format, Request};
 use super::totals::ExportTotals;
+use crate::error::BooksError;
 
 /// Retention of files, milliseconds.
 pub const KEPT_MS: i64 = 7 * 24 * 60 * 60 * 1000;
@@ -442,14 +442,14 @@ enum Limit {
 
 /// Name of a failure, and what else is to be said of it.
 fn failure_of(error: &WorkError) -> (&'static str, Option<String>) {
-    let system = error.downcast_ref::<io::Error>().or_else(|| match error.downcast_ref::<ExportError>() {
-        Some(ExportError::Write(error)) => Some(error),
+    let system = error.downcast_ref::<io::Error>().or_else(|| match error.downcast_ref::<BooksError>() {
+        Some(BooksError::Write(error)) => Some(error),
         _ => None,
     });
     let limit = system.and_then(io::Error::get_ref).and_then(|limit| limit.downcast_ref::<Limit>());
-    match (limit, system, error.downcast_ref::<ExportError>()) {
+    match (limit, system, error.downcast_ref::<BooksError>()) {
         (Some(limit), ..) => (limit.name(), None),
-        (None, _, Some(error @ ExportError::NoCode(_))) => ("no_code", Some(error.to_string())),
+        (None, _, Some(error @ BooksError::NoCode(_))) => ("no_code", Some(error.to_string())),
         _ => ("internal", None),
     }
 }

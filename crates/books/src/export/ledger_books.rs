@@ -7,6 +7,7 @@ use chrono::{Datelike, NaiveDate};
 use ledger::account::Account;
 use ledger::entry::{Posting, Side};
 use ledger::event::CardBrand;
+use ledger::id::LedgerId;
 use ledger::record::Record;
 use ledger::source::Source;
 use store::cut::Position;
@@ -15,6 +16,7 @@ use super::destination::Part;
 
 /// State of one exported ledger.
 pub(super) struct LedgerBooks {
+    pub(super) ledger: LedgerId,
     /// Its outside name.
     pub(super) name: String,
     pub(super) accounts: BTreeMap<Account, AccountBooks>,

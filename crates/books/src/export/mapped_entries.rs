@@ -7,15 +7,14 @@ use std::io;
 
 use chrono::NaiveDate;
 use ledger::entry::Side;
-use ledger::id::LedgerId;
 use wire::csv_cell::write_cell;
 
 use super::chart::{Chart, ChartRow, Level};
 use super::destination::{Out, Part};
-use super::exporter::ExportError;
 use super::layout::{LayoutPlace, ValuePart};
 use super::ledger_books::{LedgerBooks, LedgerMovement, cleaned};
 use super::writer::{Ledgers, Writer};
+use crate::error::BooksError;
 
 /// Entries that are being written.
 pub(super) struct MappedEntries {
@@ -166,13 +165,7 @@ impl Writer for MappedEntries {
         Ok(())
     }
 
-    fn movement(
-        &mut self,
-        _: LedgerId,
-        books: &mut LedgerBooks,
-        movement: &LedgerMovement<'_>,
-        out: &mut dyn Out,
-    ) -> io::Result<()> {
+    fn post(&mut self, books: &mut LedgerBooks, movement: &LedgerMovement<'_>, out: &mut dyn Out) -> io::Result<()> {
         if self.day.as_ref().is_some_and(|(day, _)| *day != movement.day) {
             self.end_day(out)?;
         }
@@ -209,10 +202,10 @@ impl Writer for MappedEntries {
     }
 
     /// Writes the last day and, if there was nothing, the head.
-    fn finish(mut self: Box<Self>, _: &mut Ledgers, _: (NaiveDate, i64), out: &mut dyn Out) -> Result<(), ExportError> {
+    fn finish(mut self: Box<Self>, _: &mut Ledgers, _: (NaiveDate, i64), out: &mut dyn Out) -> Result<(), BooksError> {
         self.end_day(out)?;
         self.write_head();
         self.flush(out)?;
-        if self.missing.is_empty() { Ok(()) } else { Err(ExportError::NoCode(self.missing.into_iter().collect())) }
+        if self.missing.is_empty() { Ok(()) } else { Err(BooksError::NoCode(self.missing.into_iter().collect())) }
     }
 }

@@ -41,7 +41,7 @@ pub use chart::{Chart, ChartError, Level};
 pub(crate) use columns::head_ptbr;
 pub use columns::{SCHEMA, read_by_duckdb};
 pub use destination::{Out, Part, Stream};
-pub use exporter::{ExportError, Exporter};
+pub use exporter::Exporter;
 pub use folder::Folder;
 pub(crate) use ledger_books::cleaned;
 pub use manifest::{ExportedFile, Manifest, ManifestDraft, ManifestError, are_over};

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use chrono::NaiveDate;
-use ledger::id::LedgerId;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
@@ -18,10 +17,10 @@ use parquet::schema::parser::parse_message_type;
 
 use super::columns::{RowCell, RowColumn, RowKind, SCHEMA, columns};
 use super::destination::{Out, Part};
-use super::exporter::ExportError;
 use super::ledger_books::{LedgerBooks, LedgerMovement};
 use super::rows::ExportedRow;
 use super::writer::{Ledgers, Writer};
+use crate::error::BooksError;
 
 /// So many rows are in memory at once, and written together.
 const GROUP_ROWS: usize = 32_768;
@@ -77,14 +76,8 @@ impl ParquetRows {
 }
 
 impl Writer for ParquetRows {
-    fn movement(
-        &mut self,
-        ledger: LedgerId,
-        books: &mut LedgerBooks,
-        movement: &LedgerMovement<'_>,
-        out: &mut dyn Out,
-    ) -> io::Result<()> {
-        for row in ExportedRow::all(ledger, books, movement) {
+    fn post(&mut self, books: &mut LedgerBooks, movement: &LedgerMovement<'_>, out: &mut dyn Out) -> io::Result<()> {
+        for row in ExportedRow::all(books, movement) {
             let cells = row.cells();
             self.columns.iter_mut().zip(&cells).for_each(|(values, cell)| values.push(cell));
             self.rows += 1;
@@ -95,7 +88,7 @@ impl Writer for ParquetRows {
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>, _: &mut Ledgers, _: (NaiveDate, i64), out: &mut dyn Out) -> Result<(), ExportError> {
+    fn finish(mut self: Box<Self>, _: &mut Ledgers, _: (NaiveDate, i64), out: &mut dyn Out) -> Result<(), BooksError> {
         if self.rows > 0 {
             self.end_group(out)?;
         }

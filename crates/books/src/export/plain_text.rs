@@ -15,14 +15,13 @@ use std::io;
 
 use chrono::{Months, NaiveDate};
 use ledger::entry::Side;
-use ledger::id::LedgerId;
 use ledger::source::Source;
 
 use super::destination::{Out, Part};
-use super::exporter::ExportError;
 use super::ledger_books::{AccountBooks, LedgerBooks, LedgerMovement, cleaned, first_of_month};
 use super::request::{Format, Request};
 use super::writer::{Ledgers, Writer};
+use crate::error::BooksError;
 
 /// Counter-account of balances brought forward; of no ledger's chart.
 const OPENING_ACCOUNT: &str = "Equity:OpeningBalances";
@@ -70,13 +69,7 @@ impl Writer for PlainText {
         ledgers.values_mut().try_for_each(|books| self.begin_books(books, first, out))
     }
 
-    fn movement(
-        &mut self,
-        _: LedgerId,
-        books: &mut LedgerBooks,
-        movement: &LedgerMovement<'_>,
-        out: &mut dyn Out,
-    ) -> io::Result<()> {
+    fn post(&mut self, books: &mut LedgerBooks, movement: &LedgerMovement<'_>, out: &mut dyn Out) -> io::Result<()> {
         self.begin_books(books, movement.day, out)?;
         let month = first_of_month(movement.day);
         if books.month.is_some_and(|before| before != month) {
@@ -93,7 +86,7 @@ impl Writer for PlainText {
         ledgers: &mut Ledgers,
         (last, _): (NaiveDate, i64),
         out: &mut dyn Out,
-    ) -> Result<(), ExportError> {
+    ) -> Result<(), BooksError> {
         Ok(ledgers.values().try_for_each(|books| self.close(books, last, out))?)
     }
 }

@@ -5,9 +5,7 @@ use std::io;
 use std::sync::LazyLock;
 
 use chrono::NaiveDate;
-use ledger::account::Account;
 use ledger::entry::Side;
-use ledger::id::LedgerId;
 use ledger::source::Source;
 use wire::timestamp::day_of;
 
@@ -31,23 +29,14 @@ pub(super) struct ExportedRow<'a> {
 
 impl<'a> ExportedRow<'a> {
     /// The rows of a movement, in order.
-    pub(super) fn all(
-        ledger: LedgerId,
-        books: &'a LedgerBooks,
-        movement: &'a LedgerMovement<'_>,
-    ) -> impl Iterator<Item = Self> {
-        movement.lines.iter().map(move |line| Self::of(ledger, books, line.posting.account, movement, line))
+    pub(super) fn all(books: &'a LedgerBooks, movement: &'a LedgerMovement<'_>) -> impl Iterator<Item = Self> {
+        movement.lines.iter().map(move |line| Self::of(books, movement, line))
     }
 
-    fn of(
-        ledger: LedgerId,
-        books: &'a LedgerBooks,
-        account: Account,
-        movement: &'a LedgerMovement<'_>,
-        line: &'a Line<'_>,
-    ) -> Self {
+    fn of(books: &'a LedgerBooks, movement: &'a LedgerMovement<'_>, line: &'a Line<'_>) -> Self {
+        let account = line.posting.account;
         let event = movement.record.events.get(line.source.place);
-        let due = event.and_then(|event| due(event, ledger, line.posting.account));
+        let due = event.and_then(|event| due(event, books.ledger, account));
         Self {
             ledger: &books.name,
             account: &books.accounts[&account].name,
@@ -114,15 +103,9 @@ impl JsonRows {
 }
 
 impl Writer for JsonRows {
-    fn movement(
-        &mut self,
-        ledger: LedgerId,
-        books: &mut LedgerBooks,
-        movement: &LedgerMovement<'_>,
-        out: &mut dyn Out,
-    ) -> io::Result<()> {
+    fn post(&mut self, books: &mut LedgerBooks, movement: &LedgerMovement<'_>, out: &mut dyn Out) -> io::Result<()> {
         self.text.clear();
-        for row in ExportedRow::all(ledger, books, movement) {
+        for row in ExportedRow::all(books, movement) {
             write_json(&row.cells()[..self.width], &mut self.text)?;
         }
         out.write(Part::Rows, &self.text)

@@ -9,13 +9,13 @@ use ledger::id::LedgerId;
 
 use super::csv_rows::{CsvRows, Dialect};
 use super::destination::{Out, Part};
-use super::exporter::ExportError;
 use super::ledger_books::{LedgerBooks, LedgerMovement};
 use super::parquet::ParquetRows;
 use super::plain_text::PlainText;
 use super::request::{Format, Request};
 use super::rows::JsonRows;
 use super::xlsx::XlsxRows;
+use crate::error::BooksError;
 
 /// The ledgers of an export so far.
 pub(super) type Ledgers = BTreeMap<LedgerId, LedgerBooks>;
@@ -28,13 +28,7 @@ pub(super) trait Writer: Send {
     }
 
     /// Writes the lines that a Record has in a ledger.
-    fn movement(
-        &mut self,
-        ledger: LedgerId,
-        books: &mut LedgerBooks,
-        movement: &LedgerMovement<'_>,
-        out: &mut dyn Out,
-    ) -> io::Result<()>;
+    fn post(&mut self, books: &mut LedgerBooks, movement: &LedgerMovement<'_>, out: &mut dyn Out) -> io::Result<()>;
 
     /// Writes the end. `last` is the last day, `through_ms` the last booking in milliseconds since
     /// the Unix epoch.
@@ -43,7 +37,7 @@ pub(super) trait Writer: Send {
         _: &mut Ledgers,
         (_last, _through_ms): (NaiveDate, i64),
         _: &mut dyn Out,
-    ) -> Result<(), ExportError> {
+    ) -> Result<(), BooksError> {
         Ok(())
     }
 }

@@ -3,16 +3,15 @@
 use std::io;
 
 use chrono::NaiveDate;
-use ledger::id::LedgerId;
 use wire::timestamp::local;
 
 use super::columns::{RowCell, RowKind, columns};
 use super::destination::{Out, Part};
-use super::exporter::ExportError;
 use super::ledger_books::{LedgerBooks, LedgerMovement};
 use super::request::Request;
 use super::rows::ExportedRow;
 use super::writer::{Ledgers, Writer};
+use crate::error::BooksError;
 use crate::workbook::{SheetCell, SheetColumn, SheetKind, SheetTitle, TableBook, days_ptbr};
 
 /// A workbook that is being written.
@@ -46,14 +45,8 @@ impl XlsxRows {
 }
 
 impl Writer for XlsxRows {
-    fn movement(
-        &mut self,
-        ledger: LedgerId,
-        books: &mut LedgerBooks,
-        movement: &LedgerMovement<'_>,
-        _: &mut dyn Out,
-    ) -> io::Result<()> {
-        ExportedRow::all(ledger, books, movement).try_for_each(|row| {
+    fn post(&mut self, books: &mut LedgerBooks, movement: &LedgerMovement<'_>, _: &mut dyn Out) -> io::Result<()> {
+        ExportedRow::all(books, movement).try_for_each(|row| {
             let cells = row.cells();
             for (total, cell) in self.totals.iter_mut().zip(&cells) {
                 if let (Some(total), RowCell::Amount(centavos)) = (total, cell) {
@@ -76,7 +69,7 @@ impl Writer for XlsxRows {
         _: &mut Ledgers,
         (last, through_ms): (NaiveDate, i64),
         out: &mut dyn Out,
-    ) -> Result<(), ExportError> {
+    ) -> Result<(), BooksError> {
         let Self { book, totals } = *self;
         let about = [format!("Registros até {}", last.format("%d/%m/%Y"))];
         Ok(book.finish(&totals, &about, through_ms, |part| out.write(Part::Rows, part))?)

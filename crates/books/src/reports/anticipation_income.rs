@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::io;
 
 use chrono::NaiveDate;
-use derived::balance_files::{AnticipatedOn, AnticipatedSums};
+use derived::balance_files::{AnticipatedOn, AnticipatedSums, BooksAsOf};
+use derived::records::LoadError;
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId};
 use ledger::time::Timestamp;
@@ -18,7 +19,6 @@ use wire::timestamp::day_of;
 use super::fold::{Fold, PostedRecord, ReportSpan};
 use super::openings::Openings;
 use super::table::{Cell, Column, Kind, Rows, column, count, sum};
-use crate::opening_books::{OpeningBooks, OpeningBooksError};
 
 const COLUMNS: &[Column] = &[
     column("anticipated_on", "Antecipado em", Kind::Day),
@@ -75,7 +75,7 @@ impl Fold for AnticipationIncome {
         COLUMNS
     }
 
-    fn carry(&mut self, before: &mut OpeningBooks) -> Result<(), OpeningBooksError> {
+    fn carry(&mut self, before: &mut BooksAsOf) -> Result<(), LoadError> {
         let day = |day| day_of(Timestamp::end_of_day(day).0);
         for (AnticipatedOn { due, on, group }, AnticipatedSums { amount, discount, count }) in before.anticipated()? {
             self.0.insert((day(on), day(due), group), AnticipationSums { count, amount, discount });

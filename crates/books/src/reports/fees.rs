@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
+use derived::balance_files::BooksAsOf;
 use ledger::event::{Event, Terms};
 use ledger::fees::{Commission, PaymentMethod, Settings};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
@@ -12,7 +13,6 @@ use strum::IntoStaticStr;
 
 use super::fold::{Fold, PostedRecord, ReportSpan};
 use super::table::{Cell, Column, Kind, Rows, column, sum};
-use crate::opening_books::OpeningBooks;
 
 const COLUMNS: &[Column] = &[
     column("month", "Mês", Kind::Word),
@@ -91,7 +91,7 @@ pub(super) struct Fees {
 
 impl Fees {
     /// Follows settings and pending charges: a charge has the rates of its opening.
-    fn follow(&mut self, group: GroupNumber, event: &Event, before: Option<&OpeningBooks>) -> io::Result<()> {
+    fn follow(&mut self, group: GroupNumber, event: &Event, before: Option<&BooksAsOf>) -> io::Result<()> {
         match event {
             Event::MerchantOpened { settings, .. } | Event::MerchantChanged { settings, .. } => {
                 self.settings.insert(group, *settings);
@@ -116,12 +116,12 @@ impl Fees {
     }
 
     /// The settings of a merchant as of the last Record.
-    fn settings(&mut self, group: GroupNumber, before: Option<&OpeningBooks>) -> io::Result<Settings> {
+    fn settings(&mut self, group: GroupNumber, before: Option<&BooksAsOf>) -> io::Result<Settings> {
         if let Some(settings) = self.settings.get(&group) {
             return Ok(*settings);
         }
         let found = before.map(|before| before.settings(group)).transpose().map_err(io::Error::other)?;
-        let settings = found.flatten().unwrap_or_default();
+        let settings = found.and_then(|mut all| all.pop()).map(|(_, settings)| settings).unwrap_or_default();
         self.settings.insert(group, settings);
         Ok(settings)
     }
@@ -132,7 +132,7 @@ impl Fees {
         &mut self,
         group: GroupNumber,
         (charge, opened): (ObjectId, u64),
-        before: Option<&OpeningBooks>,
+        before: Option<&BooksAsOf>,
     ) -> io::Result<Option<Settings>> {
         let known = self.opened.remove(&charge);
         let Some(before) = before.filter(|_| known.is_none()) else { return Ok(known) };

@@ -3,8 +3,9 @@
 use std::io;
 
 use chrono::NaiveDate;
-use derived::balance_files::CarriedFact;
+use derived::balance_files::{BooksAsOf, CarriedFact};
 use derived::names::Names;
+use derived::records::LoadError;
 use ledger::account::Account;
 use ledger::id::LedgerId;
 use ledger::record::Record;
@@ -14,7 +15,6 @@ use store::cut::Position;
 use super::ledger_scope::LedgerScope;
 use super::openings::Openings;
 use super::table::{Column, Rows};
-use crate::opening_books::{OpeningBooks, OpeningBooksError};
 
 /// One Record, as a report gets it.
 pub(super) struct PostedRecord<'a> {
@@ -27,7 +27,7 @@ pub(super) struct PostedRecord<'a> {
     pub(super) names: &'a Names,
     pub(super) scope: &'a LedgerScope,
     /// The books before the first Record that the fold gets; `None` if that is the first of all.
-    pub(super) before: Option<&'a OpeningBooks>,
+    pub(super) before: Option<&'a BooksAsOf>,
 }
 
 /// State of the journal at the end of a report.
@@ -61,7 +61,7 @@ pub(super) trait Fold {
     }
 
     /// Begins with books before the first day, instead of with the first Record.
-    fn carry(&mut self, _before: &mut OpeningBooks) -> Result<(), OpeningBooksError> {
+    fn carry(&mut self, _before: &mut BooksAsOf) -> Result<(), LoadError> {
         Ok(())
     }
 

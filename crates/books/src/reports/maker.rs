@@ -4,10 +4,10 @@
 use std::io::{self, Write};
 
 use chrono::NaiveDate;
-use derived::balance_files::CarriedFact;
+use derived::balance_files::{BooksAsOf, CarriedFact};
 use derived::names::Names;
 use ledger::id::{LedgerId, ObjectId};
-use ledger::record::{DecodeError, Record};
+use ledger::record::Record;
 use ledger::time::Timestamp;
 use store::Block;
 use store::cut::{Cut, PassedBlocks, Position, positions};
@@ -30,29 +30,7 @@ use super::settlement_calendar::SettlementCalendar;
 use super::statement::StatementReport;
 use super::table::Rows;
 use super::trial_balance::TrialBalanceReport;
-use crate::opening_books::{OpeningBooks, OpeningBooksError};
-
-/// Why a report did not come to its end.
-#[derive(Debug, thiserror::Error)]
-pub enum ReportError {
-    /// The destination failed, or the format cannot hold the rows.
-    #[error(transparent)]
-    Write(#[from] io::Error),
-    /// A Record can't be read.
-    #[error("Record {at}: {error}")]
-    Decode {
-        /// Place of the Record.
-        at: Position,
-        /// The defect.
-        error: DecodeError,
-    },
-    /// The books before the first day can't be read.
-    #[error("the books before the first day: {0}")]
-    Before(OpeningBooksError),
-    /// No Record names the ledger.
-    #[error("there is no ledger {0}; ledgers are named M-…, R-…, P-… and P-house, and P-all is the whole platform")]
-    NoLedger(String),
-}
+use crate::error::BooksError;
 
 /// A report that was written, and the part of the journal that it is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +47,7 @@ pub struct ReportSummary {
 pub struct ReportMaker<'a> {
     request: ReportRequest,
     /// The books before the first Record that is read.
-    before: Option<OpeningBooks>,
+    before: Option<BooksAsOf>,
     names: Names,
     scope: LedgerScope,
     fold: Box<dyn Fold>,
@@ -85,7 +63,7 @@ pub struct ReportMaker<'a> {
 
 impl<'a> ReportMaker<'a> {
     /// Begins a report that was checked; its file goes to `out`.
-    pub fn new(request: ReportRequest, format: ReportFormat, out: &'a mut dyn Write) -> Result<Self, ReportError> {
+    pub fn new(request: ReportRequest, format: ReportFormat, out: &'a mut dyn Write) -> Result<Self, BooksError> {
         Self::with_context(request, format, ReportContext::default(), out)
     }
 
@@ -95,7 +73,7 @@ impl<'a> ReportMaker<'a> {
         format: ReportFormat,
         context: ReportContext,
         out: &'a mut dyn Write,
-    ) -> Result<Self, ReportError> {
+    ) -> Result<Self, BooksError> {
         let fold = fold(&request);
         Self::of_fold((request, format), fold, context, out)
     }
@@ -106,7 +84,7 @@ impl<'a> ReportMaker<'a> {
         fold: Box<dyn Fold>,
         context: ReportContext,
         out: &'a mut dyn Write,
-    ) -> Result<Self, ReportError> {
+    ) -> Result<Self, BooksError> {
         let rows = Rows::new(fold.columns(), &request, format, context, out)?;
         Ok(Self {
             scope: LedgerScope::new(request.ledger.as_deref()),
@@ -125,9 +103,9 @@ impl<'a> ReportMaker<'a> {
 
     /// Begins with books before [`ReportRequest::begins_before`], whose last Record is in the next
     /// block.
-    pub fn begin_at(&mut self, mut before: OpeningBooks) -> Result<(), ReportError> {
+    pub fn begin_at(&mut self, mut before: BooksAsOf) -> Result<(), BooksError> {
         for fact in before.ledgers() {
-            let fact = fact.map_err(ReportError::Before)?;
+            let fact = fact?;
             match fact {
                 CarriedFact::Ledger(ledger, id) => self.learn(ledger, id),
                 CarriedFact::Account(ledger, account, balance)
@@ -141,7 +119,7 @@ impl<'a> ReportMaker<'a> {
             }
             self.fold.take(fact, &self.scope)?;
         }
-        self.fold.carry(&mut before).map_err(ReportError::Before)?;
+        self.fold.carry(&mut before)?;
         self.reached = PassedBlocks::at(before.through());
         self.before = Some(before);
         Ok(())
@@ -154,7 +132,7 @@ impl<'a> ReportMaker<'a> {
     }
 
     /// Takes the next block of the journal through `cut`. False when no later Record is asked for.
-    pub fn post_block(&mut self, block: &Block, cut: &Cut) -> Result<bool, ReportError> {
+    pub fn post_block(&mut self, block: &Block, cut: &Cut) -> Result<bool, BooksError> {
         let day = day_of(block.booked_at_ms);
         if block.first > cut.of(block.partition) {
             return Ok(!cut.is_within(self.reached.cut()));
@@ -168,7 +146,7 @@ impl<'a> ReportMaker<'a> {
         let counted = self.reached.cut().of(block.partition);
         let records = positions(block).filter(|(at, _)| at.sequence > counted);
         for (at, bytes) in records.take_while(|(at, _)| cut.contains(*at)) {
-            let record = Record::decode(bytes).map_err(|error| ReportError::Decode { at, error })?;
+            let record = Record::decode(bytes).map_err(|error| BooksError::Decode { at, error })?;
             self.post(at, Timestamp(block.booked_at_ms), &record)?;
         }
         self.reached.pass(block, cut);
@@ -230,9 +208,9 @@ impl<'a> ReportMaker<'a> {
     }
 
     /// Ends the report.
-    pub fn finish(mut self) -> Result<ReportSummary, ReportError> {
+    pub fn finish(mut self) -> Result<ReportSummary, BooksError> {
         if let Some(missing) = self.scope.missing() {
-            return Err(ReportError::NoLedger(missing.to_owned()));
+            return Err(BooksError::NoLedger(missing.to_owned()));
         }
         self.begin(self.request.from.or(self.through).unwrap_or_default())?;
         let (from, to) = self.days();

@@ -36,5 +36,5 @@ mod table;
 mod trial_balance;
 
 pub use context::{Owners, ReportContext, ReportOwner};
-pub use maker::{ReportError, ReportMaker, ReportSummary};
+pub use maker::{ReportMaker, ReportSummary};
 pub use request::{DayOf, Report, ReportFormat, ReportRequest, WrongReport};

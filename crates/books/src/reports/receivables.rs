@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::io;
 
 use chrono::NaiveDate;
+use derived::balance_files::BooksAsOf;
 use derived::names::Names;
+use derived::records::LoadError;
 use ledger::event::{CardBrand, SettledObject};
 use ledger::fees::PaymentMethod;
 use ledger::receivables::{Receivable, ReceivableAmounts, Receivables};
@@ -12,7 +14,6 @@ use wire::timestamp::day_of;
 
 use super::fold::{Fold, PostedRecord, ReportSpan};
 use super::table::{Cell, Column, Kind, Rows, column, count, sum};
-use crate::opening_books::{OpeningBooks, OpeningBooksError};
 
 const COLUMNS: &[Column] = &[
     column("holder", "Titular", Kind::Owner),
@@ -41,7 +42,7 @@ impl Fold for ReceivablesReport {
         COLUMNS
     }
 
-    fn carry(&mut self, before: &mut OpeningBooks) -> Result<(), OpeningBooksError> {
+    fn carry(&mut self, before: &mut BooksAsOf) -> Result<(), LoadError> {
         self.0 = before.take_receivables();
         Ok(())
     }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::io;
 
 use chrono::NaiveDate;
+use derived::balance_files::BooksAsOf;
+use derived::records::LoadError;
 use ledger::id::LedgerId;
 use ledger::receivables::Receivables;
 use wire::timestamp::day_of;
@@ -12,7 +14,6 @@ use wire::timestamp::day_of;
 use super::fold::{Fold, PostedRecord, ReportSpan};
 use super::receivables::bucket_cell;
 use super::table::{Cell, Column, Kind, Rows, column, sum};
-use crate::opening_books::{OpeningBooks, OpeningBooksError};
 
 const COLUMNS: &[Column] = &[
     column("date", "Vencimento", Kind::Day),
@@ -33,7 +34,7 @@ impl Fold for SettlementCalendar {
         COLUMNS
     }
 
-    fn carry(&mut self, before: &mut OpeningBooks) -> Result<(), OpeningBooksError> {
+    fn carry(&mut self, before: &mut BooksAsOf) -> Result<(), LoadError> {
         self.0 = before.take_receivables();
         Ok(())
     }

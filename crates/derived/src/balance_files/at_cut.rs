@@ -4,12 +4,16 @@
 use std::collections::BTreeMap;
 
 use ledger::fees::Settings;
-use ledger::{Account, Balance, GroupNumber, LedgerId, Month, Receivables};
+use ledger::{Account, Balance, CardBrand, GroupNumber, LedgerId, Month, Receivables};
 
 use super::as_of::{AsOf, SumOfKind, Sums};
 use super::carried_facts::{AnticipatedOn, AnticipatedSums, CarriedFact};
 use crate::records::Result;
 use store::{Cut, Partition, Position, Sequence};
+
+/// Brands of the cards of pending charges, by group and by the ordinal of the Record that opened
+/// each.
+pub type PendingCards = BTreeMap<(GroupNumber, u64), CardBrand>;
 
 /// Every account of every ledger at a cut of the past, and what else balance files have.
 pub struct BooksAsOf(Vec<(Partition, AsOf)>);
@@ -106,6 +110,25 @@ impl BooksAsOf {
             }
         }
         Ok(Vec::new())
+    }
+
+    /// The settings of a merchant when it opened a pending charge, by the ordinal of that Record;
+    /// `None` if the charge is not pending.
+    pub fn settings_of_pending(&self, group: GroupNumber, ordinal: u64) -> Result<Option<Settings>> {
+        let Some(opened) = self.opened(group, ordinal)? else { return Ok(None) };
+        let at_opening = self.settings(group)?.into_iter().take_while(|(by, _)| *by <= opened).last();
+        Ok(Some(at_opening.map(|(_, settings)| settings).unwrap_or_default()))
+    }
+
+    /// Brands of the cards of pending charges.
+    pub fn pending_cards(&self) -> Result<PendingCards> {
+        let mut found = PendingCards::new();
+        for fact in self.pending() {
+            if let CarriedFact::Pending { group, ordinal, brand: Some(brand), .. } = fact? {
+                found.insert((group, ordinal), brand);
+            }
+        }
+        Ok(found)
     }
 
     /// The sums of splits that were anticipated and are due today or later.

@@ -39,7 +39,7 @@ use file::{BalanceFile, FileCut, FileError, FileSource};
 
 pub use as_of::Sums;
 pub use as_of::{AsOf, SumOfKind};
-pub use at_cut::{BooksAsOf, SumsAsOf};
+pub use at_cut::{BooksAsOf, PendingCards, SumsAsOf};
 pub use carried_facts::{AnticipatedOn, AnticipatedSums, CarriedFact};
 pub use check::BalanceFileCheck;
 
