@@ -527,12 +527,6 @@ impl Engine {
         merged::blocks(self.parts(), from).map(|block| block.map_err(LoadError::from))
     }
 
-    /// The blocks of one partition alone.
-    pub fn blocks_of(&self, from: Position) -> impl Iterator<Item = Result<Block, LoadError>> + '_ {
-        let part = self.reading.get(usize::from(from.partition.0)).into_iter();
-        part.flat_map(move |part| part.blocks(from.sequence)).map(|block| block.map_err(LoadError::from))
-    }
-
     /// The frames that a backup with everything before these Records lacks; see
     /// [`backup::frames`]. For a thread that may wait.
     pub fn backup(&self, from: &Cut) -> Result<impl Iterator<Item = Result<Frame, BackupError>> + '_, BackupError> {

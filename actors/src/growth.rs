@@ -100,7 +100,7 @@ pub fn grow(
     if extents.keep(&**store)? != extents {
         return Err(GrowthError::Overtaken);
     }
-    if !parts.iter().all(Part::is_current) {
+    if !parts.iter().all(|part| part.store().is_current()) {
         return Err(GrowthError::NotHeld);
     }
     Ok(Growth { extents, added, records: seen.records })

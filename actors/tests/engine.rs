@@ -313,7 +313,7 @@ async fn groups_live_in_the_partitions_of_their_extents() {
             assert_eq!(block.first.0, sequence);
             for bytes in &block.records {
                 let owner = Record::decode(bytes).unwrap().owner;
-                assert_eq!(extents.partition_of_ledger(owner), partition, "a Record of {owner:?}");
+                assert_eq!(extents.partition_of(owner.group().unwrap_or_default()), partition, "a Record of {owner:?}");
             }
             sequence += block.records.len() as u64;
         }

@@ -94,7 +94,7 @@ pub fn verify_against(
         read += head.next.0 - 1;
     }
     if let Some(first) = parts.first() {
-        verified.size_bytes = first.size_bytes()?;
+        verified.size_bytes = first.store().size_bytes()?;
     }
     Ok(verified)
 }

@@ -237,8 +237,9 @@ impl World {
         let store = MemoryStore::new().part();
         let keyring = Arc::new(Keyring::open([7; 32], Arc::clone(store.store())).unwrap());
         let keys = Arc::clone(&keyring);
-        let read_model =
-            ReadModel::open(store, Arc::default(), keys, str::to_lowercase, index, Arc::default(), |_, _| {}).unwrap();
+        let read_model = ReadModel::unread(store, Arc::default(), keys, str::to_lowercase, index, Arc::default())
+            .opened(|_, _| {})
+            .unwrap();
         let mut world = Self {
             ids: IdKey::new([3; 16]),
             admission: Admission::new(AdmissionLimits::default()),

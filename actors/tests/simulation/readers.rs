@@ -48,7 +48,8 @@ impl Readers {
         let keyring = Keyring::open([7; 32], Arc::new(MemoryStore::new())).map_err(|error| error.to_string())?;
         let shared = testkit::part(Arc::<WatchedStore<Meddling>>::clone(&store));
         let (keyring, outbox) = (Arc::new(keyring), Arc::default());
-        let read_model = ReadModel::open(shared, Arc::default(), keyring, str::to_owned, OPTIONS, outbox, |_, _| {});
+        let read_model =
+            ReadModel::unread(shared, Arc::default(), keyring, str::to_owned, OPTIONS, outbox).opened(|_, _| {});
         let read_model = read_model.map_err(text_of)?;
         read_model.settle();
         let readers = Arc::new(Self { read_model, store, behind: Mutex::default(), defect });

@@ -24,7 +24,7 @@ use std::num::NonZeroU16;
 use std::sync::Arc;
 
 use ledger::record::IDEMPOTENCY_KEPT_MS;
-use ledger::{Fingerprint, GroupNumber, LedgerId, Timestamp};
+use ledger::{Fingerprint, GroupNumber, Timestamp};
 
 use store::{KeyAndValue, Part, Partition, Sequence, Store, StoreError};
 
@@ -213,12 +213,6 @@ impl Extents {
         self.place_of(group).0
     }
 
-    /// The partition of a ledger's group; that of [`HOUSE`] for the house ledger of the whole
-    /// installation.
-    pub fn partition_of_ledger(&self, ledger: LedgerId) -> Partition {
-        self.partition_of(ledger.group().unwrap_or(HOUSE))
-    }
-
     /// The partition of a group, and its place among the groups of that partition.
     pub fn place_of(&self, group: GroupNumber) -> (Partition, u32) {
         // The first extent has group 0, so there is always one.
@@ -375,8 +369,8 @@ mod tests {
         let grown = moved.grown(GroupNumber(7), 64).unwrap();
         assert!((0..7).all(|group| grown.partition_of(GroupNumber(group)) == Partition(0)));
         assert_eq!(grown.growing(), Extent { from: GroupNumber(7), first: Partition(1), count: 64 });
-        assert_eq!(grown.partition_of_ledger(LedgerId::System), Partition(0));
-        assert_eq!(grown.partition_of_ledger(LedgerId::Merchant(GroupNumber(8))), Partition(2));
+        assert_eq!(grown.partition_of(HOUSE), Partition(0));
+        assert_eq!(grown.partition_of(GroupNumber(8)), Partition(2));
         assert_eq!(grown.group_at(Partition(0), 7), None, "that group is in another partition");
         assert_eq!(grown.group_at(Partition(64), u32::MAX), None);
     }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use super::{
-    AppendOutcome, Block, BlockHash, Durability, Epoch, Head, Monitor, Partition, Result, Sequence, Store, StoreError,
+    AppendOutcome, Block, BlockHash, Durability, Epoch, Head, Partition, Result, Sequence, Store, StoreError,
     StoredRecord, Tenure,
 };
 
@@ -61,21 +61,6 @@ impl Part {
     /// See [`Store::release`].
     pub fn release(&self) -> Result<()> {
         self.store.release(self.tenure)
-    }
-
-    /// See [`Store::is_current`].
-    pub fn is_current(&self) -> bool {
-        self.store.is_current()
-    }
-
-    /// See [`Store::is_followed`].
-    pub fn is_followed(&self) -> bool {
-        self.store.is_followed()
-    }
-
-    /// See [`Store::is_superseded`].
-    pub fn is_superseded(&self) -> bool {
-        self.store.is_superseded()
     }
 
     /// Makes a block durable and returns its hash, which the next block names as its previous one.
@@ -185,25 +170,5 @@ impl Part {
     /// See [`Store::remove_file`].
     pub fn remove_file(&self, name: &str) -> Result<()> {
         self.store.remove_file(self.tenure, name)
-    }
-
-    /// See [`Store::free_bytes`].
-    pub fn free_bytes(&self) -> Result<Option<u64>> {
-        self.store.free_bytes()
-    }
-
-    /// See [`Store::reserve_bytes`].
-    pub fn reserve_bytes(&self) -> u64 {
-        self.store.reserve_bytes()
-    }
-
-    /// See [`Store::size_bytes`].
-    pub fn size_bytes(&self) -> Result<u64> {
-        self.store.size_bytes()
-    }
-
-    /// See [`Store::monitor`].
-    pub fn monitor(&self) -> Arc<Monitor> {
-        self.store.monitor()
     }
 }

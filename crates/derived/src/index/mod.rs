@@ -726,7 +726,7 @@ impl IndexShared {
     }
 
     fn keeps_merged(&self) -> Duration {
-        if self.store.is_followed() { MERGED_KEPT } else { Duration::ZERO }
+        if self.store.store().is_followed() { MERGED_KEPT } else { Duration::ZERO }
     }
 
     /// The runs to merge next: the first [`IndexOptions::runs_merged`] in a row of one size, the
@@ -746,8 +746,8 @@ impl IndexShared {
         let rows = runs.chunk_by(|one, next| size(one) == size(next)).filter(|row| row.len() >= count);
         let merged = &rows.min_by_key(|row| size(&row[0]))?[..count];
         let bytes: u64 = merged.iter().map(|run| run.file_bytes()).sum();
-        let free = self.store.free_bytes().ok().flatten();
-        free.is_none_or(|free| free > bytes.saturating_add(self.store.reserve_bytes())).then_some(merged)
+        let free = self.store.store().free_bytes().ok().flatten();
+        free.is_none_or(|free| free > bytes.saturating_add(self.store.store().reserve_bytes())).then_some(merged)
     }
 
     /// Merges runs that follow each other into one, and reads some pages of each at a time.

@@ -380,7 +380,7 @@ fn runs_that_cannot_be_written_are_written_later() {
     }
     script.check(&index).unwrap();
     assert_eq!(index.indexed_through(), Sequence(588), "fourteen runs of 42 Records");
-    assert!(script.store.part().monitor().derived_failures() > 0);
+    assert!(script.store.part().store().monitor().derived_failures() > 0);
 }
 
 /// A damaged run can be merged while it is written again: a merge does not read its filter.

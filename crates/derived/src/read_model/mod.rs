@@ -234,23 +234,8 @@ impl Ordinals {
 }
 
 impl ReadModel {
-    /// Opens the read model of a partition: its pages, and the Records after them. `fold_name`
-    /// prepares names for search; `outbox` hears of new webhook events; `progress` receives how
-    /// many Records of how many were read again.
-    pub fn open(
-        store: Part,
-        extents: Arc<Extents>,
-        keyring: Arc<Keyring>,
-        fold_name: FoldName,
-        options: IndexOptions,
-        outbox: Arc<OutboxSignal>,
-        progress: impl Fn(u64, u64),
-    ) -> Result<Self> {
-        Self::unread(store, extents, keyring, fold_name, options, outbox).opened(progress)
-    }
-
     /// The read model of a partition that this process does not have: nothing is in it, and nothing
-    /// was read.
+    /// was read. `fold_name` prepares names for search; `outbox` hears of new webhook events.
     pub fn unread(
         store: Part,
         extents: Arc<Extents>,
@@ -284,8 +269,8 @@ impl ReadModel {
         }
     }
 
-    /// The same once it was read, for the process that writes the partition: see
-    /// [`ReadModel::open`].
+    /// The same once its pages were read, and the Records after them, for the process that writes
+    /// the partition. `progress` receives how many Records of how many were read again.
     pub fn opened(self, progress: impl Fn(u64, u64)) -> Result<Self> {
         let index = Index::open(self.store.clone(), self.options, Some(self.personal()))?;
         self.read_with(index, progress)
@@ -706,7 +691,8 @@ mod tests {
         let store = MemoryStore::new().part();
         let keyring = Arc::new(Keyring::open([7; 32], Arc::clone(store.store())).unwrap());
         let options = IndexOptions::default();
-        let opened = ReadModel::open(store, Arc::default(), keyring, str::to_owned, options, Arc::default(), |_, _| {});
+        let opened =
+            ReadModel::unread(store, Arc::default(), keyring, str::to_owned, options, Arc::default()).opened(|_, _| {});
         Arc::new(opened.unwrap())
     }
 

@@ -177,7 +177,7 @@ fn blocks_come_back_in_order(open: &dyn Fn() -> Part) {
         assert_eq!(block.previous, previous);
         previous = block.hash();
     }
-    assert!(store.size_bytes().unwrap() >= 45 * 300);
+    assert!(store.store().size_bytes().unwrap() >= 45 * 300);
 }
 
 fn what_does_not_follow_is_refused(open: &dyn Fn() -> Part) {
