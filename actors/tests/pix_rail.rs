@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use actors::engine::{
     AdmissionLimits, CommandContext, Engine, EngineOptions, IndexOptions, NewPixCharge, Outcome, PixEnded, PixOpened,
-    PixPayment, PixRegistration, Unavailable, WaitingKind,
+    PixPayment, Unavailable, WaitingKind,
 };
 use actors::rails::{
     Call, NamedRails, OpenPix, PixFate, PixOpening, PixRail, PixReceipt, PixReceipts, PixSpan, RailError, Rails, Repay,
@@ -201,7 +201,7 @@ async fn registered(engine: &Engine, group: GroupNumber) -> ObjectId {
     let opened = open_charge(engine, group).await;
     let registration = engine.register_pix(group, &opened).await.unwrap();
     let code = format!("code of {}", opened.charge.txid());
-    assert_eq!(registration, PixRegistration::Registered { code: code.clone() });
+    assert_eq!(registration, PixOpening::Registered { code: code.clone() });
     assert_eq!(charge(engine, opened.charge).code, Some(code));
     opened.charge
 }
@@ -265,16 +265,16 @@ async fn a_charge_is_registered_before_it_has_a_code() {
     assert_eq!((charge(&engine, opened.charge).code, facts(&engine, opened.charge).len()), (None, 1));
     for _ in 0..2 {
         let registration = engine.register_pix(group, &opened).await.unwrap();
-        assert_eq!(registration, PixRegistration::Registered { code: format!("code of {}", opened.charge.txid()) });
+        assert_eq!(registration, PixOpening::Registered { code: format!("code of {}", opened.charge.txid()) });
     }
     assert_eq!(facts(&engine, opened.charge), ["charge_opened", "pix_registered"]);
     // A charge that the institution refuses ends.
     institution.0.lock().refuses = true;
     let refused = open_charge(&engine, group).await;
     let registration = engine.register_pix(group, &refused).await.unwrap();
-    assert_eq!(registration, PixRegistration::Refused { reason: "chave inválida".to_owned() });
+    assert_eq!(registration, PixOpening::Refused { reason: "chave inválida".to_owned() });
     assert_eq!(charge(&engine, refused.charge).outcome, ChargeOutcome::Cancelled);
-    assert_eq!(engine.register_pix(group, &refused).await.unwrap(), PixRegistration::Ended);
+    assert_eq!(engine.register_pix(group, &refused).await.unwrap(), PixOpening::Ended);
     engine.stop().await;
 }
 

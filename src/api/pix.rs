@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use actors::engine::{NewPixCharge, PixOpened, PixRegistration, ReferenceLookup, ReferenceOf};
+use actors::engine::{NewPixCharge, PixOpened, ReferenceLookup, ReferenceOf};
+use actors::rails::PixOpening;
 use axum::extract::State;
 use axum::response::Response;
 use ledger::charge::{Charge, ChargeOutcome};
@@ -238,9 +239,9 @@ async fn code_of(app: &App, caller: Caller, opened: &PixOpened) -> Result<String
         return code.ok_or_else(|| Problem::new(Code::RailNotConfigured));
     }
     match app.engine.register_pix(caller.group, opened).await? {
-        PixRegistration::Registered { code } => Ok(code),
-        PixRegistration::Refused { reason } => Err(Problem::new(Code::RailRefused).detail(reason)),
-        PixRegistration::Ended => Err(Problem::new(Code::ChargeNotPending)),
+        PixOpening::Registered { code } => Ok(code),
+        PixOpening::Refused { reason } => Err(Problem::new(Code::RailRefused).detail(reason)),
+        PixOpening::Ended => Err(Problem::new(Code::ChargeNotPending)),
     }
 }
 

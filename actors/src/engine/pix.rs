@@ -62,23 +62,6 @@ impl PixOpened {
     }
 }
 
-/// Outcome of the registration of a PIX charge.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PixRegistration {
-    /// It has a code.
-    Registered {
-        /// The copy-and-paste payload.
-        code: String,
-    },
-    /// The institution refuses it: the charge is cancelled.
-    Refused {
-        /// Why, in the institution's words.
-        reason: String,
-    },
-    /// It ended before it was registered.
-    Ended,
-}
-
 /// Outcome of the cancellation or expiry of a PIX charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PixEnded {
@@ -118,15 +101,15 @@ impl Engine {
         self.command_reserving(group, charge, open, reference, context).await?.typed(PixOpened::of)
     }
 
-    /// Registers a charge of a named institution there. It may be asked for again until the charge
-    /// has ended, and answers the same.
-    pub async fn register_pix(&self, group: GroupNumber, opened: &PixOpened) -> Result<PixRegistration> {
+    /// Registers a charge of a named institution there, or cancels it where the institution refuses.
+    /// It may be asked for again until the charge has ended, and answers the same.
+    pub async fn register_pix(&self, group: GroupNumber, opened: &PixOpened) -> Result<PixOpening> {
         let (name, payer) = opened.registers.as_ref().ok_or(Unavailable::NoRail)?;
         let charge = opened.charge;
         if let Some(known) = self.object::<Charge>(charge)? {
             match known.code {
-                Some(code) => return Ok(PixRegistration::Registered { code }),
-                None if known.outcome != ChargeOutcome::Pending => return Ok(PixRegistration::Ended),
+                Some(code) => return Ok(PixOpening::Registered { code }),
+                None if known.outcome != ChargeOutcome::Pending => return Ok(PixOpening::Ended),
                 None => {}
             }
         }
@@ -137,22 +120,20 @@ impl Engine {
         let (command, registration) = match rail.call(RAIL_ANSWER_MAX, |rail| rail.open(call)).await {
             Ok(PixOpening::Registered { code }) => {
                 let command = MerchantCommand::RegisterPix { charge, code: code.clone() };
-                (command, PixRegistration::Registered { code })
+                (command, PixOpening::Registered { code })
             }
-            Ok(PixOpening::Refused { reason }) => {
-                (MerchantCommand::CancelPix { charge }, PixRegistration::Refused { reason })
-            }
+            Ok(refused @ PixOpening::Refused { .. }) => (MerchantCommand::CancelPix { charge }, refused),
             Ok(PixOpening::Ended) => {
                 let permit = self.admission.take(INSIDE_BYTES).await;
                 self.end_pix(group, charge, Some(name), permit.into()).await?;
-                return Ok(PixRegistration::Ended);
+                return Ok(PixOpening::Ended);
             }
             Err(RailError::NotSent) => return Err(Unavailable::RailUnavailable),
             Err(RailError::NoAnswer) => return Err(Unavailable::OutcomeUnknown),
         };
         let permit = self.admission.take(INSIDE_BYTES).await;
         Ok(match self.command(group, command, permit).await? {
-            Outcome::Refused(_) => PixRegistration::Ended,
+            Outcome::Refused(_) => PixOpening::Ended,
             _ => registration,
         })
     }
