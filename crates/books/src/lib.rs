@@ -9,9 +9,10 @@
 //! Begin with [`export::Exporter`], or with [`reports::ReportMaker`]: both take the blocks of a
 //! journal, and give rows of one format. A reconciliation begins with the file
 //! ([`reconcile::acquirer`], [`reconcile::pix`], [`reconcile::ofx`]) and asks
-//! [`reconcile::booked_movements`] for the side of the books. [`list_file`] writes what operators see
-//! as a list.
+//! [`reconcile::booked_movements`] for the side of the books. [`list_file`] writes what operators
+//! see as a list.
 
+pub mod cells;
 pub mod error;
 pub mod export;
 pub mod labels;

@@ -3,10 +3,10 @@
 
 use std::io::{self, Write};
 
-use wire::csv_cell::{write_cell, write_text};
-use wire::timestamp::{day_of, local, with_milliseconds};
+use wire::timestamp::{day_of, local};
 
-use crate::workbook::{SheetCell, SheetColumn, SheetKind, SheetTitle, TableBook, days_ptbr};
+use crate::cells::{Cell, Dialect, Kind};
+use crate::workbook::{SheetCell, SheetColumn, SheetTitle, TableBook, days_ptbr};
 
 /// Format of a list's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,43 +47,8 @@ impl ListFormat {
     }
 }
 
-/// Kind of a column's values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ListKind {
-    /// An id, a name, a word.
-    Text,
-    /// An amount, centavos.
-    Amount,
-    /// A whole number.
-    Count,
-    /// An instant.
-    Instant,
-}
-
 /// Name of a column for programs, its head for people, in Portuguese, and its kind.
-pub type ListColumn = (&'static str, &'static str, ListKind);
-
-/// Value of one column in one row.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ListCell {
-    /// No value.
-    Empty,
-    /// An id, a name, a word.
-    Text(String),
-    /// An amount, centavos.
-    Amount(i64),
-    /// A whole number.
-    Count(u64),
-    /// An instant, milliseconds since the Unix epoch.
-    Instant(i64),
-}
-
-impl ListCell {
-    /// A text; no value where there is none.
-    pub fn text(text: Option<impl Into<String>>) -> Self {
-        text.map_or(Self::Empty, |text| Self::Text(text.into()))
-    }
-}
+pub type ListColumn = (&'static str, &'static str, Kind);
 
 /// A file of a list that is being written.
 pub struct ListFile<'a> {
@@ -94,7 +59,7 @@ pub struct ListFile<'a> {
 }
 
 enum Rows {
-    Csv { is_brazilian: bool, line: Vec<u8> },
+    Csv(Dialect, Vec<u8>),
     Sheet(Box<TableBook>),
 }
 
@@ -106,48 +71,40 @@ impl<'a> ListFile<'a> {
         columns: &[ListColumn],
         out: &'a mut (dyn Write + Send),
     ) -> io::Result<Self> {
-        let rows = match format {
-            ListFormat::Csv => {
-                let names: Vec<_> = columns.iter().map(|(name, ..)| *name).collect();
-                write!(out, "{}\r\n", names.join(","))?;
-                Rows::Csv { is_brazilian: false, line: Vec::new() }
+        let dialect = match format {
+            ListFormat::Csv => Some(Dialect::Plain),
+            ListFormat::CsvPtbr => Some(Dialect::Brazilian),
+            ListFormat::Xlsx => None,
+        };
+        let rows = match dialect {
+            Some(dialect) => {
+                let head = dialect.head(columns.iter().map(|(name, label, _)| (*name, *label)));
+                out.write_all(head.as_bytes())?;
+                Rows::Csv(dialect, Vec::new())
             }
-            ListFormat::CsvPtbr => {
-                let labels: Vec<_> = columns.iter().map(|(_, label, _)| *label).collect();
-                write!(out, "\u{feff}{}\r\n", labels.join(";"))?;
-                Rows::Csv { is_brazilian: true, line: Vec::new() }
-            }
-            ListFormat::Xlsx => {
-                let column = |(_, head, kind): &ListColumn| {
-                    let kind = match kind {
-                        ListKind::Text => SheetKind::Text,
-                        ListKind::Amount => SheetKind::Amount,
-                        ListKind::Count => SheetKind::Count,
-                        ListKind::Instant => SheetKind::Instant,
-                    };
-                    SheetColumn { head, kind }
-                };
+            None => {
+                let columns = columns.iter().map(|(_, head, kind)| SheetColumn { head, kind: *kind });
                 let title = SheetTitle { title, subject };
-                Rows::Sheet(Box::new(TableBook::new(title, columns.iter().map(column).collect())?))
+                Rows::Sheet(Box::new(TableBook::new(title, columns.collect())?))
             }
         };
         Ok(Self { out, rows, totals: vec![None; columns.len()] })
     }
 
     /// Writes a row: a cell for each column.
-    pub fn row(&mut self, cells: &[ListCell]) -> io::Result<()> {
+    pub fn row(&mut self, cells: &[Cell]) -> io::Result<()> {
         for (total, cell) in self.totals.iter_mut().zip(cells) {
-            if let ListCell::Amount(centavos) = cell {
-                *total.get_or_insert_default() += i128::from(*centavos);
+            if let Cell::Amount(centavos) = cell {
+                *total.get_or_insert_default() += centavos;
             }
         }
         match &mut self.rows {
-            Rows::Csv { is_brazilian, line } => {
+            Rows::Csv(dialect, line) => {
                 line.clear();
-                csv_line(*is_brazilian, cells, line);
+                dialect.write(cells, line);
                 self.out.write_all(line)
             }
-            Rows::Sheet(book) => book.row(cells.iter().map(sheet_cell)),
+            Rows::Sheet(book) => book.row(cells.iter().map(SheetCell::from)),
         }
     }
 
@@ -155,7 +112,7 @@ impl<'a> ListFile<'a> {
     /// milliseconds since the Unix epoch.
     pub fn finish(self, now_ms: i64) -> io::Result<()> {
         match self.rows {
-            Rows::Csv { .. } => Ok(()),
+            Rows::Csv(..) => Ok(()),
             Rows::Sheet(book) => {
                 let about = [format!("Lista de {}", local(now_ms).format("%d/%m/%Y %H:%M:%S"))];
                 book.finish(&self.totals, &about, now_ms, |part| self.out.write_all(part))
@@ -170,41 +127,6 @@ pub fn period_ptbr(from_ms: Option<i64>, until_ms: Option<i64>) -> String {
     days_ptbr(from_ms.map(day_of), until_ms.map(|until| day_of(until - 1)))
 }
 
-fn csv_line(is_brazilian: bool, cells: &[ListCell], line: &mut Vec<u8>) {
-    let separator = if is_brazilian { ';' } else { ',' };
-    for (place, cell) in cells.iter().enumerate() {
-        if place > 0 {
-            line.push(separator as u8);
-        }
-        match cell {
-            ListCell::Empty => {}
-            ListCell::Text(text) => write_text(text, separator, line),
-            ListCell::Amount(centavos) if is_brazilian => {
-                let sign = if *centavos < 0 { "-" } else { "" };
-                let (reais, rest) = (centavos.unsigned_abs() / 100, centavos.unsigned_abs() % 100);
-                line.extend(format!("{sign}{reais},{rest:02}").bytes());
-            }
-            ListCell::Amount(centavos) => line.extend(centavos.to_string().bytes()),
-            ListCell::Count(count) => line.extend(count.to_string().bytes()),
-            ListCell::Instant(at) if is_brazilian => {
-                write_cell(&local(*at).format("%d/%m/%Y %H:%M:%S").to_string(), separator, line);
-            }
-            ListCell::Instant(at) => write_cell(&with_milliseconds(*at), separator, line),
-        }
-    }
-    line.extend_from_slice(b"\r\n");
-}
-
-fn sheet_cell(cell: &ListCell) -> SheetCell<'_> {
-    match cell {
-        ListCell::Empty => SheetCell::Empty,
-        ListCell::Text(text) => SheetCell::Text(text),
-        ListCell::Amount(centavos) => SheetCell::Amount((*centavos).into()),
-        ListCell::Count(count) => SheetCell::Count(*count),
-        ListCell::Instant(at) => SheetCell::Instant(local(*at)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Cursor;
@@ -214,18 +136,18 @@ mod tests {
     use super::*;
 
     const COLUMNS: [ListColumn; 4] = [
-        ("id", "ID", ListKind::Text),
-        ("name", "Nome", ListKind::Text),
-        ("amount", "Valor", ListKind::Amount),
-        ("created_at", "Criada em", ListKind::Instant),
+        ("id", "ID", Kind::Text),
+        ("name", "Nome", Kind::Text),
+        ("amount", "Valor", Kind::Amount),
+        ("created_at", "Criada em", Kind::Instant),
     ];
 
     fn file(format: ListFormat) -> Vec<u8> {
         let mut out = Vec::new();
         let mut file = ListFile::new(format, ("Lista", period_ptbr(None, Some(0))), &COLUMNS, &mut out).unwrap();
-        let text = |text: &str| ListCell::Text(text.to_owned());
-        file.row(&[text("000123"), text("=cmd(); \"x\""), ListCell::Amount(-123_456), ListCell::Instant(0)]).unwrap();
-        file.row(&[text("2"), ListCell::Empty, ListCell::Amount(5), ListCell::Empty]).unwrap();
+        let text = |text: &str| Cell::Text(text.to_owned());
+        file.row(&[text("000123"), text("=cmd(); \"x\""), Cell::Amount(-123_456), Cell::Instant(0)]).unwrap();
+        file.row(&[text("2"), Cell::Empty, Cell::Amount(5), Cell::Empty]).unwrap();
         file.finish(0).unwrap();
         out
     }

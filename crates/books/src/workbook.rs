@@ -12,6 +12,9 @@ use ledger::money::Rate;
 use rust_xlsxwriter::{
     Color, DocProperties, ExcelDateTime, Format, FormatBorder, Formula, Workbook, Worksheet, XlsxError,
 };
+use wire::timestamp::local;
+
+use crate::cells::{Cell, Kind};
 
 /// Row of the heads, from 0.
 pub(crate) const HEAD_ROW: u32 = 3;
@@ -27,30 +30,11 @@ const DAY_MILLISECONDS: f64 = 86_400_000.0;
 /// Bytes of the finished file that are handed on at once.
 const PART_BYTES: usize = 64 * 1024;
 
-/// Kind of a column's values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SheetKind {
-    /// An id, a name.
-    Text,
-    /// One of a few words, short.
-    Word,
-    /// An amount in centavos, shown in reais; below zero in red and in parentheses.
-    Amount,
-    /// A count or a place.
-    Count,
-    /// A percentage.
-    Rate,
-    /// A day.
-    Day,
-    /// Date and time of day.
-    Instant,
-}
-
 /// One column of the table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SheetColumn {
     pub(crate) head: &'static str,
-    pub(crate) kind: SheetKind,
+    pub(crate) kind: Kind,
 }
 
 /// Value of one cell.
@@ -65,6 +49,21 @@ pub(crate) enum SheetCell<'a> {
     Rate(Rate),
     Day(NaiveDate),
     Instant(NaiveDateTime),
+}
+
+impl<'a> From<&'a Cell> for SheetCell<'a> {
+    fn from(cell: &'a Cell) -> Self {
+        match cell {
+            Cell::Empty => Self::Empty,
+            Cell::Text(text) => Self::Text(text),
+            Cell::Word(_, ptbr) => Self::Text(ptbr),
+            Cell::Amount(centavos) => Self::Amount(*centavos),
+            Cell::Day(day) => Self::Day(*day),
+            Cell::Count(count) => Self::Count(*count),
+            Cell::Rate(rate) => Self::Rate(*rate),
+            Cell::Instant(at) => Self::Instant(local(*at)),
+        }
+    }
 }
 
 /// What stands above the rows.
@@ -217,7 +216,7 @@ impl TableBook {
                 None if place == 0 => sheet.write_string_with_format(row, 0, "Total", format)?,
                 None => sheet.write_blank(row, column, format)?,
                 Some(total) => {
-                    let value = if kinds[place] == SheetKind::Amount { *total as f64 / 100.0 } else { *total as f64 };
+                    let value = if kinds[place] == Kind::Amount { *total as f64 / 100.0 } else { *total as f64 };
                     let formula = Formula::new(&formulas[place]).set_result(value.to_string());
                     sheet.write_formula_with_format(row, column, formula, format)?
                 }
@@ -254,15 +253,16 @@ fn sheet_name(title: &str, number: usize) -> String {
     title.chars().take(SHEET_NAME_MAX - suffix.len()).chain(suffix.chars()).collect()
 }
 
-fn format_of(kind: SheetKind) -> Format {
+fn format_of(kind: Kind) -> Format {
     Format::new().set_num_format(match kind {
         // Digits stay text when somebody edits the cell.
-        SheetKind::Text | SheetKind::Word => "@",
-        SheetKind::Amount => "#,##0.00_);[Red](#,##0.00)",
-        SheetKind::Count => "0",
-        SheetKind::Rate => "0.00##%",
-        SheetKind::Day => "dd/mm/yyyy",
-        SheetKind::Instant => "dd/mm/yyyy hh:mm:ss",
+        Kind::Text | Kind::Word | Kind::Owner => "@",
+        // Below zero in red and in parentheses.
+        Kind::Amount => "#,##0.00_);[Red](#,##0.00)",
+        Kind::Count => "0",
+        Kind::Rate => "0.00##%",
+        Kind::Day => "dd/mm/yyyy",
+        Kind::Instant => "dd/mm/yyyy hh:mm:ss",
     })
 }
 
@@ -273,10 +273,10 @@ fn total_format(format: Format) -> Format {
 /// Width of a column that shows its head and every value, in characters.
 fn width(column: &SheetColumn) -> f64 {
     let values = match column.kind {
-        SheetKind::Text => 39,
-        SheetKind::Amount | SheetKind::Word => 20,
-        SheetKind::Instant => 24,
-        SheetKind::Day | SheetKind::Count | SheetKind::Rate => 12,
+        Kind::Text | Kind::Owner => 39,
+        Kind::Amount | Kind::Word => 20,
+        Kind::Instant => 24,
+        Kind::Day | Kind::Count | Kind::Rate => 12,
     };
     // The button of the filter takes three characters.
     values.max(column.head.chars().count() + 4) as f64
@@ -309,8 +309,8 @@ mod tests {
     fn a_full_sheet_is_followed_by_another() {
         let title = SheetTitle { title: "Lançamentos de meses anteriores", subject: "julho".to_owned() };
         let columns = vec![
-            SheetColumn { head: "Sequência", kind: SheetKind::Count },
-            SheetColumn { head: "Débito", kind: SheetKind::Amount },
+            SheetColumn { head: "Sequência", kind: Kind::Count },
+            SheetColumn { head: "Débito", kind: Kind::Amount },
         ];
         let mut rows = TableBook::with_sheets_of(HEAD_ROW + 1 + 3 + 1, title, columns).unwrap();
         for number in 1..=7 {

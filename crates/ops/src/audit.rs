@@ -8,7 +8,8 @@ use actors::engine::{Listed, Unavailable};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
-use books::list_file::{ListCell, ListColumn, ListFormat, ListKind, period_ptbr};
+use books::cells::{Cell, Kind};
+use books::list_file::{ListColumn, ListFormat, period_ptbr};
 use ledger::audit::{AuditSubject, AuditedFact};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::object::Object;
@@ -239,23 +240,23 @@ pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> R
 
 /// Columns of the audit trail as a file.
 const COLUMNS: [ListColumn; 17] = [
-    ("at", "Quando", ListKind::Instant),
-    ("operator", "Operador", ListKind::Text),
-    ("api_key_id", "Chave de API", ListKind::Text),
-    ("action", "Ação", ListKind::Text),
-    ("kind", "Objeto", ListKind::Text),
-    ("name", "Nome", ListKind::Text),
-    ("id", "ID", ListKind::Text),
-    ("merchant_id", "ID do lojista", ListKind::Text),
-    ("merchant", "Lojista", ListKind::Text),
-    ("notes", "Motivo", ListKind::Text),
-    ("changes", "Alterações", ListKind::Text),
-    ("amount", "Valor", ListKind::Amount),
-    ("debit", "Débito", ListKind::Text),
-    ("credit", "Crédito", ListKind::Text),
-    ("card", "Cartão", ListKind::Text),
-    ("partition", "Partição", ListKind::Count),
-    ("sequence", "Registro", ListKind::Count),
+    ("at", "Quando", Kind::Instant),
+    ("operator", "Operador", Kind::Text),
+    ("api_key_id", "Chave de API", Kind::Text),
+    ("action", "Ação", Kind::Text),
+    ("kind", "Objeto", Kind::Text),
+    ("name", "Nome", Kind::Text),
+    ("id", "ID", Kind::Text),
+    ("merchant_id", "ID do lojista", Kind::Text),
+    ("merchant", "Lojista", Kind::Text),
+    ("notes", "Motivo", Kind::Text),
+    ("changes", "Alterações", Kind::Text),
+    ("amount", "Valor", Kind::Amount),
+    ("debit", "Débito", Kind::Text),
+    ("credit", "Crédito", Kind::Text),
+    ("card", "Cartão", Kind::Text),
+    ("partition", "Partição", Kind::Count),
+    ("sequence", "Registro", Kind::Count),
 ];
 
 /// The rows of a filter as a file, newest first.
@@ -267,23 +268,23 @@ pub async fn file(desk: &Arc<Desk>, filter: &AuditFilter, format: ListFormat) ->
         let merchant = merchant.and_then(|group| owner_name(&desk.engine, LedgerId::Merchant(group)));
         let changes: Vec<_> = row.changes.iter().map(|change| change_text(change, for_people)).collect();
         Ok(vec![
-            ListCell::Instant(row.effective_at.0),
-            ListCell::text(row.operator),
-            ListCell::text(row.api_key_id),
-            ListCell::text(Some(in_file(for_people, row.action, action(row.action)))),
-            ListCell::text(Some(in_file(for_people, row.kind, audited(row.kind)))),
-            ListCell::text(row.name),
-            ListCell::text(row.id),
-            ListCell::text(row.merchant_id),
-            ListCell::text(merchant),
-            ListCell::text(row.notes),
-            ListCell::text((!changes.is_empty()).then(|| changes.join("; "))),
-            row.amount.map_or(ListCell::Empty, ListCell::Amount),
-            ListCell::text(row.debit),
-            ListCell::text(row.credit),
-            ListCell::text(row.card.map(|card| format!("{} {}", card.brand, card.last4))),
-            ListCell::Count(row.partition.into()),
-            ListCell::Count(row.sequence),
+            Cell::Instant(row.effective_at.0),
+            Cell::optional(row.operator),
+            Cell::optional(row.api_key_id),
+            Cell::optional(Some(in_file(for_people, row.action, action(row.action)))),
+            Cell::optional(Some(in_file(for_people, row.kind, audited(row.kind)))),
+            Cell::optional(row.name),
+            Cell::optional(row.id),
+            Cell::optional(row.merchant_id),
+            Cell::optional(merchant),
+            Cell::optional(row.notes),
+            Cell::optional((!changes.is_empty()).then(|| changes.join("; "))),
+            Cell::amount(row.amount),
+            Cell::optional(row.debit),
+            Cell::optional(row.credit),
+            Cell::optional(row.card.map(|card| format!("{} {}", card.brand, card.last4))),
+            Cell::Count(row.partition.into()),
+            Cell::Count(row.sequence),
         ])
     };
     let period = period_ptbr(filter.from.map(|from| from.0), filter.to.map(|to| to.0));

@@ -5,7 +5,8 @@ use std::io::{self, BufWriter, Seek, Write};
 use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
-use books::list_file::{ListCell, ListColumn, ListFile, ListFormat};
+use books::cells::Cell;
+use books::list_file::{ListColumn, ListFile, ListFormat};
 use futures_util::future::{self, BoxFuture, FutureExt};
 
 use crate::desk::Desk;
@@ -34,10 +35,10 @@ pub fn requested_format(pairs: &[(String, String)]) -> Result<Option<ListFormat>
 }
 
 /// The next rows of a file, some of them; none at its end.
-pub type NextRows<'a> = BoxFuture<'a, Result<Vec<Vec<ListCell>>, Problem>>;
+pub type NextRows<'a> = BoxFuture<'a, Result<Vec<Vec<Cell>>, Problem>>;
 
 /// Gives rows some at a time.
-pub fn in_parts<'a>(mut rows: impl Iterator<Item = Result<Vec<ListCell>, Problem>>) -> impl FnMut() -> NextRows<'a> {
+pub fn in_parts<'a>(mut rows: impl Iterator<Item = Result<Vec<Cell>, Problem>>) -> impl FnMut() -> NextRows<'a> {
     move || future::ready(rows.by_ref().take(READ_AT_ONCE).collect()).boxed()
 }
 

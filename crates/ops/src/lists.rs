@@ -5,7 +5,6 @@
 //! from the journal. An order other than newest first is that of the newest [`SORTED_MAX`] things
 //! of the filter.
 
-use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +16,8 @@ use actors::engine::{
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
-use books::list_file::{ListCell, ListColumn, ListFormat, ListKind, period_ptbr};
+use books::cells::{Cell, Kind};
+use books::list_file::{ListColumn, ListFormat, period_ptbr};
 use futures_util::FutureExt;
 use ledger::charge::Charge;
 use ledger::event::Event;
@@ -300,7 +300,7 @@ impl ListFilter {
     /// how many there are, and whether there may be others.
     pub(crate) fn counted(&self, desk: &Desk, most: usize) -> Result<(Vec<FoundItem>, usize, bool), Problem> {
         let Some(list) = self.list.list else { return Ok(Default::default()) };
-        let total = Cell::new(0);
+        let total = std::cell::Cell::new(0);
         let look = |at, record: &Record| {
             total.set(total.get() + usize::from(self.made_id(list, record).is_some()));
             if total.get() > most { Ok(Vec::new()) } else { self.things(desk, at, record) }
@@ -604,24 +604,24 @@ pub async fn get(
 
 /// Columns of a list as a file. Programs get all of each list; people those that it can have.
 const COLUMNS: [ListColumn; 18] = [
-    ("created_at", "Criado em", ListKind::Instant),
-    ("name", "Nome", ListKind::Text),
-    ("document", "Documento", ListKind::Text),
-    ("status", "Situação", ListKind::Text),
-    ("payment_method", "Meio de pagamento", ListKind::Text),
-    ("amount", "Valor", ListKind::Amount),
-    ("fee", "Taxa", ListKind::Amount),
-    ("merchant", "Lojista", ListKind::Text),
-    ("reason", "Motivo", ListKind::Text),
-    ("due_at", "Responder até", ListKind::Instant),
-    ("id", "ID", ListKind::Text),
-    ("merchant_id", "ID do lojista", ListKind::Text),
-    ("payment_id", "Cobrança", ListKind::Text),
-    ("recipient_id", "ID do recebedor", ListKind::Text),
-    ("record", "Registro", ListKind::Text),
-    ("plan", "Plano", ListKind::Text),
-    ("next_charge_at", "Próxima cobrança", ListKind::Instant),
-    ("card", "Cartão", ListKind::Text),
+    ("created_at", "Criado em", Kind::Instant),
+    ("name", "Nome", Kind::Text),
+    ("document", "Documento", Kind::Text),
+    ("status", "Situação", Kind::Text),
+    ("payment_method", "Meio de pagamento", Kind::Text),
+    ("amount", "Valor", Kind::Amount),
+    ("fee", "Taxa", Kind::Amount),
+    ("merchant", "Lojista", Kind::Text),
+    ("reason", "Motivo", Kind::Text),
+    ("due_at", "Responder até", Kind::Instant),
+    ("id", "ID", Kind::Text),
+    ("merchant_id", "ID do lojista", Kind::Text),
+    ("payment_id", "Cobrança", Kind::Text),
+    ("recipient_id", "ID do recebedor", Kind::Text),
+    ("record", "Registro", Kind::Text),
+    ("plan", "Plano", Kind::Text),
+    ("next_charge_at", "Próxima cobrança", Kind::Instant),
+    ("card", "Cartão", Kind::Text),
 ];
 
 /// Whether things of a list can have a column.
@@ -647,30 +647,29 @@ fn has_column(list: List, name: &str) -> bool {
 
 /// The row of a thing in a file: all columns, with the words of the interface or with those of
 /// people.
-fn cells(kind: ItemKind, item: FoundItem, for_people: bool) -> Vec<ListCell> {
+fn cells(kind: ItemKind, item: FoundItem, for_people: bool) -> Vec<Cell> {
     let instant = |at: Option<String>| {
         let parsed = at.as_deref().and_then(PeriodLimit::parse);
-        parsed.map_or(ListCell::Empty, |at| ListCell::Instant(at.begin))
+        parsed.map_or(Cell::Empty, |at| Cell::Instant(at.begin))
     };
-    let amount = |amount: Option<i64>| amount.map_or(ListCell::Empty, ListCell::Amount);
     vec![
         instant(item.created_at),
-        ListCell::text(item.name),
-        ListCell::text(item.document),
-        ListCell::text(item.status.map(|status| in_file(for_people, status, status_word(kind, status)))),
-        ListCell::text(item.payment_method.map(|name| in_file(for_people, name, method_named(name)))),
-        amount(item.amount),
-        amount(item.fee),
-        ListCell::text(item.merchant_name),
-        ListCell::text(item.reason),
+        Cell::optional(item.name),
+        Cell::optional(item.document),
+        Cell::optional(item.status.map(|status| in_file(for_people, status, status_word(kind, status)))),
+        Cell::optional(item.payment_method.map(|name| in_file(for_people, name, method_named(name)))),
+        Cell::amount(item.amount),
+        Cell::amount(item.fee),
+        Cell::optional(item.merchant_name),
+        Cell::optional(item.reason),
         instant(item.due_at),
-        ListCell::text(Some(item.id)),
-        ListCell::text(item.merchant_id),
-        ListCell::text(item.charge),
-        ListCell::text(item.recipient_id),
-        ListCell::text(item.record),
-        ListCell::text(item.plan),
+        Cell::optional(Some(item.id)),
+        Cell::optional(item.merchant_id),
+        Cell::optional(item.charge),
+        Cell::optional(item.recipient_id),
+        Cell::optional(item.record),
+        Cell::optional(item.plan),
         instant(item.next_charge_at),
-        ListCell::text(item.card.map(|card| format!("{} {}", card.brand, card.last4))),
+        Cell::optional(item.card.map(|card| format!("{} {}", card.brand, card.last4))),
     ]
 }

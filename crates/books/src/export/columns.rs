@@ -6,25 +6,11 @@ use std::borrow::Cow;
 use chrono::NaiveDate;
 use ledger::source::Source;
 
+use crate::cells::Kind;
 use crate::labels::LABEL_COLUMNS;
 
 /// Version of the columns, for readers of the files.
 pub const SCHEMA: u32 = 4;
-
-/// RowKind of a column's values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RowKind {
-    /// A count or a place.
-    Number,
-    /// An amount of money.
-    Amount,
-    /// An id, a name, a word.
-    Text,
-    /// A day in America/Sao_Paulo.
-    Day,
-    /// An instant.
-    Instant,
-}
 
 /// Name and kind of what each row has in one place.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +19,7 @@ pub(super) struct RowColumn {
     pub(super) name: &'static str,
     /// Its head in files for Brazilian spreadsheets.
     pub(super) head_ptbr: &'static str,
-    pub(super) kind: RowKind,
+    pub(super) kind: Kind,
     /// Whether every row has a value.
     pub(super) is_always_there: bool,
 }
@@ -62,75 +48,75 @@ pub(super) fn columns(has_labels: bool) -> &'static [RowColumn] {
 
 /// All columns.
 const COLUMNS: [RowColumn; WIDTH] = [
-    column("sequence", "Sequência", RowKind::Number),
-    column("booked_at", "Registrado em", RowKind::Instant),
-    column("effective_at", "Efetivo em", RowKind::Instant),
-    column("date", "Data", RowKind::Day),
-    column("effective_date", "Data de competência", RowKind::Day),
-    optional("late", "Em atraso", RowKind::Text),
-    optional("due_date", "Vencimento", RowKind::Day),
-    column("ledger", "Razão", RowKind::Text),
-    column("entry", "Lançamento", RowKind::Number),
-    column("line", "Linha", RowKind::Number),
-    column("account", "Conta", RowKind::Text),
-    column("debit", "Débito", RowKind::Amount),
-    column("credit", "Crédito", RowKind::Amount),
-    column("owner", "Titular", RowKind::Text),
-    column("event", "Evento", RowKind::Text),
-    optional("method", "Meio de pagamento", RowKind::Text),
-    optional("brand", "Bandeira", RowKind::Text),
-    optional("installments", "Parcelas", RowKind::Number),
-    optional(Source::OBJECTS[0], "TXID", RowKind::Text),
-    optional(Source::OBJECTS[1], "ID fim a fim", RowKind::Text),
-    optional(Source::OBJECTS[2], "Reembolso", RowKind::Text),
-    optional(Source::OBJECTS[3], "Saque", RowKind::Text),
-    optional(Source::OBJECTS[4], "Transferência Pix", RowKind::Text),
-    optional(Source::OBJECTS[5], "Contestação", RowKind::Text),
-    optional(Source::OBJECTS[6], "Antecipação", RowKind::Text),
-    optional(Source::OBJECTS[7], "Transferência", RowKind::Text),
-    optional(Source::OBJECTS[8], "Lote", RowKind::Text),
-    optional(Source::OBJECTS[9], "Devolução", RowKind::Text),
-    optional(Source::OBJECTS[10], "Captura (NSU)", RowKind::Text),
-    optional(Source::OBJECTS[11], "Lançamento da casa", RowKind::Text),
-    optional(Source::OBJECTS[12], "Referência", RowKind::Text),
-    optional(Source::OBJECTS[13], "Autorização", RowKind::Text),
-    optional(Source::OBJECTS[14], "NSU", RowKind::Text),
-    optional("operator", "Operador", RowKind::Text),
-    column("partition", "Partição", RowKind::Number),
+    column("sequence", "Sequência", Kind::Count),
+    column("booked_at", "Registrado em", Kind::Instant),
+    column("effective_at", "Efetivo em", Kind::Instant),
+    column("date", "Data", Kind::Day),
+    column("effective_date", "Data de competência", Kind::Day),
+    optional("late", "Em atraso", Kind::Word),
+    optional("due_date", "Vencimento", Kind::Day),
+    column("ledger", "Razão", Kind::Text),
+    column("entry", "Lançamento", Kind::Count),
+    column("line", "Linha", Kind::Count),
+    column("account", "Conta", Kind::Text),
+    column("debit", "Débito", Kind::Amount),
+    column("credit", "Crédito", Kind::Amount),
+    column("owner", "Titular", Kind::Text),
+    column("event", "Evento", Kind::Text),
+    optional("method", "Meio de pagamento", Kind::Word),
+    optional("brand", "Bandeira", Kind::Word),
+    optional("installments", "Parcelas", Kind::Count),
+    optional(Source::OBJECTS[0], "TXID", Kind::Text),
+    optional(Source::OBJECTS[1], "ID fim a fim", Kind::Text),
+    optional(Source::OBJECTS[2], "Reembolso", Kind::Text),
+    optional(Source::OBJECTS[3], "Saque", Kind::Text),
+    optional(Source::OBJECTS[4], "Transferência Pix", Kind::Text),
+    optional(Source::OBJECTS[5], "Contestação", Kind::Text),
+    optional(Source::OBJECTS[6], "Antecipação", Kind::Text),
+    optional(Source::OBJECTS[7], "Transferência", Kind::Text),
+    optional(Source::OBJECTS[8], "Lote", Kind::Text),
+    optional(Source::OBJECTS[9], "Devolução", Kind::Text),
+    optional(Source::OBJECTS[10], "Captura (NSU)", Kind::Text),
+    optional(Source::OBJECTS[11], "Lançamento da casa", Kind::Text),
+    optional(Source::OBJECTS[12], "Referência", Kind::Text),
+    optional(Source::OBJECTS[13], "Autorização", Kind::Text),
+    optional(Source::OBJECTS[14], "NSU", Kind::Text),
+    optional("operator", "Operador", Kind::Text),
+    column("partition", "Partição", Kind::Count),
     label(0),
     label(1),
     label(2),
 ];
 
 const fn label(place: usize) -> RowColumn {
-    optional(LABEL_COLUMNS[place].0, LABEL_COLUMNS[place].1, RowKind::Text)
+    optional(LABEL_COLUMNS[place].0, LABEL_COLUMNS[place].1, Kind::Text)
 }
 
-const fn column(name: &'static str, head_ptbr: &'static str, kind: RowKind) -> RowColumn {
+const fn column(name: &'static str, head_ptbr: &'static str, kind: Kind) -> RowColumn {
     RowColumn { name, head_ptbr, kind, is_always_there: true }
 }
 
-const fn optional(name: &'static str, head_ptbr: &'static str, kind: RowKind) -> RowColumn {
+const fn optional(name: &'static str, head_ptbr: &'static str, kind: Kind) -> RowColumn {
     RowColumn { is_always_there: false, ..column(name, head_ptbr, kind) }
 }
 
-impl RowKind {
+impl RowColumn {
     /// Name of the type of the values, in a manifest.
-    pub(super) fn type_name(self) -> &'static str {
-        match self {
-            Self::Number | Self::Amount => "integer",
-            Self::Text => "string",
-            Self::Day => "date",
-            Self::Instant => "timestamp",
+    pub(super) fn type_name(&self) -> &'static str {
+        match self.kind {
+            Kind::Count | Kind::Amount => "integer",
+            Kind::Day => "date",
+            Kind::Instant => "timestamp",
+            _ => "string",
         }
     }
 
-    fn of_duckdb(self) -> &'static str {
-        match self {
-            Self::Number | Self::Amount => "BIGINT",
-            Self::Text => "VARCHAR",
-            Self::Day => "DATE",
-            Self::Instant => "TIMESTAMPTZ",
+    fn of_duckdb(&self) -> &'static str {
+        match self.kind {
+            Kind::Count | Kind::Amount => "BIGINT",
+            Kind::Day => "DATE",
+            Kind::Instant => "TIMESTAMPTZ",
+            _ => "VARCHAR",
         }
     }
 }
@@ -142,7 +128,7 @@ pub(crate) fn head_ptbr(name: &'static str) -> &'static str {
 
 /// Query of DuckDB that reads a file of JSON lines with the type of each column.
 pub fn read_by_duckdb(file: &str, has_labels: bool) -> String {
-    let typed = |column: &RowColumn| format!("  \"{}\": '{}'", column.name, column.kind.of_duckdb());
+    let typed = |column: &RowColumn| format!("  \"{}\": '{}'", column.name, column.of_duckdb());
     let columns = columns(has_labels).iter().map(typed).collect::<Vec<_>>().join(",\n");
     format!("SELECT * FROM read_json('{file}', format = 'newline_delimited', columns = {{\n{columns}\n}});\n")
 }

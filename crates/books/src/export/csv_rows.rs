@@ -7,21 +7,12 @@ use chrono::NaiveDate;
 use wire::csv_cell::{write_cell, write_text};
 use wire::timestamp::local;
 
-use super::columns::{RowCell, RowColumn, columns};
+use super::columns::{RowCell, columns};
 use super::destination::{Out, Part};
 use super::ledger_books::{LedgerBooks, LedgerMovement};
 use super::rows::{ExportedRow, plain};
 use super::writer::{Ledgers, Writer};
-
-/// Dialect of CSV.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dialect {
-    /// RFC 4180; amounts in centavos, dates and times in ISO 8601.
-    Plain,
-    /// `;` between cells, amounts in reais with a decimal comma, DD/MM/AAAA, times in
-    /// America/Sao_Paulo, a byte order mark.
-    Brazilian,
-}
+use crate::cells::Dialect;
 
 /// Writer of CSV.
 pub(super) struct CsvRows {
@@ -38,7 +29,8 @@ impl CsvRows {
 
 impl Writer for CsvRows {
     fn begin(&mut self, _: &mut Ledgers, _: NaiveDate, out: &mut dyn Out) -> io::Result<()> {
-        out.write(Part::Rows, head(self.dialect, columns(self.has_labels)).as_bytes())
+        let columns = columns(self.has_labels).iter().map(|column| (column.name, column.head_ptbr));
+        out.write(Part::Rows, self.dialect.head(columns).as_bytes())
     }
 
     fn post(&mut self, books: &mut LedgerBooks, movement: &LedgerMovement<'_>, out: &mut dyn Out) -> io::Result<()> {
@@ -50,18 +42,9 @@ impl Writer for CsvRows {
     }
 }
 
-/// The first line of a file.
-fn head(dialect: Dialect, columns: &[RowColumn]) -> String {
-    let joined = |head: fn(&RowColumn) -> &str, between| columns.iter().map(head).collect::<Vec<_>>().join(between);
-    match dialect {
-        Dialect::Plain => format!("{}\r\n", joined(|column| column.name, ",")),
-        Dialect::Brazilian => format!("\u{feff}{}\r\n", joined(|column| column.head_ptbr, ";")),
-    }
-}
-
 /// Appends a row as a line.
 fn write(dialect: Dialect, cells: &[RowCell<'_>], text: &mut Vec<u8>) -> io::Result<()> {
-    let separator = if dialect == Dialect::Plain { ',' } else { ';' };
+    let separator = dialect.separator();
     for (place, cell) in cells.iter().enumerate() {
         if place > 0 {
             text.push(separator as u8);

@@ -195,7 +195,7 @@ impl ManifestDraft<'_> {
     fn columns(&self) -> Vec<ManifestColumn> {
         let is_untyped = matches!(self.request.format, Format::Jsonl | Format::Csv);
         let columns = columns(false).iter().filter(|_| is_untyped);
-        columns.map(|column| ManifestColumn { name: column.name, r#type: column.kind.type_name() }).collect()
+        columns.map(|column| ManifestColumn { name: column.name, r#type: column.type_name() }).collect()
     }
 
     fn request_echo(&self) -> ManifestRequest {

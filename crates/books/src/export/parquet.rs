@@ -15,11 +15,12 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
-use super::columns::{RowCell, RowColumn, RowKind, SCHEMA, columns};
+use super::columns::{RowCell, RowColumn, SCHEMA, columns};
 use super::destination::{Out, Part};
 use super::ledger_books::{LedgerBooks, LedgerMovement};
 use super::rows::ExportedRow;
 use super::writer::{Ledgers, Writer};
+use crate::cells::Kind;
 use crate::error::BooksError;
 
 /// So many rows are in memory at once, and written together.
@@ -122,11 +123,11 @@ fn fields(column: &RowColumn) -> Vec<String> {
     let RowColumn { name, .. } = column;
     let need = if column.is_always_there { "required" } else { "optional" };
     match column.kind {
-        RowKind::Number => vec![format!("{need} int64 {name}")],
-        RowKind::Amount => vec![format!("{need} int64 {name}"), format!("{need} int64 {name}_brl (DECIMAL(18,2))")],
-        RowKind::Text => vec![format!("{need} binary {name} (STRING)")],
-        RowKind::Day => vec![format!("{need} int32 {name} (DATE)")],
-        RowKind::Instant => vec![format!("{need} int64 {name} (TIMESTAMP(MILLIS,true))")],
+        Kind::Count => vec![format!("{need} int64 {name}")],
+        Kind::Amount => vec![format!("{need} int64 {name}"), format!("{need} int64 {name}_brl (DECIMAL(18,2))")],
+        Kind::Day => vec![format!("{need} int32 {name} (DATE)")],
+        Kind::Instant => vec![format!("{need} int64 {name} (TIMESTAMP(MILLIS,true))")],
+        _ => vec![format!("{need} binary {name} (STRING)")],
     }
 }
 

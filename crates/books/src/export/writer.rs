@@ -7,7 +7,7 @@ use std::io;
 use chrono::NaiveDate;
 use ledger::id::LedgerId;
 
-use super::csv_rows::{CsvRows, Dialect};
+use super::csv_rows::CsvRows;
 use super::destination::{Out, Part};
 use super::ledger_books::{LedgerBooks, LedgerMovement};
 use super::parquet::ParquetRows;
@@ -15,6 +15,7 @@ use super::plain_text::PlainText;
 use super::request::{Format, Request};
 use super::rows::JsonRows;
 use super::xlsx::XlsxRows;
+use crate::cells::Dialect;
 use crate::error::BooksError;
 
 /// The ledgers of an export so far.

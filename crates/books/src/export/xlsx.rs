@@ -5,14 +5,15 @@ use std::io;
 use chrono::NaiveDate;
 use wire::timestamp::local;
 
-use super::columns::{RowCell, RowKind, columns};
+use super::columns::{RowCell, columns};
 use super::destination::{Out, Part};
 use super::ledger_books::{LedgerBooks, LedgerMovement};
 use super::request::Request;
 use super::rows::ExportedRow;
 use super::writer::{Ledgers, Writer};
+use crate::cells::Kind;
 use crate::error::BooksError;
-use crate::workbook::{SheetCell, SheetColumn, SheetKind, SheetTitle, TableBook, days_ptbr};
+use crate::workbook::{SheetCell, SheetColumn, SheetTitle, TableBook, days_ptbr};
 
 /// A workbook that is being written.
 pub(super) struct XlsxRows {
@@ -28,18 +29,8 @@ impl XlsxRows {
         let title =
             SheetTitle { title: "Partidas", subject: subject.into_iter().flatten().collect::<Vec<_>>().join(", ") };
         let of_rows = columns(has_labels);
-        let columns = of_rows.iter().map(|column| {
-            let kind = match column.kind {
-                RowKind::Number => SheetKind::Count,
-                RowKind::Amount => SheetKind::Amount,
-                RowKind::Text if matches!(column.name, "late" | "method" | "brand") => SheetKind::Word,
-                RowKind::Text => SheetKind::Text,
-                RowKind::Day => SheetKind::Day,
-                RowKind::Instant => SheetKind::Instant,
-            };
-            SheetColumn { head: column.head_ptbr, kind }
-        });
-        let totals = of_rows.iter().map(|column| (column.kind == RowKind::Amount).then_some(0)).collect();
+        let columns = of_rows.iter().map(|column| SheetColumn { head: column.head_ptbr, kind: column.kind });
+        let totals = of_rows.iter().map(|column| (column.kind == Kind::Amount).then_some(0)).collect();
         Ok(Self { book: TableBook::new(title, columns.collect())?, totals })
     }
 }

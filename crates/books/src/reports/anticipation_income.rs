@@ -112,11 +112,11 @@ impl Fold for AnticipationIncome {
                 Cell::Day(due),
                 Cell::Text(ended.names.of(LedgerId::Merchant(group))),
                 Cell::Count(count),
-                Cell::Centavos(amount),
-                Cell::Centavos(discount),
-                Cell::Centavos(before),
-                Cell::Centavos(through - before),
-                Cell::Centavos(discount - through),
+                Cell::Amount(amount),
+                Cell::Amount(discount),
+                Cell::Amount(before),
+                Cell::Amount(through - before),
+                Cell::Amount(discount - through),
             ])?;
         }
         Ok(())

@@ -56,7 +56,7 @@ impl Fold for ChangedDays {
 
     fn finish(self: Box<Self>, _: &ReportSpan<'_>, rows: &mut Rows<'_>) -> io::Result<()> {
         self.0.into_iter().try_for_each(|(day, Change { records, late, debits, last })| {
-            let counts = [Cell::Count(records), Cell::Count(late), Cell::Centavos(debits)];
+            let counts = [Cell::Count(records), Cell::Count(late), Cell::Amount(debits)];
             rows.add(&[&[Cell::Day(day)][..], &counts, &[Cell::Day(last)]].concat())
         })
     }

@@ -17,10 +17,10 @@ const COLUMNS: &[Column] = &[
     column("date", "Data", Kind::Day),
     column("account", "Conta", Kind::Text),
     column("account_name", "Nome da conta", Kind::Text).above(),
-    column("opening", "Saldo inicial", Kind::Centavos),
+    column("opening", "Saldo inicial", Kind::Amount),
     sum("in", "Entradas"),
     sum("out", "Saídas"),
-    column("closing", "Saldo final", Kind::Centavos),
+    column("closing", "Saldo final", Kind::Amount),
     sum("explained", "Explicado"),
     sum("unexplained", "Não explicado"),
 ];
@@ -85,12 +85,12 @@ impl DailyClose {
                     Cell::Day(day),
                     Cell::Text(account.kind_name()),
                     Cell::text(account.name_ptbr()),
-                    Cell::Centavos(opening),
-                    Cell::Centavos(incoming),
-                    Cell::Centavos(outgoing),
-                    Cell::Centavos(bank.closing()),
-                    Cell::Centavos(incoming - outgoing - unexplained),
-                    Cell::Centavos(unexplained),
+                    Cell::Amount(opening),
+                    Cell::Amount(incoming),
+                    Cell::Amount(outgoing),
+                    Cell::Amount(bank.closing()),
+                    Cell::Amount(incoming - outgoing - unexplained),
+                    Cell::Amount(unexplained),
                 ])?;
                 *bank = OfBank { opening: bank.closing(), ..OfBank::default() };
             }

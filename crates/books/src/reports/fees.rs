@@ -19,8 +19,8 @@ const COLUMNS: &[Column] = &[
     column("merchant", "Lojista", Kind::Owner),
     column("component", "Tarifa", Kind::Word),
     column("rate", "Taxa (%)", Kind::Rate),
-    column("each", "Valor unitário", Kind::Centavos),
-    column("base", "Base", Kind::Centavos),
+    column("each", "Valor unitário", Kind::Amount),
+    column("base", "Base", Kind::Amount),
     column("count", "Quantidade", Kind::Count),
     sum("volume", "Vendas (uma vez)"),
     sum("charged", "Cobrado"),
@@ -251,7 +251,7 @@ impl Fold for Fees {
             let (rate, each) = match price {
                 Price::Unknown => (Cell::Empty, Cell::Empty),
                 Price::Rate(rate) => (Cell::Rate(rate), Cell::Empty),
-                Price::Each(each) => (Cell::Empty, Cell::Centavos(each.0.into())),
+                Price::Each(each) => (Cell::Empty, Cell::Amount(each.0.into())),
             };
             rows.add(&[
                 Cell::Text(month),
@@ -259,12 +259,12 @@ impl Fold for Fees {
                 Cell::word(component.name(), component.name_ptbr()),
                 rate,
                 each,
-                Cell::Centavos(base),
+                Cell::Amount(base),
                 Cell::Count(count),
-                Cell::Centavos(volume),
-                Cell::Centavos(charged),
-                Cell::Centavos(returned),
-                Cell::Centavos(charged - returned),
+                Cell::Amount(volume),
+                Cell::Amount(charged),
+                Cell::Amount(returned),
+                Cell::Amount(charged - returned),
             ])?;
         }
         Ok(())

@@ -30,7 +30,7 @@ const COLUMNS: &[Column] = &[
     column("counter_accounts", "Contrapartidas", Kind::Text),
     sum("debit", "Débito"),
     sum("credit", "Crédito"),
-    column("balance", "Saldo", Kind::Centavos),
+    column("balance", "Saldo", Kind::Amount),
     column("partition", "Partição", Kind::Count).in_files(),
     column("effective_date", "Data de competência", Kind::Day),
 ];
@@ -174,9 +174,9 @@ impl OpenAccount {
             event,
             ids,
             others,
-            Cell::Centavos(debit),
-            Cell::Centavos(credit),
-            Cell::Centavos(self.balance),
+            Cell::Amount(debit),
+            Cell::Amount(credit),
+            Cell::Amount(self.balance),
             partition,
             effective,
         ])

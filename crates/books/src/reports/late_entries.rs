@@ -58,8 +58,8 @@ impl Fold for LateEntries {
                     Cell::text(of.1.name_ptbr()),
                     Cell::word(source.event, source.event_ptbr),
                     ids(source),
-                    Cell::Centavos(debit),
-                    Cell::Centavos(credit),
+                    Cell::Amount(debit),
+                    Cell::Amount(credit),
                     Cell::Count(posted.at.partition.0.into()),
                 ])?;
             }

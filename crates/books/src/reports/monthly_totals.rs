@@ -92,7 +92,7 @@ impl Fold for MonthlyTotals {
             let mut cells = vec![Cell::Text(month), Cell::Text(ended.names.of(LedgerId::Merchant(group)))];
             let net = gross - splits - refunded - disputed;
             cells.extend([Cell::word(method, method_ptbr(method)), Cell::Count(count)]);
-            cells.extend([gross, splits, refunded, disputed, net].map(Cell::Centavos));
+            cells.extend([gross, splits, refunded, disputed, net].map(Cell::Amount));
             rows.add(&cells)?;
         }
         Ok(())

@@ -63,7 +63,7 @@ impl Fold for ReceivablesReport {
             }
         }
         for ((holder, method, brand, object, due), (count, amounts)) in sums {
-            let [gross, mdr, fees, anticipated, net] = amounts.map(Cell::Centavos);
+            let [gross, mdr, fees, anticipated, net] = amounts.map(Cell::Amount);
             let bucket = bucket_cell(ended.to, due);
             let (method, brand) = (Cell::word(method, method_ptbr(method)), Cell::text(brand));
             let (holder, object, due, count) =

@@ -22,7 +22,7 @@ const COLUMNS: &[Column] = &[
     sum("merchants", "A liberar a lojistas"),
     sum("recipients", "A liberar a recebedores"),
     sum("net", "Diferença"),
-    column("cumulative", "Diferença acumulada", Kind::Centavos),
+    column("cumulative", "Diferença acumulada", Kind::Amount),
 ];
 
 /// Fold of the settlement calendar.
@@ -61,11 +61,11 @@ impl Fold for SettlementCalendar {
             rows.add(&[
                 Cell::Day(day),
                 bucket_cell(ended.to, day),
-                Cell::Centavos(acquirer),
-                Cell::Centavos(merchants),
-                Cell::Centavos(recipients),
-                Cell::Centavos(net),
-                Cell::Centavos(cumulative),
+                Cell::Amount(acquirer),
+                Cell::Amount(merchants),
+                Cell::Amount(recipients),
+                Cell::Amount(net),
+                Cell::Amount(cumulative),
             ])?;
         }
         Ok(())

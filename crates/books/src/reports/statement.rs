@@ -21,14 +21,14 @@ const COLUMNS: &[Column] = &[
     column("ids", "Identificadores", Kind::Text).below(),
     sum("amount", "Valor"),
     sum("pending", "A vencer"),
-    column("pending_balance", "Saldo a vencer", Kind::Centavos).below(),
+    column("pending_balance", "Saldo a vencer", Kind::Amount).below(),
     sum("available", "Disponível"),
-    column("available_balance", "Saldo disponível", Kind::Centavos).below(),
+    column("available_balance", "Saldo disponível", Kind::Amount).below(),
     sum("reserved", "Reservado"),
-    column("reserved_balance", "Saldo reservado", Kind::Centavos).below(),
+    column("reserved_balance", "Saldo reservado", Kind::Amount).below(),
     sum("debt", "Dívida"),
-    column("debt_balance", "Saldo da dívida", Kind::Centavos).below(),
-    column("balance", "Saldo", Kind::Centavos),
+    column("debt_balance", "Saldo da dívida", Kind::Amount).below(),
+    column("balance", "Saldo", Kind::Amount),
     column("partition", "Partição", Kind::Count).in_files(),
     column("effective_date", "Data de competência", Kind::Day),
 ];
@@ -54,12 +54,12 @@ fn place(account: Account) -> Option<usize> {
 fn with_balances(moved: [i128; 4], balances: [i128; 4]) -> Vec<Cell> {
     let signs = [1, 1, 1, -1];
     let pairs = moved.into_iter().zip(balances).zip(signs);
-    pairs.flat_map(|((amount, balance), sign)| [sign * amount, sign * balance].map(Cell::Centavos)).collect()
+    pairs.flat_map(|((amount, balance), sign)| [sign * amount, sign * balance].map(Cell::Amount)).collect()
 }
 
 /// What four amounts come to.
 fn whole(amounts: [i128; 4]) -> Cell {
-    Cell::Centavos(amounts.iter().sum())
+    Cell::Amount(amounts.iter().sum())
 }
 
 impl Fold for StatementReport {
@@ -79,7 +79,7 @@ impl Fold for StatementReport {
         }
         let (parts, balance) = (with_balances([0; 4], self.0), whole(self.0));
         let (day, event) = (Cell::Day(begun.from), Cell::word("opening", "Saldo anterior"));
-        let heads = [day, Cell::Empty, event, Cell::Empty, Cell::Centavos(0)];
+        let heads = [day, Cell::Empty, event, Cell::Empty, Cell::Amount(0)];
         rows.add(&[&heads[..], &parts, &[balance, Cell::Empty, Cell::Empty]].concat())
     }
 

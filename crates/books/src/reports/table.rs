@@ -1,36 +1,15 @@
 //! Typed rows of a report, and the interface of the formats that write them.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 use std::ops::Range;
 use store::cut::Cut;
 
-use chrono::NaiveDate;
 use ledger::account::Account;
-use ledger::money::Rate;
 
 use super::context::{AddedCells, ReportContext};
 use super::render::renderer;
 use super::request::{ReportFormat, ReportRequest};
-
-/// Kind of a column's values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// An id, a name.
-    Text,
-    /// One of a few words, short.
-    Word,
-    /// The outside name of a ledger, beside which the owner's name and tax id may stand.
-    Owner,
-    /// An amount of money, centavos; below zero too.
-    Centavos,
-    /// A day in America/Sao_Paulo.
-    Day,
-    /// A count or a place.
-    Count,
-    /// A percentage.
-    Rate,
-}
+pub(super) use crate::cells::{Cell, Kind};
 
 /// Name, label and kind of the cells in one place of each row.
 #[derive(Clone, Copy, Debug)]
@@ -83,27 +62,12 @@ pub(super) const fn column(name: &'static str, label: &'static str, kind: Kind) 
 
 /// A column of amounts in centavos that are added up.
 pub(super) const fn sum(name: &'static str, label: &'static str) -> Column {
-    Column { is_summed: true, ..column(name, label, Kind::Centavos) }
+    Column { is_summed: true, ..column(name, label, Kind::Amount) }
 }
 
 /// A column of counts that are added up.
 pub(super) const fn count(name: &'static str, label: &'static str) -> Column {
     Column { is_summed: true, ..column(name, label, Kind::Count) }
-}
-
-/// Value of one column in one row.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Cell {
-    /// No value.
-    Empty,
-    Text(String),
-    /// A word: for programs, and in Portuguese for people.
-    Word(Cow<'static, str>, Cow<'static, str>),
-    /// An amount in centavos.
-    Centavos(i128),
-    Day(NaiveDate),
-    Count(u64),
-    Rate(Rate),
 }
 
 impl Cell {
@@ -193,9 +157,9 @@ impl<'a> Rows<'a> {
         self.count += 1;
         for (total, cell) in self.totals.iter_mut().zip(cells) {
             match cell {
-                Cell::Centavos(centavos) => *total += centavos,
+                Cell::Amount(centavos) => *total += centavos,
                 Cell::Count(count) => *total += i128::from(*count),
-                Cell::Empty | Cell::Text(_) | Cell::Word(..) | Cell::Day(_) | Cell::Rate(_) => {}
+                _ => {}
             }
         }
         if is_written { self.renderer.row(cells) } else { Ok(()) }

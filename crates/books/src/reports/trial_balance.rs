@@ -152,10 +152,10 @@ impl Fold for TrialBalanceReport {
                 of_type.map_or(Cell::Empty, |(_, name, ptbr)| Cell::word(name, ptbr)),
                 Cell::Text(account),
                 name,
-                Cell::Centavos(opening),
-                Cell::Centavos(debits),
-                Cell::Centavos(credits),
-                Cell::Centavos(opening + debits - credits),
+                Cell::Amount(opening),
+                Cell::Amount(debits),
+                Cell::Amount(credits),
+                Cell::Amount(opening + debits - credits),
             ])?;
         }
         Ok(())

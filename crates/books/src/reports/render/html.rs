@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use maud::{DOCTYPE, PreEscaped, html};
 
-use super::words::{cut, shown, totals};
+use super::words::{cut, totals};
 use crate::reports::table::{Cell, Column, Heading, Kind, OnPage, Renderer, TableFooter};
 
 const STYLE: &str = "@page{size:A4 landscape;margin:12mm;@bottom-right{content:counter(page) \" de \" counter(pages)}}\
@@ -96,12 +96,12 @@ const ROWS: &str = "<!--rows-->";
 
 /// The class of a column of numbers.
 fn class(kind: Kind) -> Option<&'static str> {
-    matches!(kind, Kind::Centavos | Kind::Count | Kind::Rate).then_some("amount")
+    matches!(kind, Kind::Amount | Kind::Count | Kind::Rate).then_some("amount")
 }
 
 impl Renderer for HtmlTable<'_> {
     fn row(&mut self, cells: &[Cell]) -> io::Result<()> {
-        let line = self.line(&cells.iter().map(shown).collect::<Vec<_>>());
+        let line = self.line(&cells.iter().map(Cell::shown).collect::<Vec<_>>());
         self.out.write_all(line.as_bytes())?;
         self.out.write_all(b"\n")
     }

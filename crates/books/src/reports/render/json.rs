@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use wire::cut_text::{CutView, by_partition};
+use wire::timestamp::with_milliseconds;
 
 use crate::reports::table::{Cell, Column, Heading, Kind, Renderer, TableFooter};
 
@@ -72,10 +73,11 @@ struct End<'a> {
 fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Text | Kind::Word | Kind::Owner => "text",
-        Kind::Centavos => "centavos",
+        Kind::Amount => "centavos",
         Kind::Day => "date",
         Kind::Count => "count",
         Kind::Rate => "percent",
+        Kind::Instant => "instant",
     }
 }
 
@@ -84,10 +86,11 @@ fn value(cell: &Cell) -> Value {
         Cell::Empty => Value::Null,
         Cell::Text(text) => json!(text),
         Cell::Word(name, _) => json!(name),
-        Cell::Centavos(centavos) => number(*centavos),
+        Cell::Amount(centavos) => number(*centavos),
         Cell::Day(day) => json!(day.to_string()),
         Cell::Count(count) => json!(count),
         Cell::Rate(rate) => json!(rate.as_percent().to_string()),
+        Cell::Instant(at) => json!(with_milliseconds(*at)),
     }
 }
 

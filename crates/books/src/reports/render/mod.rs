@@ -11,6 +11,7 @@ use std::io::{self, Write};
 
 use super::request::ReportFormat;
 use super::table::{Heading, Renderer};
+use crate::cells::Dialect;
 
 /// Begins a file.
 pub(super) fn renderer<'a>(
@@ -21,8 +22,8 @@ pub(super) fn renderer<'a>(
     Ok(match format {
         ReportFormat::Table => Box::new(text::TextTable::new(heading, out)),
         ReportFormat::Json => Box::new(json::JsonTable::new(heading, out)?),
-        ReportFormat::Csv => Box::new(csv::CsvTable::new(heading, csv::ReportDialect::Plain, out)?),
-        ReportFormat::CsvPtbr => Box::new(csv::CsvTable::new(heading, csv::ReportDialect::Brazilian, out)?),
+        ReportFormat::Csv => Box::new(csv::CsvTable::new(heading, Dialect::Plain, out)?),
+        ReportFormat::CsvPtbr => Box::new(csv::CsvTable::new(heading, Dialect::Brazilian, out)?),
         ReportFormat::Xlsx => Box::new(xlsx::XlsxTable::new(heading, out)?),
         ReportFormat::Html => Box::new(html::HtmlTable::new(heading, out)?),
     })

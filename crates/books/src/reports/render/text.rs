@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::words::{cut, shown, totals};
+use super::words::{cut, totals};
 use crate::reports::table::{Cell, Heading, Kind, Renderer, TableFooter};
 
 /// A report that is being gathered.
@@ -26,7 +26,7 @@ impl<'a> TextTable<'a> {
 
 impl Renderer for TextTable<'_> {
     fn row(&mut self, cells: &[Cell]) -> io::Result<()> {
-        self.lines.push(cells.iter().map(shown).collect());
+        self.lines.push(cells.iter().map(Cell::shown).collect());
         Ok(())
     }
 
@@ -40,8 +40,8 @@ impl Renderer for TextTable<'_> {
         writeln!(self.out, "{}\n", self.title)?;
         for line in &self.lines {
             let cells = line.iter().zip(&self.kinds).zip(&widths).map(|((cell, kind), width)| match kind {
-                Kind::Text | Kind::Word | Kind::Owner | Kind::Day => format!("{cell:<width$}"),
-                Kind::Centavos | Kind::Count | Kind::Rate => format!("{cell:>width$}"),
+                Kind::Amount | Kind::Count | Kind::Rate => format!("{cell:>width$}"),
+                _ => format!("{cell:<width$}"),
             });
             writeln!(self.out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
         }

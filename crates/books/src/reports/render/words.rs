@@ -1,22 +1,9 @@
-//! Texts of a report for people: cells as they are read in Brazil, the heading, the footer.
+//! Texts of a report for people: the totals, the footer.
 
 use wire::cut_text::cut_name;
 use wire::reais::reais;
 
-use crate::reports::table::{Cell, TableFooter};
-
-/// A cell as it is read in Brazil: reais with a decimal comma, DD/MM/AAAA.
-pub(super) fn shown(cell: &Cell) -> String {
-    match cell {
-        Cell::Empty => String::new(),
-        Cell::Text(text) => text.clone(),
-        Cell::Word(_, ptbr) => ptbr.clone().into_owned(),
-        Cell::Centavos(centavos) => reais(*centavos),
-        Cell::Day(day) => day.format("%d/%m/%Y").to_string(),
-        Cell::Count(count) => count.to_string(),
-        Cell::Rate(rate) => rate.as_percent().to_string().replace('.', ","),
-    }
-}
+use crate::reports::table::TableFooter;
 
 /// The totals as a row; empty where a sum has no meaning.
 pub(super) fn totals(heading_kinds: &[bool], closing: &TableFooter) -> Vec<String> {
