@@ -60,11 +60,7 @@ pub struct Door(Arc<Inside>);
 
 struct Inside {
     listener: Listener,
-    owners: Arc<dyn Owners>,
-    client: Arc<PeerClient>,
-    sessions: Arc<Sessions>,
-    ids: IdKey,
-    sandbox: bool,
+    parts: DoorParts,
     refusals: Refusals,
 }
 
@@ -86,9 +82,7 @@ pub struct DoorParts {
 impl Door {
     /// The door of a listener.
     pub fn new(listener: Listener, parts: DoorParts) -> Self {
-        let DoorParts { owners, client, sessions, ids, sandbox } = parts;
-        let refusals = Refusals::default();
-        Self(Arc::new(Inside { listener, owners, client, sessions, ids, sandbox, refusals }))
+        Self(Arc::new(Inside { listener, parts, refusals: Refusals::default() }))
     }
 
     /// The routes behind this door.
@@ -194,26 +188,27 @@ impl Inside {
     {
         let (mut parts, arriving) = request.into_parts();
         let hop = parts.extensions.remove::<Arc<Hop>>();
-        let target = target(self.listener, &mut parts, &self.ids, self.sandbox).await;
+        let target = target(self.listener, &mut parts, &self.parts.ids, self.parts.sandbox).await;
         let is_of_console = is_of_console(&parts);
         let lent = hop.as_ref().and_then(|hop| hop.session.clone());
         // Another process has found it: two need not find the same one for an account that is
         // opened, and only a body may name it. The console begins at the house.
         let hop_partition = hop.as_ref().filter(|_| !is_of_console || lent.is_some()).map(|hop| hop.partition);
-        let partition = target.partition(&*self.owners, &parts.headers).map(|found| hop_partition.unwrap_or(found));
+        let partition =
+            target.partition(&*self.parts.owners, &parts.headers).map(|found| hop_partition.unwrap_or(found));
         let mut asked = RoutedRequest { parts, arriving, whole: None };
         let Some(partition) = partition else { return called(inner, asked).await };
         let secret = secret_of(&asked.parts.headers).filter(|_| is_of_console);
-        let begins_at = if is_of_console && lent.is_none() { self.owners.house() } else { partition };
+        let begins_at = if is_of_console && lent.is_none() { self.parts.owners.house() } else { partition };
         let hold = match self.reach(begins_at, &mut asked, target, hop.is_some(), None).await {
             AnswerPlace::Here(hold) => hold,
             AnswerPlace::Answered(answer) => return answer,
         };
-        if target == Destination::House && begins_at == self.owners.house() && partition == begins_at {
+        if target == Destination::House && begins_at == self.parts.owners.house() && partition == begins_at {
             return self.answer_of_all(inner, asked, hold, secret).await;
         }
         if let (Some(lent), Some(secret)) = (lent, &secret) {
-            let adopted = self.sessions.adopt(secret, lent, std::time::Instant::now());
+            let adopted = self.parts.sessions.adopt(secret, lent, std::time::Instant::now());
             let mut answer = self.held(inner, asked, hold).await;
             if let Some(session) = adopted.present() {
                 return_session(answer.headers_mut(), &session);
@@ -221,14 +216,14 @@ impl Inside {
             return answer;
         }
         let session = secret.as_ref().filter(|_| begins_at != partition);
-        let session = session.and_then(|secret| self.sessions.lend(secret, std::time::Instant::now()));
+        let session = session.and_then(|secret| self.parts.sessions.lend(secret, std::time::Instant::now()));
         let Some(session) = session else { return self.held(inner, asked, hold).await };
         match self.reach(partition, &mut asked, target, false, Some(&session)).await {
             AnswerPlace::Here(hold) => self.held(inner, asked, hold).await,
             AnswerPlace::Answered(mut answer) => {
                 let returned = returned_session(answer.headers_mut());
                 if let (Some(secret), Some(returned)) = (&secret, returned) {
-                    self.sessions.take_back(secret, &session, returned);
+                    self.parts.sessions.take_back(secret, &session, returned);
                 }
                 answer
             }
@@ -250,11 +245,11 @@ impl Inside {
     {
         let until = Instant::now() + PATIENCE;
         let all = loop {
-            if let Some(all) = self.owners.read_all().await {
+            if let Some(all) = self.parts.owners.read_all().await {
                 break all;
             }
             if Instant::now() + PAUSE >= until {
-                let missing = self.owners.missing();
+                let missing = self.parts.owners.missing();
                 return self.refused(if missing.is_empty() { Unmet::Unread } else { Unmet::Missing(missing) });
             }
             sleep(PAUSE).await;
@@ -274,7 +269,7 @@ impl Inside {
         let (mut again, routes) = (asked.again(), inner.clone());
         let answer = self.held(inner, asked, hold).await;
         let Some(needed) = needed_partition(&answer) else { return answer };
-        let session = secret.as_ref().and_then(|secret| self.sessions.lend(secret, std::time::Instant::now()));
+        let session = secret.as_ref().and_then(|secret| self.parts.sessions.lend(secret, std::time::Instant::now()));
         match self.reach(needed, &mut again, Destination::House, false, session.as_ref()).await {
             // It came here meanwhile, and nothing was done yet. One more time is enough: who asks
             // again asks as long as it likes.
@@ -288,7 +283,7 @@ impl Inside {
             AnswerPlace::Answered(mut answer) => {
                 let returned = returned_session(answer.headers_mut());
                 if let (Some(secret), Some(lent), Some(returned)) = (&secret, &session, returned) {
-                    self.sessions.take_back(secret, lent, returned);
+                    self.parts.sessions.take_back(secret, lent, returned);
                 }
                 answer
             }
@@ -307,9 +302,9 @@ impl Inside {
     ) -> AnswerPlace {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let owner = self.owners.owner(partition);
+            let owner = self.parts.owners.owner(partition);
             if owner == Owner::Here
-                && let Some(hold) = self.owners.hold(partition)
+                && let Some(hold) = self.parts.owners.hold(partition)
             {
                 return AnswerPlace::Here(HeldHere { partition, hold });
             }
@@ -324,7 +319,7 @@ impl Inside {
                 let hop =
                     Hop { session: session.cloned(), ..Hop::of(self.listener, partition, &asked.parts.extensions) };
                 let request = Sendable { parts: &asked.parts, body, hop };
-                match self.client.send(address, request, deadline, self.moved_away(partition, &owner)).await {
+                match self.parts.client.send(address, request, deadline, self.moved_away(partition, &owner)).await {
                     ForwardOutcome::Answered(answer) if answer.status() != StatusCode::MISDIRECTED_REQUEST => {
                         return AnswerPlace::Answered(answer);
                     }
@@ -363,9 +358,9 @@ impl Inside {
     async fn moved_away(&self, partition: Partition, owner: &Owner) {
         loop {
             sleep(OWNER_SEEN_EVERY).await;
-            if self.owners.owner(partition) != *owner {
+            if self.parts.owners.owner(partition) != *owner {
                 sleep(LAST_ANSWERS).await;
-                if self.owners.owner(partition) != *owner {
+                if self.parts.owners.owner(partition) != *owner {
                     return;
                 }
             }
