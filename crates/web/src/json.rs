@@ -185,42 +185,58 @@ pub fn without_mark(body: &[u8]) -> &[u8] {
 /// value of the body, is left out. A body that is no JSON stays as it is.
 pub fn canonical(body: &[u8], secret: Option<&RawValue>) -> Zeroizing<Vec<u8>> {
     // It does not grow, so that nothing of a card is left behind: one comma more for an array.
-    let mut text = Zeroizing::new(Vec::with_capacity(body.len() + body.len() / 2));
-    aside(body.len(), || match serde_json::from_slice(without_mark(body)) {
-        Ok(value) => write_canonical(&mut text, value, secret),
-        Err(_) => text.extend_from_slice(body),
+    let mut out = Zeroizing::new(Vec::with_capacity(body.len() + body.len() / 2));
+    aside(body.len(), || match std::str::from_utf8(without_mark(body)) {
+        Ok(text) => write_canonical(&mut out, text.trim_ascii(), secret),
+        Err(_) => out.extend_from_slice(body),
     });
-    text
+    out
 }
 
-fn write_canonical(out: &mut Vec<u8>, value: &RawValue, secret: Option<&RawValue>) {
-    let text = value.get();
-    match (text.as_bytes()[0], string(value)) {
-        _ if secret.is_some_and(|secret| std::ptr::eq(secret, value)) => {}
-        (b'{', _) => {
-            out.push(b'{');
-            for (name, value) in serde_json::from_str::<BTreeMap<MemberName<'_>, &RawValue>>(text).unwrap_or_default() {
-                write_text(out, &name.0);
-                write_canonical(out, value, secret);
-                out.push(b',');
+fn write_canonical(out: &mut Vec<u8>, text: &str, secret: Option<&RawValue>) {
+    match text.as_bytes().first() {
+        _ if secret.is_some_and(|secret| std::ptr::eq(secret.get(), text)) => return,
+        Some(b'{') => {
+            if let Ok(members) = serde_json::from_str::<BTreeMap<MemberName<'_>, &RawValue>>(text) {
+                out.push(b'{');
+                for (name, value) in members {
+                    write_text(out, name.0);
+                    write_canonical(out, value.get(), secret);
+                    out.push(b',');
+                }
+                return out.push(b'}');
             }
-            out.push(b'}');
         }
-        (b'[', _) => {
-            out.push(b'[');
-            for value in serde_json::from_str::<Vec<&RawValue>>(text).unwrap_or_default() {
-                write_canonical(out, value, secret);
-                out.push(b',');
+        Some(b'[') => {
+            if let Ok(elements) = serde_json::from_str::<Vec<&RawValue>>(text) {
+                out.push(b'[');
+                for value in elements {
+                    write_canonical(out, value.get(), secret);
+                    out.push(b',');
+                }
+                return out.push(b']');
             }
-            out.push(b']');
         }
-        (_, Some(text)) => write_text(out, &text),
-        _ => out.extend_from_slice(text.as_bytes()),
+        Some(b'"') if text.contains('\\') => {
+            if let Ok(MemberName(text)) = serde_json::from_str(text) {
+                return write_text(out, text);
+            }
+        }
+        _ => {}
     }
+    out.extend_from_slice(text.as_bytes());
 }
 
-fn write_text(out: &mut Vec<u8>, text: &str) {
-    serde_json::to_writer(out, text).expect("a text is written to memory");
+/// Writes a text; one that was borrowed from JSON had no escapes, and needs none.
+fn write_text(out: &mut Vec<u8>, text: Cow<'_, str>) {
+    match text {
+        Cow::Borrowed(plain) => {
+            out.push(b'"');
+            out.extend_from_slice(plain.as_bytes());
+            out.push(b'"');
+        }
+        Cow::Owned(text) => serde_json::to_writer(out, &text).expect("a text is written to memory"),
+    }
 }
 
 #[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
