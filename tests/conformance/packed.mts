@@ -52,6 +52,14 @@ check(conflict instanceof Refused && conflict.code === "charge_not_pending", Str
 const listed: string[] = [];
 for await (const charge of centavo.pages("/api/charges", { status: "CONCLUIDA" })) listed.push(charge.txid);
 check([first.txid, other.txid].every((txid) => listed.includes(txid)) && !listed.includes(refused.txid), "the list");
+const plan = { tag: "packed-ts", amount: 100, billingCycle: "ANNUAL", totalBillingCycles: 1 } as const;
+await centavo.call("post", "/api/recurrency/plans", { body: plan });
+const tags: string[] = [];
+for await (const plan of centavo.pages("/api/recurrency/plans")) tags.push(plan.tag);
+check(tags.includes("packed-ts"), "the list of plans");
+for await (const event of centavo.pages("/api/events")) {
+  for await (const one of centavo.pages("/api/events/{id}/tries", {}, { id: event.id })) check(one.at, "a try");
+}
 const isHeard = () => heard.some((event) => event.event === "charge.paid" && event.charge.txid === first.txid);
 for (let left = 600; !isHeard(); left--) {
   check(left, "no webhook came");

@@ -3,10 +3,16 @@
 import os
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib import import_module
+from inspect import signature
+from pkgutil import walk_packages
 
+import centavo.rest.api
 from centavo import Declined, Refused, WrongSignature, connect, expect, pages, verified
 from centavo.rest.api.charges import charge_card, get_charge, get_charge_qr_code, list_charges
-from centavo.rest.models import CardChargeRequest, CardChargeResponse, Charge, ChargeWebhook
+from centavo.rest.api.events import list_event_tries, list_events
+from centavo.rest.api.plans_and_subscriptions import create_plan, list_plans
+from centavo.rest.models import CardChargeRequest, CardChargeResponse, Charge, ChargeWebhook, PlanRequest
 
 heard: list[ChargeWebhook] = []
 received = threading.Condition()
@@ -60,6 +66,15 @@ except Refused as conflict:
     assert (conflict.status, conflict.code) == (409, "charge_not_pending"), conflict
 listed = [charge.txid for charge in pages(list_charges.sync, client)]
 assert {first.txid, other.txid, refused.txid} <= set(listed) and len(listed) == len(set(listed)), listed
+plan = {"tag": "packed-py", "amount": 100, "billingCycle": "ANNUAL", "totalBillingCycles": 1}
+create_plan.sync(client=client, body=PlanRequest.from_dict(plan))
+assert "packed-py" in [plan.tag for plan in pages(list_plans.sync, client)]
+event = next(pages(list_events.sync, client))
+assert all(one.at for one in pages(list_event_tries.sync, client, id=event.id))
+modules = [import_module(one.name) for one in walk_packages(centavo.rest.api.__path__, "centavo.rest.api.")]
+lists = [module.sync for module in modules if hasattr(module, "sync") and "limit" in signature(module.sync).parameters]
+walked = [len(list(pages(one, client))) for one in lists if "id" not in signature(one).parameters]
+assert len(walked) >= 11, walked
 with received:
     assert received.wait_for(lambda: first.txid in [event.charge.txid for event in heard], 60), heard
 print("the packed client has charged, listed and verified")

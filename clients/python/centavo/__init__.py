@@ -112,10 +112,10 @@ def expect(kind: type[T], answer: object) -> T:
 
 
 def pages(list_of: Callable[..., Any], client: AuthenticatedClient, **filters: Any) -> Iterator[Any]:
-    """All items of a list, page by page: `pages(list_charges.sync, client, status=…)`. New items move nothing."""
+    """All items of any list, page by page: `pages(list_charges.sync, client, status=…)`. New items move nothing."""
     while True:
         answer = list_of(client=client, limit=100, **filters)
-        yield from answer.items
+        yield from answer.plans if hasattr(answer, "plans") else answer.items
         if not answer.next_:
             return
         cursors = parse_qs(urlsplit(answer.next_).query)

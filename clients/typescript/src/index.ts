@@ -28,7 +28,8 @@ type Body<O> = O extends { requestBody: { content: { "application/json": infer B
 type Options<O> = Parameters<O> & Body<O> & { key?: string };
 /** They may be left out where none is required. */
 type Rest<O> = object extends Options<O> ? [options?: Options<O>] : [options: Options<O>];
-type Item<P extends PathOf<"get">> = Success<Operation<P, "get">> extends { items: (infer I)[] } ? I : never;
+type Listed<S> = S extends { items: (infer I)[] } ? I : S extends { plans: (infer I)[] } ? I : never;
+type Item<P extends PathOf<"get">> = Listed<Success<Operation<P, "get">>>;
 type Filters<P extends PathOf<"get">> = Operation<P, "get"> extends { parameters: { query?: infer Q } } ? Q : never;
 type ListPath = {
   [P in PathOf<"get">]: [Item<P>] extends [never] ? never : "limit" extends keyof NonNullable<Filters<P>> ? P : never;
@@ -90,13 +91,15 @@ export class Centavo {
     return await this.repeated(address, request, isRepeatable) as Success<Operation<P, M>>;
   }
 
-  /** All items of a list, page by page. What is made meanwhile moves nothing. */
-  async *pages<P extends ListPath>(path: P, query?: Filters<P>): AsyncGenerator<Item<P>> {
+  /** All items of any list, page by page; `names` are those of its path. What is made meanwhile moves nothing. */
+  async *pages<P extends ListPath>(
+    path: P, query?: Filters<P>, names: Record<string, string> = {},
+  ): AsyncGenerator<Item<P>> {
     const request = { method: "GET", headers: { Authorization: `Bearer ${this.apiKey}` } };
-    let address: string | undefined = this.address(path, {}, { ...(query as object), limit: 100 });
+    let address: string | undefined = this.address(path, names, { ...(query as object), limit: 100 });
     while (address) {
-      const answer = await this.repeated(address, request, true) as { items: Item<P>[]; next?: string };
-      yield* answer.items;
+      const answer = await this.repeated(address, request, true) as { items?: Item<P>[]; plans?: Item<P>[]; next?: string };
+      yield* answer.items ?? answer.plans ?? [];
       address = answer.next && new URL(answer.next, this.url).href;
     }
   }
