@@ -25,13 +25,12 @@ mod proxy;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use store::testkit::postgres::{PostgresServer, programs, shared};
 use store::testkit::power_cut::Chance;
 use testkit::callers::{Callers, client};
-use testkit::server::{Launch, Server, centavo};
+use testkit::server::{Launch, Server, centavo, free_address};
 
 /// The takeover time of the tests, seconds.
 const TAKEOVER_SECONDS: u64 = 4;
@@ -82,19 +81,6 @@ async fn reckon(callers: &mut Callers, server: &Server) {
     while let Err(failure) = callers.reckon(server).await {
         assert!(failure.contains("503") && Instant::now() < deadline, "{failure}: {}", server.said());
         tokio::time::sleep(Duration::from_millis(500)).await;
-    }
-}
-
-/// An address on loopback that nobody listens on, and that no connection gets by itself: those
-/// have ports from 32,768 on. It stays free while its process starts again.
-fn free_address() -> String {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let begin = u16::try_from(std::process::id() % 40).unwrap_or_default() * 250;
-    loop {
-        let address = format!("127.0.0.1:{}", 20_000 + (begin + NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000);
-        if std::net::TcpListener::bind(&address).is_ok() {
-            return address;
-        }
     }
 }
 

@@ -1,5 +1,6 @@
-//! The institutions: a bridge for cards, and either a bridge for transfers and one for PIX, or Efí
-//! for both. They misbehave by chance, carry out what they say, and have records of their own.
+//! The institutions: a bridge for cards, or Adyen, and either a bridge for transfers and one for
+//! PIX, or Efí for both. They misbehave by chance, carry out what they say, and have records of
+//! their own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;
@@ -8,11 +9,17 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use parking_lot::{Mutex, MutexGuard};
+use reqwest::Client;
 use serde_json::{Value, json};
 use store::testkit::power_cut::Chance;
+use tempfile::TempDir;
 use testkit::api_pix_player::{CLIENT_ID, CLIENT_SECRET, KEY, Player};
 use testkit::played_http::{Oddity, Reply, Request, Stage};
+use testkit::played_tls::{self, Authority, authority, certificate, certificate_for};
 use testkit::rail_player::{RailPlayer, RailRecords, SECRET};
+use testkit::server::Server;
+
+use crate::adyen::{Acquirer, LATE};
 
 /// Of a hundred requests, so many do not get a good answer at once.
 const ODD_IN_100: u64 = 45;
@@ -25,11 +32,23 @@ enum PixSide {
 }
 
 pub(crate) struct Bridges {
-    /// Cards and their repayments, and transfers where Efí does not make them.
+    /// Cards and their repayments where Adyen has none, and transfers where Efí does not make them.
     pub(crate) money: RailPlayer,
+    pub(crate) adyen: Option<Acquirer>,
     /// Paths of card charges that operators ended as captured: the books have no fee of those yet.
     pub(crate) by_word: Mutex<BTreeSet<String>>,
+    /// Payers pay nothing that was not ordered: that is in suspense after minutes.
+    pub(crate) only_ordered: bool,
+    /// Efí wants a client certificate.
+    tls: Option<Certificates>,
     pix: PixSide,
+}
+
+/// Authorities of clients and of Efí, and the folder of the client's certificate.
+struct Certificates {
+    of_clients: Authority,
+    of_efi: Authority,
+    folder: TempDir,
 }
 
 /// Money by the institutions' records, centavos.
@@ -53,23 +72,56 @@ impl Bridges {
 
     /// Efí, and a bridge for cards that answers a repeat the same.
     pub(crate) async fn start_with_efi() -> Self {
-        Self::with(RailPlayer::start("same").await, PixSide::Efi(Player::start("efi").await))
+        let (of_clients, of_efi) = (authority(), authority());
+        let tls = played_tls::server(&certificate("localhost", &of_efi), &of_clients);
+        let efi = PixSide::Efi(Player::start_with("efi", Some(tls)).await);
+        let tls = Some(Certificates { of_clients, of_efi, folder: tempfile::tempdir().unwrap() });
+        Self { tls, ..Self::with(RailPlayer::start("same").await, efi) }
+    }
+
+    /// Adyen for cards, and bridges that answer a repeat the same.
+    pub(crate) async fn start_with_adyen() -> Self {
+        Self { adyen: Some(Acquirer::start().await), ..Self::start("same").await }
     }
 
     fn with(money: RailPlayer, pix: PixSide) -> Self {
         money.records().capabilities["answers_within_ms"] = json!(400);
-        Self { money, by_word: Mutex::default(), pix }
+        Self { money, adyen: None, by_word: Mutex::default(), only_ordered: false, tls: None, pix }
+    }
+
+    /// Gives the server another client certificate, where Efí wants one; it ends after a time where
+    /// one is given.
+    pub(crate) fn certify(&self, server: Option<&Server>, life: Option<Duration>) {
+        let Some(Certificates { of_clients, folder, .. }) = &self.tls else { return };
+        let [chain, key] = certificate_for(&["client"], of_clients, life);
+        private(folder.path(), "client.pem", &chain);
+        private(folder.path(), "client.key", &key);
+        server.into_iter().for_each(|server| server.signal("HUP"));
+    }
+
+    /// The settings of TLS with Efí, added to others.
+    fn certified(&self, mut settings: Value) -> Value {
+        if let Some(Certificates { of_efi, folder, .. }) = &self.tls {
+            self.certify(None, None);
+            let path = |name: &str| json!(folder.path().join(name));
+            settings["ca_file"] = json!(private(folder.path(), "ca.pem", &of_efi.as_ref().pem()));
+            (settings["certificate_file"], settings["key_file"]) = (path("client.pem"), path("client.key"));
+            for name in ["url", "token_url"] {
+                if let Some(url) = settings[name].as_str() {
+                    settings[name] = json!(url.replace("http://127.0.0.1", "https://localhost"));
+                }
+            }
+        }
+        settings
     }
 
     /// The settings file of a server that uses them.
     pub(crate) fn settings(&self, folder: &Path) -> PathBuf {
-        let private = |name: &str, text: &str| {
-            let path = folder.join(name);
-            std::fs::write(&path, text).unwrap();
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
-            path
+        let secret = private(folder, "bridge-secret", SECRET);
+        let (card, of_adyen) = match &self.adyen {
+            Some(adyen) => ("adyen", adyen.table(folder)),
+            None => ("money", String::new()),
         };
-        let secret = private("bridge-secret", SECRET);
         let bridge = |name: &str, player: &RailPlayer, serves: Value| {
             let settings = json!({"kind": "http", "url": player.url(), "secret_file": secret, "serves": serves});
             table(name, &settings)
@@ -80,26 +132,27 @@ impl Bridges {
                 bridge("money", &self.money, json!(["card", "payout"])) + &bridge("bank", pix, json!(["pix"])),
             ),
             PixSide::Efi(player) => {
-                let secret = private("efi-secret", CLIENT_SECRET);
+                let secret = private(folder, "efi-secret", CLIENT_SECRET);
                 let mut pix = player.settings(&secret);
                 pix["kind"] = json!("api_pix");
                 let url = format!("http://{}", player.address);
                 let payout = json!({"kind": "efi", "url": url, "client_id": CLIENT_ID, "key": KEY,
                     "client_secret_file": secret});
-                let tables = bridge("money", &self.money, json!(["card"])) + &table("bank", &pix);
-                ("efi", tables + &table("efi", &payout))
+                let tables = bridge("money", &self.money, json!(["card"])) + &table("bank", &self.certified(pix));
+                ("efi", tables + &table("efi", &self.certified(payout)))
             }
         };
-        let rails = format!("[rails]\ncard = \"money\"\npayout = \"{payout}\"\npix = \"bank\"\n");
-        private("centavo.toml", &(rails + &tables))
+        let rails = format!("[rails]\ncard = \"{card}\"\npayout = \"{payout}\"\npix = \"bank\"\n");
+        private(folder, "centavo.toml", &(rails + &tables + &of_adyen))
     }
 
-    fn stages(&self) -> [MutexGuard<'_, Stage>; 2] {
+    fn stages(&self) -> Vec<MutexGuard<'_, Stage>> {
         let pix = match &self.pix {
             PixSide::Bridge(player) => player.stage(),
             PixSide::Efi(player) => player.stage(),
         };
-        [self.money.stage(), pix]
+        let adyen = self.adyen.iter().map(|adyen| adyen.player.stage());
+        [self.money.stage(), pix].into_iter().chain(adyen).collect()
     }
 
     /// From now on they misbehave, by a seed.
@@ -159,7 +212,7 @@ impl Bridges {
         }
         let (charge, _, amount) = &open[usize::try_from(chance.below(open.len() as u64)).unwrap()];
         match chance.below(20) {
-            0 => self.pay(None, 700),
+            0 if !self.only_ordered => self.pay(None, 700),
             1 => self.pay(Some(charge), amount + 1),
             2 => [(); 2].iter().for_each(|()| self.pay(Some(charge), *amount)),
             _ => self.pay(Some(charge), *amount),
@@ -212,6 +265,7 @@ impl Bridges {
         let mut times = BTreeMap::new();
         let mut count = |path: &str, more| *times.entry(path.to_owned()).or_default() += more;
         self.money.records().carried_out.iter().for_each(|path| count(path, 1));
+        self.adyen.iter().flat_map(Acquirer::carried_out).for_each(|path| count(&path, 1));
         match &self.pix {
             PixSide::Bridge(player) => player.records().carried_out.iter().for_each(|path| count(path, 1)),
             PixSide::Efi(player) => {
@@ -234,13 +288,36 @@ impl Bridges {
         format!("{cards} cards, {payouts} transfers, {repayments} repayments, {} PIX charges", self.pix_charges().len())
     }
 
+    /// Whether Efí has refused a certificate that had ended; true without TLS.
+    pub(crate) fn has_seen_an_end(&self) -> bool {
+        self.tls.is_none() || self.stages().iter().any(|stage| stage.refused > 0)
+    }
+
     /// Requests that the institutions' documents do not allow.
     pub(crate) fn violations(&self) -> Vec<String> {
         let of_pix = match &self.pix {
             PixSide::Bridge(player) => player.records().violations.clone(),
             PixSide::Efi(player) => player.records().violations.clone(),
         };
-        [self.money.records().violations.clone(), of_pix].concat()
+        let of_adyen = self.adyen.as_ref().map(|adyen| adyen.player.records().violations.clone());
+        [self.money.records().violations.clone(), of_pix, of_adyen.unwrap_or_default()].concat()
+    }
+
+    /// Card charges with their statuses.
+    pub(crate) fn card_charges(&self) -> Vec<(String, &'static str)> {
+        let money = self.money.records();
+        let of_bridge =
+            money.objects.iter().filter_map(|(path, one)| Some((path.strip_prefix("/cards/")?, one.status)));
+        let of_adyen = self.adyen.iter().flat_map(Acquirer::charges);
+        of_bridge.map(|(id, status)| (id.to_owned(), status)).chain(of_adyen).collect()
+    }
+
+    /// Adyen does something by itself, and sends a notification, but for the latest.
+    pub(crate) async fn adyen_acts(&self, server: &Server, client: &Client, chance: &mut Chance) {
+        if let Some(adyen) = &self.adyen {
+            adyen.acts(chance);
+            adyen.notifies(server, client, chance, LATE).await;
+        }
     }
 
     /// The money of PIX and transfers.
@@ -273,8 +350,16 @@ impl Bridges {
     }
 }
 
+/// A file of a folder that nobody else may read.
+pub(crate) fn private(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    path
+}
+
 /// A table of the settings file.
-fn table(name: &str, settings: &Value) -> String {
+pub(crate) fn table(name: &str, settings: &Value) -> String {
     let lines = settings.as_object().unwrap().iter().map(|(name, value)| format!("{name} = {value}\n"));
     format!("[rail.{name}]\n{}", lines.collect::<String>())
 }
@@ -310,7 +395,7 @@ fn oddity(request: &Request, chance: &mut Chance) -> Option<Oddity> {
         4 => Oddity::Says(says(429, "")),
         5 => Oddity::CarriesOutAndSays(says(502, "<h1>Bad Gateway</h1>")),
         6 => Oddity::Says(b"HTTP/1.1 307 Moved\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n".to_vec()),
-        7 if request.method == "PUT" => Oddity::CarriesOutAfter(short),
+        7 if request.method == "PUT" || request.path.starts_with("/v72/") => Oddity::CarriesOutAfter(short),
         8 => Oddity::Says(Vec::new()),
         _ => Oddity::AnswersAfter(short),
     })

@@ -9,6 +9,7 @@ use std::time::Duration;
 use reqwest::Client;
 use serde_json::{Value, json};
 use store::testkit::power_cut::Chance;
+use testkit::adyen_player::CHALLENGED;
 use testkit::callers::{client, operate, recipient};
 use testkit::rail_player::{DECLINED, NOBODY};
 use testkit::server::{OPS_TOKEN, Server};
@@ -68,10 +69,16 @@ impl Load {
         }
     }
 
-    /// Calls while payers pay, for so long; the server is killed at the end. Meanwhile the clock
-    /// goes ahead by what a server follows without asking, so that the schedule asks for orders
-    /// that are held up.
-    pub(crate) async fn run(&self, server: &Server, bridges: &Bridges, clock: &WallClock, life: Duration) {
+    /// Calls while payers pay, for so long, and then `ends`. Meanwhile the clock goes ahead by what
+    /// a server follows without asking, so that the schedule asks for orders that are held up.
+    pub(crate) async fn run(
+        &self,
+        server: &Server,
+        bridges: &Bridges,
+        clock: &WallClock,
+        life: Duration,
+        ends: impl FnOnce(),
+    ) {
         let ending = Arc::new(AtomicBool::new(false));
         let client = client();
         let callers = (0..CALLERS).map(|_| {
@@ -86,16 +93,21 @@ impl Load {
         let callers: Vec<_> = callers.collect();
         let begun = std::time::Instant::now();
         let mut chance = Chance(self.number.load(Ordering::Relaxed));
-        let mut ahead = 0;
+        let (mut ahead, mut is_certified) = (0, false);
         while begun.elapsed() < life {
             if ahead < 48 && begun.elapsed() > Duration::from_millis(300) * (ahead / 8 + 1) {
                 pass(clock, bridges, 8);
                 ahead += 8;
             }
+            if !is_certified && begun.elapsed() > life * 2 / 3 {
+                bridges.certify(Some(server), None);
+                is_certified = true;
+            }
             bridges.some_payer_pays(&mut chance);
+            bridges.adyen_acts(server, &client, &mut chance).await;
             tokio::time::sleep(Duration::from_millis(15)).await;
         }
-        server.kill();
+        ends();
         ending.store(true, Ordering::Release);
         for caller in callers {
             caller.await.unwrap();
@@ -135,12 +147,14 @@ impl Caller {
                 self.post("/api/pix", body).await;
             }
             4 => {
-                let customer = json!({"name": "Pedro", "email": "pedro@example.com", "document": "12345678909"});
-                let card = if chance.below(8) == 0 { DECLINED } else { "4111111111111111" };
-                let card = json!({"number": card, "holder_name": "PEDRO", "exp_month": 12, "exp_year": 2039,
-                    "cvv": "123"});
-                let amount = 2_000 + chance.below(5_000);
-                let body = json!({"amount": amount, "customer": customer, "credit_card": card, "splits": split});
+                // A bridge charges the card whose payer Adyen has to ask.
+                let card = match chance.below(8) {
+                    0 => DECLINED,
+                    1 => CHALLENGED,
+                    _ => "4111111111111111",
+                };
+                let mut body = card_charge(2_000 + chance.below(5_000), card);
+                body["splits"] = split;
                 self.post("/api/card", body).await;
             }
             5..=6 => self.refund(&mut chance).await,
@@ -199,6 +213,13 @@ impl Caller {
             }
         }
     }
+}
+
+/// Request for a card charge of an amount, centavos.
+pub(crate) fn card_charge(amount: u64, number: &str) -> Value {
+    let customer = json!({"name": "Pedro", "email": "pedro@example.com", "document": "12345678909"});
+    let card = json!({"number": number, "holder_name": "PEDRO", "exp_month": 12, "exp_year": 2039, "cvv": "123"});
+    json!({"amount": amount, "customer": customer, "credit_card": card})
 }
 
 pub(crate) fn text(value: &Value) -> String {

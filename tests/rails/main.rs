@@ -1,18 +1,21 @@
 //! Rails under faults: a live server whose cards, PIX and transfers go through two bridges, or
-//! whose PIX and transfers go through Efí. Each has records of its own. Under a mixed load, answers
-//! are lost, cut, late or wrong, orders are held up on their way, tokens end, payers pay twice,
-//! other amounts or nothing that was ordered, the server is killed in mid-call, and nobody is
-//! reached for an hour. Once the faults have ended, the books must agree with the institutions'
-//! records, centavo by centavo: nothing is carried out twice, and nothing stays unknown but what
-//! `again` forbids to send.
+//! whose PIX and transfers go through Efí, or whose cards go through Adyen. Each has records of its
+//! own. Under a mixed load, answers are lost, cut, late or wrong, orders are held up on their way,
+//! tokens and certificates end, payers pay twice, other amounts or nothing that was ordered,
+//! notifications come in any order, twice, late or forged, the server is killed in mid-call, and
+//! nobody is reached for an hour. Once the faults have ended, the books must agree with the
+//! institutions' records, centavo by centavo: nothing is carried out twice, and nothing stays
+//! unknown but what `again` forbids to send.
 //!
 //! `CENTAVO_RAILS_SEED=s` begins with another seed, `CENTAVO_RAILS_ROUNDS=n` kills n servers a
 //! test.
 
 #![allow(clippy::unwrap_used)]
 
+mod adyen;
 mod bridges;
 mod load;
+mod nodes;
 mod reckoning;
 
 use std::time::Duration;
@@ -22,14 +25,20 @@ use testkit::server::{Launch, Server, must_verify};
 use testkit::setting;
 use testkit::wall_clock::WallClock;
 
+use adyen::Acquirer;
 use bridges::Bridges;
 use load::Load;
 use reckoning::{differences, settle_unknown};
 
 /// Token of the second operator.
 pub(crate) const SECOND_TOKEN: &str = "second-operator-of-the-test-32-characters";
+/// Both operators' tokens, and their roles.
+const OPERATORS: &str = "ana:operator-of-the-test-with-32-characters,rui:second-operator-of-the-test-32-characters";
+const ROLES: &str = "ana=admin,rui=decide";
 /// Servers of a test that are killed.
 const ROUNDS: u64 = 3;
+/// How long the client certificate of a round lasts.
+const CERTIFIED_FOR: Duration = Duration::from_millis(700);
 /// Seconds between the restarts after the faults have ended. At the end of them everything must
 /// have come to its end, and have been unchanged by each restart since it did.
 const RESTARTED_AFTER: [i64; 9] = [130, 130, 5, 1_200, 1_200, 1_200, 1_200, 4_000, 4_000];
@@ -54,6 +63,11 @@ async fn books_agree_with_efi_in_pix_and_transfers() {
     money_agrees("efi", Bridges::start_with_efi().await, 4).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn books_agree_with_adyen_in_cards() {
+    money_agrees("adyen", Bridges::start_with_adyen().await, 5).await;
+}
+
 async fn money_agrees(repeats: &'static str, bridges: Bridges, number: u64) {
     let seed = setting("CENTAVO_RAILS_SEED").unwrap_or(0) + number;
     let mut chance = Chance(seed);
@@ -62,16 +76,18 @@ async fn money_agrees(repeats: &'static str, bridges: Bridges, number: u64) {
     let config = bridges.settings(data.path());
     let launch = || {
         let launch = Launch::on(data.path()).live().with("CENTAVO_CONFIG", config.to_str().unwrap());
-        let tokens = format!("ana:{},rui:{SECOND_TOKEN}", testkit::server::OPS_TOKEN);
-        let launch = launch.with("CENTAVO_OPS_TOKEN", tokens).with("CENTAVO_OPS_ROLES", "ana=admin,rui=decide");
-        clock.rule(launch)
+        let launch = launch.with("CENTAVO_OPS_TOKEN", OPERATORS).with("CENTAVO_OPS_ROLES", ROLES);
+        clock.rule(if bridges.adyen.is_some() { Acquirer::heard(launch, data.path()) } else { launch })
     };
+    // Operators end what nobody can ask about.
+    let by_operators = matches!(repeats, "again" | "adyen");
     let mut server = Server::start(&launch()).await.unwrap();
     let load = Load::open(&server).await.unwrap();
     for round in 0..setting("CENTAVO_RAILS_ROUNDS").unwrap_or(ROUNDS) {
         bridges.misbehave(seed * 1_000 + round);
+        bridges.certify(Some(&server), Some(CERTIFIED_FOR));
         let life = Duration::from_millis(1_500 + chance.below(1_500));
-        load.run(&server, &bridges, &clock, life).await;
+        load.run(&server, &bridges, &clock, life, || server.kill()).await;
         server.kill();
         server.wait();
         bridges.behave().await;
@@ -81,7 +97,7 @@ async fn money_agrees(repeats: &'static str, bridges: Bridges, number: u64) {
     }
     // Nobody reaches the institutions for an hour, while callers call.
     bridges.go_away();
-    load.run(&server, &bridges, &clock, Duration::from_secs(1)).await;
+    load.run(&server, &bridges, &clock, Duration::from_secs(1), || server.kill()).await;
     server.wait();
     for _ in 0..2 {
         pass(&clock, &bridges, 1_800);
@@ -91,17 +107,20 @@ async fn money_agrees(repeats: &'static str, bridges: Bridges, number: u64) {
         server.wait();
     }
     bridges.behave().await;
+    // The notifications that wait are a day late.
+    pass(&clock, &bridges, if bridges.adyen.is_some() { 86_400 } else { 0 });
     server = Server::start(&launch()).await.unwrap();
     for (number, seconds) in RESTARTED_AFTER.into_iter().enumerate() {
         // Operators end what is unknown still when the institutions could be asked again.
-        settled_within(&server, &bridges, &load, repeats == "again" && number >= 5).await;
+        settled_within(&server, &bridges, &load, by_operators && number >= 5).await;
         server.stop().unwrap();
         pass(&clock, &bridges, seconds);
         server = Server::start(&launch()).await.unwrap();
     }
-    let left = settled_within(&server, &bridges, &load, repeats == "again").await;
+    let left = settled_within(&server, &bridges, &load, by_operators).await;
     assert!(left.is_empty(), "{repeats}, seed {seed}: {left:#?}\n{}", load.summary());
     assert_eq!(load.surprises(), [""; 0], "{repeats}, seed {seed}");
+    assert!(bridges.has_seen_an_end(), "no certificate has ended while it was used");
     server.stop().unwrap();
     must_verify(data.path()).unwrap();
     println!("{repeats}: {}; {}", load.summary(), bridges.summary());
@@ -118,6 +137,9 @@ async fn settled_within(server: &Server, bridges: &Bridges, load: &Load, by_oper
     let mut left = Vec::new();
     for _ in 0..12 {
         tokio::time::sleep(Duration::from_millis(500)).await;
+        if let Some(adyen) = &bridges.adyen {
+            adyen.notifies_all(server).await;
+        }
         if by_operators {
             settle_unknown(server, bridges).await;
         }

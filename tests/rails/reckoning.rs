@@ -7,6 +7,7 @@ use testkit::callers::client;
 use testkit::server::{OPS_TOKEN, Server};
 
 use crate::SECOND_TOKEN;
+use crate::adyen::Acquirer;
 use crate::bridges::{Bridges, carried_out};
 use crate::load::{Load, text};
 
@@ -42,9 +43,10 @@ fn expected(bridges: &Bridges) -> BTreeMap<&'static str, i64> {
     let fee = |path: &str, amount: i64| if by_word.contains(path) { 0 } else { amount * 3 / 100 };
     let captured = carried_out(&money, "/cards/", fee);
     let refunded = carried_out(&money, "/repayments/", |_, _| 0);
+    let of_adyen = bridges.adyen.as_ref().map_or(0, Acquirer::owes);
     [
         ("Assets:Bank:Pix", moved.came_in - moved.gone_back - moved.gone_out),
-        ("Assets:Acquirer:Receivable", captured - refunded),
+        ("Assets:Acquirer:Receivable", captured - refunded + of_adyen),
         ("Liabilities:Payers:Refunds", 0),
         ("Liabilities:Suspense", -moved.of_nothing),
     ]
@@ -93,13 +95,14 @@ async fn statuses(server: &Server, bridges: &Bridges, load: &Load) -> Result<Vec
         found.push("no charge was acknowledged: the load came to nothing".to_owned());
     }
     let pix: BTreeMap<_, _> = bridges.pix_charges().into_iter().map(|(id, status, _)| (id, status)).collect();
-    let cards = bridges.money.records();
-    let of_cards = cards.objects.iter().filter_map(|(path, one)| Some((path.strip_prefix("/cards/")?, one.status)));
-    for (id, status) in pix.iter().map(|(id, status)| (id.as_str(), *status)).chain(of_cards) {
+    let cards: BTreeMap<_, _> = bridges.card_charges().into_iter().collect();
+    for (id, status) in pix.iter().chain(&cards) {
         let booked = of_books.get(id).map(String::as_str);
-        let is_right = match status {
+        let is_right = match *status {
             "captured" => booked == Some("CONCLUIDA"),
-            "refused" => booked == Some("RECUSADA"),
+            "refused" | "not captured" => booked == Some("RECUSADA"),
+            // Before it was booked as paid, or after.
+            "taken" => matches!(booked, Some("CONCLUIDA" | "RECUSADA")),
             "closed" => matches!(booked, Some("RECUSADA" | "cancelled")),
             "paid" => matches!(booked, Some("CONCLUIDA" | "cancelled" | "pending")),
             _ => matches!(booked, Some("pending" | "cancelled")),
@@ -110,8 +113,7 @@ async fn statuses(server: &Server, bridges: &Bridges, load: &Load) -> Result<Vec
     }
     let unknown = of_books.iter().filter(|(id, status)| {
         *status == "pending" && !pix.contains_key(*id)
-            || *status == "CONCLUIDA"
-                && cards.objects.get(&format!("/cards/{id}")).is_some_and(|one| one.status != "captured")
+            || *status == "CONCLUIDA" && cards.get(*id).is_some_and(|status| !matches!(*status, "captured" | "taken"))
     });
     found.extend(unknown.map(|(id, status)| format!("{id} is {status} in the books, and no bridge says so")));
     Ok(found)

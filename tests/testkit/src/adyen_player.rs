@@ -46,6 +46,8 @@ pub struct PlayedPayment {
     /// Sums that were captured and refunded, centavos.
     pub captured: i64,
     pub refunded: i64,
+    /// What it has taken again: of a capture that failed, or of a case.
+    pub taken: i64,
     pub is_cancelled: bool,
 }
 
@@ -54,8 +56,10 @@ pub struct PlayedPayment {
 pub struct Records {
     /// By reference, in the order of their making.
     pub payments: Vec<PlayedPayment>,
-    /// Captures, refunds and cancellations that were carried out, by path, as they were ordered.
+    /// Captures, refunds and cancellations that were carried out, by path, as they were answered.
     pub modifications: Vec<(String, Value)>,
+    /// Notifications that are to be sent.
+    pub notifications: Vec<Value>,
     /// Stored cards by their ids.
     pub stored: BTreeMap<String, Value>,
     /// Requests that the document does not allow, with why.
@@ -63,6 +67,13 @@ pub struct Records {
     /// What a key was answered with, and the request that it came with.
     keys: BTreeMap<String, (String, Value, Reply)>,
     references: u64,
+}
+
+impl Records {
+    /// Adds a notification that is to be sent; `of` are the reference and the original reference.
+    pub fn notify(&mut self, event: &str, success: bool, psp_reference: &str, of: [&str; 2], value: i64) {
+        self.notifications.push(notification(event, if success { "true" } else { "false" }, psp_reference, of, value));
+    }
 }
 
 /// The player; it ends when it is dropped.
@@ -378,12 +389,18 @@ fn pay(records: &mut Records, body: &Value) -> Outcome {
     if let Some(code) = stored["paymentMethod"].get_mut("cvc") {
         *code = json!("***");
     }
+    if matches!(result_code, "Authorised" | "Refused") {
+        let (reference, value) = (body["reference"].as_str().unwrap_or_default(), body["amount"]["value"].as_i64());
+        let is_authorized = result_code == "Authorised";
+        records.notify("AUTHORISATION", is_authorized, &psp_reference, [reference, ""], value.unwrap_or_default());
+    }
     records.payments.push(PlayedPayment {
         psp_reference,
         body: stored,
         result_code,
         captured: 0,
         refunded: 0,
+        taken: 0,
         is_cancelled: false,
     });
     Ok(Reply::json(200, &answered))
@@ -399,18 +416,21 @@ fn modify(records: &mut Records, path: &str, (payment, kind): (&str, &str), body
         return refuse(422, "167", "Original pspReference required for this operation");
     };
     let total = reais(&found.body["amount"]).unwrap_or_default();
-    let (sum, most) = match kind {
-        "captures" => (&mut found.captured, if found.is_cancelled { 0 } else { total }),
-        _ => (&mut found.refunded, found.captured),
+    let (event, sum, most) = match kind {
+        "captures" => ("CAPTURE", &mut found.captured, if found.is_cancelled { 0 } else { total }),
+        _ => ("REFUND", &mut found.refunded, found.captured - found.taken),
     };
-    if *sum + amount <= most {
-        *sum += amount;
-        records.modifications.push((path.to_owned(), body.clone()));
-    }
+    let is_done = *sum + amount <= most;
+    *sum += if is_done { amount } else { 0 };
+    let own = psp_reference(records);
     let mut answered = body.clone();
     answered["paymentPspReference"] = json!(payment);
-    answered["pspReference"] = json!(psp_reference(records));
+    answered["pspReference"] = json!(own);
     answered["status"] = json!("received");
+    if is_done {
+        records.modifications.push((path.to_owned(), answered.clone()));
+    }
+    records.notify(event, is_done, &own, [body["reference"].as_str().unwrap_or_default(), payment], amount);
     Ok(Reply::json(201, &answered))
 }
 
@@ -420,13 +440,21 @@ fn cancel(records: &mut Records, body: &Value) -> Outcome {
         return refuse(422, "702", "paymentReference");
     }
     let own = records.payments.iter_mut().find(|known| known.body["reference"] == body["paymentReference"]);
-    if let Some(payment) = own.filter(|payment| payment.captured == 0) {
+    let cancelled = own.filter(|payment| payment.captured == 0);
+    let original = cancelled.map(|payment| {
         payment.is_cancelled = true;
-        records.modifications.push(("cancels".to_owned(), body.clone()));
-    }
+        (payment.psp_reference.clone(), payment.body["amount"]["value"].as_i64().unwrap_or_default())
+    });
+    let own = psp_reference(records);
     let mut answered = body.clone();
-    answered["pspReference"] = json!(psp_reference(records));
+    answered["pspReference"] = json!(own);
     answered["status"] = json!("received");
+    if original.is_some() {
+        records.modifications.push(("cancels".to_owned(), answered.clone()));
+    }
+    let (is_done, (original, amount)) = (original.is_some(), original.unwrap_or_default());
+    let reference = body["paymentReference"].as_str().unwrap_or_default();
+    records.notify("TECHNICAL_CANCEL", is_done, &own, [reference, &original], amount);
     Ok(Reply::json(201, &answered))
 }
 

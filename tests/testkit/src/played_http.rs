@@ -80,6 +80,8 @@ pub enum Oddity {
     CutsAnswerAt(usize),
     /// It carries the request out and never answers.
     IsSilent,
+    /// It carries nothing out and never answers.
+    IsLost,
     /// It carries the request out and answers after this time.
     AnswersAfter(Duration),
     /// It ends the connection, and carries the request out after this time: it was held up on its
@@ -107,6 +109,8 @@ pub type Chances = Box<dyn FnMut(&Request) -> Option<Oddity> + Send>;
 pub struct Stage {
     /// Connections that were accepted, with those whose TLS failed.
     pub connections: usize,
+    /// Those whose TLS failed.
+    pub refused: usize,
     pub requests: Vec<Request>,
     pub odd: Vec<Odd>,
     /// What becomes of the requests that `odd` does not name.
@@ -139,12 +143,10 @@ pub async fn serve(listener: TcpListener, tls: Option<Arc<ServerConfig>>, stage:
         tokio::spawn(async move {
             match tls {
                 None => converse(stream, stage, handler).await,
-                Some(config) => {
-                    let accepted = TlsAcceptor::from(config).accept(stream).await;
-                    if let Ok(stream) = accepted {
-                        converse(stream, stage, handler).await;
-                    }
-                }
+                Some(config) => match TlsAcceptor::from(config).accept(stream).await {
+                    Ok(stream) => converse(stream, stage, handler).await,
+                    Err(_) => stage.lock().refused += 1,
+                },
             }
         });
     }
@@ -171,8 +173,10 @@ async fn converse(mut stream: impl AsyncRead + AsyncWrite + Unpin, stage: Arc<Mu
                 bytes.truncate(length);
                 (bytes, true)
             }
-            Some(Oddity::IsSilent) => {
-                handler(&request);
+            Some(silence @ (Oddity::IsSilent | Oddity::IsLost)) => {
+                if matches!(silence, Oddity::IsSilent) {
+                    handler(&request);
+                }
                 std::future::pending::<()>().await;
                 return;
             }

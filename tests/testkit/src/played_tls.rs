@@ -2,6 +2,7 @@
 //! certificate.
 
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use rcgen::DnType;
 use tokio_rustls::rustls::crypto::ring::default_provider;
@@ -27,11 +28,19 @@ pub fn certificate(name: &str, signed_by: &Authority) -> [String; 2] {
 
 /// A certificate for several names.
 pub fn certificate_of(names: &[&str], signed_by: &Authority) -> [String; 2] {
+    certificate_for(names, signed_by, None)
+}
+
+/// A certificate that ends after a time, where one is given.
+pub fn certificate_for(names: &[&str], signed_by: &Authority, life: Option<Duration>) -> [String; 2] {
     let key = rcgen::KeyPair::generate().unwrap();
     let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
     let mut params = rcgen::CertificateParams::new(names.clone()).unwrap();
     // Another name than the authority's, which would look like a certificate signed by itself.
     params.distinguished_name.push(DnType::CommonName, names.concat());
+    if let Some(life) = life {
+        params.not_after = (SystemTime::now() + life).into();
+    }
     [params.signed_by(&key, signed_by).unwrap().pem(), key.serialize_pem()]
 }
 
@@ -44,5 +53,8 @@ pub fn server(own: &[String; 2], accepts: &Authority) -> Arc<ServerConfig> {
     let chain = vec![CertificateDer::from_pem_slice(own[0].as_bytes()).unwrap()];
     let key = PrivateKeyDer::from_pem_slice(own[1].as_bytes()).unwrap();
     let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    Arc::new(config.with_client_cert_verifier(verifier).with_single_cert(chain, key).unwrap())
+    let mut config = config.with_client_cert_verifier(verifier).with_single_cert(chain, key).unwrap();
+    // A connection that is resumed shows no certificate, and would outlive it.
+    config.send_tls13_tickets = 0;
+    Arc::new(config)
 }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -47,6 +48,8 @@ pub struct Server {
     pub public: String,
     /// Base address of the operators' listener.
     pub operations: String,
+    /// Base address of the listener of callbacks; `None` if there is none.
+    pub callbacks: Option<String>,
 }
 
 /// A server that ended by itself, or did not begin to serve in time.
@@ -155,8 +158,8 @@ impl Server {
         let patience = launch.patience;
         let addresses_read =
             tokio::task::spawn_blocking(move || addresses.recv_timeout(patience)).await.expect("a thread");
-        if let Ok([public, operations]) = addresses_read {
-            return Ok(Self { child: Mutex::new(child), log, public, operations });
+        if let Ok(([public, operations], callbacks)) = addresses_read {
+            return Ok(Self { child: Mutex::new(child), log, public, operations, callbacks });
         }
         let status = child.try_wait().expect("a child can be asked").or_else(|| ended_within(&mut child, PATIENCE));
         let _is_gone = (child.kill(), child.wait(), reader.join());
@@ -200,7 +203,12 @@ impl Server {
 
     /// SIGTERM: it answers what is under way, keeps its snapshots, and ends.
     pub fn terminate(&self) {
-        let sent = Command::new("kill").args(["-TERM", &self.id().to_string()]).status();
+        self.signal("TERM");
+    }
+
+    /// Sends it a signal, as `HUP`.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([format!("-{name}"), self.id().to_string()]).status();
         assert!(sent.is_ok_and(|status| status.success()), "a child gets its signal");
     }
 
@@ -248,12 +256,12 @@ fn ended_within(child: &mut Child, time: Duration) -> Option<ExitStatus> {
 }
 
 /// Stores the log lines, and sends the addresses once they are logged.
-fn listen_to(stderr: ChildStderr, log: &Log, serving: &Sender<[String; 2]>) {
+fn listen_to(stderr: ChildStderr, log: &Log, serving: &Sender<([String; 2], Option<String>)>) {
     for line in BufReader::new(stderr).lines().map_while(Result::ok) {
         let event: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
         let address = |name: &str| event[name].as_str().map(|address| format!("http://{address}"));
         if let (Some(public), Some(operations)) = (address("public"), address("operations")) {
-            let _nobody_waits = serving.send([public, operations]);
+            let _nobody_waits = serving.send(([public, operations], address("rails")));
         }
         let mut text = log.lock().unwrap();
         text.push_str(&line);
@@ -265,6 +273,19 @@ fn listen_to(stderr: ChildStderr, log: &Log, serving: &Sender<[String; 2]>) {
 pub fn centavo() -> PathBuf {
     let test = std::env::current_exe().expect("the path of this test");
     test.ancestors().nth(2).expect("the folder of what is built").join("centavo")
+}
+
+/// An address on loopback that nobody listens on, and that no connection gets by itself: those
+/// have ports from 32,768 on. It stays free while its process starts again.
+pub fn free_address() -> String {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let begin = u16::try_from(std::process::id() % 40).unwrap_or_default() * 250;
+    loop {
+        let address = format!("127.0.0.1:{}", 20_000 + (begin + NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000);
+        if std::net::TcpListener::bind(&address).is_ok() {
+            return address;
+        }
+    }
 }
 
 /// `centavo verify` on a stopped folder.
