@@ -17,7 +17,6 @@ use ledger::{
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, Result, Unavailable};
 use crate::rails::{CardIncident, CardNotification, CaseStage, RailCase};
-use derived::records::{LoadError, may_wait};
 
 /// End of the id under which the second debit of a case is booked.
 const AGAIN: &str = "/2";
@@ -126,23 +125,19 @@ impl Engine {
             return Ok((self.object(notification.object)?, false));
         }
         let (mut repaid, mut waiting) = (None, BTreeSet::new());
-        may_wait(|| {
-            for found in self.history(charge)? {
-                let (_, record) = found?;
-                let is_named = record.rail.as_ref().is_some_and(|stamp| stamp.id == notification.id);
-                for event in &record.events {
-                    match event {
-                        Event::RefundApproved { id, .. } => drop(waiting.insert(*id)),
-                        Event::PayerRepaid { id, .. } | Event::RefundFailed { id, .. } => {
-                            waiting.remove(id);
-                            repaid = Some(*id).filter(|_| is_named).or(repaid);
-                        }
-                        _ => {}
+        for record in self.records_about(charge)? {
+            let is_named = record.rail.as_ref().is_some_and(|stamp| stamp.id == notification.id);
+            for event in &record.events {
+                match event {
+                    Event::RefundApproved { id, .. } => drop(waiting.insert(*id)),
+                    Event::PayerRepaid { id, .. } | Event::RefundFailed { id, .. } => {
+                        waiting.remove(id);
+                        repaid = Some(*id).filter(|_| is_named).or(repaid);
                     }
+                    _ => {}
                 }
             }
-            Ok::<_, LoadError>(())
-        })?;
+        }
         let refund = repaid.map(|id| self.object(id)).transpose().map_err(Unavailable::from)?;
         Ok((refund.flatten(), !waiting.is_empty()))
     }

@@ -7,7 +7,6 @@
 
 use std::time::Duration;
 
-use derived::records::{LoadError, may_wait};
 use futures_util::future::join_all;
 use ledger::adjustment::AdjustmentCommand;
 use ledger::dispute::DisputeDecision;
@@ -245,19 +244,14 @@ impl Engine {
 
     /// What acquirers have said of a charge's cases before its time.
     fn deferred_cases(&self, charge: ObjectId) -> Result<Vec<RailCase>> {
-        let mut deferred = Vec::new();
-        may_wait(|| {
-            for found in self.history(charge)? {
-                deferred.extend(found?.1.events.iter().filter_map(|event| match event.clone() {
-                    Event::CaseDeferred { charge, case: id, amount, reason, due_at, stage } => {
-                        Some(RailCase { id, charge, amount, reason, due_at, stage, is_debit_alone: false })
-                    }
-                    _ => None,
-                }));
+        let events = self.records_about(charge)?.into_iter().flat_map(|record| record.events);
+        let deferred = events.filter_map(|event| match event {
+            Event::CaseDeferred { charge, case: id, amount, reason, due_at, stage } => {
+                Some(RailCase { id, charge, amount, reason, due_at, stage, is_debit_alone: false })
             }
-            Ok::<_, LoadError>(())
-        })?;
-        Ok(deferred)
+            _ => None,
+        });
+        Ok(deferred.collect())
     }
 
     /// Opens the dispute of a case; `None` if it cannot be, which the log says. `again` is the
@@ -400,28 +394,20 @@ impl Engine {
         of: fn(&Event) -> Option<ObjectId>,
     ) -> Result<Vec<(ObjectId, Option<String>)>> {
         let mut booked = Vec::new();
-        may_wait(|| {
-            for found in self.history(charge)? {
-                let (_, record) = found?;
-                let named = record.events.iter().filter_map(of);
-                booked.extend(named.map(|id| (id, record.rail.as_ref().map(|rail| rail.id.clone()))));
-            }
-            Ok::<_, LoadError>(())
-        })?;
+        for record in self.records_about(charge)? {
+            let named = record.events.iter().filter_map(of);
+            booked.extend(named.map(|id| (id, record.rail.as_ref().map(|rail| rail.id.clone()))));
+        }
         Ok(booked)
     }
 
     /// The disputes of a charge, as they stand.
     fn disputes_of(&self, charge: ObjectId) -> Result<Vec<Dispute>> {
         let mut disputes: Vec<Dispute> = Vec::new();
-        may_wait(|| {
-            for found in self.history(charge)? {
-                let (_, record) = found?;
-                disputes.iter_mut().for_each(|dispute| dispute.follow(&record));
-                disputes.extend(Dispute::made_by(&record).filter(|dispute| dispute.charge == charge));
-            }
-            Ok::<_, LoadError>(())
-        })?;
+        for record in self.records_about(charge)? {
+            disputes.iter_mut().for_each(|dispute| dispute.follow(&record));
+            disputes.extend(Dispute::made_by(&record).filter(|dispute| dispute.charge == charge));
+        }
         Ok(disputes)
     }
 }

@@ -12,7 +12,7 @@ use super::house::operator_of;
 use super::outcome::CommandContext;
 use super::{Engine, Result};
 use crate::resident::Outcome;
-use derived::records::{LoadError, may_wait};
+use derived::records::may_wait;
 
 impl Engine {
     /// Takes the word of an operator on an order. The Record of the outcome has the event that asks
@@ -75,36 +75,26 @@ impl Engine {
 
     /// The account that a transfer leaves at its rail. In a sandbox cashouts leave the PIX account.
     fn bank_of_transfer(&self, id: ObjectId) -> Result<PayoutBank> {
-        let mut bank = PayoutBank::Pix;
-        may_wait(|| {
-            let mut asked_for = Centavos::ZERO;
-            for found in self.history(id)? {
-                for event in &found?.1.events {
-                    let (rail, amount) = match event {
-                        Event::WithdrawalRequested { amount, .. } => {
-                            asked_for = *amount;
-                            continue;
-                        }
-                        Event::WithdrawalApproved { rail, .. } => (rail.as_ref(), asked_for),
-                        Event::CashoutCreated { rail: rail @ Some(_), amount, fee, .. } => {
-                            (rail.as_ref(), *amount - *fee)
-                        }
-                        _ => continue,
-                    };
-                    bank = self.rails.payout.get(rail).map_or(bank, |rail| rail.pays_withdrawal_from(amount));
+        let (mut bank, mut asked_for) = (PayoutBank::Pix, Centavos::ZERO);
+        for event in self.records_about(id)?.iter().flat_map(|record| &record.events) {
+            let (rail, amount) = match event {
+                Event::WithdrawalRequested { amount, .. } => {
+                    asked_for = *amount;
+                    continue;
                 }
-            }
-            Ok::<_, LoadError>(())
-        })?;
+                Event::WithdrawalApproved { rail, .. } => (rail.as_ref(), asked_for),
+                Event::CashoutCreated { rail: rail @ Some(_), amount, fee, .. } => (rail.as_ref(), *amount - *fee),
+                _ => continue,
+            };
+            bank = self.rails.payout.get(rail).map_or(bank, |rail| rail.pays_withdrawal_from(amount));
+        }
         Ok(bank)
     }
 
     /// The word on an order that waits for a second operator.
     pub fn asked_rail_word(&self, id: ObjectId) -> Result<Option<AskedRailWord>> {
-        Ok(may_wait(|| {
-            self.history(id)?
-                .try_fold(None, |before, found| found.map(|(_, record)| AskedRailWord::after(before, id, &record)))
-        })?)
+        let records = self.records_about(id)?;
+        Ok(records.iter().fold(None, |before, record| AskedRailWord::after(before, id, record)))
     }
 
     /// The ledger of an order, whatever it is; `None` if there is none of this id.

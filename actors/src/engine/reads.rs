@@ -380,6 +380,11 @@ impl Engine {
         Ok(records_of(&shard, may_wait(|| shard.read_model().about(id))?))
     }
 
+    /// The same Records, all at once.
+    pub(super) fn records_about(&self, id: ObjectId) -> Result<Vec<Record>> {
+        may_wait(|| self.history(id)?.map(|found| Ok(found?.1)).collect())
+    }
+
     /// The operator who was the first of two to approve a refund or withdrawal, or who started it;
     /// `None` if nobody was. The flag is true where the books ask for another one, whatever the
     /// amount: it was approved or asked for as the first of two.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use derived::records::{LoadError, may_wait};
+use derived::records::LoadError;
 use futures_util::future::join_all;
 use ledger::merchant::{FailRefund, MerchantState, Repayment, RepaymentKind};
 use ledger::{Centavos, Event, GroupNumber, LedgerId, MerchantCommand, ObjectId, RailName, Timestamp};
@@ -151,48 +151,45 @@ impl Engine {
     fn payment_of(&self, id: ObjectId, charge: ObjectId) -> Result<Option<GivenPayment>, LoadError> {
         let (mut payment, mut unordered, mut rail) = (None, None, None);
         let (mut before, mut is_decided) = (Centavos::ZERO, false);
-        may_wait(|| {
-            for found in self.history(charge)? {
-                let (_, record) = found?;
-                for event in &record.events {
-                    is_decided |= matches!(event, Event::RefundApproved { id: of, .. } | Event::DisputeAccepted { id: of, .. } if *of == id);
-                    match event {
-                        Event::RefundApproved { charge: of, amount, .. }
-                        | Event::DisputeAccepted { charge: of, amount, .. }
-                            if *of == charge && !is_decided =>
-                        {
-                            before += *amount;
-                        }
-                        Event::RefundFailed { charge: of, amount, .. }
-                        | Event::DisputeReversed { charge: of, amount, .. }
-                            if *of == charge && !is_decided =>
-                        {
-                            before -= *amount;
-                        }
-                        Event::ChargeOpened { charge: of, rail: name, .. } if *of == charge => rail.clone_from(name),
-                        Event::PixPaid { charge: of, end_to_end_id, .. } if *of == charge => {
-                            payment = Some(end_to_end_id.clone());
-                        }
-                        Event::CardCaptured { charge: of, .. } if *of == charge => {
-                            payment = Some(record.rail.as_ref().map(|rail| rail.id.clone()).unwrap_or_default());
-                        }
-                        // A capture by the word of operators has no stamp of the acquirer.
-                        Event::RailWordGiven { id: of, happened: true, reference, .. } if *of == charge => {
-                            payment = Some(reference.clone());
-                        }
-                        Event::LatePixReceived { charge: of, end_to_end_id, id: own, .. }
-                            if *of == charge && own.unwrap_or(charge) == id =>
-                        {
-                            unordered = Some(end_to_end_id.clone());
-                        }
-                        _ => {}
+        for record in self.records_about(charge)? {
+            for event in &record.events {
+                is_decided |= matches!(event, Event::RefundApproved { id: of, .. } | Event::DisputeAccepted { id: of, .. } if *of == id);
+                match event {
+                    Event::RefundApproved { charge: of, amount, .. }
+                    | Event::DisputeAccepted { charge: of, amount, .. }
+                        if *of == charge && !is_decided =>
+                    {
+                        before += *amount;
                     }
+                    Event::RefundFailed { charge: of, amount, .. }
+                    | Event::DisputeReversed { charge: of, amount, .. }
+                        if *of == charge && !is_decided =>
+                    {
+                        before -= *amount;
+                    }
+                    Event::ChargeOpened { charge: of, rail: name, .. } if *of == charge => rail.clone_from(name),
+                    Event::PixPaid { charge: of, end_to_end_id, .. } if *of == charge => {
+                        payment = Some(end_to_end_id.clone());
+                    }
+                    Event::CardCaptured { charge: of, .. } if *of == charge => {
+                        payment = Some(record.rail.as_ref().map(|rail| rail.id.clone()).unwrap_or_default());
+                    }
+                    // A capture by the word of operators has no stamp of the acquirer.
+                    Event::RailWordGiven { id: of, happened: true, reference, .. } if *of == charge => {
+                        payment = Some(reference.clone());
+                    }
+                    Event::LatePixReceived { charge: of, end_to_end_id, id: own, .. }
+                        if *of == charge && own.unwrap_or(charge) == id =>
+                    {
+                        unordered = Some(end_to_end_id.clone());
+                    }
+                    _ => {}
                 }
             }
-            // A payment that nobody asked for goes back whole.
-            let before = if unordered.is_some() { Centavos::ZERO } else { before };
-            Ok(unordered.or(payment).map(|payment| GivenPayment { payment, rail, before }))
-        })
+        }
+        // A payment that nobody asked for goes back whole.
+        let before = if unordered.is_some() { Centavos::ZERO } else { before };
+        Ok(unordered.or(payment).map(|payment| GivenPayment { payment, rail, before }))
     }
 
     /// Books that a rail refuses a repayment. A refund is taken back; a payment that nobody asked
