@@ -182,26 +182,29 @@ pub fn without_mark(body: &[u8]) -> &[u8] {
 
 /// A JSON text as all texts of the same values read: members in one order, no blanks between
 /// tokens, no escapes that a text can do without. Numbers stay as they are written. `secret`, a
-/// value of the body, is left out. A body that is no JSON stays as it is.
+/// value of the body, is left out. A body that is no JSON, and values that are nested deeper than a
+/// body may be, stay as they are.
 pub fn canonical(body: &[u8], secret: Option<&RawValue>) -> Zeroizing<Vec<u8>> {
-    // It does not grow, so that nothing of a card is left behind: one comma more for an array.
+    // It does not grow, one comma more for an array, so that no part of a card stays in memory; a
+    // text with escapes does, which serde_json copies.
     let mut out = Zeroizing::new(Vec::with_capacity(body.len() + body.len() / 2));
     aside(body.len(), || match std::str::from_utf8(without_mark(body)) {
-        Ok(text) => write_canonical(&mut out, text.trim_ascii(), secret),
+        Ok(text) => write_canonical(&mut out, text.trim_ascii(), secret, NESTING_MAX),
         Err(_) => out.extend_from_slice(body),
     });
     out
 }
 
-fn write_canonical(out: &mut Vec<u8>, text: &str, secret: Option<&RawValue>) {
+fn write_canonical(out: &mut Vec<u8>, text: &str, secret: Option<&RawValue>, depth: usize) {
     match text.as_bytes().first() {
+        Some(b'{' | b'[') if depth == 0 => {}
         _ if secret.is_some_and(|secret| std::ptr::eq(secret.get(), text)) => return,
         Some(b'{') => {
             if let Ok(members) = serde_json::from_str::<BTreeMap<MemberName<'_>, &RawValue>>(text) {
                 out.push(b'{');
                 for (name, value) in members {
                     write_text(out, name.0);
-                    write_canonical(out, value.get(), secret);
+                    write_canonical(out, value.get(), secret, depth - 1);
                     out.push(b',');
                 }
                 return out.push(b'}');
@@ -211,7 +214,7 @@ fn write_canonical(out: &mut Vec<u8>, text: &str, secret: Option<&RawValue>) {
             if let Ok(elements) = serde_json::from_str::<Vec<&RawValue>>(text) {
                 out.push(b'[');
                 for value in elements {
-                    write_canonical(out, value.get(), secret);
+                    write_canonical(out, value.get(), secret, depth - 1);
                     out.push(b',');
                 }
                 return out.push(b']');
@@ -589,7 +592,7 @@ impl Checker {
             let message = match meant {
                 Meant::Field(right) => format!("{field} não existe; o nome certo é {right}"),
                 Meant::Amount => format!("{field} não existe: aqui não se envia um valor"),
-                Meant::Key => format!("{field} não existe; a chave vai no cabeçalho Idempotency-Key"),
+                Meant::Key => format!("{field} não existe; a chave de um POST vai no cabeçalho Idempotency-Key"),
                 Meant::Reference => format!("{field} não existe: reference não muda"),
                 Meant::Nothing if self.is_exact => format!("{field} não existe"),
                 Meant::Nothing => {
@@ -933,6 +936,8 @@ mod tests {
         ] {
             assert_eq!(form(one) == form(other), is_same, "{one} {other}");
         }
+        let deep = ["[".repeat(100_000), "]".repeat(100_000)].concat();
+        assert_ne!(form(&deep), form(&format!("[{deep}]")));
         // It did not grow beyond the room that was made for it.
         assert_eq!(form("[[[[[[1]]]]]]").capacity(), 13 + 6);
     }

@@ -82,11 +82,8 @@ impl FiscalView {
 /// makes them up.
 pub fn receipt(charge: &Charge) -> (Option<String>, Option<String>) {
     let Some(capture) = &charge.capture else { return (None, None) };
-    if charge.rail.is_none() {
-        let (authorization, nsu) = made_up_receipt(charge.id);
-        return (Some(authorization), Some(nsu));
-    }
-    (capture.authorization.clone(), capture.nsu.clone())
+    let (authorization, nsu) = charge.rail.is_none().then(|| made_up_receipt(charge.id)).unzip();
+    (capture.authorization.clone().or(authorization), capture.nsu.clone().or(nsu))
 }
 
 /// Authorization code and NSU that a sandbox makes up for a captured card: digits of the charge's
