@@ -5,7 +5,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Bound;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ledger::id::{IdMap, LedgerId};
 use parking_lot::Mutex;
@@ -71,25 +71,16 @@ impl<B: Books> Directory<B> {
         let _dead = actor.cast(message);
     }
 
-    /// Puts actors to sleep that were not used for `idle`. An actor that is still opening is left
-    /// alone: an actor that is drained before it has started is never linked to its supervisor,
-    /// which would miss its end.
-    pub(crate) fn sleep_idle(&self, idle: Duration) {
-        self.look_at_all(|slot| {
-            if let Slot::Awake { actor, used_at, is_open: true } = slot
-                && used_at.elapsed() >= idle
-                && Arc::get_mut(actor).is_some_and(|actor| actor.drain().is_ok())
-            {
-                *slot = Slot::Ending { waiting: Vec::new() };
-            }
-        });
+    /// Puts actors to sleep that were not used after `limit`.
+    pub(crate) fn sleep_unused(&self, limit: Instant) {
+        self.look_at_all(|slot| slot.sleep_unused(limit));
     }
 
-    /// Adds how long each actor that is awake was not used.
-    pub(crate) fn add_idle_times(&self, times: &mut Vec<Duration>) {
+    /// Adds when each actor that is awake was last used.
+    pub(crate) fn add_uses(&self, uses: &mut Vec<Instant>) {
         self.look_at_all(|slot| {
             if let Slot::Awake { used_at, .. } = slot {
-                times.push(used_at.elapsed());
+                uses.push(*used_at);
             }
         });
     }
@@ -97,15 +88,7 @@ impl<B: Books> Directory<B> {
     /// Looks at all slots, a few at a time, so that senders do not wait for all of them.
     fn look_at_all(&self, mut look: impl FnMut(&mut Slot<B>)) {
         let mut after = Bound::Unbounded;
-        loop {
-            let mut slots = self.slots.lock();
-            let Slots { by_ledger, in_order, .. } = &mut *slots;
-            let mut last = None;
-            for ledger in in_order.range((after, Bound::Unbounded)).take(LOOKED_AT_ONCE) {
-                last = Some(*ledger);
-                by_ledger.get_mut(ledger).into_iter().for_each(&mut look);
-            }
-            let Some(last) = last else { return };
+        while let Some(last) = self.slots.lock().look_at(after, LOOKED_AT_ONCE, &mut look) {
             after = Bound::Excluded(last);
         }
     }
@@ -150,6 +133,37 @@ impl<B: Books> Directory<B> {
         slots.by_ledger.insert(ledger, slot);
         slots.in_order.insert(ledger);
         self.shared.metrics.count_actors(B::KIND, 1);
+    }
+}
+
+impl<B: Books> Slot<B> {
+    /// Puts an actor to sleep that was not used after `limit`. An actor that is still opening is
+    /// left alone: an actor that is drained before it has started is never linked to its
+    /// supervisor, which would miss its end.
+    fn sleep_unused(&mut self, limit: Instant) {
+        if let Slot::Awake { actor, used_at, is_open: true } = self
+            && *used_at <= limit
+            && Arc::get_mut(actor).is_some_and(|actor| actor.drain().is_ok())
+        {
+            *self = Slot::Ending { waiting: Vec::new() };
+        }
+    }
+}
+
+impl<B: Books> Slots<B> {
+    /// Looks at the next `most` slots. Gives the last ledger that it looked at; none at the end.
+    fn look_at(
+        &mut self,
+        after: Bound<LedgerId>,
+        most: usize,
+        look: &mut impl FnMut(&mut Slot<B>),
+    ) -> Option<LedgerId> {
+        let mut last = None;
+        for ledger in self.in_order.range((after, Bound::Unbounded)).take(most) {
+            last = Some(*ledger);
+            self.by_ledger.get_mut(ledger).into_iter().for_each(&mut *look);
+        }
+        last
     }
 }
 
@@ -276,7 +290,7 @@ mod tests {
             slots.in_order.insert(ledger);
         }
         let (mut after, mut seen) = (Bound::Unbounded, Vec::new());
-        while let Some(last) = slots.sleep_idle(Duration::ZERO, after, LOOKED_AT_ONCE) {
+        while let Some(last) = slots.look_at(after, LOOKED_AT_ONCE, &mut |_| ()) {
             seen.push(last.group().map(|group| group.0));
             after = Bound::Excluded(last);
         }
@@ -349,10 +363,10 @@ mod tests {
         let sending = Arc::clone(&actor);
         slots.by_ledger.insert(ledger, Slot::Awake { actor, used_at: Instant::now(), is_open: true });
         slots.in_order.insert(ledger);
-        slots.sleep_idle(Duration::ZERO, Bound::Unbounded, LOOKED_AT_ONCE);
+        slots.look_at(Bound::Unbounded, LOOKED_AT_ONCE, &mut |slot| slot.sleep_unused(Instant::now()));
         assert!(matches!(slots.by_ledger[&ledger], Slot::Awake { .. }));
         drop(sending);
-        slots.sleep_idle(Duration::ZERO, Bound::Unbounded, LOOKED_AT_ONCE);
+        slots.look_at(Bound::Unbounded, LOOKED_AT_ONCE, &mut |slot| slot.sleep_unused(Instant::now()));
         assert!(matches!(slots.by_ledger[&ledger], Slot::Ending { .. }));
         ends.await.unwrap();
     }

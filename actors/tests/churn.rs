@@ -72,7 +72,7 @@ impl Churn {
             if now != before {
                 (before, reported_at) = (now, Instant::now());
             } else if reported_at.elapsed() > Duration::from_secs(120) {
-                eprintln!("it hangs: {:?}", self.store.monitor().longest_wait());
+                eprintln!("it hangs: {:?}", self.store.store().monitor().longest_wait());
                 std::process::exit(1);
             }
         }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use ledger::{
@@ -152,9 +152,12 @@ impl Engine {
             let due = shards.iter().flat_map(|shard| shard.read_model().dues().lock().take_due(now, most));
             let due: Vec<LedgerId> = due.collect();
             if due.is_empty() {
-                return;
+                return self.measure_oldest_unknown(now);
             }
             join_all(due.into_iter().map(|ledger| self.attend_or_queue(ledger, now))).await;
+            if self.actors() > self.awake_max + self.awake_max / 8 {
+                self.sleep_idle(self.idle);
+            }
         }
     }
 
@@ -196,10 +199,10 @@ impl Engine {
                 let inquiries = self.shard(group).inquiries.clone();
                 let look = move |books: &MerchantState, now: Timestamp| {
                     let oldest = books.needing_attention(now).map(|(_, open)| open.attention_at).next();
-                    (books.next_due(), RailWork::of_merchant(books, &inquiries, now), oldest, now)
+                    (books.next_due(), RailWork::of_merchant(books, &inquiries, now), oldest)
                 };
-                let (next_due, work, oldest, now) = read(&self.shard(group).merchants, ledger, look, permit).await?;
-                self.note_oldest_unknown(group, oldest, now);
+                let (next_due, work, oldest) = read(&self.shard(group).merchants, ledger, look, permit).await?;
+                self.note_oldest_unknown(group, oldest);
                 Ok((next_due, work))
             }
             LedgerId::Recipient(..) => {
@@ -340,13 +343,18 @@ impl Engine {
         }
     }
 
-    /// Measures how long the oldest charge or cashout of all merchants has waited for an answer.
-    fn note_oldest_unknown(&self, group: GroupNumber, of_group: Option<Timestamp>, now: Timestamp) {
+    /// Notes since when the oldest charge of a merchant has waited for an answer.
+    fn note_oldest_unknown(&self, group: GroupNumber, of_group: Option<Timestamp>) {
         let mut of_all = self.oldest_unknown.lock();
         match of_group {
             Some(oldest) => drop(of_all.insert(group, oldest)),
             None => drop(of_all.remove(&group)),
         }
+    }
+
+    /// Measures how long the oldest charge or cashout of all merchants has waited for an answer.
+    fn measure_oldest_unknown(&self, now: Timestamp) {
+        let of_all = self.oldest_unknown.lock();
         let cashouts = self.shards.owned().into_iter().filter_map(|shard| shard.cashouts.oldest_unknown());
         let oldest = of_all.values().copied().chain(cashouts).min();
         let age_ms = oldest.map_or(0, |oldest| (now.0 - oldest.0).max(0));
@@ -371,16 +379,18 @@ impl Engine {
     /// Puts actors to sleep that were not used for `idle`; and of those that are more than
     /// `awake_max` the ones that were used least recently.
     pub fn sleep_idle(&self, idle: Duration) {
-        let shards = self.shards.owned();
-        let actors: usize = shards.iter().map(|shard| shard.actors()).sum();
-        let mut times = Vec::new();
-        if actors > self.awake_max {
-            shards.iter().for_each(|shard| shard.add_idle_times(&mut times));
+        let (shards, mut uses) = (self.shards.owned(), Vec::new());
+        if self.actors() > self.awake_max {
+            shards.iter().for_each(|shard| shard.add_uses(&mut uses));
         }
-        let idle = match times.len().checked_sub(self.awake_max + 1) {
-            Some(last) => (*times.select_nth_unstable_by(last, |one, other| other.cmp(one)).1).min(idle),
-            None => idle,
-        };
-        shards.iter().for_each(|shard| shard.sleep_idle(idle));
+        let surplus = uses.len().checked_sub(self.awake_max + 1).map(|last| *uses.select_nth_unstable(last).1);
+        if let Some(limit) = surplus.max(Instant::now().checked_sub(idle)) {
+            shards.iter().for_each(|shard| shard.sleep_unused(limit));
+        }
+    }
+
+    /// Merchants and recipients that are awake.
+    fn actors(&self) -> usize {
+        self.shards.owned().iter().map(|shard| shard.actors()).sum()
     }
 }

@@ -187,10 +187,10 @@ impl Shard {
         self.context.journal.leave().await;
     }
 
-    /// Puts actors to sleep that were not used for `idle`.
-    pub(super) fn sleep_idle(&self, idle: Duration) {
-        self.merchants.sleep_idle(idle);
-        self.recipients.sleep_idle(idle);
+    /// Puts actors to sleep that were not used after `limit`.
+    pub(super) fn sleep_unused(&self, limit: Instant) {
+        self.merchants.sleep_unused(limit);
+        self.recipients.sleep_unused(limit);
     }
 
     /// How many actors there are, awake or going to sleep.
@@ -198,10 +198,10 @@ impl Shard {
         self.merchants.len() + self.recipients.len()
     }
 
-    /// Adds how long each actor that is awake was not used.
-    pub(super) fn add_idle_times(&self, times: &mut Vec<Duration>) {
-        self.merchants.add_idle_times(times);
-        self.recipients.add_idle_times(times);
+    /// Adds when each actor that is awake was last used.
+    pub(super) fn add_uses(&self, uses: &mut Vec<Instant>) {
+        self.merchants.add_uses(uses);
+        self.recipients.add_uses(uses);
     }
 
     /// True when every actor sleeps.
@@ -254,7 +254,7 @@ async fn supervise(shard: Arc<OnceLock<Weak<Shard>>>) -> ActorRef<EndWhenAlone> 
 pub(super) async fn put_to_sleep(shards: &[Arc<Shard>]) {
     let deadline = Instant::now() + SLEEP_MAX;
     while !shards.iter().all(|shard| shard.is_asleep()) && Instant::now() < deadline {
-        shards.iter().for_each(|shard| shard.sleep_idle(Duration::ZERO));
+        shards.iter().for_each(|shard| shard.sleep_unused(Instant::now()));
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

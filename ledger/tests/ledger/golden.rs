@@ -1466,6 +1466,19 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             ),
         ),
         (
+            "pix-registered-with-a-whole-code",
+            one(
+                merchant,
+                Event::PixRegistered {
+                    charge: id(3),
+                    code:
+                        "00020101021226500014br.gov.bcb.pix2528pix.example.com/qr/v2/9d36b84f520400005303986540582.53\
+                           5802BR5904Loja6006Recife62070503***6304ABCD 0014BR.GOV.BCB.PIX25 5204000053039865802BR59"
+                            .to_owned(),
+                },
+            ),
+        ),
+        (
             "withdrawal-approved-to-a-rail",
             by_operator(one(recipient, Event::WithdrawalApproved { id: id(5), rail: RailName::parse("efi") })),
         ),
