@@ -297,6 +297,16 @@ pub enum CaseStage {
     Won(#[n(0)] RailStamp),
 }
 
+impl CaseStage {
+    /// Whether it says the same as another one, whenever.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Debited(own), Self::Debited(other)) | (Self::Won(own), Self::Won(other)) => own.id == other.id,
+            _ => self == other,
+        }
+    }
+}
+
 /// A batch of the acquirer: one payment to the platform, or one debit.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Batch {
@@ -596,14 +606,11 @@ pub enum Event {
         /// How much it is about.
         #[n(2)]
         amount: Centavos,
-        /// Why, as the acquirer says.
-        #[n(3)]
-        reason: String,
         /// Until when the case has to be answered, where the acquirer says so.
-        #[n(4)]
+        #[n(3)]
         due_at: Option<Timestamp>,
         /// What it says.
-        #[n(5)]
+        #[n(4)]
         stage: CaseStage,
     },
     /// Merchant: the rail has money again that it had sent back to a payer, or taken back for one.

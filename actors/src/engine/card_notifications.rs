@@ -5,7 +5,7 @@
 //! money the acquirer has again fails. A charge of unknown fate is ended; no notification makes one
 //! paid.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use ledger::merchant::ReversedRefund;
 use ledger::refund::RefundDecision;
@@ -115,7 +115,7 @@ impl Engine {
     }
 
     /// The refund that a notification names by our id, or by the acquirer's id of it; and whether
-    /// one of its charge waits for the acquirer's answer, which brings that id.
+    /// one of its charge and amount waits for the acquirer's answer, which brings that id.
     fn refund_of_notification(
         &self,
         charge: ObjectId,
@@ -124,12 +124,12 @@ impl Engine {
         if notification.object != charge {
             return Ok((self.object(notification.object)?, false));
         }
-        let (mut repaid, mut waiting) = (None, BTreeSet::new());
+        let (mut repaid, mut waiting) = (None, BTreeMap::new());
         for record in self.records_about(charge)? {
             let is_named = record.rail.as_ref().is_some_and(|stamp| stamp.id == notification.id);
             for event in &record.events {
                 match event {
-                    Event::RefundApproved { id, .. } => drop(waiting.insert(*id)),
+                    Event::RefundApproved { id, amount, .. } => drop(waiting.insert(*id, *amount)),
                     Event::PayerRepaid { id, .. } | Event::RefundFailed { id, .. } => {
                         waiting.remove(id);
                         repaid = Some(*id).filter(|_| is_named).or(repaid);
@@ -139,7 +139,7 @@ impl Engine {
             }
         }
         let refund = repaid.map(|id| self.object(id)).transpose().map_err(Unavailable::from)?;
-        Ok((refund.flatten(), !waiting.is_empty()))
+        Ok((refund.flatten(), waiting.values().any(|amount| *amount == notification.amount)))
     }
 }
 

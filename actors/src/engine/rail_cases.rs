@@ -156,9 +156,9 @@ impl Engine {
         let _one_at_a_time = shard.house.lock().await;
         let mut deferred = self.deferred_cases(case.charge)?;
         if !self.fit_case(group, &case).await? {
-            if !deferred.iter().any(|known| (&known.id, &known.stage) == (&case.id, &case.stage)) {
-                let RailCase { id, charge, amount, reason, due_at, stage, .. } = case;
-                let deferred = Event::CaseDeferred { charge, case: id, amount, reason, due_at, stage };
+            if !deferred.iter().any(|known| known.id == case.id && known.stage.is_same(&case.stage)) {
+                let RailCase { id, charge, amount, due_at, stage, .. } = case;
+                let deferred = Event::CaseDeferred { charge, case: id, amount, due_at, stage };
                 let permit = self.admission.take(INSIDE_BYTES).await;
                 self.command(group, MerchantCommand::DeferCase(Box::new(deferred)), permit).await?;
             }
@@ -230,7 +230,7 @@ impl Engine {
             Some(dispute) if is_back(&dispute) => self.open_case(group, &facts, case, Some(stamp)).await?,
             Some(dispute) => match confirmed(&dispute) {
                 // Two operators have said so before.
-                Some((_, None)) => return Ok(true),
+                Some((_, None)) if stamp.id == case.id => return Ok(true),
                 Some(_) => None,
                 None => Some(dispute),
             },
@@ -246,8 +246,9 @@ impl Engine {
     fn deferred_cases(&self, charge: ObjectId) -> Result<Vec<RailCase>> {
         let events = self.records_about(charge)?.into_iter().flat_map(|record| record.events);
         let deferred = events.filter_map(|event| match event {
-            Event::CaseDeferred { charge, case: id, amount, reason, due_at, stage } => {
-                Some(RailCase { id, charge, amount, reason, due_at, stage, is_debit_alone: false })
+            // The bank's text is stored sealed alone, with a dispute: this one has its case instead.
+            Event::CaseDeferred { charge, case: id, amount, due_at, stage } => {
+                Some(RailCase { reason: id.clone(), id, charge, amount, due_at, stage, is_debit_alone: false })
             }
             _ => None,
         });
@@ -349,8 +350,9 @@ impl Engine {
         let is_lost = |dispute: &Dispute| matches!(dispute.decision, DisputeDecision::Accepted { amount, .. } if amount == case.amount);
         let (own, other): (Vec<_>, Vec<_>) = disputes.into_iter().partition(|dispute| is_of(dispute, &case.id));
         // An acquirer may name the case anew: then it is the only lost one of the charge.
-        let mut lost = if own.is_empty() { other } else { own };
-        lost.retain(is_lost);
+        let [mut lost, mut other] = [own, other];
+        [&mut lost, &mut other].into_iter().for_each(|disputes| disputes.retain(is_lost));
+        let mut lost = if lost.is_empty() { other } else { lost };
         let (Some(dispute), true) = (lost.pop(), lost.is_empty()) else {
             return Ok(false);
         };

@@ -21,6 +21,7 @@ use ledger::record::Record;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use store::cut::Position;
+use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
 use crate::booked_records::EngineRecords;
@@ -245,7 +246,8 @@ impl BookedFile {
 
 /// Books a settlement file, or asks for it; of a preview, neither.
 pub async fn book_file(desk: &Desk, operator: Operator, file: &[u8], is_preview: bool) -> Result<BookedFile, Problem> {
-    let file = read(&desk.engine, file)?;
+    let (engine, bytes) = (Arc::clone(&desk.engine), file.to_vec());
+    let file = spawn_blocking(move || read(&engine, &bytes)).await.map_err(failed)??;
     let digest = hex(&file.digest);
     if is_preview {
         let preview = desk.engine.preview_settlement_file(&file).await.map_err(refused)?;
@@ -305,15 +307,12 @@ fn refused(refusal: FileRefusal) -> Problem {
 /// Reads a file whole. Errors: its first wrong line.
 fn read(engine: &Arc<Engine>, file: &[u8]) -> Result<SettlementFile, Problem> {
     let mut lines = acquirer::read(file).map_err(unreadable)?.lines;
-    adyen_report::name_objects(&EngineRecords::new(engine), &mut lines)?;
+    let digest = name_lines(engine, &mut lines)?;
     let wrong = |line: u64, defect: String| unreadable(FileError { line, defect });
-    let mut digest = Sha256::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let mut batches: Vec<FileBatch> = Vec::new();
     for FileLine { line, batch, key: (charge, object), settled, .. } in lines {
-        let (kind, id) = acquirer::kind_and_id(object);
-        let (charge_id, day) = (charge.txid(), settled.paid_on);
-        digest.update(format!("{batch},{day},{charge_id},{kind},{id},{},{}\n", settled.gross.0, settled.fee.0));
+        let day = settled.paid_on;
         let paid_on = u32::try_from((day - NaiveDate::default()).num_days());
         let paid_on = paid_on.map_err(|_| wrong(line, "paid_on inválido".to_owned()))?;
         let place = *places.entry(batch).or_insert_with_key(|reference| {
@@ -332,5 +331,19 @@ fn read(engine: &Arc<Engine>, file: &[u8]) -> Result<SettlementFile, Problem> {
     if batches.is_empty() {
         return Err(wrong(1, "o arquivo não tem linhas".to_owned()));
     }
-    Ok(SettlementFile { digest: digest.finalize().into(), batches })
+    Ok(SettlementFile { digest, batches })
+}
+
+/// Gives the lines of a report of Adyen their names: those of when it was sent first, where it was.
+/// Gives the digest of the lines as they were read.
+pub(crate) fn name_lines(engine: &Arc<Engine>, lines: &mut [FileLine]) -> Result<[u8; 32], Problem> {
+    let mut digest = Sha256::new();
+    for FileLine { batch, key: (charge, object), settled: SettledAmount { paid_on, gross, fee }, .. } in &*lines {
+        let ((kind, id), charge) = (acquirer::kind_and_id(*object), charge.txid());
+        digest.update(format!("{batch},{paid_on},{charge},{kind},{id},{},{}\n", gross.0, fee.0));
+    }
+    let digest = digest.finalize().into();
+    let sent_at = engine.sent_file(&digest)?.map(|sent| sent.sent_at);
+    adyen_report::name_objects(&EngineRecords::new(engine), lines, sent_at)?;
+    Ok(digest)
 }

@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use books::reconcile::booked_movements::{self, BankAccount};
 use books::reconcile::finding::{Comparison, FileError, Finding, FindingKind, SettledAmount};
-use books::reconcile::{acquirer, adyen_report, ofx, pix, statement};
+use books::reconcile::{acquirer, ofx, pix, statement};
 use chrono::NaiveDate;
 use derived::checkpoint::hex;
 use ledger::id::ObjectId;
@@ -22,6 +22,7 @@ use utoipa::ToSchema;
 use wire::mask;
 use wire::timestamp::{day, day_of};
 
+use crate::batches::name_lines;
 use crate::booked_records::EngineRecords;
 use crate::desk::Desk;
 use crate::explanations::{Explanation, carried_over};
@@ -670,7 +671,7 @@ fn compare(
     match file.format {
         FileFormat::Csv => {
             let mut sent = acquirer::read(&file.bytes).map_err(unreadable)?;
-            adyen_report::name_objects(&records, &mut sent.lines)?;
+            name_lines(engine, &mut sent.lines)?;
             let mut named = BTreeMap::new();
             for line in &sent.lines {
                 if !named.contains_key(&line.batch) {

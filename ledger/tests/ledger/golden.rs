@@ -597,7 +597,6 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                     charge: id(3),
                     case: "DISPUTE1".to_owned(),
                     amount: Centavos(4_000),
-                    reason: "10.4".to_owned(),
                     due_at: Some(Timestamp(1_769_860_830_500)),
                     stage: CaseStage::Won(RailStamp::new("DISPUTE1".to_owned(), Timestamp(1_767_268_829_000))),
                 },

@@ -13,6 +13,7 @@ use chrono::NaiveDate;
 use ledger::event::{Event, SettledObject};
 use ledger::id::ObjectId;
 use ledger::money::{AMOUNT_MAX, Centavos};
+use ledger::time::Timestamp;
 
 use super::acquirer::{FileLine, LINES_MAX, LineKey};
 use super::booked_movements::BookedRecords;
@@ -81,8 +82,13 @@ pub(super) fn read(body: &str) -> Result<Vec<FileLine>, FileError> {
 
 /// Gives the lines of a report the objects that the books have: to each installment its number, one
 /// for each line of its charge in the order of batches, and to a chargeback its dispute. A line of
-/// which a charge has none names no charge. Lines of other files stay as they are.
-pub fn name_objects<B: BookedRecords>(books: &B, lines: &mut [FileLine]) -> Result<(), B::Error> {
+/// which a charge has none names no charge. Lines of other files stay as they are. What was booked
+/// from `until` on does not count: a report that is sent again has the names of the first time.
+pub fn name_objects<B: BookedRecords>(
+    books: &B,
+    lines: &mut [FileLine],
+    until: Option<Timestamp>,
+) -> Result<(), B::Error> {
     let number = |batch: &str| batch.strip_prefix(BATCH).and_then(|number| number.parse::<u64>().ok());
     let batches: BTreeSet<_> = lines.iter().map(|line| line.batch.clone()).collect();
     let mut order: Vec<_> = lines.iter_mut().filter(|line| line.text.is_some()).collect();
@@ -90,13 +96,16 @@ pub fn name_objects<B: BookedRecords>(books: &B, lines: &mut [FileLine]) -> Resu
     let mut seen: BTreeMap<ObjectId, u8> = BTreeMap::new();
     for line in order {
         let (charge, object) = line.key;
-        if matches!(object, SettledObject::Refund(_)) {
+        let is_none = object == SettledObject::Dispute(charge);
+        if is_none || matches!(object, SettledObject::Refund(_)) {
             continue;
         }
         let (mut before, mut installments) = (0, None);
         let mut disputes: BTreeMap<ObjectId, ObjectId> = BTreeMap::new();
         for record in books.of_charge(charge)? {
-            for event in record?.events {
+            let record = record?;
+            let counts = until.is_none_or(|until| record.effective_at < until);
+            for event in record.events.into_iter().filter(|_| counts) {
                 match event {
                     Event::CardCaptured { charge: of, terms, .. } if of == charge => {
                         installments = Some(terms.installments);
@@ -125,14 +134,15 @@ pub fn name_objects<B: BookedRecords>(books: &B, lines: &mut [FileLine]) -> Resu
                 Some(SettledObject::Installment(next)).filter(|_| installments.is_none_or(|all| next <= all))
             }
         };
-        line.key = found.map_or_else(|| of_no_charge(line.text.as_deref(), line.line), |object| (charge, object));
+        let none = || of_no_charge(line.text.as_deref().unwrap_or_default(), "", line.line);
+        line.key = found.map_or_else(none, |object| (charge, object));
     }
     Ok(())
 }
 
 /// A key that no charge has.
-fn of_no_charge(text: Option<&str>, line: u64) -> LineKey {
-    let none = ObjectId::of_text(&format!("{} {line}", text.unwrap_or_default()));
+fn of_no_charge(text: &str, own: &str, line: u64) -> LineKey {
+    let none = ObjectId::of_text(&format!("{text} {own} {line}"));
     (none, SettledObject::Dispute(none))
 }
 
@@ -178,7 +188,7 @@ fn line_of(line: u64, cells: [&str; COLUMNS.len()]) -> Result<(FileLine, bool), 
             let case = ObjectId::of_text(&format!("{modification}{AGAIN}"));
             (id_of(reference), SettledObject::Dispute(case))
         }
-        _ => of_no_charge(Some(&text), line),
+        _ => of_no_charge(&text, own, line),
     };
     let settled = SettledAmount { paid_on, gross, fee: gross - net };
     let batch = format!("{BATCH}{batch}");
