@@ -74,8 +74,8 @@ pub(super) type ListPage = Box<dyn Fn(&Shard, u64) -> Result<Vec<Sequence>>>;
 /// Records by whose objects and owners the things of a list are looked up, at most.
 const NEAR_MAX: usize = 500;
 
-/// Things of an owner that are looked through for a value of the owner, at most.
-const OF_OWNER_MAX: usize = 10_000;
+/// Things of owners that are looked through for a value of their owners, at most.
+const OF_OWNERS_MAX: usize = 10_000;
 
 impl Engine {
     /// The published Records with one of these values, by what they make, and the newest of each
@@ -261,7 +261,7 @@ impl Engine {
         if is_more || found.len() >= NEAR_MAX {
             return Ok(None);
         }
-        let mut near = Vec::new();
+        let (mut near, mut owners) = (Vec::new(), BTreeSet::new());
         for (sequence, kind) in found {
             let record = shard.record(sequence)?;
             let of_owner = match kind {
@@ -275,17 +275,20 @@ impl Engine {
                 _ => None,
             };
             if let Some(list) = of_owner {
-                let (total, sequences) = shard.read_model().page(list, Slice::of_all(0, OF_OWNER_MAX))?;
-                if total > OF_OWNER_MAX as u64 {
-                    return Ok(None);
-                }
-                near.extend(sequences);
+                owners.insert(list);
             } else {
                 let mut ids = BTreeSet::new();
                 record.events.iter().for_each(|event| object::each_in(event, |id| _ = ids.insert(id)));
                 for id in ids {
                     near.extend(shard.read_model().about(id)?);
                 }
+            }
+        }
+        for list in owners {
+            let (total, sequences) = shard.read_model().page(list, Slice::of_all(0, OF_OWNERS_MAX))?;
+            near.extend(sequences);
+            if total.max(near.len() as u64) > OF_OWNERS_MAX as u64 {
+                return Ok(None);
             }
         }
         Ok(Some(near))

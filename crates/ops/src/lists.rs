@@ -41,7 +41,7 @@ use crate::list_file::{READ_AT_ONCE, in_parts, list_file, requested_format, too_
 use crate::merchants;
 use crate::operator::Operator;
 use crate::queue::{QueueFilter, waiting};
-use crate::search::{ItemKind, amount, day, found_kinds, ids_of, meanings, parts, requested_text};
+use crate::search::{ItemKind, amount, day, found_kinds, ids_of, last_four, meanings, parts, requested_text};
 use crate::subscriptions::with_plans;
 use crate::wire_words::{FLAGS, heading, in_file, method_named, status_word};
 use web::caller::PathId;
@@ -216,7 +216,7 @@ impl ListFilter {
             _ => vec![text.to_owned()],
         };
         let count = parts.len();
-        let left: Vec<_> = parts.into_iter().filter(|part| !filter.takes(part)).collect();
+        let left: Vec<_> = parts.into_iter().filter(|part| !filter.takes(part, count == 1)).collect();
         filter.sought = match left.as_slice() {
             [] => Vec::new(),
             [only] => meanings(&desk.engine, only),
@@ -228,15 +228,19 @@ impl ListFilter {
         Ok(filter)
     }
 
-    /// Narrows the query by a day or an amount; false for other parts.
-    fn takes(&mut self, part: &str) -> bool {
+    /// Narrows the query by a day or an amount; false for other parts. A number without a comma, a
+    /// point or a sign is an amount only where it stands alone, and has not the four digits by
+    /// which cards are found.
+    fn takes(&mut self, part: &str, is_alone: bool) -> bool {
         if let Some(PeriodLimit { begin, end }) = day(part) {
             self.narrow((Timestamp(begin), Timestamp(end)));
             return true;
         }
         let has_amounts = self.list.list.is_some() && self.list.filters.contains(&"amount_from");
         let is_document = tax_id::kind(&tax_id::normalize(part)).is_some();
-        let Some(amount) = amount(part).filter(|_| has_amounts && !is_document) else { return false };
+        let is_amount = part.contains([',', '.', '$']) || (is_alone && last_four(part).is_none());
+        let is_amount = is_amount && has_amounts && !is_document;
+        let Some(amount) = amount(part).filter(|_| is_amount) else { return false };
         let ChargeQuery { amount_from, amount_to, .. } = &mut self.query;
         *amount_from = (*amount_from).max(Some(amount));
         *amount_to = Some(amount_to.map_or(amount, |most| most.min(amount)));

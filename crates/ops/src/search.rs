@@ -244,10 +244,13 @@ fn charge_of_split(desk: &Desk, name: &str) -> Result<Option<Charge>, Problem> {
     Ok(charge.filter(|charge| place < charge.terms.splits.len()))
 }
 
-/// The parts of a text: words that stand together are one, a name. Signs alone are none. A text of
-/// more than eight is one whole.
+/// The parts of a text: words that stand together are one, a name. Signs alone are none. A CPF or
+/// CNPJ, and a text of more than eight, are one whole.
 pub(crate) fn parts(text: &str) -> Vec<String> {
     const PARTS_MAX: usize = 8;
+    if tax_id::kind(&tax_id::normalize(text)).is_some() {
+        return Vec::new();
+    }
     let mut parts: Vec<(bool, String)> = Vec::new();
     let is_sign = |part: &&str| part.eq_ignore_ascii_case("R$") || !part.contains(char::is_alphanumeric);
     for part in text.split_whitespace().filter(|part| !is_sign(part)) {
@@ -295,7 +298,7 @@ pub(crate) fn amount(text: &str) -> Option<Centavos> {
 }
 
 /// The last four digits of a card: `1111`, `**** 1111`.
-fn last_four(text: &str) -> Option<u16> {
+pub(crate) fn last_four(text: &str) -> Option<u16> {
     let digits = text.trim_start_matches(['*', '•', ' ']);
     (digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| digits.parse().ok())?
 }

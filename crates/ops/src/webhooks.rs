@@ -307,8 +307,8 @@ pub struct RedeliveredAll {
     /// Events that the endpoint took, to be tried at once.
     #[schema(example = 3)]
     redelivered: usize,
-    /// Events that waited for a later try, which is made now. They do not count as redelivered: if
-    /// they fail again, they wait as after any other try.
+    /// Events that waited for a later try, which is made now, as if none had failed before. They do
+    /// not count as redelivered.
     #[schema(example = 136)]
     hastened: usize,
     /// Events that stay given up, since 1,000 wait at the endpoint.

@@ -195,7 +195,7 @@ impl Deliverer {
         let begins = || Progress { since: row.since, through: before, ..Progress::default() };
         let mut endpoint = Endpoint::new(stored.unwrap_or_else(begins), before + 1, count);
         endpoint.choose(row);
-        endpoint.go_on_with(tries);
+        endpoint.restore(tries);
         Ok(endpoint)
     }
 

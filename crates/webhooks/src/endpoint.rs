@@ -184,8 +184,13 @@ impl Endpoint {
 
     /// Takes the tries of before: those at an earlier address, or of an earlier process.
     pub(super) fn go_on_with(&mut self, tries: TryLog) {
-        self.last_answer = self.last_answer.into_iter().chain(tries.newest()).max_by_key(|answer| answer.at);
         (self.tries, self.tries_changed) = (tries, true);
+    }
+
+    /// Takes the tries of an earlier process at this address.
+    pub(super) fn restore(&mut self, tries: TryLog) {
+        self.last_answer = self.last_answer.into_iter().chain(tries.newest()).max_by_key(|answer| answer.at);
+        self.go_on_with(tries);
     }
 
     /// Notes what a try that has ended looked like.
@@ -276,11 +281,11 @@ impl Endpoint {
         true
     }
 
-    /// Makes the events due now that wait for a later try; how often they failed still counts.
-    /// Gives how many they are.
+    /// Makes the events due now that wait for a later try, as if none had failed before. Gives how
+    /// many they are.
     pub(super) fn hasten(&mut self, now: Timestamp) -> usize {
         let later: Vec<_> = self.waiting.values().filter(|waiting| waiting.next_at > now).copied().collect();
-        later.iter().for_each(|waiting| self.insert(WaitingDelivery { next_at: now, ..*waiting }));
+        later.iter().for_each(|waiting| self.insert(WaitingDelivery { tries: 0, next_at: now, ..*waiting }));
         later.len()
     }
 
@@ -641,13 +646,13 @@ mod tests {
         assert_eq!(endpoint.hasten(NOW), 2, "the third waits for the first, not for a time");
         assert_eq!(begun(&mut endpoint, NOW), [1], "one at a time");
         took(&mut endpoint, 1);
-        assert!(matches!(endpoint.status(2), DeliveryStatus::Pending { tries: 1, next_at: Some(NOW), .. }));
+        assert!(matches!(endpoint.status(2), DeliveryStatus::Pending { tries: 0, next_at: Some(NOW), .. }));
         refused(&mut endpoint, 2, NOW);
-        let third_try = NOW.plus_ms(RETRY_AFTER_SECONDS[1] * 1_000);
+        let again = NOW.plus_ms(RETRY_AFTER_SECONDS[0] * 1_000);
         assert!(
-            matches!(endpoint.status(2), DeliveryStatus::Pending { tries: 2, next_at: Some(at), .. } if at == third_try)
+            matches!(endpoint.status(2), DeliveryStatus::Pending { tries: 1, next_at: Some(at), .. } if at == again)
         );
-        assert_eq!(endpoint.hasten(third_try), 0);
+        assert_eq!(endpoint.hasten(again), 0);
     }
 
     #[test]
@@ -660,7 +665,7 @@ mod tests {
         for (answer, newest) in [(REFUSED, REFUSED), (accepted, accepted), (REFUSED, accepted)] {
             endpoint.note(DeliveryTry { number: 2, answer, response: Box::default() });
             let mut again = Endpoint::new(endpoint.progress(), 1, 2);
-            again.go_on_with(endpoint.try_log().clone());
+            again.restore(endpoint.try_log().clone());
             assert_eq!(again.backlog().unwrap().last_answer, Some(newest));
         }
     }
