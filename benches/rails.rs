@@ -257,8 +257,8 @@ async fn slow_acquirer(time: Duration) {
     row("memory meanwhile", &format!("{} MiB more than before", most.saturating_sub(before)), "–");
 }
 
-/// An acquirer that never answers has some [`UNANSWERED`] charges, all of which are to be asked for.
-/// Beside them, codes of PIX charges expire at an institution that answers.
+/// An acquirer that never answers has some [`UNANSWERED`] charges, all of which are to be asked
+/// for. Beside them, codes of PIX charges expire at an institution that answers.
 async fn silent_acquirer(time: Duration) {
     let folder = tempfile::tempdir().expect("a folder");
     let card = named("acquirer", Arc::new(Acquirer::Silent(AtomicU64::new(0))) as Arc<dyn CardRail>);

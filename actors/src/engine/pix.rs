@@ -101,8 +101,8 @@ impl Engine {
         self.command_reserving(group, charge, open, reference, context).await?.typed(PixOpened::of)
     }
 
-    /// Registers a charge of a named institution there, or cancels it where the institution refuses.
-    /// It may be asked for again until the charge has ended, and answers the same.
+    /// Registers a charge of a named institution there, or cancels it where the institution
+    /// refuses. It may be asked for again until the charge has ended, and answers the same.
     pub async fn register_pix(&self, group: GroupNumber, opened: &PixOpened) -> Result<PixOpening> {
         let (name, payer) = opened.registers.as_ref().ok_or(Unavailable::NoRail)?;
         let charge = opened.charge;
