@@ -391,14 +391,17 @@ async fn a_report_settles_each_installment_and_chargebacks() {
         ],
     ]
     .map(|lines| head.to_owned() + &lines.concat());
-    for (number, report) in reports.iter().enumerate() {
+    // One operator sends all of them before another one sends the first.
+    for report in &reports {
         send_file(&world, OPS_TOKEN, "", report).await.expect(202);
-        // What comes meanwhile gives the lines no other names: the file is the same.
+    }
+    for (number, report) in reports.iter().enumerate() {
+        send_file(&world, SECOND_OPS_TOKEN, "", report).await.expect(200);
+        // What comes later gives the lines of an approved file no other names.
         if number == 1 {
             notify(&world, &notification("NOTIFICATION_OF_CHARGEBACK", "true", "ANOTHER", [&three, ""], 100)).await;
             dispute(&merchant, &three, "open").await;
         }
-        send_file(&world, SECOND_OPS_TOKEN, "", report).await.expect(200);
     }
     let net = 3 * 2_910 + 9_700 - 10_000;
     // What no charge has is in suspense: a chargeback of another case, and a fourth installment.

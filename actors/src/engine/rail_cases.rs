@@ -350,9 +350,11 @@ impl Engine {
         let is_lost = |dispute: &Dispute| matches!(dispute.decision, DisputeDecision::Accepted { amount, .. } if amount == case.amount);
         let (own, other): (Vec<_>, Vec<_>) = disputes.into_iter().partition(|dispute| is_of(dispute, &case.id));
         // An acquirer may name the case anew: then it is the only lost one of the charge.
-        let [mut lost, mut other] = [own, other];
-        [&mut lost, &mut other].into_iter().for_each(|disputes| disputes.retain(is_lost));
-        let mut lost = if lost.is_empty() { other } else { lost };
+        let are_back = own.iter().all(is_back);
+        let mut lost: Vec<_> = own.into_iter().filter(is_lost).collect();
+        if lost.is_empty() && are_back {
+            lost = other.into_iter().filter(is_lost).collect();
+        }
         let (Some(dispute), true) = (lost.pop(), lost.is_empty()) else {
             return Ok(false);
         };

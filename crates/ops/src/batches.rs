@@ -334,8 +334,9 @@ fn read(engine: &Arc<Engine>, file: &[u8]) -> Result<SettlementFile, Problem> {
     Ok(SettlementFile { digest, batches })
 }
 
-/// Gives the lines of a report of Adyen their names: those of when it was sent first, where it was.
-/// Gives the digest of the lines as they were read.
+/// Gives the lines of a report of Adyen the names that the books have for them: those of its approval
+/// where it is approved, so that a booking that broke off goes on with the same lines. Gives the
+/// digest of the lines as they were read.
 pub(crate) fn name_lines(engine: &Arc<Engine>, lines: &mut [FileLine]) -> Result<[u8; 32], Problem> {
     let mut digest = Sha256::new();
     for FileLine { batch, key: (charge, object), settled: SettledAmount { paid_on, gross, fee }, .. } in &*lines {
@@ -343,7 +344,7 @@ pub(crate) fn name_lines(engine: &Arc<Engine>, lines: &mut [FileLine]) -> Result
         digest.update(format!("{batch},{paid_on},{charge},{kind},{id},{},{}\n", gross.0, fee.0));
     }
     let digest = digest.finalize().into();
-    let sent_at = engine.sent_file(&digest)?.map(|sent| sent.sent_at);
-    adyen_report::name_objects(&EngineRecords::new(engine), lines, sent_at)?;
+    let approved_at = engine.sent_file(&digest)?.and_then(|sent| sent.approved_at);
+    adyen_report::name_objects(&EngineRecords::new(engine), lines, approved_at)?;
     Ok(digest)
 }

@@ -81,12 +81,12 @@ impl EndedBatch {
 pub struct SentFile {
     /// The operator who sent it first.
     pub asked_by: String,
-    /// When that was booked.
-    pub sent_at: Timestamp,
     /// References of its batches.
     pub references: Vec<String>,
     /// The number of its first batch, and the operator who approved it; none before.
     pub approved: Option<(u64, String)>,
+    /// When that was booked.
+    pub approved_at: Option<Timestamp>,
 }
 
 /// The id under which the Records of a settlement file are found. It is no object's: its birth time
@@ -100,15 +100,17 @@ impl SentFile {
     /// The file after a Record; `None` if no Record so far is about it.
     pub fn after(before: Option<Self>, of: &[u8; 32], record: &Record) -> Option<Self> {
         let by = record.operator.clone().unwrap_or_default();
-        let sent_at = before.as_ref().map_or(record.effective_at, |before| before.sent_at);
         let sent = record.events.iter().find_map(|event| match event {
             Event::AcquirerFileSent { digest, references, approval, .. } if **digest == *of => {
                 let references = references.clone();
                 Some(Some(match approval.clone() {
-                    None => Self { asked_by: by.clone(), sent_at, references, approved: None },
-                    Some(FileApproval { first_number, asked_by }) => {
-                        Self { asked_by, sent_at, references, approved: Some((first_number, by.clone())) }
-                    }
+                    None => Self { asked_by: by.clone(), references, approved: None, approved_at: None },
+                    Some(FileApproval { first_number, asked_by }) => Self {
+                        asked_by,
+                        references,
+                        approved: Some((first_number, by.clone())),
+                        approved_at: Some(record.effective_at),
+                    },
                 }))
             }
             Event::AcquirerFileRejected { digest, .. } if **digest == *of => Some(None),

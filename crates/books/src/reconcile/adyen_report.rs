@@ -83,7 +83,7 @@ pub(super) fn read(body: &str) -> Result<Vec<FileLine>, FileError> {
 /// Gives the lines of a report the objects that the books have: to each installment its number, one
 /// for each line of its charge in the order of batches, and to a chargeback its dispute. A line of
 /// which a charge has none names no charge. Lines of other files stay as they are. What was booked
-/// from `until` on does not count: a report that is sent again has the names of the first time.
+/// from `until` on does not count: an approved report that is sent again has the same names.
 pub fn name_objects<B: BookedRecords>(
     books: &B,
     lines: &mut [FileLine],
