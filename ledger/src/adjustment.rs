@@ -3,9 +3,8 @@
 //! it, and another one approves it. It belongs to the merchant's ledger.
 
 use crate::asked_entry::{AskedEntry, EntryCommand, EntryTerms};
-use crate::event::AdjustmentTarget;
 use crate::write_off::OpenWriteOff;
-use crate::{Centavos, Event, ObjectId, Record, Rejection};
+use crate::{AdjustmentTarget, Centavos, Event, ObjectId, Record, Rejection};
 
 /// What an adjustment gives.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Dispute: the read model of one charge that a payer's bank wants back, and of the decision on it.
 
-use crate::event::{DisputeCase, DisputeKind, SellerDraw};
-use crate::{Centavos, Event, LedgerId, Object, ObjectId, Record, Sealed, Timestamp};
+use crate::event::{DisputeCase, SellerDraw};
+use crate::{Centavos, DisputeKind, Event, LedgerId, Object, ObjectId, Record, Sealed, Timestamp};
 
 /// Status of a dispute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

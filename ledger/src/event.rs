@@ -6,13 +6,11 @@ use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
 use strum::IntoStaticStr;
 
-use crate::event_choice::EventChoice;
-use crate::fees::{Commission, Settings, is_false};
-use crate::recurrence::{CycleOutcome, PlanTerms, SubscriptionStanding, SubscriptionTerms};
-use crate::scope::Scopes;
+use crate::fees::{Commission, is_false};
+use crate::recurrence::{CycleOutcome, PlanTerms, SubscriptionTerms};
 use crate::{
-    Centavos, Fingerprint, Minute, Month, ObjectId, PaymentMethod, RailName, RailStamp, Rate, RecipientNumber,
-    Timestamp,
+    Centavos, EventChoice, Fingerprint, Minute, Month, ObjectId, PaymentMethod, RailName, RailStamp, Rate,
+    RecipientNumber, Scopes, Settings, SubscriptionStanding, Timestamp,
 };
 
 pub use crate::card_refusal::CardRefusal;

@@ -85,18 +85,31 @@ pub use cashout::Cashout;
 pub use charge::{Charge, ChargeOutcome};
 pub use dispute::Dispute;
 pub use entry::{Balance, Balances, Entry, Posting, Side};
-pub use event::{CardBrand, CardFace, CardRefusal, Event, PayoutBank, SettledObject, Split, Terms};
-pub use fees::PaymentMethod;
+pub use event::{
+    AdjustmentTarget, Batch, CardBrand, CardFace, CardRefusal, DisputeKind, Event, HouseEntryTerms, PayoutBank,
+    SettledObject, Split, Terms,
+};
+pub use event_choice::EventChoice;
+pub use fees::{Fees, PaymentMethod, Settings};
+pub use house::HOUSE_GROUP;
 pub use id::{Fingerprint, GroupNumber, IdKey, IdMap, IdSet, LedgerId, ObjectId, RecipientNumber};
-pub use merchant::{MerchantCommand, MerchantState, OpenCharge};
+pub use merchant::{
+    ChargeFacts, DisputeWindows, EndedBatch, MerchantCommand, MerchantState, OpenCharge, RecipientStatus, SplitRequest,
+};
 pub use money::{AMOUNT_MAX, Centavos, Rate};
 pub use object::Object;
-pub use personal::{BankAccount, MerchantProfile, Payer, PixDestination, RecipientProfile, Sealed, SealedFor};
+pub use personal::{
+    BankAccount, FreeText, Labels, MerchantProfile, Metadata, Payer, PixDestination, RecipientProfile, Sealed,
+    SealedFor,
+};
 pub use rail_name::RailName;
 pub use receivables::Receivables;
-pub use recipient::{RecipientCommand, RecipientState};
+pub use recipient::{Credit, RecipientCommand, RecipientState, SplitHistory};
 pub use record::{Decision, Idempotency, RailStamp, Record, Requester};
+pub use recurrence::{StoredCard, SubscriptionStanding};
 pub use refund::Refund;
 pub use rejection::{Rejection, Result};
+pub use scope::Scopes;
 pub use time::{Minute, Month, Timestamp};
+pub use webhook_events::{WebhookEvent, WebhookEventKind};
 pub use withdrawal::Withdrawal;

@@ -1,7 +1,6 @@
 //! Subscription: its standing after a Record (interface 2.12, 3.7).
 
-use crate::recurrence::{StoredCard, SubscriptionStanding};
-use crate::{Event, ObjectId, Record};
+use crate::{Event, ObjectId, Record, StoredCard, SubscriptionStanding};
 
 impl SubscriptionStanding {
     /// The standing that a Record gives to a subscription; `None` if it gives none.

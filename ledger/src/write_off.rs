@@ -5,8 +5,7 @@
 use minicbor::{Decode, Encode};
 
 use crate::asked_entry::{AskedEntry, EntryCommand, EntryTerms};
-use crate::event::AdjustmentTarget;
-use crate::{Centavos, Decision, Event, ObjectId, Record, Rejection};
+use crate::{AdjustmentTarget, Centavos, Decision, Event, ObjectId, Record, Rejection};
 
 /// What a write-off takes off a debt.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,31 +9,28 @@ use axum::extract::State;
 use axum::response::Response;
 use ledger::anticipation::Anticipation;
 use ledger::event::{Cut, SplitKey};
-use ledger::fees::Fees;
-use ledger::id::{LedgerId, ObjectId};
-use ledger::money::{Centavos, Rate};
-use ledger::recipient::{AnticipationTerms, CardSplit, RecipientCommand, RecipientState, SplitHistory};
-use ledger::record::Record;
-use ledger::rejection::Rejection;
-use ledger::time::Timestamp;
+use ledger::recipient::{AnticipationTerms, CardSplit};
+use ledger::{
+    Centavos, Fees, LedgerId, ObjectId, Rate, RecipientCommand, RecipientState, Record, Rejection, SplitHistory,
+    Timestamp,
+};
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, Type};
 
-use crate::api::app::App;
 use crate::api::splits::require_split;
 use crate::api::sub_recipients::find_own;
-use web::body::JsonBody;
-use web::caller::{Caller, PathId};
-use web::idempotency::KeyScope;
-use web::json::{Checker, ITSELF, Raw, parse};
-use web::keyed::KeyedBody;
-use web::problem::{Code, FieldError, Problem};
-use web::reply::{PageQuery, WholeListParams, decimal, items_of, linked, ok, time};
+use crate::api::{App, AppState};
+use web::json::ITSELF;
+use web::reply::{WholeListParams, decimal, items_of, linked};
 use web::views::charge::payer;
 use web::views::statement::{parse_split_id, place_of, split_id};
+use web::{
+    Caller, Checker, Code, FieldError, JsonBody, KeyScope, KeyedBody, PageQuery, PathId, Problem, Raw, Result, ok,
+    parse, time,
+};
 
 /// What is to be anticipated.
 #[derive(Deserialize, ToSchema)]
@@ -188,12 +185,7 @@ const SPLITS_MAX: usize = 100_000;
 #[utoipa::path(post, path = "/api/dashboard/sub-recipients/{id}/anticipate", operation_id = "anticipate",
     params(("id" = String, Path)), request_body = AnticipationRequest,
     responses((status = 200, body = AnticipationResult), (status = 403)))]
-pub async fn anticipate(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    PathId(id): PathId,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn anticipate(State(app): AppState, caller: Caller, PathId(id): PathId, sent: KeyedBody) -> Result<Response> {
     let wire: AnticipationRequest<'_> = parse(sent.bytes())?;
     let Ok((recipient, row)) = find_own(&app, caller, &id) else {
         require_split(&app, caller)?;
@@ -216,11 +208,11 @@ pub async fn anticipate(
     operation_id = "simulate_anticipation", params(("id" = String, Path)), request_body = AnticipationRequest,
     responses((status = 200, body = AnticipationResult), (status = 403)))]
 pub async fn simulate(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     caller: Caller,
     PathId(id): PathId,
     JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let wire: AnticipationRequest<'_> = parse(&body)?;
     require_split(&app, caller)?;
     let wanted = wire.check()?;
@@ -238,7 +230,7 @@ pub async fn simulate(
 }
 
 impl AnticipationRequest<'_> {
-    fn check(&self) -> Result<CheckedAnticipation, Problem> {
+    fn check(&self) -> Result<CheckedAnticipation> {
         let mut check = Checker::new();
         let ids = check.array("split_ids", self.split_ids, 1..=SPLITS_MAX, |check, id| check.text(ITSELF, id, 0..=100));
         let mut seen = HashSet::new();
@@ -268,19 +260,14 @@ fn unknown(index: usize) -> Problem {
 }
 
 /// The command, with all of the splits' history that does not change.
-fn command(
-    app: &App,
-    caller: Caller,
-    recipient: LedgerId,
-    wanted: &CheckedAnticipation,
-) -> Result<RecipientCommand, Problem> {
+fn command(app: &App, caller: Caller, recipient: LedgerId, wanted: &CheckedAnticipation) -> Result<RecipientCommand> {
     let terms = terms(app, caller, wanted)?;
     let splits = card_splits(app, recipient, &wanted.splits)?;
     Ok(RecipientCommand::Anticipate { id: app.engine.new_id(caller.group)?, splits, terms })
 }
 
 /// The days of an anticipation, and the caller's rate for them.
-fn terms(app: &App, caller: Caller, wanted: &CheckedAnticipation) -> Result<AnticipationTerms, Problem> {
+fn terms(app: &App, caller: Caller, wanted: &CheckedAnticipation) -> Result<AnticipationTerms> {
     let fees = fees(app, caller)?;
     let rate = match wanted.target_days {
         2 => fees.anticipation_d2,
@@ -290,13 +277,13 @@ fn terms(app: &App, caller: Caller, wanted: &CheckedAnticipation) -> Result<Anti
     Ok(AnticipationTerms { target_days: wanted.target_days, rate, expected_fee: wanted.expected_fee })
 }
 
-fn fees(app: &App, caller: Caller) -> Result<Fees, Problem> {
+fn fees(app: &App, caller: Caller) -> Result<Fees> {
     Ok(app.engine.known_merchant(caller.group, |row| row.settings.fees)?)
 }
 
 /// The card splits of these keys, in their order: an unknown one is 404, one that is no card split
 /// 409.
-fn card_splits(app: &App, recipient: LedgerId, keys: &[SplitKey]) -> Result<Vec<CardSplit>, Problem> {
+fn card_splits(app: &App, recipient: LedgerId, keys: &[SplitKey]) -> Result<Vec<CardSplit>> {
     let mut by_charge: Vec<usize> = (0..keys.len()).collect();
     by_charge.sort_by_key(|place| keys[*place].charge);
     let mut splits: Vec<Option<CardSplit>> = vec![None; keys.len()];
@@ -340,11 +327,11 @@ impl AnticipationResult {
 #[utoipa::path(get, path = "/api/dashboard/sub-recipients/{id}/anticipate", operation_id = "list_anticipable",
     params(("id" = String, Path), WholeListParams), responses((status = 200, body = Anticipable)))]
 pub async fn list(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     caller: Caller,
     PathId(id): PathId,
     PageQuery { cursors, .. }: PageQuery,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let (recipient, _) = find_own(&app, caller, &id)?;
     let now = app.engine.read_recipient(recipient, |_, now| now).await?;
     let fees = fees(&app, caller)?;
@@ -355,7 +342,7 @@ pub async fn list(
     };
     let [after, before] = cursors.places(|id| place_of(&app.engine, recipient, id))?;
     let engine = Arc::clone(&app.engine);
-    let place = move |split: &Result<AnticipableSplit, Problem>| {
+    let place = move |split: &Result<AnticipableSplit>| {
         let key = split.as_ref().ok().and_then(|split| parse_split_id(&split.id))?;
         Some((engine.splits_listed_by(key.charge).ok()??, key.index))
     };
@@ -386,7 +373,7 @@ struct Walk {
 }
 
 impl Iterator for Walk {
-    type Item = Result<AnticipableSplit, Problem>;
+    type Item = Result<AnticipableSplit>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -406,7 +393,7 @@ impl Iterator for Walk {
 }
 
 impl Walk {
-    fn look_at(&mut self, listed: ListedSplit) -> Result<Option<AnticipableSplit>, Problem> {
+    fn look_at(&mut self, listed: ListedSplit) -> Result<Option<AnticipableSplit>> {
         let charge = match self.charge.take().filter(|(known, _)| known.sequence == listed.sequence) {
             Some((_, charge)) => charge,
             None => self.app.engine.listed_split_history(self.recipient, listed)?,

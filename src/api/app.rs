@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use actors::engine::Engine;
+use axum::extract::State;
 use books::export::jobs::ExportJobs;
 use ledger::merchant::DisputeWindows;
 use rails::sandbox::Institutions;
@@ -14,6 +15,9 @@ use web::last_uses::LastUses;
 use webhooks::Webhooks;
 
 use crate::api::report_limit::ReportLimit;
+
+/// The state as a handler takes it.
+pub type AppState = State<Arc<App>>;
 
 /// State of the merchants' handlers.
 pub struct App {

@@ -13,17 +13,16 @@ use ledger::id::ObjectId;
 use subtle::ConstantTimeEq;
 use tower::{Layer, Service};
 
-use crate::api::app::App;
+use crate::api::App;
 use crate::api::scopes;
 use web::api_key::ApiKeyText;
-use web::caller::Caller;
 use web::credential::api_key;
 use web::guards::rate_limit::Policy;
 use web::guards::wrong_credentials::{CredentialKind, WrongCredentialAnswer};
-use web::problem::{Code, Problem};
+use web::{Caller, Code, Problem, Result};
 
 /// The caller, and the id of the API key.
-pub fn authenticated(app: &App, headers: &HeaderMap) -> Result<(Caller, ObjectId), Problem> {
+pub fn authenticated(app: &App, headers: &HeaderMap) -> Result<(Caller, ObjectId)> {
     let text = api_key(headers)?;
     let id = ApiKeyText::id(app.sandbox, text).ok_or_else(|| Problem::new(Code::Unauthorized))?;
     let row = app.engine.api_key(id);

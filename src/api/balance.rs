@@ -1,26 +1,20 @@
 //! `GET /api/balance` and `GET /api/balance/operations`: a merchant's balances, and the lines of
 //! its account statement.
 
-use std::sync::Arc;
-
 use actors::engine::{Listing, Slice};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
-use ledger::id::{Fingerprint, LedgerId, ObjectId, RecipientNumber};
-use ledger::merchant::{ChargeFacts, MerchantState};
-use ledger::record::Record;
 use ledger::statement::StatementLineKind;
-use ledger::time::Timestamp;
+use ledger::{ChargeFacts, Fingerprint, LedgerId, MerchantState, ObjectId, RecipientNumber, Record, Timestamp};
 use serde::Serialize;
 use strum::VariantNames;
 use utoipa::ToSchema;
 
-use crate::api::app::App;
 use crate::api::charges;
-use web::caller::Caller;
-use web::problem::Problem;
-use web::reply::{CursorParams, Cursors, Filter, List, Page, PageParams, PeriodParams, ok, query, single, time};
+use crate::api::{App, AppState};
+use web::reply::{Filter, PeriodParams};
+use web::{Caller, CursorParams, Cursors, List, Page, PageParams, Result, ok, query, single, time};
 
 /// A merchant's money, centavos.
 #[derive(Debug, Serialize, ToSchema)]
@@ -38,7 +32,7 @@ pub struct Balance {
 
 /// The account's balance, after booking what is due.
 #[utoipa::path(get, path = "/api/balance", operation_id = "get_balance", responses((status = 200, body = Balance)))]
-pub async fn get(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
+pub async fn get(State(app): AppState, caller: Caller) -> Result<Response> {
     let look = |books: &MerchantState, _: Timestamp| Balance {
         available: books.available().0,
         pending: books.pending().0,
@@ -88,7 +82,7 @@ pub struct OperationRow {
         ("charge" = Option<String>, Query, description = "Operations of the charge with this txid only"),
         PeriodParams, PageParams, CursorParams),
     responses((status = 200, body = List<OperationRow>), (status = 404)))]
-pub async fn list_operations(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> Result<Response, Problem> {
+pub async fn list_operations(State(app): AppState, caller: Caller, parts: Parts) -> Result<Response> {
     let pairs = query(&parts)?;
     let (page, cursors) = (Page::read(&pairs, 20)?, Cursors::read(&parts)?);
     let filter = Filter::read(&pairs, "type", StatementLineKind::VARIANTS)?;
@@ -137,7 +131,7 @@ pub async fn list_operations(State(app): State<Arc<App>>, caller: Caller, parts:
 
 /// The Record of the account's operation of an id, and the operation's place in it. Its id has the
 /// time, near which it is looked for.
-fn place_of(app: &App, caller: Caller, id: &str) -> Result<Option<(u64, u32)>, Problem> {
+fn place_of(app: &App, caller: Caller, id: &str) -> Result<Option<(u64, u32)>> {
     let Some(wanted) = ObjectId::parse(id) else { return Ok(None) };
     let (at, wanted) = (wanted.created_at(), wanted.uuid().to_string());
     let (from, to) = (at.plus_ms(-OUT_OF_ORDER_MS), at.plus_ms(OUT_OF_ORDER_MS + 1));

@@ -3,7 +3,6 @@
 //! batch makes nothing twice. Charges succeed or fail alone: the batch is no transaction.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use axum::body::to_bytes;
 use axum::extract::{FromRequest, Request, State};
@@ -16,18 +15,15 @@ use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
 use zeroize::Zeroizing;
 
-use crate::api::app::App;
 use crate::api::card::{self, CardRequest};
 use crate::api::pix::{self, PixRequest};
+use crate::api::{App, AppState};
 use web::body::declared_as_lines;
-use web::caller::Caller;
 use web::guards::rate_limit::Policy;
-use web::idempotency::{KeyScope, SentKey};
-use web::json::{Checker, Element, elements};
+use web::json::{Element, elements};
 use web::keyed;
-use web::problem::{Problem, failed};
-use web::reply::ok;
 use web::trace::RequestContext;
+use web::{Caller, Checker, KeyScope, Problem, Result, SentKey, failed, ok};
 
 /// Most charges of a batch.
 const CHARGES_MAX: usize = 1_000;
@@ -95,7 +91,7 @@ pub struct SentBatch {
 impl<S: Sync> FromRequest<S> for SentBatch {
     type Rejection = Problem;
 
-    async fn from_request(mut request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(mut request: Request, state: &S) -> Result<Self> {
         let is_lines = declared_as_lines(request.headers_mut());
         Ok(Self { sent: keyed::KeyedCharge::from_request(request, state).await?, is_lines })
     }
@@ -115,11 +111,7 @@ impl<S: Sync> FromRequest<S> for SentBatch {
             "credit_card": {"number": "4111111111111111", "holder_name": "JOAO AVILA", "exp_month": 12, "exp_year": 2039, "cvv": "737"}},
     ])),
     responses((status = 200, body = BatchAnswer)))]
-pub async fn charge(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    SentBatch { sent, is_lines }: SentBatch,
-) -> Result<Response, Problem> {
+pub async fn charge(State(app): AppState, caller: Caller, SentBatch { sent, is_lines }: SentBatch) -> Result<Response> {
     let _each_has_its_own = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
     let charges: Vec<_> =
         elements(sent.bytes(), is_lines, 1..=CHARGES_MAX)?.into_iter().map(ChargeOfBatch::read).collect();
@@ -140,7 +132,7 @@ pub async fn charge(
 }
 
 /// The answer of one charge, as it stands in that of the batch.
-async fn item(mut answer: Response) -> Result<BatchItem, Problem> {
+async fn item(mut answer: Response) -> Result<BatchItem> {
     let status = answer.status().as_u16();
     let body = match answer.extensions_mut().remove::<Problem>() {
         Some(problem) => {
@@ -165,7 +157,7 @@ struct ChargeOfBatch {
 const KEY: &str = "idempotency_key";
 
 impl ChargeOfBatch {
-    fn read(charge: Element<'_>) -> Result<Self, Problem> {
+    fn read(charge: Element<'_>) -> Result<Self> {
         let charge = charge?;
         let mut members: BTreeMap<String, &RawValue> = serde_json::from_str(charge.get()).map_err(failed)?;
         let mut check = Checker::new();
@@ -179,7 +171,7 @@ impl ChargeOfBatch {
 
     /// Carries the charge out, as its own route does. One that was carried out before counts
     /// towards no limit, so that a repeat of the batch goes on where the first was limited.
-    async fn carry_out(self, app: &App, caller: Caller) -> Result<Response, Problem> {
+    async fn carry_out(self, app: &App, caller: Caller) -> Result<Response> {
         let (route, policy) = if self.is_pix { ("/api/pix", Policy::Default) } else { ("/api/card", Policy::Card) };
         let key = SentKey::of_form(&self.key, route);
         if let (Some(limits), Some(id)) = (&app.rate_limits, caller.key)

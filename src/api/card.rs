@@ -11,32 +11,22 @@ use actors::engine::{CardCharged, FirstAnswer, NewCardCharge, NewChargeCard, Ref
 use actors::rails::{CardSecrets, SecurityCode};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use ledger::event::CardFace;
-use ledger::fees::PaymentMethod;
-use ledger::id::Fingerprint;
-use ledger::merchant::SplitRequest;
-use ledger::money::{AMOUNT_MAX, Centavos};
-use ledger::personal::Payer;
-use ledger::record::Record;
-use ledger::time::Timestamp;
+use ledger::{AMOUNT_MAX, CardFace, Centavos, Fingerprint, Payer, PaymentMethod, Record, SplitRequest, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
-use crate::api::app::App;
 use crate::api::card_data::{CardData, face, read_card, read_code, security_code};
 use crate::api::cards::{payer_of, stored_card, stored_fingerprint};
 use crate::api::labels::{self, ChargeEcho};
 use crate::api::payer::{CustomerRequest, read_customer};
 use crate::api::splits;
 use crate::api::subscriptions::first_charge_was_paid;
-use web::caller::Caller;
-use web::idempotency::{KeyScope, SentKey, body_digest, in_progress, recorded};
-use web::json::{Checker, Raw, parse};
+use crate::api::{App, AppState};
+use web::idempotency::{body_digest, in_progress};
 use web::keyed::KeyedCharge;
-use web::problem::{Code, Problem, broken};
-use web::reply::created;
 use web::views::charge::Breakdown;
+use web::{Caller, Checker, Code, KeyScope, Problem, Raw, Result, SentKey, broken, created, parse, recorded};
 
 /// A card charge, as sent.
 #[derive(Deserialize, ToSchema)]
@@ -133,12 +123,12 @@ struct CheckedCard {
 /// Charges a card.
 #[utoipa::path(post, path = "/api/card", operation_id = "charge_card", request_body = CardRequest,
     responses((status = 201, body = CardResponse), (status = 402), (status = 403)))]
-pub async fn charge(State(app): State<Arc<App>>, caller: Caller, sent: KeyedCharge) -> Result<Response, Problem> {
+pub async fn charge(State(app): AppState, caller: Caller, sent: KeyedCharge) -> Result<Response> {
     charge_once(&app, caller, sent.sent_key(), sent.bytes()).await
 }
 
 /// Charges a card as a body asks for it; with the same key, once.
-pub async fn charge_once(app: &App, caller: Caller, sent: &SentKey, body: &[u8]) -> Result<Response, Problem> {
+pub async fn charge_once(app: &App, caller: Caller, sent: &SentKey, body: &[u8]) -> Result<Response> {
     let wire: CardRequest<'_> = parse(body)?;
     let unique = labels::unique_reference(wire.reference, wire.reference_unique);
     let is_digested = sent.is_given() || unique.is_some();
@@ -179,7 +169,7 @@ pub async fn charge_once(app: &App, caller: Caller, sent: &SentKey, body: &[u8])
 }
 
 /// The answer to a charge with this first answer of the acquirer: 201, or 402 as a problem.
-fn answer(charged: &CardCharged, echo: ChargeEcho) -> Result<Response, Problem> {
+fn answer(charged: &CardCharged, echo: ChargeEcho) -> Result<Response> {
     let txid = charged.charge.txid();
     let (status, card_status) = match charged.answer {
         FirstAnswer::Captured => ("CONCLUIDA", "captured"),
@@ -203,7 +193,7 @@ enum NamedCard {
     Stored { token: String, cvv: Option<SecurityCode> },
 }
 
-fn check(app: &App, caller: Caller, wire: &CardRequest<'_>) -> Result<CheckedCard, Problem> {
+fn check(app: &App, caller: Caller, wire: &CardRequest<'_>) -> Result<CheckedCard> {
     let mut check = Checker::new();
     let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
     let customer = match (wire.card_token, wire.customer) {

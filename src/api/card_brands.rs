@@ -5,7 +5,7 @@
 //! Hipercard that begin with 384 are in neither: those are cards of sixteen digits, and the others
 //! of 38 are Diners.
 
-use ledger::event::CardBrand;
+use ledger::CardBrand;
 use ledger::event::CardBrand::{Amex, Diners, Discover, Elo, Hipercard, Jcb, Mastercard, Visa};
 
 /// Ranges of six digits, both ends included; the first that has the prefix counts.

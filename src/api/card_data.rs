@@ -4,16 +4,14 @@
 use std::borrow::Cow;
 
 use actors::rails::CardSecrets;
-use ledger::event::CardFace;
-use ledger::time::Timestamp;
+use ledger::{CardFace, Timestamp};
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{Object, OneOf, Schema, Type};
 
 use super::card_brands::brand_of;
-use web::json::{Checker, Raw};
-use web::problem::Code;
+use web::{Checker, Code, Raw};
 
 /// A card, as sent; never kept.
 #[derive(Deserialize, ToSchema)]

@@ -8,26 +8,22 @@ use actors::engine::{CardRow, Slice};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
-use ledger::id::{Fingerprint, ObjectId};
-use ledger::merchant::MerchantCommand;
-use ledger::personal::{Payer, SealedFor};
-use ledger::recurrence::StoredCard;
-use ledger::rejection::Rejection;
 use ledger::tax_id;
+use ledger::{Fingerprint, MerchantCommand, ObjectId, Payer, Rejection, SealedFor, StoredCard};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::api::app::App;
 use crate::api::card_data::{CardData, face, read_card, security_code};
 use crate::api::payer::{CustomerRequest, read_customer};
 use crate::api::subscriptions::first_charge_was_paid;
-use web::caller::{Caller, PathId};
-use web::idempotency::{KeyScope, decided, naming};
-use web::json::{Checker, Raw, parse};
-use web::keyed::KeyedBody;
-use web::problem::{Code, Problem};
-use web::reply::{self, CursorParams, FILTERED_MAX, List, PageParams, PageQuery, created, ok, one_of, single};
+use crate::api::{App, AppState};
+use web::idempotency::naming;
+use web::reply::{self, FILTERED_MAX};
 use web::views::stored_card::{CardDetails, StoredCardView, customer_of};
+use web::{
+    Caller, Checker, Code, CursorParams, KeyScope, KeyedBody, List, PageParams, PageQuery, PathId, Problem, Raw,
+    Result, created, decided, ok, one_of, parse, single,
+};
 
 /// A card to be stored, as sent.
 #[derive(Deserialize, ToSchema)]
@@ -53,7 +49,7 @@ pub struct StoreCardRequest<'a> {
 /// Stores a card. One that was refused too often is not stored.
 #[utoipa::path(post, path = "/api/cards", operation_id = "store_card", request_body = StoreCardRequest,
     responses((status = 201, body = StoredCardView)))]
-pub async fn store(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) -> Result<Response, Problem> {
+pub async fn store(State(app): AppState, caller: Caller, sent: KeyedBody) -> Result<Response> {
     let wire: StoreCardRequest<'_> = parse(sent.bytes())?;
     let secret = sent.has_key().then(|| security_code(wire.credit_card, wire.card, None)).flatten();
     let key = sent.key_without(&app.engine, KeyScope::Merchant(caller.group), secret)?;
@@ -91,12 +87,7 @@ pub async fn store(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody)
         ("deleted" = Option<bool>, Query, description = "`true` for the deleted ones alone, `false` for the others"),
         PageParams, CursorParams),
     responses((status = 200, body = List<CardDetails>)))]
-pub async fn list(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    query: PageQuery,
-    parts: Parts,
-) -> Result<Response, Problem> {
+pub async fn list(State(app): AppState, caller: Caller, query: PageQuery, parts: Parts) -> Result<Response> {
     let (pairs, merchant) = (reply::query(&parts)?, caller.ledger());
     let document = single(&pairs, "document")?;
     let document = document.map(tax_id::normalize);
@@ -125,7 +116,7 @@ pub async fn list(
 /// One stored card of the account, deleted or not.
 #[utoipa::path(get, path = "/api/cards/{token}", operation_id = "get_card", params(("token" = String, Path, description = "The `card_token`.")),
     responses((status = 200, body = CardDetails)))]
-pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(token): PathId) -> Result<Response, Problem> {
+pub async fn get(State(app): AppState, caller: Caller, PathId(token): PathId) -> Result<Response> {
     Ok(ok(CardDetails::of(&app.engine, &named(&app, caller, &token)?)))
 }
 
@@ -134,7 +125,7 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(token): Pat
 /// Deleting it again changes nothing. The acquirer is asked once to delete its own token.
 #[utoipa::path(delete, path = "/api/cards/{token}", operation_id = "delete_stored_card", params(("token" = String, Path, description = "The `card_token`.")),
     responses((status = 200, body = CardDetails), (status = 409)))]
-pub async fn delete(State(app): State<Arc<App>>, caller: Caller, PathId(token): PathId) -> Result<Response, Problem> {
+pub async fn delete(State(app): AppState, caller: Caller, PathId(token): PathId) -> Result<Response> {
     let row = named(&app, caller, &token)?;
     let mut deleted = CardDetails::of(&app.engine, &row);
     deleted.deleted = true;
@@ -150,14 +141,14 @@ pub async fn delete(State(app): State<Arc<App>>, caller: Caller, PathId(token): 
 }
 
 /// The account's card of this token, deleted or not.
-fn named(app: &App, caller: Caller, token: &str) -> Result<CardRow, Problem> {
+fn named(app: &App, caller: Caller, token: &str) -> Result<CardRow> {
     let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(token).ok_or_else(not_found)?;
     app.engine.card(caller.ledger(), id)?.ok_or_else(not_found)
 }
 
 /// The account's card that a `card_token` of a body names.
-pub fn stored_card(app: &App, caller: Caller, token: &str) -> Result<CardRow, Problem> {
+pub fn stored_card(app: &App, caller: Caller, token: &str) -> Result<CardRow> {
     let stored = match ObjectId::parse(token) {
         Some(id) => app.engine.stored_card(caller.ledger(), id)?,
         None => None,
@@ -172,7 +163,7 @@ pub fn stored_fingerprint(app: &App, id: ObjectId) -> Fingerprint {
 
 /// The payer of a charge to a stored card: who stored it, or as the request says. Another customer
 /// is refused, and a card whose customer was erased takes the one of the request.
-pub fn payer_of(app: &App, row: &CardRow, sent: Option<Payer>) -> Result<Payer, Problem> {
+pub fn payer_of(app: &App, row: &CardRow, sent: Option<Payer>) -> Result<Payer> {
     let stored = customer_of(&app.engine, row);
     let mut check = Checker::new();
     let payer = match (stored, sent) {

@@ -8,31 +8,26 @@ use actors::engine::{
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use ledger::cashout::{Cashout, CashoutStage};
-use ledger::fees::Settings;
-use ledger::id::ObjectId;
-use ledger::money::{AMOUNT_MAX, Centavos};
-use ledger::personal::{Labels, PixDestination, PixKeyKind};
-use ledger::record::Record;
-use ledger::rejection::Rejection;
+use ledger::cashout::CashoutStage;
+use ledger::personal::PixKeyKind;
 use ledger::tax_id::{is_cnpj, is_cpf};
+use ledger::{AMOUNT_MAX, Cashout, Centavos, Labels, ObjectId, PixDestination, Record, Rejection, Settings};
 use serde::Deserialize;
 use strum::VariantArray;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::app::App;
 use crate::api::labels::{self, MetadataRequest, change_metadata};
 use crate::api::payer::is_email;
 use crate::api::places::{is_area_code, is_mobile};
-use web::body::JsonBody;
-use web::caller::{Caller, PathId};
-use web::idempotency::{KeyScope, body_digest, in_progress, recorded};
-use web::json::{Checker, Raw, parse};
-use web::keyed::KeyedBody;
-use web::problem::{Code, Problem};
-use web::reply::{CursorParams, Cursors, Filter, LabelParams, List, Page, PeriodParams, created, ok, query};
+use crate::api::{App, AppState};
+use web::idempotency::{body_digest, in_progress};
+use web::reply::{Filter, PeriodParams};
 use web::views::cashout::{CashoutItem, CashoutView, cashout_status, destination};
+use web::{
+    Caller, Checker, Code, CursorParams, Cursors, JsonBody, KeyScope, KeyedBody, LabelParams, List, Page, PathId,
+    Problem, Raw, Result, created, ok, parse, query, recorded,
+};
 
 /// A cashout, as sent.
 #[derive(Deserialize, ToSchema)]
@@ -84,7 +79,7 @@ struct CheckedCashout {
 /// Creates a cashout: the gross amount is debited at once, and the transfer is ordered.
 #[utoipa::path(post, path = "/api/cashout", operation_id = "create_cashout", request_body = CashoutRequest,
     responses((status = 201, body = CashoutItem), (status = 403), (status = 502)))]
-pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) -> Result<Response, Problem> {
+pub async fn create(State(app): AppState, caller: Caller, sent: KeyedBody) -> Result<Response> {
     let wire: CashoutRequest<'_> = parse(sent.bytes())?;
     let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
     let checked = check(&wire);
@@ -123,7 +118,7 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
 }
 
 /// The answer to the request for a cashout: 201, or 502 as a problem.
-fn answer(ordered: &CashoutOrdered, labels: Option<Labels>) -> Result<Response, Problem> {
+fn answer(ordered: &CashoutOrdered, labels: Option<Labels>) -> Result<Response> {
     if !ordered.is_taken {
         let problem = Problem::new(Code::RailUnavailable);
         let problem = problem.detail("The institution did not take the transfer; the whole amount is available again.");
@@ -136,7 +131,7 @@ fn answer(ordered: &CashoutOrdered, labels: Option<Labels>) -> Result<Response, 
 /// One cashout of the account.
 #[utoipa::path(get, path = "/api/cashout/{id}", operation_id = "get_cashout", params(("id" = String, Path)),
     responses((status = 200, body = CashoutView), (status = 403)))]
-pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
+pub async fn get(State(app): AppState, caller: Caller, PathId(id): PathId) -> Result<Response> {
     require_cashout(&app, caller)?;
     Ok(ok(CashoutView::of(&app.engine, &named(&app, caller, &id)?)))
 }
@@ -146,18 +141,18 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
 #[utoipa::path(patch, path = "/api/cashout/{id}", operation_id = "change_cashout", params(("id" = String, Path)),
     request_body = MetadataRequest, responses((status = 200, body = CashoutView), (status = 403), (status = 409)))]
 pub async fn change(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     caller: Caller,
     PathId(id): PathId,
     JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     require_cashout(&app, caller)?;
     let view = |cashout: &Cashout| Ok(ok(CashoutView::of(&app.engine, cashout)));
     change_metadata(&app, caller, &body, || named(&app, caller, &id), view).await
 }
 
 /// The account's cashout of this id.
-fn named(app: &App, caller: Caller, id: &str) -> Result<Cashout, Problem> {
+fn named(app: &App, caller: Caller, id: &str) -> Result<Cashout> {
     let not_found = || Problem::new(Code::NotFound);
     app.engine.object_of(caller.group, ObjectId::parse(id).ok_or_else(not_found)?)?.ok_or_else(not_found)
 }
@@ -173,7 +168,7 @@ const STATUSES: [&str; 3] = ["in_processing", "processed", "failed"];
         ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query, minimum = 1, maximum = 100, description = "50 when absent."),
         CursorParams),
     responses((status = 200, body = List<CashoutItem>), (status = 403)))]
-pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> Result<Response, Problem> {
+pub async fn list(State(app): AppState, caller: Caller, parts: Parts) -> Result<Response> {
     require_cashout(&app, caller)?;
     let pairs = query(&parts)?;
     let (page, filter) = (Page::read(&pairs, LISTED)?, Filter::read(&pairs, "status", &STATUSES)?);
@@ -200,12 +195,12 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> 
 }
 
 /// Refuses an account that is not enabled for cashout (interface 5.3).
-fn require_cashout(app: &App, caller: Caller) -> Result<Settings, Problem> {
+fn require_cashout(app: &App, caller: Caller) -> Result<Settings> {
     let settings = app.engine.merchant(caller.group, |row| row.settings);
     settings.filter(|settings| settings.cashout_enabled).ok_or_else(|| Problem::new(Code::CashoutNotEnabled))
 }
 
-fn check(wire: &CashoutRequest<'_>) -> Result<CheckedCashout, Problem> {
+fn check(wire: &CashoutRequest<'_>) -> Result<CheckedCashout> {
     let mut check = Checker::new();
     let amount = check.centavos("amount", wire.amount, 0..=AMOUNT_MAX.0);
     let kind = check.text("pix_key_type", wire.pix_key_type, 1..=20);

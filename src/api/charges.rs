@@ -1,39 +1,32 @@
 //! Charges: one charge, with its opening and its outcome (interface 2.2, 2.5, 3.1); the list of an
 //! account's charges; changes of metadata; and the cancellation of an open PIX charge.
 
-use std::sync::Arc;
-
 use actors::engine::{ChargeFilter, Listed, Outcome, PixEnded};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
-use ledger::charge::{Charge, ChargeOutcome};
-use ledger::id::ObjectId;
+use ledger::{Charge, ChargeOutcome, ObjectId};
 
-use crate::api::app::App;
 use crate::api::labels::{MetadataRequest, change_metadata};
-use web::body::JsonBody;
-use web::caller::{Caller, PathId};
-use web::idempotency::KeyScope;
+use crate::api::{App, AppState};
 use web::json::parse_unread;
-use web::keyed::KeyedBody;
-use web::problem::{Code, Problem};
-use web::reply::{
-    self, CursorParams, FILTERED_MAX, LabelFilter, LabelParams, List, PageParams, PageQuery, PeriodParams, ok,
-    require_few,
-};
+use web::reply::{self, FILTERED_MAX, LabelFilter, PeriodParams, require_few};
 use web::views::charge::{ChargeView, charge_filter, not_pending, payer};
 use web::views::labels::labels as labels_of;
+use web::{
+    Caller, Code, CursorParams, JsonBody, KeyScope, KeyedBody, LabelParams, List, PageParams, PageQuery, PathId,
+    Problem, Result, ok,
+};
 
 /// One charge of the account.
 #[utoipa::path(get, path = "/api/charges/{txid}", operation_id = "get_charge", params(("txid" = String, Path)),
     responses((status = 200, body = ChargeView), (status = 405, description = "`batch` and `quote` are other addresses.")))]
-pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(txid): PathId) -> Result<Response, Problem> {
+pub async fn get(State(app): AppState, caller: Caller, PathId(txid): PathId) -> Result<Response> {
     Ok(ok(ChargeView::of(&app.engine, &named(&app, caller, &txid)?)?))
 }
 
 /// The account's charge of this txid.
-pub(crate) fn named(app: &App, caller: Caller, txid: &str) -> Result<Charge, Problem> {
+pub(crate) fn named(app: &App, caller: Caller, txid: &str) -> Result<Charge> {
     let not_found = || Problem::new(Code::ChargeNotFound);
     let id = ObjectId::parse(txid).ok_or_else(not_found)?;
     app.engine.object_of(caller.group, id)?.ok_or_else(not_found)
@@ -47,12 +40,7 @@ pub(crate) fn named(app: &App, caller: Caller, txid: &str) -> Result<Charge, Pro
         ("payment_method" = Option<String>, Query, pattern = "^(pix|credit_card|debit_card)$", description = "`pix`, `credit_card` or `debit_card`"),
         PeriodParams, LabelParams, PageParams, CursorParams),
     responses((status = 200, body = List<ChargeView>)))]
-pub async fn list(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    query: PageQuery,
-    parts: Parts,
-) -> Result<Response, Problem> {
+pub async fn list(State(app): AppState, caller: Caller, query: PageQuery, parts: Parts) -> Result<Response> {
     let filter = charge_filter(&reply::query(&parts)?)?;
     let (page, merchant) = (query.page, caller.ledger());
     if !query.labels.is_empty() {
@@ -73,7 +61,7 @@ pub async fn list(
 }
 
 /// The charges that meet a filter of labels too, newest first.
-fn labelled(app: &App, caller: Caller, filter: &ChargeFilter, labels: &LabelFilter) -> Result<Vec<ObjectId>, Problem> {
+fn labelled(app: &App, caller: Caller, filter: &ChargeFilter, labels: &LabelFilter) -> Result<Vec<ObjectId>> {
     let engine = &app.engine;
     let admits = |charge: &Charge| {
         let payer = payer(engine, charge.id, charge.payer.as_ref());
@@ -103,11 +91,11 @@ fn labelled(app: &App, caller: Caller, filter: &ChargeFilter, labels: &LabelFilt
     request_body = MetadataRequest,
     responses((status = 200, body = ChargeView), (status = 405, description = "`batch` and `quote` are other addresses."), (status = 409)))]
 pub async fn change(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     caller: Caller,
     PathId(txid): PathId,
     JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let view = |charge: &Charge| Ok(ok(ChargeView::of(&app.engine, charge)?));
     change_metadata(&app, caller, &body, || named(&app, caller, &txid), view).await
 }
@@ -116,12 +104,7 @@ pub async fn change(
 /// and the answer is 409.
 #[utoipa::path(post, path = "/api/charges/{txid}/cancel", operation_id = "cancel_charge", params(("txid" = String, Path)),
     responses((status = 200, body = ChargeView)))]
-pub async fn cancel(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    PathId(txid): PathId,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn cancel(State(app): AppState, caller: Caller, PathId(txid): PathId, sent: KeyedBody) -> Result<Response> {
     parse_unread(sent.bytes())?;
     let id = named(&app, caller, &txid)?.id;
     let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), Some(&id.txid()))?;

@@ -2,7 +2,6 @@
 //! webhook events of an account (interface section 6), also of an account without a webhook
 //! address. `POST /api/webhooks/test`: a test of an address.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{FromRequestParts, State};
@@ -15,14 +14,14 @@ use store::Sequence;
 use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
-use crate::api::app::App;
-use web::caller::{Caller, PathId};
-use web::idempotency::KeyScope;
+use crate::api::app::{App, AppState};
 use web::json::parse_unread;
-use web::keyed::KeyedBody;
-use web::problem::{Code, Problem, broken};
-use web::reply::{All, Cursors, List, Page, PageQuery, first_of, list_on, number, ok, query, time};
+use web::reply::{All, first_of, list_on};
 use web::views::delivery::AnswerView;
+use web::{
+    Caller, Code, Cursors, KeyScope, KeyedBody, List, Page, PageQuery, PathId, Problem, Result, broken, number, ok,
+    query, time,
+};
 use webhooks::DeliveryStatus;
 use webhooks::body::WebhookBody;
 use webhooks::event::OutboxEvent;
@@ -64,7 +63,7 @@ pub struct DeliveryView {
 }
 
 impl EventView {
-    fn of(app: &App, caller: Caller, event: &OutboxEvent) -> Result<Self, Problem> {
+    fn of(app: &App, caller: Caller, event: &OutboxEvent) -> Result<Self> {
         let statuses = app.webhooks.delivery_statuses(caller.group, event).into_iter();
         Ok(Self {
             id: event.id.uuid().to_string(),
@@ -112,7 +111,7 @@ const LOOKS_EVERY: Duration = Duration::from_millis(250);
 impl<S: Sync> FromRequestParts<S> for EventQuery {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self> {
         let pairs = query(parts)?;
         let wait = number(&pairs, "wait", 0..=WAIT_MAX)?.unwrap_or_default();
         let after = number(&pairs, "after", 0..=u64::MAX >> 1)?;
@@ -137,10 +136,10 @@ impl<S: Sync> FromRequestParts<S> for EventQuery {
         ("wait" = Option<u64>, Query, minimum = 0, maximum = 20, description = "Seconds to wait for the next event.", example = 5)),
     responses((status = 200, body = List<EventView>)))]
 pub async fn list(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     caller: Caller,
     EventQuery { page, after, before, cursors, wait }: EventQuery,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let count = count(&app, caller, after, wait).await?;
     let newest = before.map_or(count, |before| count.min(before.saturating_sub(1)));
     let total = newest.saturating_sub(after.unwrap_or_default());
@@ -166,7 +165,7 @@ pub async fn list(
 
 /// Number of the account's events. Waits for one after `after`, until the server stops at the
 /// latest. No request waits while too many others do.
-async fn count(app: &App, caller: Caller, after: Option<u64>, wait: Duration) -> Result<u64, Problem> {
+async fn count(app: &App, caller: Caller, after: Option<u64>, wait: Duration) -> Result<u64> {
     let waits = app.event_waits.try_acquire().ok().filter(|_| after.is_some());
     let (deadline, mut ending) = (Instant::now() + wait, app.ending.clone());
     loop {
@@ -188,7 +187,7 @@ async fn count(app: &App, caller: Caller, after: Option<u64>, wait: Duration) ->
 /// One event of the account.
 #[utoipa::path(get, path = "/api/events/{id}", operation_id = "get_event", params(("id" = String, Path)),
     responses((status = 200, body = EventView)))]
-pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
+pub async fn get(State(app): AppState, caller: Caller, PathId(id): PathId) -> Result<Response> {
     Ok(ok(EventView::of(&app, caller, &find(&app, caller, &id)?)?))
 }
 
@@ -197,12 +196,7 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
 /// already takes no more; 429 when that holds for all of them.
 #[utoipa::path(post, path = "/api/events/{id}/redeliver", operation_id = "redeliver_event", params(("id" = String, Path)),
     responses((status = 200, body = EventView)))]
-pub async fn redeliver(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    PathId(id): PathId,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn redeliver(State(app): AppState, caller: Caller, PathId(id): PathId, sent: KeyedBody) -> Result<Response> {
     parse_unread(sent.bytes())?;
     let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), Some(&id))?;
     let event = find(&app, caller, &id)?;
@@ -224,11 +218,11 @@ pub async fn redeliver(
         ("before" = Option<u64>, Query, minimum = 1, description = "Only what is older than the try of this number, which `next` has; the oldest is 1.")),
     responses((status = 200, body = All<EventTry>)))]
 pub async fn tries(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     caller: Caller,
     PathId(id): PathId,
     PageQuery { cursors, .. }: PageQuery,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let tries = event_tries(&app.webhooks, caller.group, &find(&app, caller, &id)?);
     let count = tries.len();
     let [_, before] = cursors.places(|text| Ok(text.parse().ok().filter(|number| (1..=count).contains(number))))?;
@@ -244,7 +238,7 @@ pub async fn tries(
 /// key without an address, 503 while there is no room for it.
 #[utoipa::path(post, path = "/api/webhooks/test", operation_id = "test_webhook",
     responses((status = 200, body = TestView), (status = 409, description = "`state_conflict`: the key has no address.")))]
-pub async fn test(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) -> Result<Response, Problem> {
+pub async fn test(State(app): AppState, caller: Caller, sent: KeyedBody) -> Result<Response> {
     parse_unread(sent.bytes())?;
     let once = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
     let key = caller.key.ok_or_else(broken)?;
@@ -252,7 +246,7 @@ pub async fn test(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) 
     once.once(&app.redelivered, send_test(&app.engine, &app.webhooks, (caller.group, key))).await
 }
 
-fn find(app: &App, caller: Caller, id: &str) -> Result<OutboxEvent, Problem> {
+fn find(app: &App, caller: Caller, id: &str) -> Result<OutboxEvent> {
     let found = match ObjectId::parse(id) {
         Some(id) => OutboxEvent::find(&app.engine, caller.group, id)?,
         None => None,

@@ -2,29 +2,22 @@
 //! Record. Several documents belong to a charge (each seller's and the platform's), and one
 //! document to several charges. Nothing is asked of a tax office.
 
-use std::sync::Arc;
-
 use actors::engine::{Engine, NewChargeChange};
 use axum::extract::State;
 use axum::response::Response;
-use ledger::charge::Charge;
 use ledger::fiscal_key::{FiscalKey, FiscalKeyError};
-use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
+use ledger::{Charge, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::api::app::App;
+use crate::api::AppState;
 use crate::api::charges::named;
 use crate::api::labels::{change, change_once};
-use web::caller::{Caller, PathId, PathIds};
-use web::idempotency::KeyScope;
-use web::json::{Checker, Raw, parse};
-use web::keyed::KeyedBody;
-use web::problem::{Code, Problem};
-use web::reply::{created, ok};
+use web::caller::PathIds;
 use web::views::charge::ChargeView;
 use web::views::ledger::merchant_profile;
 use web::views::recipient::{find_recipient, open, recipient_id};
+use web::{Caller, Checker, Code, KeyScope, KeyedBody, PathId, Problem, Raw, Result, created, ok, parse};
 
 /// A fiscal document, as sent.
 #[derive(Deserialize, ToSchema)]
@@ -52,12 +45,7 @@ const KEY_CHARS_MAX: usize = 100;
 #[utoipa::path(post, path = "/api/charges/{txid}/fiscal-documents", operation_id = "link_fiscal_document",
     params(("txid" = String, Path)), request_body = FiscalDocumentRequest,
     responses((status = 201, body = ChargeView), (status = 200, body = ChargeView), (status = 409)))]
-pub async fn link(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    PathId(txid): PathId,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn link(State(app): AppState, caller: Caller, PathId(txid): PathId, sent: KeyedBody) -> Result<Response> {
     let wire: FiscalDocumentRequest<'_> = parse(sent.bytes())?;
     let mut check = Checker::new();
     let key = check.text("key", wire.key, 1..=KEY_CHARS_MAX).and_then(|text| match FiscalKey::parse(&text) {
@@ -102,11 +90,7 @@ pub async fn link(
 #[utoipa::path(delete, path = "/api/charges/{txid}/fiscal-documents/{key}", operation_id = "unlink_fiscal_document",
     params(("txid" = String, Path), ("key" = String, Path, pattern = "^[0-9A-Z]{44}([0-9A-Z]{6})?$", description = "The access key.", example = "35261111222333000181550010000012341531872043")),
     responses((status = 200, body = ChargeView), (status = 409)))]
-pub async fn unlink(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    PathIds(txid, key): PathIds,
-) -> Result<Response, Problem> {
+pub async fn unlink(State(app): AppState, caller: Caller, PathIds(txid, key): PathIds) -> Result<Response> {
     let key = FiscalKey::parse(&key).map_err(|_| Problem::new(Code::NotFound))?;
     let document = app.engine.fiscal_document(caller.group, &key);
     let plan = |charge: &Charge| {
@@ -119,7 +103,7 @@ pub async fn unlink(
 }
 
 /// Number of the recipient of this id, who has a split of the charge.
-fn recipient_of(engine: &Engine, charge: &Charge, id: ObjectId) -> Result<RecipientNumber, Problem> {
+fn recipient_of(engine: &Engine, charge: &Charge, id: ObjectId) -> Result<RecipientNumber> {
     let group = engine.ids().group(charge.id);
     let mut splits = charge.terms.splits.iter().map(|split| split.recipient);
     let found = splits.find(|number| recipient_id(engine, LedgerId::Recipient(group, *number)) == Some(id));

@@ -2,37 +2,30 @@
 //! secret: the API keys of an account, as its own programs manage them. The merchant's actor
 //! decides what the key that asks may do.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::response::Response;
-use ledger::id::{GroupNumber, ObjectId};
 use ledger::scope::Scope;
+use ledger::{GroupNumber, ObjectId};
 use ops::api_keys::{
     ApiKeyChange, ApiKeyList, ApiKeyRequest, ApiKeyResponse, ApiKeyView, OwnSecretResponse, RevokedResponse,
     listed_with,
 };
 use ops::key_management::{KeyManagement, Manager};
 
-use crate::api::app::App;
 use crate::api::scopes::lacking;
-use web::body::JsonBody;
-use web::caller::{Caller, PathId};
-use web::idempotency::{KeyScope, SentKey};
-use web::json::{or_empty, parse_exact, parse_unread_exact};
-use web::keyed::KeyedBody;
-use web::problem::{Code, Problem};
-use web::reply::{PageQuery, WholeListParams, first_of, ok};
+use crate::api::{App, AppState};
+use web::json::or_empty;
+use web::reply::{WholeListParams, first_of};
+use web::{
+    Caller, Code, JsonBody, KeyScope, KeyedBody, PageQuery, PathId, Problem, Result, SentKey, ok, parse_exact,
+    parse_unread_exact,
+};
 
 /// The account's API keys, oldest first, the revoked ones too; newest first with `limit`,
 /// `per_page`, `before` or `after`, as other lists. The text of a key is stored nowhere.
 #[utoipa::path(get, path = "/api/keys", operation_id = "list_keys", params(WholeListParams),
     responses((status = 200, body = ApiKeyList)))]
-pub async fn list(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    PageQuery { cursors, .. }: PageQuery,
-) -> Result<Response, Problem> {
+pub async fn list(State(app): AppState, caller: Caller, PageQuery { cursors, .. }: PageQuery) -> Result<Response> {
     // Merchants do not see the platform's operators.
     let shown = |_: &str| "operator".to_owned();
     let mut keys = listed_with(&app.engine, &app.last_uses, caller.group, shown);
@@ -54,7 +47,7 @@ pub async fn list(
 #[utoipa::path(post, path = "/api/keys", operation_id = "create_key",
     request_body(content = Option<ApiKeyRequest>, example = json!({"scopes": ["charges", "read"]})),
     responses((status = 201, body = ApiKeyResponse)))]
-pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) -> Result<Response, Problem> {
+pub async fn create(State(app): AppState, caller: Caller, sent: KeyedBody) -> Result<Response> {
     let wire: ApiKeyRequest<'_> = parse_exact(or_empty(sent.bytes()))?;
     if wire.webhook_url.is_some() && !caller.scopes.has(Scope::Read) {
         return Err(lacking(Scope::Read));
@@ -72,11 +65,11 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
     request_body(content = ApiKeyChange, example = json!({"webhook_url": null, "events": ["charge.paid"]})),
     responses((status = 200, body = ApiKeyView), (status = 409)))]
 pub async fn change(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     caller: Caller,
     PathId(id): PathId,
     JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let wire: ApiKeyChange<'_> = parse_exact(&body)?;
     let key = SentKey::none().read(&app.engine, KeyScope::Merchant(caller.group), None, b"")?;
     by(&app, caller).change(named(&app, caller, &id)?, &wire, &key).await
@@ -88,11 +81,11 @@ pub async fn change(
 #[utoipa::path(post, path = "/api/keys/{id}/rotate-secret", operation_id = "rotate_key_secret", params(("id" = String, Path)),
     responses((status = 200, body = OwnSecretResponse), (status = 409)))]
 pub async fn rotate_secret(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     caller: Caller,
     PathId(id): PathId,
     sent: KeyedBody,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     parse_unread_exact(sent.bytes())?;
     let (group, id) = named(&app, caller, &id)?;
     let key = sent.key(&app.engine, KeyScope::Merchant(group), Some(&id.txid()))?;
@@ -104,7 +97,7 @@ pub async fn rotate_secret(
 /// do more than the calling key.
 #[utoipa::path(delete, path = "/api/keys/{id}", operation_id = "revoke_key", params(("id" = String, Path)),
     responses((status = 200, body = RevokedResponse)))]
-pub async fn revoke(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
+pub async fn revoke(State(app): AppState, caller: Caller, PathId(id): PathId) -> Result<Response> {
     let key = SentKey::none().read(&app.engine, KeyScope::Merchant(caller.group), None, b"")?;
     by(&app, caller).revoke(named(&app, caller, &id)?, &key).await
 }
@@ -116,7 +109,7 @@ fn by(app: &App, caller: Caller) -> KeyManagement<'_> {
 }
 
 /// The account's key of an id. Error: 404 when it has none.
-fn named(app: &App, caller: Caller, id: &str) -> Result<(GroupNumber, ObjectId), Problem> {
+fn named(app: &App, caller: Caller, id: &str) -> Result<(GroupNumber, ObjectId)> {
     let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
     let row = app.engine.api_key(id).filter(|row| row.group == caller.group);
     row.map(|row| (row.group, id)).ok_or_else(|| Problem::new(Code::NotFound))

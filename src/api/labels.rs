@@ -5,25 +5,18 @@ use std::collections::BTreeMap;
 
 use actors::engine::{Engine, NewChargeChange, Outcome, ReferenceLookup, ReferenceOf, SubscriptionRow};
 use axum::response::Response;
-use ledger::cashout::Cashout;
-use ledger::charge::Charge;
-use ledger::event::Terms;
-use ledger::id::{Fingerprint, ObjectId};
-use ledger::personal::{Labels, Metadata};
-use ledger::refund::Refund;
+use ledger::{Cashout, Charge, Fingerprint, Labels, Metadata, ObjectId, Refund, Terms};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::api::app::App;
-use web::caller::Caller;
-use web::idempotency::{CommandPermit, Key, decided};
-use web::json::{Checker, Raw, parse};
-use web::problem::{Code, Problem, broken};
+use web::idempotency::{CommandPermit, Key};
 use web::views::cashout::destination;
 use web::views::charge::{SplitView, payer};
 use web::views::labels::{LabelsView, labels};
 use web::views::refund::refund_labels;
+use web::{Caller, Checker, Code, Problem, Raw, Result, broken, decided, parse};
 
 /// Most characters of a reference.
 const REFERENCE_CHARS_MAX: usize = 64;
@@ -86,13 +79,13 @@ pub fn look_up(
     caller: Caller,
     (of, reference): (ReferenceOf, Option<&str>),
     digest: impl FnOnce() -> Fingerprint,
-) -> Result<Option<ReferenceLookup>, Problem> {
+) -> Result<Option<ReferenceLookup>> {
     let look_up = |reference| app.engine.look_up_reference(caller.group, (of, reference), digest());
     Ok(reference.map(look_up).transpose()?)
 }
 
 /// Refuses a reference that something of its kind has already, with its id.
-pub fn require_new(of: ReferenceOf, reference: Option<&ReferenceLookup>) -> Result<(), Problem> {
+pub fn require_new(of: ReferenceOf, reference: Option<&ReferenceLookup>) -> Result<()> {
     match reference.and_then(|reference| reference.used_by) {
         None => Ok(()),
         Some((id, is_same)) => {
@@ -191,9 +184,9 @@ pub async fn change_metadata<T: Labelled>(
     app: &App,
     caller: Caller,
     body: &[u8],
-    read: impl Fn() -> Result<T, Problem>,
-    view: impl FnOnce(&T) -> Result<Response, Problem>,
-) -> Result<Response, Problem> {
+    read: impl Fn() -> Result<T>,
+    view: impl FnOnce(&T) -> Result<Response>,
+) -> Result<Response> {
     let wire: MetadataRequest<'_> = parse(body)?;
     change_values(app, caller, wire.metadata, read, view).await
 }
@@ -203,9 +196,9 @@ pub async fn change_values<T: Labelled>(
     app: &App,
     caller: Caller,
     values: Raw<'_>,
-    read: impl Fn() -> Result<T, Problem>,
-    view: impl FnOnce(&T) -> Result<Response, Problem>,
-) -> Result<Response, Problem> {
+    read: impl Fn() -> Result<T>,
+    view: impl FnOnce(&T) -> Result<Response>,
+) -> Result<Response> {
     let mut check = Checker::new();
     let changes = check.optional(values, read_changes).unwrap_or_default();
     check.finish()?;
@@ -225,10 +218,10 @@ pub async fn change_values<T: Labelled>(
 pub async fn change<T: Labelled>(
     app: &App,
     caller: Caller,
-    read: impl Fn() -> Result<T, Problem>,
-    plan: impl Fn(&T) -> Result<Option<NewChargeChange>, Problem>,
-    view: impl FnOnce(&T) -> Result<Response, Problem>,
-) -> Result<Response, Problem> {
+    read: impl Fn() -> Result<T>,
+    plan: impl Fn(&T) -> Result<Option<NewChargeChange>>,
+    view: impl FnOnce(&T) -> Result<Response>,
+) -> Result<Response> {
     let (read, plan) = (&read, &plan);
     let execute = |of: T, permit| async move {
         let Some(change) = plan(&of)? else { return Ok(Some(of)) };
@@ -246,7 +239,7 @@ pub async fn change_once<T: Labelled>(
     of: &T,
     change: NewChargeChange,
     permit: CommandPermit,
-) -> Result<Option<()>, Problem> {
+) -> Result<Option<()>> {
     let version = of.version();
     if version.1 >= CHANGES_MAX {
         let detail = format!("Labels and fiscal documents change {CHANGES_MAX} times at most.");

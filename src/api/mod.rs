@@ -35,3 +35,5 @@ pub mod splits;
 pub mod sub_recipients;
 pub mod subscriptions;
 pub mod withdrawals;
+
+pub use app::{App, AppState};

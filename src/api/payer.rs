@@ -1,7 +1,7 @@
 //! Payer of a charge as sent: name, e-mail, CPF; and the checks of e-mails and documents that other
 //! forms share.
 
-use ledger::personal::Payer;
+use ledger::Payer;
 use ledger::tax_id::{self, DocumentKind, is_cpf};
 use serde::Deserialize;
 use utoipa::ToSchema;

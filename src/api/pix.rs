@@ -7,29 +7,25 @@ use actors::engine::{NewPixCharge, PixOpened, ReferenceLookup, ReferenceOf};
 use actors::rails::PixOpening;
 use axum::extract::State;
 use axum::response::Response;
-use ledger::charge::{Charge, ChargeOutcome};
-use ledger::id::ObjectId;
-use ledger::merchant::SplitRequest;
-use ledger::money::Centavos;
-use ledger::personal::Payer;
-use ledger::record::Record;
 use ledger::tax_id::DocumentKind;
+use ledger::{Centavos, Charge, ChargeOutcome, ObjectId, Payer, Record, SplitRequest};
 use ops::sandbox::pay;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wire::timestamp::with_milliseconds;
 
-use crate::api::app::App;
 use crate::api::labels::{self, ChargeEcho};
 use crate::api::payer::read_document;
 use crate::api::splits;
-use web::caller::{Caller, PathId};
-use web::idempotency::{KeyScope, SentKey, body_digest, recorded};
-use web::json::{Checker, Raw, parse, parse_unread};
-use web::keyed::{KeyedBody, KeyedCharge};
-use web::problem::{Code, Problem, broken};
-use web::reply::{created, ok, time};
+use crate::api::{App, AppState};
+use web::idempotency::body_digest;
+use web::json::parse_unread;
+use web::keyed::KeyedCharge;
 use web::views::charge::{Breakdown, ChargeView, charge_status, pix_code};
+use web::{
+    Caller, Checker, Code, KeyScope, KeyedBody, PathId, Problem, Raw, Result, SentKey, broken, created, ok, parse,
+    recorded, time,
+};
 
 /// A PIX charge, or a look-up, as sent.
 #[derive(Deserialize, ToSchema)]
@@ -142,16 +138,12 @@ struct CheckedPix {
     responses((status = 201, body = PixResponse, description = "The charge."), (status = 403),
         (status = 200, body = StatusResponse, description = "Where the charge of `txid` stands."),
         (status = 404), (status = 409), (status = 502)))]
-pub async fn create_or_look_up(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    sent: KeyedCharge,
-) -> Result<Response, Problem> {
+pub async fn create_or_look_up(State(app): AppState, caller: Caller, sent: KeyedCharge) -> Result<Response> {
     create_once(&app, caller, sent.sent_key(), sent.bytes()).await
 }
 
 /// Creates a PIX charge as a body asks for it, with the same key once; or looks a charge up.
-pub async fn create_once(app: &App, caller: Caller, sent: &SentKey, body: &[u8]) -> Result<Response, Problem> {
+pub async fn create_once(app: &App, caller: Caller, sent: &SentKey, body: &[u8]) -> Result<Response> {
     let wire: PixRequest<'_> = parse(body)?;
     if wire.txid.is_some() {
         return look_up(app, caller, &wire);
@@ -186,11 +178,11 @@ pub async fn create_once(app: &App, caller: Caller, sent: &SentKey, body: &[u8])
 #[utoipa::path(post, path = "/api/sandbox/pix/{txid}/pay", operation_id = "pay_pix_in_sandbox", params(("txid" = String, Path)),
     responses((status = 200, body = ChargeView), (status = 409)))]
 pub async fn sandbox_pay(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     caller: Caller,
     PathId(txid): PathId,
     sent: KeyedBody,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     parse_unread(sent.bytes())?;
     let id = ObjectId::parse(&txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
     let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), Some(&id.txid()))?;
@@ -203,11 +195,11 @@ pub async fn sandbox_pay(
     paid.answer(|()| Ok(ok(ChargeView::of(&app.engine, &read()?)?)))
 }
 
-fn find(app: &App, caller: Caller, id: ObjectId) -> Result<Charge, Problem> {
+fn find(app: &App, caller: Caller, id: ObjectId) -> Result<Charge> {
     app.engine.object_of(caller.group, id)?.ok_or_else(|| Problem::new(Code::ChargeNotFound))
 }
 
-fn look_up(app: &App, caller: Caller, wire: &PixRequest<'_>) -> Result<Response, Problem> {
+fn look_up(app: &App, caller: Caller, wire: &PixRequest<'_>) -> Result<Response> {
     let mut check = Checker::new();
     let beside = [wire.valor, wire.nome, wire.cpf, wire.cnpj, wire.descricao, wire.expires_in, wire.splits];
     let labels = [wire.reference, wire.reference_unique, wire.metadata];
@@ -233,7 +225,7 @@ fn look_up(app: &App, caller: Caller, wire: &PixRequest<'_>) -> Result<Response,
 
 /// The copy-and-paste code of a charge that was opened, which its institution may have to register
 /// first.
-async fn code_of(app: &App, caller: Caller, opened: &PixOpened) -> Result<String, Problem> {
+async fn code_of(app: &App, caller: Caller, opened: &PixOpened) -> Result<String> {
     if opened.registers.is_none() {
         let code = pix_code(&app.engine, opened.charge, opened.terms.amount, opened.ordinal)?;
         return code.ok_or_else(|| Problem::new(Code::RailNotConfigured));
@@ -261,7 +253,7 @@ fn answer(opened: &PixOpened, code: String, echo: ChargeEcho) -> Response {
     })
 }
 
-fn check(wire: &PixRequest<'_>) -> Result<CheckedPix, Problem> {
+fn check(wire: &PixRequest<'_>) -> Result<CheckedPix> {
     let mut check = Checker::new();
     let amount = reais(&mut check, wire.valor);
     let name = check.text("nome", wire.nome, 1..=140);

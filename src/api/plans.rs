@@ -5,21 +5,20 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use ledger::id::ObjectId;
-use ledger::merchant::{MerchantCommand, Plan};
-use ledger::money::{AMOUNT_MAX, Centavos};
+use ledger::merchant::Plan;
 use ledger::recurrence::{BillingCycle, CYCLES_MAX, InitialFee, PlanTerms};
+use ledger::{AMOUNT_MAX, Centavos, MerchantCommand, ObjectId};
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 use utoipa::ToSchema;
 
-use crate::api::app::App;
-use web::caller::{Caller, PathId};
-use web::idempotency::{KeyScope, decided, naming};
-use web::json::{Checker, Raw, parse};
-use web::keyed::KeyedBody;
-use web::problem::{Code, Problem};
-use web::reply::{PageQuery, WholeListParams, created, linked, ok, time};
+use crate::api::app::AppState;
+use web::idempotency::naming;
+use web::reply::{WholeListParams, linked};
+use web::{
+    Caller, Checker, Code, KeyScope, KeyedBody, PageQuery, PathId, Problem, Raw, Result, created, decided, ok, parse,
+    time,
+};
 
 /// A plan, as sent.
 #[derive(Deserialize, ToSchema)]
@@ -164,7 +163,7 @@ impl PlanView {
 /// Creates a plan.
 #[utoipa::path(post, path = "/api/recurrency/plans", operation_id = "create_plan", request_body = PlanRequest,
     responses((status = 201, body = PlanView)))]
-pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) -> Result<Response, Problem> {
+pub async fn create(State(app): AppState, caller: Caller, sent: KeyedBody) -> Result<Response> {
     let wire: PlanRequest<'_> = parse(sent.bytes())?;
     let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
     let (app, wire) = (&app, &wire);
@@ -179,16 +178,12 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
 /// The account's plans that take subscriptions, newest first.
 #[utoipa::path(get, path = "/api/recurrency/plans", operation_id = "list_plans",
     params(WholeListParams), responses((status = 200, body = PlanList)))]
-pub async fn list(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    PageQuery { cursors, .. }: PageQuery,
-) -> Result<Response, Problem> {
+pub async fn list(State(app): AppState, caller: Caller, PageQuery { cursors, .. }: PageQuery) -> Result<Response> {
     let all = app.engine.read_merchant(caller.group, |books, _| books.plans().iter().rev().cloned().collect()).await?;
     // A cursor may name a plan that takes no subscriptions any more.
     let enabled = cursors.between(all, |plan| plan.id)?.into_iter().filter(|plan: &Plan| plan.enabled);
     let (plans, next) = cursors.first(enabled.map(Ok::<_, Problem>), |plan| plan.id.uuid().to_string())?;
-    let plans = plans.map(|plan| Ok(PlanView::of(&plan?))).collect::<Result<_, Problem>>()?;
+    let plans = plans.map(|plan| Ok(PlanView::of(&plan?))).collect::<Result<_>>()?;
     let list = PlanList { plans, next };
     Ok(list.next.clone().iter().fold(ok(list), |answer, next| linked(answer, next)))
 }
@@ -196,7 +191,7 @@ pub async fn list(
 /// One plan of the account, also one that takes no subscriptions any more.
 #[utoipa::path(get, path = "/api/recurrency/plans/{id}", operation_id = "get_plan", params(("id" = String, Path)),
     responses((status = 200, body = PlanView)))]
-pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
+pub async fn get(State(app): AppState, caller: Caller, PathId(id): PathId) -> Result<Response> {
     let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(&id).ok_or_else(not_found)?;
     let plan = app.engine.read_merchant(caller.group, move |books, _| books.plan(id).map(PlanView::of));
@@ -207,7 +202,7 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
 /// nothing.
 #[utoipa::path(delete, path = "/api/recurrency/plans/{id}", operation_id = "disable_plan", params(("id" = String, Path)),
     responses((status = 200, body = DisabledPlan)))]
-pub async fn disable(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
+pub async fn disable(State(app): AppState, caller: Caller, PathId(id): PathId) -> Result<Response> {
     let id = ObjectId::parse(&id).ok_or_else(|| Problem::new(Code::NotFound))?;
     let permit = app.engine.permit_in_turn(Some(caller.group), 0).await?;
     let context = caller.context(Arc::clone(&permit));
@@ -215,7 +210,7 @@ pub async fn disable(State(app): State<Arc<App>>, caller: Caller, PathId(id): Pa
     Ok(naming(permit.requested_record(), ok(DisabledPlan { id: id.uuid().to_string(), enabled: false })))
 }
 
-fn check(wire: &PlanRequest<'_>) -> Result<PlanTerms, Problem> {
+fn check(wire: &PlanRequest<'_>) -> Result<PlanTerms> {
     let mut check = Checker::new();
     let tag = check.prose("tag", wire.tag, 1..=100);
     let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);

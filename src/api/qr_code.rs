@@ -1,7 +1,5 @@
 //! QR code of a pending PIX charge, as an SVG image. It holds the text of `pixCopiaECola`.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
@@ -10,11 +8,10 @@ use ledger::charge::ChargeOutcome;
 use qrcode::render::svg;
 use qrcode::{EcLevel, QrCode};
 
-use crate::api::app::App;
+use crate::api::AppState;
 use crate::api::charges::named;
-use web::caller::{Caller, PathId};
-use web::problem::{Code, Problem, failed};
 use web::views::charge::{ChargeView, not_pending};
+use web::{Caller, Code, PathId, Problem, Result, failed};
 
 /// Least width of the image, in pixels; it scales without loss.
 const WIDTH_MIN: u32 = 240;
@@ -24,7 +21,7 @@ const WIDTH_MIN: u32 = 240;
 #[utoipa::path(get, path = "/api/charges/{txid}/qr.svg", operation_id = "get_charge_qr_code",
     params(("txid" = String, Path)),
     responses((status = 200, content((String = "image/svg+xml"))), (status = 409)))]
-pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(txid): PathId) -> Result<Response, Problem> {
+pub async fn get(State(app): AppState, caller: Caller, PathId(txid): PathId) -> Result<Response> {
     let charge = named(&app, caller, &txid)?;
     if charge.outcome != ChargeOutcome::Pending {
         return Err(not_pending(&charge));

@@ -1,27 +1,17 @@
 //! `POST /api/charges/quote`: what a charge would cost and who would get what, by the rules and the
 //! fees of now. Nothing is written.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::response::Response;
-use ledger::event::{CardBrand, CardFace, Event, Terms};
-use ledger::fees::PaymentMethod;
-use ledger::merchant::MerchantCommand;
-use ledger::money::{AMOUNT_MAX, Centavos};
-use ledger::personal::Sealed;
+use ledger::{AMOUNT_MAX, CardBrand, CardFace, Centavos, Event, MerchantCommand, PaymentMethod, Sealed, Terms};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::api::app::App;
 use crate::api::splits;
-use web::caller::Caller;
-use web::idempotency::KeyScope;
-use web::json::{Checker, Raw, parse};
+use crate::api::{App, AppState};
 use web::keyed::KeyedCharge;
-use web::problem::{Problem, broken};
-use web::reply::ok;
 use web::views::charge::{Breakdown, FeeView, SplitView};
+use web::{Caller, Checker, KeyScope, Raw, Result, broken, ok, parse};
 
 /// A charge to be quoted, as sent.
 #[derive(Deserialize, ToSchema)]
@@ -93,7 +83,7 @@ impl ChargeQuote {
 /// the charge would be. Nothing is written.
 #[utoipa::path(post, path = "/api/charges/quote", operation_id = "quote_charge", request_body = QuoteRequest,
     responses((status = 200, body = ChargeQuote), (status = 403)))]
-pub async fn quote(State(app): State<Arc<App>>, caller: Caller, sent: KeyedCharge) -> Result<Response, Problem> {
+pub async fn quote(State(app): AppState, caller: Caller, sent: KeyedCharge) -> Result<Response> {
     let wire: QuoteRequest<'_> = parse(sent.bytes())?;
     let _nothing_to_repeat = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
     splits::admit(&app, caller, wire.splits)?;
@@ -106,7 +96,7 @@ pub async fn quote(State(app): State<Arc<App>>, caller: Caller, sent: KeyedCharg
 }
 
 /// The command that would open the charge.
-fn check(app: &App, caller: Caller, wire: &QuoteRequest<'_>) -> Result<MerchantCommand, Problem> {
+fn check(app: &App, caller: Caller, wire: &QuoteRequest<'_>) -> Result<MerchantCommand> {
     let mut check = Checker::new();
     let name = check.text("payment_method", wire.payment_method, 1..=20);
     let method = name.and_then(|name| match &*name {

@@ -7,29 +7,22 @@ use actors::engine::{Listed, Listing, ReferenceLookup, ReferenceOf, Slice};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
-use ledger::id::ObjectId;
-use ledger::merchant::{MerchantCommand, RequestRefund};
-use ledger::money::{AMOUNT_MAX, Centavos};
-use ledger::object::Object;
-use ledger::personal::{FreeText, SealedFor};
-use ledger::refund::Refund;
+use ledger::merchant::RequestRefund;
+use ledger::{AMOUNT_MAX, Centavos, FreeText, MerchantCommand, Object, ObjectId, Refund, SealedFor};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::api::app::App;
 use crate::api::labels::{self, MetadataRequest, change_metadata};
 use crate::api::splits;
-use web::body::JsonBody;
-use web::caller::{Caller, PathId};
-use web::idempotency::{KeyScope, body_digest};
-use web::json::{Checker, Raw, parse};
-use web::keyed::KeyedBody;
-use web::problem::{Code, Problem};
-use web::reply::{
-    Cursors, FILTERED_MAX, Filter, LabelParams, PeriodParams, WholeListParams, created, first_of, ok, query,
-};
+use crate::api::{App, AppState};
+use web::idempotency::body_digest;
+use web::reply::{FILTERED_MAX, Filter, PeriodParams, WholeListParams, first_of};
 use web::views::charge::paid_charge;
 use web::views::refund::{RefundView, refund_labels, refund_status};
+use web::{
+    Caller, Checker, Code, Cursors, JsonBody, KeyScope, KeyedBody, LabelParams, PathId, Problem, Raw, Result, created,
+    ok, parse, query,
+};
 
 /// A refund, as asked for.
 #[derive(Deserialize, ToSchema)]
@@ -65,7 +58,7 @@ pub struct RefundRequest<'a> {
 /// Asks for a refund of a paid charge. The operations team decides; money moves when it approves.
 #[utoipa::path(post, path = "/api/refunds", operation_id = "request_refund", request_body = RefundRequest,
     responses((status = 201, body = RefundView), (status = 404)))]
-pub async fn request(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) -> Result<Response, Problem> {
+pub async fn request(State(app): AppState, caller: Caller, sent: KeyedBody) -> Result<Response> {
     let wire: RefundRequest<'_> = parse(sent.bytes())?;
     let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
     let unique = labels::unique_reference(wire.reference, wire.reference_unique);
@@ -87,7 +80,7 @@ fn check(
     caller: Caller,
     wire: &RefundRequest<'_>,
     reference: Option<&ReferenceLookup>,
-) -> Result<RequestRefund, Problem> {
+) -> Result<RequestRefund> {
     let mut check = Checker::new();
     // Any text names a charge or none: one that cannot be an id is not found (interface 7).
     let payment_id = check.any_text("payment_id", wire.payment_id);
@@ -116,12 +109,12 @@ fn check(
 /// One refund of the account.
 #[utoipa::path(get, path = "/api/refunds/{id}", operation_id = "get_refund", params(("id" = String, Path)),
     responses((status = 200, body = RefundView)))]
-pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
+pub async fn get(State(app): AppState, caller: Caller, PathId(id): PathId) -> Result<Response> {
     Ok(ok(RefundView::of(&app.engine, &named(&app, caller, &id)?)))
 }
 
 /// The account's refund of this id.
-fn named(app: &App, caller: Caller, id: &str) -> Result<Refund, Problem> {
+fn named(app: &App, caller: Caller, id: &str) -> Result<Refund> {
     let found = ObjectId::parse(id).map(|id| app.engine.object_of(caller.group, id)).transpose()?.flatten();
     found.ok_or_else(|| Problem::new(Code::NotFound))
 }
@@ -131,11 +124,11 @@ fn named(app: &App, caller: Caller, id: &str) -> Result<Refund, Problem> {
 #[utoipa::path(patch, path = "/api/refunds/{id}", operation_id = "change_refund", params(("id" = String, Path)),
     request_body = MetadataRequest, responses((status = 200, body = RefundView), (status = 409)))]
 pub async fn change(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     caller: Caller,
     PathId(id): PathId,
     JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let view = |refund: &Refund| Ok(ok(RefundView::of(&app.engine, refund)));
     change_metadata(&app, caller, &body, || named(&app, caller, &id), view).await
 }
@@ -161,7 +154,7 @@ const STATUSES: [&str; 4] = ["pending", "approved", "rejected", "failed"];
     params(("status" = Option<String>, Query, pattern = "^(pending|approved|rejected|failed)$", description = "`pending`, `approved`, `rejected` or `failed`"),
         PeriodParams, LabelParams, WholeListParams),
     responses((status = 200, body = RefundList)))]
-pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> Result<Response, Problem> {
+pub async fn list(State(app): AppState, caller: Caller, parts: Parts) -> Result<Response> {
     let (merchant, filter) = (caller.ledger(), Filter::read(&query(&parts)?, "status", &STATUSES)?);
     // Later refunds are not in this list.
     let end = app.engine.published_of(caller.group).0 + 1;
@@ -174,7 +167,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> 
     filter.check("status", total)?;
     let id = |refund: &Refund| refund.id.uuid().to_string();
     let engine = Arc::clone(&app.engine);
-    let view = move |refund: Result<Refund, Problem>| Ok(RefundView::of(&engine, &refund?));
+    let view = move |refund: Result<Refund>| Ok(RefundView::of(&engine, &refund?));
     if !filter.looks_through() {
         let (items, next) = cursors.first(app.engine.all_refunds(merchant, range), id)?;
         return first_of(Some(total), next, items.map(view));

@@ -4,10 +4,9 @@
 use actors::engine::Engine;
 use actors::rails::UnpayableAccount;
 use chrono::{DateTime, Datelike, Days, NaiveDate};
-use ledger::money::AMOUNT_MAX;
-use ledger::personal::{AccountKind, Address, BankAccount, Phone, RecipientProfile};
+use ledger::personal::{AccountKind, Address, Phone};
 use ledger::tax_id::{DocumentKind, is_ispb};
-use ledger::time::Timestamp;
+use ledger::{AMOUNT_MAX, BankAccount, RecipientProfile, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -15,9 +14,9 @@ use utoipa::ToSchema;
 use crate::api::labels;
 use crate::api::payer::{email, read_document};
 use crate::api::places::{is_area_code, is_state};
-use web::json::{Checker, ITSELF, Raw, parse, present};
-use web::problem::{Problem, failed};
+use web::json::{ITSELF, present};
 use web::views::registration::Registration;
+use web::{Checker, Raw, Result, failed, parse};
 
 /// A registration, as sent.
 #[derive(Deserialize, ToSchema)]
@@ -226,11 +225,7 @@ pub struct ChangeRequest<'a> {
 
 /// The profile after a change, checked as a whole: as if it were
 /// registered now.
-pub fn merged(
-    change: &ChangeRequest<'_>,
-    standing: RecipientProfile,
-    now: Timestamp,
-) -> Result<RecipientProfile, Problem> {
+pub fn merged(change: &ChangeRequest<'_>, standing: RecipientProfile, now: Timestamp) -> Result<RecipientProfile> {
     let mut checker = Checker::new();
     checker.optional(change.register_information, |checker, raw| {
         checker.object("register_information", raw, |checker, fixed: RegisterInformation<'_>| {
@@ -274,7 +269,7 @@ fn merge(target: &mut Value, patch: Value) {
 }
 
 /// Checks a registration.
-pub fn check(wire: &RegistrationRequest<'_>, now: Timestamp) -> Result<RecipientProfile, Problem> {
+pub fn check(wire: &RegistrationRequest<'_>, now: Timestamp) -> Result<RecipientProfile> {
     let mut check = Checker::new();
     let profile =
         check.object("register_information", wire.register_information, |check, info: RegisterInformation<'_>| {
@@ -293,7 +288,7 @@ pub fn check(wire: &RegistrationRequest<'_>, now: Timestamp) -> Result<Recipient
 }
 
 /// Refuses a bank account that the rail of transfers cannot pay to.
-pub fn check_payable(engine: &Engine, profile: &RecipientProfile) -> Result<(), Problem> {
+pub fn check_payable(engine: &Engine, profile: &RecipientProfile) -> Result<()> {
     let rail = engine.rails().payout.current();
     let Some((account, (_, rail))) = profile.receiving_account().zip(rail) else { return Ok(()) };
     let mut check = Checker::new();

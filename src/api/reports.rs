@@ -9,21 +9,14 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use books::export::jobs::{Job, JobOutcome, NewJob};
 use books::export::{ExportTotals, Exporter, Out, Request, Stream};
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::time::Timestamp;
+use ledger::{GroupNumber, LedgerId, ObjectId, Timestamp};
 use serde::Deserialize;
 use store::Sequence;
 use store::cut::{Cut, Position};
 use utoipa::ToSchema;
 use wire::timestamp::begin_of;
 
-use crate::api::app::App;
-use web::caller::{Caller, PathId};
-use web::idempotency::KeyScope;
-use web::json::{Checker, Raw, parse};
-use web::keyed::KeyedBody;
-use web::problem::{Code, Problem};
-use web::reply::{ok, query};
+use crate::api::app::{App, AppState};
 use web::streamed::{BoxError, ReadPace, streamed};
 use web::views::export_file::{
     begin, booked_before, cut_header, encoding, file, head_of, know_cards, know_group, request, wants_labels,
@@ -31,6 +24,7 @@ use web::views::export_file::{
 use web::views::export_job::{ExportJobView, WireDays, download, manifest, take_on, unreadable};
 use web::views::ledger::ledger_name;
 use web::views::row_labels::exporter;
+use web::{Caller, Checker, Code, KeyScope, KeyedBody, PathId, Problem, Raw, Result, ok, parse, query};
 
 /// Records of the journal whose numbers are looked up at once.
 const LOOKED_UP_AT_ONCE: u64 = 1 << 18;
@@ -43,7 +37,7 @@ const LOOKED_UP_AT_ONCE: u64 = 1 << 18;
         ("labels" = Option<bool>, Query, description = "`true` adds the columns `merchant_reference`, `metadata` (a JSON object) and `fiscal_documents` of the charge, cashout or refund of each row, as they are now; of rows alone."),
         ("to" = Option<String>, Query, format = Date, example = "2099-12-31", description = "The last day; the last of the books when absent.")),
     responses((status = 200, content((String = "application/jsonl"), (String = "text/csv"), (String = "text/plain"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet")))))]
-pub async fn ledger_report(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> Result<Response, Problem> {
+pub async fn ledger_report(State(app): AppState, caller: Caller, parts: Parts) -> Result<Response> {
     let ledger = ledger_name(&app.engine, caller.ledger());
     let pairs = query(&parts)?;
     let request = request(&pairs, Some(ledger))?;
@@ -95,7 +89,7 @@ pub struct ReportJobRequest<'a> {
 /// labels. At most two of an account at once.
 #[utoipa::path(post, path = "/api/reports", operation_id = "create_report", request_body = ReportJobRequest,
     responses((status = 202, body = ExportJobView)))]
-pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) -> Result<Response, Problem> {
+pub async fn create(State(app): AppState, caller: Caller, sent: KeyedBody) -> Result<Response> {
     let wire: WireDays<'_> = parse(sent.bytes())?;
     let pairs = wire.pairs()?;
     // Each request makes a report of its own: a key is only checked.
@@ -128,7 +122,7 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
 const NOT_HERE: &str = "No report of this id is kept: it is older than seven days, or the node that made it does not \
                         serve this account any more. Ask for the report again.";
 
-fn find(app: &App, caller: Caller, id: &str) -> Result<Job, Problem> {
+fn find(app: &App, caller: Caller, id: &str) -> Result<Job> {
     let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
     let owner = ledger_name(&app.engine, caller.ledger());
     let found = app.export_jobs.find(id, Some(&owner), app.engine.now().0).map_err(unreadable)?;
@@ -141,29 +135,21 @@ fn find(app: &App, caller: Caller, id: &str) -> Result<Job, Problem> {
 /// A report that is made in the background.
 #[utoipa::path(get, path = "/api/reports/{id}", operation_id = "get_report", params(("id" = String, Path)),
     responses((status = 200, body = ExportJobView)))]
-pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
+pub async fn get(State(app): AppState, caller: Caller, PathId(id): PathId) -> Result<Response> {
     Ok(ok(ExportJobView::of(&find(&app, caller, &id)?)))
 }
 
 /// The file of a report that is done.
 #[utoipa::path(get, path = "/api/reports/{id}/file", operation_id = "download_report", params(("id" = String, Path)),
     responses((status = 200, content((String = "application/jsonl"), (String = "text/csv"), (String = "text/plain"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 409)))]
-pub async fn download_file(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    PathId(id): PathId,
-) -> Result<Response, Problem> {
+pub async fn download_file(State(app): AppState, caller: Caller, PathId(id): PathId) -> Result<Response> {
     download(&app.export_jobs, &find(&app, caller, &id)?)
 }
 
 /// The manifest of a report that is done, byte by byte as it was signed.
 #[utoipa::path(get, path = "/api/reports/{id}/manifest", operation_id = "get_report_manifest", params(("id" = String, Path)),
     responses((status = 200, body = serde_json::Value, example = json!({"schema": 2, "rows": 0})), (status = 409)))]
-pub async fn get_manifest(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    PathId(id): PathId,
-) -> Result<Response, Problem> {
+pub async fn get_manifest(State(app): AppState, caller: Caller, PathId(id): PathId) -> Result<Response> {
     manifest(&app.export_jobs, &find(&app, caller, &id)?)
 }
 

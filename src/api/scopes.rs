@@ -3,12 +3,12 @@
 
 use axum::extract::{MatchedPath, Request};
 use axum::http::Method;
+use ledger::Scopes;
 use ledger::scope::Scope::{self, Charges, Payouts, Read, Recipients};
-use ledger::scope::Scopes;
 use serde_json::Value;
 use strum::VariantArray;
 
-use web::problem::{Code, Problem};
+use web::{Code, Problem, Result};
 
 /// The routes beside GET, each with its scope; `None` where every key may ask and the merchant's
 /// actor decides.
@@ -52,7 +52,7 @@ pub const CHANGES: &[(&str, Option<Scope>)] = &[
 
 /// Refuses a request whose key lacks the scope of its route: 403 `insufficient_scope` with the
 /// `scope` that it needs. Only keys with less than all scopes look the route up.
-pub fn require(scopes: Scopes, request: &Request) -> Result<(), Problem> {
+pub fn require(scopes: Scopes, request: &Request) -> Result<()> {
     if scopes.are_all() {
         return Ok(());
     }

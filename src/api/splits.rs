@@ -1,16 +1,14 @@
 //! Split items of a request (interface 2.4): parsing and checks; ids of splits.
 
-use ledger::id::ObjectId;
-use ledger::merchant::{SplitPart, SplitRequest, SplitRule};
-use ledger::money::{AMOUNT_MAX, Centavos, Rate};
+use ledger::merchant::{SplitPart, SplitRule};
+use ledger::{AMOUNT_MAX, Centavos, ObjectId, Rate, SplitRequest};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::api::app::App;
-use web::caller::Caller;
-use web::json::{Checker, ITSELF, Raw};
-use web::problem::{Code, Problem};
+use web::json::ITSELF;
+use web::{Caller, Checker, Code, Problem, Raw, Result};
 
 /// One element of `splits`: the recipient gets either an amount or a percent of the total.
 #[derive(Deserialize, ToSchema)]
@@ -95,13 +93,13 @@ pub fn read_take_back(check: &mut Checker, raw: Raw<'_>) -> Option<Vec<SplitRequ
 
 /// Refuses splits on an account that is not configured for them (interface 5.4), before their
 /// meaning is looked at.
-pub fn admit(app: &App, caller: Caller, splits: Raw<'_>) -> Result<(), Problem> {
+pub fn admit(app: &App, caller: Caller, splits: Raw<'_>) -> Result<()> {
     let asks = splits.is_some_and(|raw| raw.get().trim_start_matches(['[', ' ', '\n', '\r', '\t']) != "]");
     if asks { require_split(app, caller) } else { Ok(()) }
 }
 
 /// Refuses an account that is not configured for split.
-pub fn require_split(app: &App, caller: Caller) -> Result<(), Problem> {
+pub fn require_split(app: &App, caller: Caller) -> Result<()> {
     let enabled = app.engine.merchant(caller.group, |row| row.settings.split_enabled);
     if enabled == Some(true) { Ok(()) } else { Err(Problem::new(Code::SplitNotEnabled)) }
 }

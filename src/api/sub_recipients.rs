@@ -9,36 +9,31 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use derived::seal::stocked_random_u64;
-use ledger::entry::Balances;
-use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
-use ledger::merchant::{MerchantCommand, MerchantState, RecipientStatus, RegistrationResult};
-use ledger::personal::{RecipientProfile, Sealed, SealedFor};
-use ledger::record::Record;
-use ledger::rejection::Rejection;
+use ledger::merchant::RegistrationResult;
+use ledger::{
+    Balances, Fingerprint, GroupNumber, LedgerId, MerchantCommand, MerchantState, ObjectId, RecipientNumber,
+    RecipientProfile, RecipientStatus, Record, Rejection, Sealed, SealedFor,
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 use wire::case_folding::search_key;
 use wire::mask;
 
-use crate::api::app::App;
 use crate::api::registration::{ChangeRequest, RegistrationRequest};
 use crate::api::splits::require_split;
-use crate::api::{labels, registration};
-use web::body::JsonBody;
-use web::caller::{Caller, PathId};
-use web::idempotency::{Key, KeyScope, body_digest, decided, recorded};
-use web::json::parse;
-use web::keyed::KeyedBody;
-use web::problem::{Code, Problem, broken};
-use web::reply::{
-    CursorParams, Cursors, LabelParams, List, Page, PageParams, PageQuery, PeriodParams, linked, ok, query, time,
-};
+use crate::api::{App, AppState, labels, registration};
+use web::idempotency::{Key, body_digest};
+use web::reply::{PeriodParams, linked};
 use web::views::labels::LabelsView;
 use web::views::recipient::{
     RecipientBalance, RecipientView, document_type, find_recipient, known_recipient, open, status_name, view,
 };
 use web::views::registration::{Registration, differing};
 use web::views::statement::{Statement, statement};
+use web::{
+    Caller, Code, CursorParams, Cursors, JsonBody, KeyScope, KeyedBody, LabelParams, List, Page, PageParams, PageQuery,
+    PathId, Problem, Result, broken, decided, ok, parse, query, recorded, time,
+};
 
 /// A recipient, as registration answers (interface 2.7).
 #[derive(Debug, Serialize, ToSchema)]
@@ -86,7 +81,7 @@ pub struct RecipientRecord {
 #[utoipa::path(post, path = "/api/sub-recipients", operation_id = "register_recipient", request_body = RegistrationRequest,
     responses((status = 201, body = RegistrationResponse, description = "A new recipient."),
         (status = 200, body = RegistrationResponse, description = "Its document was registered before.")))]
-pub async fn register(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) -> Result<Response, Problem> {
+pub async fn register(State(app): AppState, caller: Caller, sent: KeyedBody) -> Result<Response> {
     let wire: RegistrationRequest<'_> = parse(sent.bytes())?;
     let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
     let unique = labels::unique_reference(wire.reference, wire.reference_unique);
@@ -145,7 +140,7 @@ impl RegistrationDone {
     }
 
     /// 201 for a new recipient, 200 for one that was registered before.
-    fn answer(self, app: &App, caller: Caller) -> Result<(StatusCode, RegistrationResponse), Problem> {
+    fn answer(self, app: &App, caller: Caller) -> Result<(StatusCode, RegistrationResponse)> {
         match self {
             Self::Draft(RegistrationResult { number, again }, profile) => {
                 let row = app.engine.recipient_row(caller.group, number)?;
@@ -169,7 +164,7 @@ impl RegistrationDone {
     params(("search" = Option<String>, Query, description = "Part of a name; case and accents do not matter"),
         LabelParams, PageParams, CursorParams),
     responses((status = 200, body = List<RecipientView>)))]
-pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: PageQuery) -> Result<Response, Problem> {
+pub async fn list(State(app): AppState, caller: Caller, query: PageQuery) -> Result<Response> {
     let (labels, wanted) = (&query.labels, search_key(&query.search));
     let (skip, count) = query.to_read(!labels.is_empty());
     let find = |merchant: &MerchantRow| {
@@ -195,7 +190,7 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: PageQuery)
 /// A recipient's full record, after booking what is due.
 #[utoipa::path(get, path = "/api/sub-recipients/{id}", operation_id = "get_recipient", params(("id" = String, Path)),
     responses((status = 200, body = RecipientRecord)))]
-pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
+pub async fn get(State(app): AppState, caller: Caller, PathId(id): PathId) -> Result<Response> {
     let (ledger, row) = find_own(&app, caller, &id)?;
     let accounts = app.engine.accounts(ledger).await?;
     let profile = open(&app.engine, &row, row.profiles.current());
@@ -208,11 +203,11 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
     request_body = ChangeRequest,
     responses((status = 200, body = RecipientRecord), (status = 409)))]
 pub async fn change(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     caller: Caller,
     PathId(id): PathId,
     JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let wire: ChangeRequest<'_> = parse(&body)?;
     let (app, wire) = (&app, &wire);
     let read = || {
@@ -262,12 +257,7 @@ fn document_digest(app: &App, group: GroupNumber, document: &str) -> Fingerprint
         ("before" = Option<String>, Query, pattern = "^[0-9a-f]{32}-[0-9]{1,5}$", description = "Only what is older than the split with this id."),
         ("after" = Option<String>, Query, pattern = "^[0-9a-f]{32}-[0-9]{1,5}$", description = "Only what is newer than the split with this id.")),
     responses((status = 200, body = Statement)))]
-pub async fn splits(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    PathId(id): PathId,
-    parts: Parts,
-) -> Result<Response, Problem> {
+pub async fn splits(State(app): AppState, caller: Caller, PathId(id): PathId, parts: Parts) -> Result<Response> {
     let (recipient, _) = find_own(&app, caller, &id)?;
     let (pairs, cursors) = (query(&parts)?, Cursors::read(&parts)?);
     let statement = statement(&app.engine, recipient, &pairs, Page::read(&pairs, 20)?, &cursors).await?;
@@ -275,7 +265,7 @@ pub async fn splits(
 }
 
 /// A recipient of the caller's by its id.
-pub fn find_own(app: &App, caller: Caller, id: &str) -> Result<(LedgerId, RecipientRow), Problem> {
+pub fn find_own(app: &App, caller: Caller, id: &str) -> Result<(LedgerId, RecipientRow)> {
     let found = ObjectId::parse(id).and_then(|id| find_recipient(&app.engine, id));
     let own = found.filter(|(ledger, _)| ledger.group() == Some(caller.group));
     own.ok_or_else(|| Problem::new(Code::NotFound))

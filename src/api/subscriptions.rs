@@ -6,31 +6,29 @@ use std::sync::Arc;
 use actors::engine::{CardRow, Listed, Outcome, ReferenceLookup, ReferenceOf, Slice, SubscriptionRow};
 use axum::extract::State;
 use axum::response::Response;
-use ledger::fees::PaymentMethod;
-use ledger::id::{Fingerprint, ObjectId};
-use ledger::merchant::{MerchantCommand, SplitRule, Subscribe, SubscriptionChange};
-use ledger::personal::{Payer, SealedFor};
-use ledger::record::{Record, Requester};
-use ledger::recurrence::{StoredCard, SubscriptionStanding, SubscriptionStatus};
-use ledger::rejection::Rejection;
+use ledger::merchant::{SplitRule, Subscribe, SubscriptionChange};
+use ledger::recurrence::SubscriptionStatus;
+use ledger::{
+    Fingerprint, MerchantCommand, ObjectId, Payer, PaymentMethod, Record, Rejection, Requester, SealedFor, StoredCard,
+    SubscriptionStanding,
+};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::api::app::App;
 use crate::api::cards::{stored_card, stored_fingerprint};
 use crate::api::labels::{self, change_values};
 use crate::api::payer::{CustomerRequest, read_customer};
 use crate::api::splits;
-use web::body::JsonBody;
-use web::caller::{Caller, PathId};
+use crate::api::{App, AppState};
 use web::guards::rate_limit::RateLimits;
-use web::idempotency::{KeyScope, body_digest, decided, naming};
-use web::json::{Checker, Raw, parse, parse_unread};
-use web::keyed::KeyedBody;
-use web::problem::{Code, Problem};
-use web::reply::{CursorParams, LabelParams, List, PageParams, PageQuery, created, ok};
+use web::idempotency::{body_digest, naming};
+use web::json::parse_unread;
 use web::views::charge::ChargeView;
 use web::views::subscription::SubscriptionView;
+use web::{
+    Caller, Checker, Code, CursorParams, JsonBody, KeyScope, KeyedBody, LabelParams, List, PageParams, PageQuery,
+    PathId, Problem, Raw, Result, created, decided, ok, parse,
+};
 
 /// A subscription, as sent.
 #[derive(Deserialize, ToSchema)]
@@ -84,7 +82,7 @@ struct CheckedSubscription {
 #[utoipa::path(post, path = "/api/recurrency/subscriptions", operation_id = "create_subscription",
     request_body = SubscriptionRequest,
     responses((status = 201, body = SubscriptionView), (status = 403), (status = 404)))]
-pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) -> Result<Response, Problem> {
+pub async fn create(State(app): AppState, caller: Caller, sent: KeyedBody) -> Result<Response> {
     let wire: SubscriptionRequest<'_> = parse(sent.bytes())?;
     let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
     let unique = labels::unique_reference(wire.reference, wire.reference_unique);
@@ -144,7 +142,7 @@ pub fn first_charge_was_paid(app: &App, caller: Caller, id: ObjectId) -> Option<
 /// The account's subscriptions, newest first. With a label, the account may have 2,000 of them.
 #[utoipa::path(get, path = "/api/recurrency/subscriptions", operation_id = "list_subscriptions",
     params(LabelParams, PageParams, CursorParams), responses((status = 200, body = List<SubscriptionView>)))]
-pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: PageQuery) -> Result<Response, Problem> {
+pub async fn list(State(app): AppState, caller: Caller, query: PageQuery) -> Result<Response> {
     let (range, labels) = (query.cursors.range(&app.engine, caller.ledger())?, &query.labels);
     let (skip, count) = query.to_read(!labels.is_empty());
     let found = app.engine.subscriptions(caller.ledger(), Slice::new(range, skip, count))?;
@@ -157,19 +155,14 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, query: PageQuery)
 /// One subscription of the account.
 #[utoipa::path(get, path = "/api/recurrency/subscriptions/{id}", operation_id = "get_subscription",
     params(("id" = String, Path)), responses((status = 200, body = SubscriptionView)))]
-pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
+pub async fn get(State(app): AppState, caller: Caller, PathId(id): PathId) -> Result<Response> {
     Ok(ok(SubscriptionView::of(&app.engine, &named(&app, caller, &id)?)))
 }
 
 /// The charges of a subscription, newest first: one for each time that a cycle was charged.
 #[utoipa::path(get, path = "/api/recurrency/subscriptions/{id}/charges", operation_id = "list_subscription_charges",
     params(("id" = String, Path), PageParams, CursorParams), responses((status = 200, body = List<ChargeView>)))]
-pub async fn charges(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    PathId(id): PathId,
-    query: PageQuery,
-) -> Result<Response, Problem> {
+pub async fn charges(State(app): AppState, caller: Caller, PathId(id): PathId, query: PageQuery) -> Result<Response> {
     let id = named(&app, caller, &id)?.id;
     let slice = query.part(&app.engine, caller.ledger())?;
     let Listed { total, items } = app.engine.subscription_charges(id, slice)?;
@@ -183,12 +176,7 @@ pub async fn charges(
 #[utoipa::path(post, path = "/api/recurrency/subscriptions/{id}/cancel", operation_id = "cancel_subscription",
     params(("id" = String, Path)),
     responses((status = 200, body = SubscriptionView)))]
-pub async fn cancel(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    PathId(id): PathId,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn cancel(State(app): AppState, caller: Caller, PathId(id): PathId, sent: KeyedBody) -> Result<Response> {
     carry_out(&app, caller, &id, &sent, SubscriptionChange::Cancel).await
 }
 
@@ -196,12 +184,7 @@ pub async fn cancel(
 #[utoipa::path(post, path = "/api/recurrency/subscriptions/{id}/pause", operation_id = "pause_subscription",
     params(("id" = String, Path)),
     responses((status = 200, body = SubscriptionView)))]
-pub async fn pause(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    PathId(id): PathId,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn pause(State(app): AppState, caller: Caller, PathId(id): PathId, sent: KeyedBody) -> Result<Response> {
     carry_out(&app, caller, &id, &sent, SubscriptionChange::Pause).await
 }
 
@@ -209,12 +192,7 @@ pub async fn pause(
 #[utoipa::path(post, path = "/api/recurrency/subscriptions/{id}/resume", operation_id = "resume_subscription",
     params(("id" = String, Path)),
     responses((status = 200, body = SubscriptionView)))]
-pub async fn resume(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    PathId(id): PathId,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn resume(State(app): AppState, caller: Caller, PathId(id): PathId, sent: KeyedBody) -> Result<Response> {
     carry_out(&app, caller, &id, &sent, SubscriptionChange::Resume).await
 }
 
@@ -241,11 +219,11 @@ pub struct SubscriptionChangeRequest<'a> {
     params(("id" = String, Path)), request_body = SubscriptionChangeRequest,
     responses((status = 200, body = SubscriptionView), (status = 409)))]
 pub async fn change(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     caller: Caller,
     PathId(id): PathId,
     JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let wire: SubscriptionChangeRequest<'_> = parse(&body)?;
     let mut check = Checker::new();
     let token = check.optional_text("card_token", wire.card_token, 1..=64);
@@ -279,7 +257,7 @@ pub async fn change(
 
 /// Refuses a stored card of another customer than the subscription's. Where the data of one of them
 /// was erased, nothing is compared.
-fn require_same_customer(app: &App, row: &SubscriptionRow, card: &CardRow) -> Result<(), Problem> {
+fn require_same_customer(app: &App, row: &SubscriptionRow, card: &CardRow) -> Result<()> {
     let open = |id, sealed| app.engine.keyring().open_value::<Payer>(SealedFor::customer(id), sealed);
     let both = open(row.id, &row.customer).zip(open(card.id, &card.customer));
     let mut check = Checker::new();
@@ -297,7 +275,7 @@ async fn carry_out(
     id: &str,
     sent: &KeyedBody,
     change: SubscriptionChange,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     parse_unread(sent.bytes())?;
     let row = named(app, caller, id)?;
     let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), Some(&row.id.uuid().to_string()))?;
@@ -333,13 +311,13 @@ async fn carry_out(
 }
 
 /// The account's subscription of this id.
-fn named(app: &App, caller: Caller, id: &str) -> Result<SubscriptionRow, Problem> {
+fn named(app: &App, caller: Caller, id: &str) -> Result<SubscriptionRow> {
     let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(id).ok_or_else(not_found)?;
     app.engine.subscription(caller.ledger(), id)?.ok_or_else(not_found)
 }
 
-fn check(app: &App, caller: Caller, wire: &SubscriptionRequest<'_>) -> Result<CheckedSubscription, Problem> {
+fn check(app: &App, caller: Caller, wire: &SubscriptionRequest<'_>) -> Result<CheckedSubscription> {
     let mut check = Checker::new();
     let plan = check.uuid("plan_id", wire.plan_id);
     let customer = read_customer(&mut check, wire.customer);

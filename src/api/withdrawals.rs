@@ -1,27 +1,19 @@
 //! Withdrawals of a recipient (interface 2.9, 3.5): a request takes all available money. A
 //! withdrawal is read from its Records.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::response::Response;
-use ledger::id::ObjectId;
-use ledger::object::Object;
-use ledger::recipient::RecipientCommand;
-use ledger::withdrawal::Withdrawal;
+use ledger::{Object, ObjectId, RecipientCommand, Withdrawal};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::api::app::App;
+use crate::api::AppState;
 use crate::api::splits::require_split;
 use crate::api::sub_recipients::find_own;
-use web::caller::{Caller, PathId};
-use web::idempotency::{KeyScope, decided};
 use web::json::parse_unread;
-use web::keyed::KeyedBody;
-use web::problem::{Code, Problem};
-use web::reply::{PageQuery, WholeListParams, created, first_of, ok};
+use web::reply::{WholeListParams, first_of};
 use web::views::withdrawal::{WithdrawalView, destination};
+use web::{Caller, Code, KeyScope, KeyedBody, PageQuery, PathId, Problem, Result, created, decided, ok};
 
 /// A withdrawal that was asked for.
 #[derive(Debug, Serialize, ToSchema)]
@@ -53,12 +45,7 @@ pub struct Withdrawals {
 #[utoipa::path(post, path = "/api/dashboard/sub-recipients/{id}/withdraw", operation_id = "withdraw",
     params(("id" = String, Path)),
     responses((status = 201, body = WithdrawalRequested), (status = 403)))]
-pub async fn withdraw(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    PathId(id): PathId,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn withdraw(State(app): AppState, caller: Caller, PathId(id): PathId, sent: KeyedBody) -> Result<Response> {
     parse_unread(sent.bytes())?;
     let Ok((recipient, row)) = find_own(&app, caller, &id) else {
         require_split(&app, caller)?;
@@ -86,12 +73,7 @@ pub async fn withdraw(
 #[utoipa::path(post, path = "/api/dashboard/withdraw/{id}/cancel", operation_id = "cancel_withdrawal",
     params(("id" = String, Path)),
     responses((status = 200, body = WithdrawalView)))]
-pub async fn cancel(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    PathId(id): PathId,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn cancel(State(app): AppState, caller: Caller, PathId(id): PathId, sent: KeyedBody) -> Result<Response> {
     parse_unread(sent.bytes())?;
     let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(&id).filter(|id| app.engine.ids().group(*id) == caller.group).ok_or_else(not_found)?;
@@ -111,11 +93,11 @@ pub async fn cancel(
 #[utoipa::path(get, path = "/api/dashboard/sub-recipients/{id}/withdraw", operation_id = "list_withdrawals",
     params(("id" = String, Path), WholeListParams), responses((status = 200, body = Withdrawals)))]
 pub async fn list(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     caller: Caller,
     PathId(id): PathId,
     PageQuery { cursors, .. }: PageQuery,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let (recipient, _) = find_own(&app, caller, &id)?;
     let all = app.engine.all_withdrawals(recipient, cursors.range(&app.engine, recipient)?);
     let (items, next) = cursors.first(all, |withdrawal| withdrawal.id.uuid().to_string())?;

@@ -24,8 +24,8 @@ use crate::commands::remote::AnswerBody;
 use crate::settings::checked::JournalSettings;
 use crate::settings::secrets;
 use crate::settings::store_choice::{Store, folder, snapshot};
+use web::Secret;
 use web::client;
-use web::credential::Secret;
 use web::network::{reachable, root_cause};
 use web::tls;
 

@@ -24,8 +24,8 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::commands::Failure;
 use crate::settings::secrets::{self, SecretSource};
+use web::Secret;
 use web::client::exchange;
-use web::credential::Secret;
 use web::network::root_cause;
 use web::tls::{self, TlsError};
 

@@ -12,8 +12,7 @@ use books::export::{Chart, Level, Request};
 use books::reports::{ReportFormat, ReportRequest, WrongReport};
 use chrono::NaiveDate;
 use ipnet::IpNet;
-use ledger::Centavos;
-use ledger::merchant::DisputeWindows;
+use ledger::{Centavos, DisputeWindows};
 use store::{Cut, SledOptions};
 
 use crate::server::checkpoints::{self, CheckpointSchedule, EVERY_MINUTES_DEFAULT, Place};

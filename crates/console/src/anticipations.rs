@@ -7,26 +7,18 @@ use std::sync::Arc;
 
 use actors::engine::{Engine, Listed};
 use axum::http::request::Parts;
-use ledger::charge::Charge;
-use ledger::event::{AnticipatedSplit, Event, PaidBack};
-use ledger::id::{LedgerId, RecipientNumber};
-use ledger::money::Rate;
-use ledger::recipient::SplitHistory;
-use ledger::record::Record;
-use ledger::time::Timestamp;
+use ledger::event::{AnticipatedSplit, PaidBack};
+use ledger::{Charge, Event, LedgerId, Rate, RecipientNumber, Record, SplitHistory, Timestamp};
 use maud::{Markup, html};
 use store::cut::Position;
 
-use crate::page::Visit;
-use crate::paging::{self, pager_named, part_named};
 use crate::records::record_link;
 use crate::show::Head::{Amount, Text};
 use crate::show::{self, Head};
-use crate::words::{self, Word};
+use crate::{Visit, Word, pager_named, paging, part_named, words};
 use ops::desk::Desk;
-use web::problem::Problem;
-use web::reply::query;
 use web::views::recipient::recipient_id;
+use web::{Result, query};
 
 /// Entries of a recipient that are looked through, the newest.
 const ENTRIES_MAX: usize = 200;
@@ -44,7 +36,7 @@ struct Anticipation {
 }
 
 /// The anticipations of a recipient, and the debts that it paid back.
-pub(crate) fn of_recipient(desk: &Arc<Desk>, visit: &Visit, ledger: LedgerId) -> Result<Markup, Problem> {
+pub(crate) fn of_recipient(desk: &Arc<Desk>, visit: &Visit, ledger: LedgerId) -> Result<Markup> {
     let Listed { total, items } = desk.engine.entries(ledger, 0, ENTRIES_MAX)?;
     let (mut anticipations, mut debts) = (Vec::new(), Vec::new());
     for found in items {
@@ -125,7 +117,7 @@ pub(crate) fn of_charge(
     charge: &Charge,
     records: &[(Position, Record)],
     parts: &Parts,
-) -> Result<Markup, Problem> {
+) -> Result<Markup> {
     let anticipated = anticipated(charge, records);
     let group = engine.ids().group(charge.id);
     let page = part_named(&query(parts)?, "splits", SPLITS_A_PAGE)?;

@@ -8,7 +8,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
 
-use web::problem::{Code, Problem};
+use web::{Code, Problem, Result};
 
 const STYLE: &str = include_str!("console.css");
 const SCRIPT: &str = include_str!("console.js");
@@ -30,7 +30,7 @@ fn path(name: &str, content: &str, ending: &str) -> String {
 }
 
 /// An asset by its name; every other name is unknown.
-pub(crate) async fn asset(Path(name): Path<String>) -> Result<Response, Problem> {
+pub(crate) async fn asset(Path(name): Path<String>) -> Result<Response> {
     let assets = [
         (&*STYLE_PATH, "text/css; charset=utf-8", STYLE),
         (&*SCRIPT_PATH, "text/javascript; charset=utf-8", SCRIPT),

@@ -1,7 +1,5 @@
 //! Audit trail: who did what, newest first.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -9,24 +7,20 @@ use books::list_file::ListFormat;
 use maud::html;
 use wire::cut_text::record_name;
 
-use crate::field_changes;
 use crate::list_filter::{self, Field, as_sent, file_links};
-use crate::page::{Screen, Section, Visit};
-use crate::paging::{pager, part};
+use crate::paging::part;
 use crate::queue::merchant_link;
-use crate::show;
-use crate::wire_words;
-use crate::words;
+use crate::{Screen, Section, Visit, field_changes, pager, show, wire_words, words};
 use ops::audit::{self, AuditFilter};
-use ops::desk::Desk;
 use ops::list_file::requested_format;
 use ops::wire_words::{ACTIONS, KINDS};
-use web::problem::Problem;
+use ops::{Desk, DeskState};
+use web::Result;
 
 const ROWS_A_PAGE: u64 = 50;
 
 /// Page of the audit trail, newest first, by what a filter asks for; or all of it as a file.
-pub(crate) async fn list(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
+pub(crate) async fn list(State(desk): DeskState, visit: Visit, parts: Parts) -> Response {
     match asked(&desk, &visit, &parts) {
         Ok((filter, Some(format))) => match audit::file(&desk, &filter, format).await {
             Ok(file) => file,
@@ -37,7 +31,7 @@ pub(crate) async fn list(State(desk): State<Arc<Desk>>, visit: Visit, parts: Par
     }
 }
 
-fn asked(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<(AuditFilter, Option<ListFormat>), Problem> {
+fn asked(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<(AuditFilter, Option<ListFormat>)> {
     let given = as_sent(visit, parts)?;
     Ok((AuditFilter::read(desk, &given)?, requested_format(&given)?))
 }
@@ -53,7 +47,7 @@ fn fields() -> [Field<'static>; 6] {
     ]
 }
 
-fn screen(desk: &Desk, visit: &Visit, parts: &Parts, filter: &AuditFilter) -> Result<Screen, Problem> {
+fn screen(desk: &Desk, visit: &Visit, parts: &Parts, filter: &AuditFilter) -> Result<Screen> {
     let given = as_sent(visit, parts)?;
     let page = part(&given, ROWS_A_PAGE)?;
     let (total, rows) = filter.page(desk, page)?;

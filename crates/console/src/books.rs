@@ -2,29 +2,24 @@
 //! entries.
 
 use actors::engine::Listed;
-use ledger::entry::Balance;
-use ledger::event::{Event, ReturnEntry};
-use ledger::record::Record;
+use ledger::event::ReturnEntry;
+use ledger::{Balance, Event, Record};
 use maud::{Markup, html};
 use store::Sequence;
 use wire::cut_text::{cut_name, named_record, record_name};
 
-use crate::field_changes;
 use crate::form::optional;
-use crate::page::{PageRequest, Screen, Section, Visit};
-use crate::paging::{self, pager, pager_named, part, part_named};
+use crate::paging::{self, part};
 use crate::records::{block_card, block_records, cut_link, facts_of, record_link};
-use crate::show;
 use crate::show::Head::{Amount, Text};
-use crate::words;
+use crate::{PageRequest, Screen, Section, Visit, field_changes, pager, pager_named, part_named, show, words};
+use ops::Desk;
 use ops::audited_changes::changes;
 use ops::books;
-use ops::desk::Desk;
 use web::cut::requested_before;
-use web::problem::{Code, Problem};
-use web::reply::query;
 use web::views::house_entry::{HouseEntryView, OperatorEntry};
 use web::views::ledger::ledger_name;
+use web::{Code, Problem, Result, query};
 
 /// Postings of a Record on a page.
 const POSTINGS_A_PAGE: u64 = 120;
@@ -38,7 +33,7 @@ const BLOCKS_A_PAGE: usize = 10;
 const ENTRIES_A_PAGE: u64 = 20;
 
 /// The page of a Record.
-pub(crate) async fn record(request: PageRequest) -> Result<Screen, Problem> {
+pub(crate) async fn record(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, id: name, parts } = &request;
     let not_found = || Problem::new(Code::NotFound);
     let at = named_record(name).ok_or_else(not_found)?;
@@ -76,7 +71,7 @@ pub(crate) async fn record(request: PageRequest) -> Result<Screen, Problem> {
 }
 
 /// What operators said of the entry, or of the closing of a month, that a Record is about.
-fn of_operators(desk: &Desk, visit: &Visit, record: &Record) -> Result<Vec<(&'static str, Markup)>, Problem> {
+fn of_operators(desk: &Desk, visit: &Visit, record: &Record) -> Result<Vec<(&'static str, Markup)>> {
     let mut pairs = Vec::new();
     for event in &record.events {
         match event {
@@ -132,7 +127,7 @@ fn owner_link(desk: &Desk, visit: &Visit, record: &Record, owner: &str) -> Marku
 }
 
 /// The page of a ledger: its accounts, and its entries, newest first.
-pub(crate) async fn ledger(request: PageRequest) -> Result<Screen, Problem> {
+pub(crate) async fn ledger(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, id: name, parts } = &request;
     let ledger = books::find(desk, name)?;
     visit.sees(ledger.group())?;
@@ -185,11 +180,7 @@ pub(crate) async fn ledger(request: PageRequest) -> Result<Screen, Problem> {
 }
 
 /// The form that asks for the books of a day, with the parameters that it keeps.
-pub(crate) fn day_form(
-    visit: &Visit,
-    given: &[(String, String)],
-    preserved: &[&'static str],
-) -> Result<Markup, Problem> {
+pub(crate) fn day_form(visit: &Visit, given: &[(String, String)], preserved: &[&'static str]) -> Result<Markup> {
     let date = optional(given, "date")?;
     Ok(html! {
         form.filters {
@@ -246,7 +237,7 @@ fn balance_table_of(visit: &Visit, rows: Vec<(Markup, Balance)>, sum: Balance) -
 }
 
 /// The journal: its newest blocks, or those before a Record.
-pub(crate) async fn journal(request: PageRequest) -> Result<Screen, Problem> {
+pub(crate) async fn journal(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, parts, .. } = &request;
     visit.whole()?;
     let pairs = query(parts)?;

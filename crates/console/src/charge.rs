@@ -1,44 +1,29 @@
 //! Page of one charge: its terms, the way of its money, its entries and its history.
 
-use ledger::charge::{Charge, ChargeOutcome};
-use ledger::dispute::Dispute;
-use ledger::event::Event;
-use ledger::fees::PaymentMethod;
-use ledger::id::LedgerId;
-use ledger::record::Record;
-use ledger::refund::Refund;
-use ledger::time::Timestamp;
+use ledger::{Charge, ChargeOutcome, Dispute, Event, LedgerId, PaymentMethod, Record, Refund, Timestamp};
 use maud::{Markup, html};
 use store::cut::Position;
 use wire::cut_text::record_name;
 use wire::mask;
 
-use crate::anticipations;
-use crate::dispute;
 use crate::flow::{self, ChargePart, Flow, PartOf};
-use crate::notes;
-use crate::page::{PageRequest, Screen, Section, Visit};
-use crate::paging::{self, pager_named, part_named};
 use crate::records::{facts_of, record_link};
-use crate::refund;
-use crate::show;
 use crate::show::Head::{Amount, Text};
-use crate::webhooks;
-use crate::wire_words;
 use crate::wire_words::status_word;
-use crate::words::{self, Word};
+use crate::{
+    PageRequest, Screen, Section, Visit, Word, anticipations, dispute, notes, pager_named, paging, part_named, refund,
+    show, webhooks, wire_words, words,
+};
 use ops::charges;
-use ops::desk::Desk;
 use ops::notes::NoteSubject;
-use ops::search::ItemKind;
-use web::problem::Problem;
-use web::reply::query;
+use ops::{Desk, ItemKind};
 use web::views::charge::{CardView, payer};
 use web::views::dispute::dispute_status;
 use web::views::fiscal::fiscal_documents;
 use web::views::labels::labels;
 use web::views::recipient::recipient_id;
 use web::views::refund::refund_status;
+use web::{Result, query};
 
 /// Records of the charge on a page.
 const RECORDS_A_PAGE: u64 = 20;
@@ -46,7 +31,7 @@ const RECORDS_A_PAGE: u64 = 20;
 const POSTINGS_MAX: usize = 60;
 
 /// The page of a charge.
-pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
+pub(crate) async fn show(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, id: txid, parts } = &request;
     let charge = charges::named(desk, txid)?;
     let id = charge.id;
@@ -220,7 +205,7 @@ fn picture(desk: &Desk, visit: &Visit, charge: &Charge, due: Option<(Timestamp, 
 }
 
 /// The refunds and disputes that the Records of a charge name.
-fn decisions(desk: &Desk, visit: &Visit, records: &[(Position, Record)]) -> Result<Markup, Problem> {
+fn decisions(desk: &Desk, visit: &Visit, records: &[(Position, Record)]) -> Result<Markup> {
     let (mut refunds, mut disputes) = (Vec::new(), Vec::new());
     for event in records.iter().flat_map(|(_, record)| &record.events) {
         match event {
@@ -289,7 +274,7 @@ fn entries(desk: &Desk, visit: &Visit, records: &[(Position, Record)]) -> Markup
 }
 
 /// The Records about an object, with their blocks.
-pub(crate) fn timeline(desk: &Desk, visit: &Visit, records: &[(Position, Record)]) -> Result<Markup, Problem> {
+pub(crate) fn timeline(desk: &Desk, visit: &Visit, records: &[(Position, Record)]) -> Result<Markup> {
     let mut rows = Vec::new();
     for (sequence, record) in records {
         rows.push((sequence, record, desk.engine.block(*sequence)?.map(|block| format!("{:?}", block.hash()))));

@@ -3,8 +3,7 @@
 
 use maud::{Markup, html};
 
-use crate::show;
-use crate::words::Word;
+use crate::{Word, show};
 use web::language::Language;
 
 /// Units of the picture a day.

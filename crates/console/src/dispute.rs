@@ -2,22 +2,15 @@
 //! of one that was accepted and is won later.
 
 use axum::response::{IntoResponse, Redirect, Response};
-use ledger::fees::PaymentMethod;
-use ledger::id::ObjectId;
+use ledger::{ObjectId, PaymentMethod};
 use maud::{Markup, html};
 use serde_json::json;
 
 use crate::form::{amount, optional};
-use crate::page::{PageRequest, Screen, Section, Visit};
-use crate::sent_form::PostedForm;
-use crate::show;
-use crate::words;
+use crate::{PageRequest, PostedForm, Screen, Section, Visit, show, words};
 use ops::disputes;
 use ops::preview::of_new_dispute;
-use web::credential::Role;
-use web::problem::{Code, Problem};
-use web::reply::query;
-use web::session::FormOutcome;
+use web::{Code, FormOutcome, Problem, Result, Role, query};
 
 /// Postings that are shown.
 const POSTINGS_MAX: usize = 120;
@@ -47,7 +40,7 @@ pub(crate) fn form(visit: &Visit, txid: &str, method: PaymentMethod) -> Markup {
 }
 
 /// The entries that a dispute will book, and the form that opens it.
-pub(crate) async fn confirm(request: PageRequest) -> Result<Screen, Problem> {
+pub(crate) async fn confirm(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, id: txid, parts } = &request;
     visit.operator.require(Role::Decide)?;
     visit.sees(ObjectId::parse(txid).map(|id| desk.engine.ids().group(id)))?;

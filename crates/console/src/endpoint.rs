@@ -5,35 +5,25 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use ledger::event_choice::EventChoice;
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::{EventChoice, GroupNumber, LedgerId, ObjectId};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use crate::keys::{admin, json_of, revoke_form, shown_secret};
 use crate::merchants::{last_used, scopes};
-use crate::page::{PageRequest, Screen, Section, Visit};
-use crate::paging::{pager_named, part_named, range};
-use crate::sent_form::PostedForm;
-use crate::show;
+use crate::paging::range;
 use crate::show::Head::Text;
 use crate::webhooks::{answer, at_endpoint};
-use crate::wire_words;
-use crate::words;
+use crate::{PageRequest, PostedForm, Screen, Section, Visit, pager_named, part_named, show, wire_words, words};
 use ops::webhooks::{TryView, endpoint, redeliver_given_up, try_views};
 use ops::{api_keys, webhooks};
-use web::caller::PathId;
-use web::credential::Role;
-use web::idempotency::SentKey;
-use web::problem::Problem;
-use web::reply::query;
-use web::session::FormOutcome;
+use web::{FormOutcome, PathId, Result, Role, SentKey, query};
 
 /// Tries on a part of the page.
 const TRIES_A_PART: u64 = 20;
 
 /// Page of an API key.
-pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
+pub(crate) async fn show(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, id, parts } = &request;
     let (group, key) = endpoint(desk, id)?;
     visit.sees(Some(group))?;
@@ -99,11 +89,7 @@ fn rotate_form(visit: &Visit, id: &str) -> Markup {
     visit.form(&format!("/console/keys/{id}/rotate"), what, words::ROTATE)
 }
 
-fn tries(
-    PageRequest { desk, visit, parts, .. }: &PageRequest,
-    group: GroupNumber,
-    key: ObjectId,
-) -> Result<Markup, Problem> {
+fn tries(PageRequest { desk, visit, parts, .. }: &PageRequest, group: GroupNumber, key: ObjectId) -> Result<Markup> {
     let mut all = desk.webhooks.tries(group, key);
     let (page, total) = (part_named(&query(parts)?, "tries", TRIES_A_PART)?, all.len());
     let rows: Vec<TryView> = try_views(desk, group, all.drain(range(total, page)).collect())?;

@@ -12,24 +12,14 @@ use serde_json::{Value, json};
 use crate::form::optional;
 use crate::keys::json_of;
 use crate::ledger_field::{LedgerField, Offered};
-use crate::page::{Screen, Section, Visit};
 use crate::sent_form::PostedFile;
-use crate::show;
 use crate::show::Head::Text;
-use crate::wire_words;
-use crate::words::{self, Word};
+use crate::{Screen, Section, Visit, Word, show, wire_words, words};
 use ops::chart::{self, MAP_CHARS_MAX};
-use ops::desk::Desk;
 use ops::export::{export, format_names};
 use ops::exports;
-use ops::operator::Decider;
-use web::body::FormBody;
-use web::caller::PathId;
-use web::credential::Role;
-use web::keyed::KeyedBody;
-use web::problem::{Code, Problem};
-use web::reply::query;
-use web::session::FormOutcome;
+use ops::{Decider, Desk, DeskState};
+use web::{Code, FormBody, FormOutcome, KeyedBody, PathId, Problem, Result, Role, query};
 
 /// Maps to the accounts and the layouts of other programs, to begin with.
 const SAMPLE_MAPS: [(&str, &str); 4] = [
@@ -43,7 +33,7 @@ const SAMPLE_MAPS: [(&str, &str); 4] = [
 const FOR_PEOPLE: [&str; 2] = ["xlsx", "csv-ptbr"];
 
 /// Page of the exports: the forms, and the files that are made in the background.
-pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
+pub(crate) async fn show(State(desk): DeskState, visit: Visit, parts: Parts) -> Response {
     let made = async {
         visit.whole()?;
         let given = query(&parts)?;
@@ -139,7 +129,7 @@ fn sent_map(form: &FormBody, file: &[u8]) -> String {
 }
 
 /// Stores the map of the form, as the route of `/ops` does.
-pub(crate) async fn set_chart(State(desk): State<Arc<Desk>>, PostedFile { visit, form, file }: PostedFile) -> Response {
+pub(crate) async fn set_chart(State(desk): DeskState, PostedFile { visit, form, file }: PostedFile) -> Response {
     let set = async {
         visit.operator.require(Role::Decide)?;
         visit.whole()?;
@@ -174,7 +164,7 @@ fn jobs_table(visit: &Visit, jobs: &[Value]) -> Markup {
 }
 
 /// Asks for the export of the form, as the route of `/ops` does.
-pub(crate) async fn ask(State(desk): State<Arc<Desk>>, PostedFile { visit, form, file }: PostedFile) -> Response {
+pub(crate) async fn ask(State(desk): DeskState, PostedFile { visit, form, file }: PostedFile) -> Response {
     let asked = async {
         visit.operator.require(Role::Decide)?;
         visit.whole()?;
@@ -190,7 +180,7 @@ pub(crate) async fn ask(State(desk): State<Arc<Desk>>, PostedFile { visit, form,
 }
 
 /// File of an export that was made in the background.
-pub(crate) async fn job_file(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId) -> Response {
+pub(crate) async fn job_file(State(desk): DeskState, visit: Visit, PathId(id): PathId) -> Response {
     let made = async {
         visit.whole()?;
         exports::file(State(desk), visit.operator.clone(), PathId(id)).await
@@ -202,7 +192,7 @@ pub(crate) async fn job_file(State(desk): State<Arc<Desk>>, visit: Visit, PathId
 }
 
 /// File of the export that the form asked for.
-pub(crate) async fn file(State(desk): State<Arc<Desk>>, visit: Visit, mut parts: Parts) -> Response {
+pub(crate) async fn file(State(desk): DeskState, visit: Visit, mut parts: Parts) -> Response {
     let made = async {
         visit.whole()?;
         parts.uri = given_only(&parts)?;
@@ -215,7 +205,7 @@ pub(crate) async fn file(State(desk): State<Arc<Desk>>, visit: Visit, mut parts:
 }
 
 /// The address without the fields that the form left empty.
-fn given_only(parts: &Parts) -> Result<Uri, Problem> {
+fn given_only(parts: &Parts) -> Result<Uri> {
     let pairs = query(parts)?;
     let given = pairs.iter().filter(|(name, value)| !value.is_empty() && name != "lang");
     let query: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(given).finish();

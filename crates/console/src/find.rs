@@ -1,7 +1,5 @@
 //! The find box: an only hit of the search leads to its page, several are listed by kind.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
@@ -10,22 +8,18 @@ use ledger::id::ObjectId;
 use maud::{Markup, html};
 
 use crate::list_table::{self, Columns};
-use crate::page::{Screen, Section, Visit};
 use crate::queue::merchant_link;
 use crate::scope::Scope;
-use crate::show;
 use crate::show::Head::Text;
-use crate::wire_words;
-use crate::words;
-use ops::desk::Desk;
+use crate::{Screen, Section, Visit, show, wire_words, words};
 use ops::found_item::FoundItem;
 use ops::queue;
-use ops::search::{FoundGroup, ItemKind, SearchResult, requested_text, search};
-use web::problem::{Code, Problem};
-use web::reply::query;
+use ops::search::{FoundGroup, SearchResult, requested_text, search};
+use ops::{Desk, DeskState, ItemKind};
+use web::{Code, Problem, query};
 
 /// Leads to the page of what is found, or lists it.
-pub(crate) async fn find(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
+pub(crate) async fn find(State(desk): DeskState, visit: Visit, parts: Parts) -> Response {
     let nothing = || Problem::new(Code::NotFound).says(visit.say(words::FOUND_NOTHING));
     let text = query(&parts).and_then(|pairs| requested_text(&pairs).map_err(|_| nothing()));
     let found = match text {

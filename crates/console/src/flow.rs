@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use maud::{Markup, PreEscaped, html};
 
 use crate::show::{self, Head};
-use crate::words::{self, Word};
+use crate::{Word, words};
 use web::language::Language;
 
 /// An amount of a charge and who gets it.

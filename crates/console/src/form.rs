@@ -7,9 +7,7 @@ use derived::seal::stocked_random_bytes;
 use maud::{Markup, html};
 
 use crate::words;
-use web::language::Language;
-use web::problem::{Code, FieldError, Problem};
-use web::reply::single;
+use web::{Code, FieldError, Language, Problem, Result, single};
 use wire::reais;
 
 /// A hidden idempotency key. Without randomness there is none, and the form is sent without.
@@ -25,7 +23,7 @@ fn centavos(language: Language, text: &str) -> Option<i64> {
 }
 
 /// An amount that a field of a form has, in centavos. Error: 400 `validation_failed`, of the field.
-pub(crate) fn amount(language: Language, name: &str, text: &str) -> Result<i64, Problem> {
+pub(crate) fn amount(language: Language, name: &str, text: &str) -> Result<i64> {
     centavos(language, text).ok_or_else(|| {
         let message = words::AMOUNT_WRONG.text(Language::Portuguese).into();
         let wrong = FieldError { field: name.to_owned(), code: "not_an_amount", message };
@@ -39,7 +37,7 @@ pub(crate) fn amount(language: Language, name: &str, text: &str) -> Result<i64, 
 }
 
 /// The value of a parameter; `None` if it is absent or, as a form sends it, empty.
-pub(crate) fn optional<'a>(pairs: &'a [(String, String)], name: &'static str) -> Result<Option<&'a str>, Problem> {
+pub(crate) fn optional<'a>(pairs: &'a [(String, String)], name: &'static str) -> Result<Option<&'a str>> {
     Ok(single(pairs, name)?.filter(|value| !value.is_empty()))
 }
 

@@ -4,18 +4,14 @@ use maud::{Markup, html};
 use store::Sequence;
 use store::cut::Cut;
 
-use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::records::cut_link;
-use crate::show;
-use crate::wire_words;
-use crate::words;
-use ops::desk::Desk;
+use crate::{PageRequest, Screen, Section, Visit, show, wire_words, words};
+use ops::Desk;
 use ops::health::readiness;
-use web::language::Language;
-use web::problem::{Problem, failed};
+use web::{Language, Result, failed};
 
 /// Page of the service's health.
-pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
+pub(crate) async fn show(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, .. } = &request;
     visit.whole()?;
     let (engine, readiness) = (&desk.engine, readiness(desk));
@@ -72,7 +68,7 @@ fn bytes(visit: &Visit, bytes: f64) -> Markup {
 struct MetricsText(String);
 
 impl MetricsText {
-    fn of(desk: &Desk) -> Result<Self, Problem> {
+    fn of(desk: &Desk) -> Result<Self> {
         let mut text = String::new();
         let encoded = prometheus_client::encoding::text::encode(&mut text, &desk.exposition.0);
         encoded.map_err(failed)?;

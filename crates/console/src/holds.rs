@@ -2,25 +2,18 @@
 //! one: the forms on their pages.
 
 use axum::response::Response;
-use ledger::fees::Settings;
-use ledger::id::{LedgerId, ObjectId};
+use ledger::{LedgerId, ObjectId, Settings};
 use maud::{Markup, html};
 use serde_json::json;
 
-use crate::page::{PageRequest, Screen, Section, Visit};
-use crate::sent_form::PostedForm;
-use crate::show;
 use crate::show::Head::{Amount, Text};
-use crate::wire_words;
-use crate::words::{self, Word};
+use crate::{PageRequest, PostedForm, Screen, Section, Visit, Word, show, wire_words, words};
+use ops::DeciderCall;
 use ops::closing::{self, OpenItemView};
 use ops::holds;
 use ops::merchants;
-use ops::operator::DeciderCall;
 use ops::withdrawals;
-use web::credential::Role;
-use web::problem::{Code, Problem};
-use web::session::FormOutcome;
+use web::{Code, FormOutcome, Problem, Result, Role};
 
 /// Whether a merchant is suspended, closing or closed, or its payouts are held.
 pub(crate) fn badges(visit: &Visit, settings: &Settings) -> Markup {
@@ -94,11 +87,11 @@ fn form(visit: &Visit, name: &str, [heading, what]: [Word; 2], action: &str, cha
 }
 
 /// Calls a route of `/ops` with the reason of a form.
-async fn call<F: Future<Output = Result<Response, Problem>>>(
+async fn call<F: Future<Output = Result<Response>>>(
     posted: &PostedForm,
     route: impl FnOnce(DeciderCall) -> F,
     path: &'static str,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     posted.call(route, path, json!({ "reason": posted.form.value("reason") })).await
 }
 
@@ -138,7 +131,7 @@ pub(crate) async fn withdraw(posted: PostedForm) -> Response {
 }
 
 /// Page of what is open of a merchant, and the form that ends it.
-pub(crate) async fn open_items(request: PageRequest) -> Result<Screen, Problem> {
+pub(crate) async fn open_items(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, id, .. } = &request;
     let group = merchants::find(desk, id)?;
     visit.sees(Some(group))?;

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use actors::engine::Engine;
 use axum::extract::State;
 use axum::response::Response;
-use ledger::event::PayoutBank;
 use ledger::house::HouseAccount;
-use ledger::id::LedgerId;
+use ledger::{LedgerId, PayoutBank};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
@@ -16,26 +15,18 @@ use crate::books::balance_table;
 use crate::form::amount;
 use crate::keys::json_of;
 use crate::ledger_field::{LedgerField, Offered};
-use crate::page::{PageRequest, Screen, Section, Visit};
-use crate::reconciliations;
 use crate::refused_form::PAGE;
-use crate::sent_form::PostedForm;
-use crate::show;
 use crate::show::Head::{Amount, Text};
-use crate::words;
+use crate::{PageRequest, PostedForm, Screen, Section, Visit, reconciliations, show, words};
 use books::reconcile::acquirer::COLUMNS;
 use ops::batches::{self, BookedFile};
-use ops::desk::Desk;
 use ops::entries;
 use ops::named_ledger::exactly_named_ledger;
-use ops::operator::Decider;
 use ops::queue::QueueFilter;
 use ops::queue_item;
-use web::body::FormBody;
-use web::credential::Role;
-use web::problem::{Code, Problem};
-use web::session::FormOutcome;
+use ops::{Decider, Desk};
 use web::views::house_entry::{HouseEntryView, OperatorEntry, debt_accounts, goodwill_accounts};
+use web::{Code, FormBody, FormOutcome, Problem, Result, Role};
 
 /// Entries that wait and are shown; the queue has all.
 const WAITING_MAX: usize = 40;
@@ -43,7 +34,7 @@ const WAITING_MAX: usize = 40;
 const ENTRIES_SHOWN: usize = 400;
 
 /// Page of the house ledger.
-pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
+pub(crate) async fn show(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, .. } = &request;
     visit.whole()?;
     let accounts = desk.engine.accounts(LedgerId::System).await?;
@@ -75,7 +66,7 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
     Ok(Screen { section: Section::House, title: visit.say(words::HOUSE).to_owned(), body })
 }
 
-fn waiting(desk: &Desk, visit: &Visit) -> Result<Markup, Problem> {
+fn waiting(desk: &Desk, visit: &Visit) -> Result<Markup> {
     let entries = QueueFilter { kind: Some("entry"), ..QueueFilter::default() };
     let items = entries.page(desk, WAITING_MAX)?.items;
     let mut entries = Vec::new();
@@ -221,7 +212,7 @@ fn settlement_form(visit: &Visit) -> Markup {
 }
 
 /// Settlement files that another operator has to send too, with a form that rejects each.
-fn waiting_files(desk: &Desk, visit: &Visit) -> Result<Markup, Problem> {
+fn waiting_files(desk: &Desk, visit: &Visit) -> Result<Markup> {
     let files = QueueFilter { kind: Some("batch"), ..QueueFilter::default() }.page(desk, WAITING_MAX)?.items;
     let files = files.iter().map(|item| queue_item::view(desk, item)).collect::<Result<Vec<_>, _>>()?;
     Ok(html! {
@@ -339,7 +330,7 @@ pub(crate) async fn ask(posted: PostedForm) -> Response {
 }
 
 /// The body of the request that one of the forms stands for.
-fn wanted(desk: &Desk, visit: &Visit, form: &FormBody) -> Result<Value, Problem> {
+fn wanted(desk: &Desk, visit: &Visit, form: &FormBody) -> Result<Value> {
     let text = |name| form.value(name);
     let given = |name| Some(text(name).trim()).filter(|text| !text.is_empty());
     let (reason, reference, day) = (text("reason"), text("reference"), given("effective_date"));

@@ -1,37 +1,27 @@
 //! Page of one item of the queue: what its decider should know, both decisions with the entries
 //! that they would book, and the decisions that were taken.
 
-use ledger::house::HOUSE_GROUP;
-use ledger::id::ObjectId;
-use ledger::personal::RecipientProfile;
-use ledger::time::Month;
+use ledger::{HOUSE_GROUP, Month, ObjectId, RecipientProfile};
 use maud::{Markup, html};
 
-use crate::dispute;
-use crate::item_context;
-use crate::notes;
-use crate::page::{PageRequest, Screen, Section, Visit};
-use crate::periods;
 use crate::queue::{flag_list, follows_word, item_word, kind_word, merchant_link, verdict_word};
-use crate::registration;
-use crate::show;
 use crate::show::Head::{Amount, Text};
-use crate::wire_words;
 use crate::wire_words::status_word;
-use crate::words;
-use ops::desk::Desk;
+use crate::{
+    PageRequest, Screen, Section, Visit, dispute, item_context, notes, periods, registration, show, wire_words, words,
+};
+use ops::Desk;
 use ops::item_details::{self, ItemDetails};
 use ops::notes::NoteSubject;
 use ops::preview::{ForeseenDecision, Verdict};
 use ops::queue_item::QueueItem;
-use web::credential::Role;
-use web::problem::{Code, Problem};
+use web::{Code, Problem, Result, Role};
 
 /// Postings of one decision that are shown.
 const POSTINGS_MAX: usize = 60;
 
 /// The page of an item.
-pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
+pub(crate) async fn show(request: PageRequest) -> Result<Screen> {
     if Month::parse(&request.id).is_some() {
         return periods::one(request).await;
     }
@@ -46,7 +36,7 @@ pub(crate) async fn screen(
     visit: &Visit,
     id: ObjectId,
     revealed: Option<&RecipientProfile>,
-) -> Result<Screen, Problem> {
+) -> Result<Screen> {
     let details = item_details::details(desk, id).await?;
     visit.sees(Some(desk.engine.ids().group(id)).filter(|group| *group != HOUSE_GROUP))?;
     let amount = details.item.as_ref().map_or_else(|| decided_amount(&details), |item| item.amount);

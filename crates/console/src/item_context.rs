@@ -6,16 +6,12 @@ use maud::{Markup, html};
 use store::cut::Position;
 use store::{Partition, Sequence};
 
-use crate::page::Visit;
 use crate::records::record_link;
-use crate::show;
 use crate::show::Head::{Amount, Text};
-use crate::wire_words;
 use crate::wire_words::status_word;
-use crate::words;
-use ops::desk::Desk;
+use crate::{Visit, show, wire_words, words};
 use ops::item_details::{ItemDetails, Sharing, TakenDecision};
-use ops::search::ItemKind;
+use ops::{Desk, ItemKind};
 use web::views::charge::ChargeView;
 use web::views::ledger::owner_name;
 use web::views::recipient::find_recipient;

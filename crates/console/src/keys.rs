@@ -8,16 +8,9 @@ use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
-use crate::page::{Screen, Section, Visit};
-use crate::sent_form::PostedForm;
-use crate::show;
-use crate::words::{self, Word};
-use ops::operator::Admin;
-use ops::{api_keys, merchants};
-use web::caller::PathId;
-use web::credential::Role;
-use web::idempotency::SentKey;
-use web::problem::{Code, Problem, failed};
+use crate::{PostedForm, Screen, Section, Visit, Word, show, words};
+use ops::{Admin, api_keys, merchants};
+use web::{Code, PathId, Problem, Result, Role, SentKey, failed};
 
 /// Most bytes of an answer of a route of `/ops`: more than the 3,000 lines of a reconciliation
 /// have.
@@ -95,7 +88,7 @@ pub(crate) async fn create(posted: PostedForm) -> Response {
     visit.answer(made.await)
 }
 
-fn shown_once(visit: &Visit, merchant: &str, made: &Value) -> Result<Screen, Problem> {
+fn shown_once(visit: &Visit, merchant: &str, made: &Value) -> Result<Screen> {
     let text = |name: &str| made[name].as_str().unwrap_or("—").to_owned();
     let body = html! {
         section.card aria-label=(visit.say(words::API_KEY)) {
@@ -170,13 +163,13 @@ pub(crate) fn revoke_form(visit: &Visit, merchant: &str, key: &str) -> Markup {
 }
 
 /// The operator of a visit, who may do everything.
-pub(crate) fn admin(visit: &Visit) -> Result<Admin, Problem> {
+pub(crate) fn admin(visit: &Visit) -> Result<Admin> {
     visit.operator.require(Role::Admin)?;
     Ok(Admin(visit.operator.clone()))
 }
 
 /// The JSON of an answer of a route of `/ops`.
-pub(crate) async fn json_of(answer: Response) -> Result<Value, Problem> {
+pub(crate) async fn json_of(answer: Response) -> Result<Value> {
     let bytes = to_bytes(answer.into_body(), ANSWER_MAX).await.map_err(failed)?;
     serde_json::from_slice(&bytes).map_err(failed)
 }

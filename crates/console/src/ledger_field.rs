@@ -7,12 +7,10 @@ use ledger::id::{LedgerId, RecipientNumber};
 use maud::{Markup, html};
 use wire::case_folding::search_key;
 
-use crate::page::Visit;
-use crate::show;
-use crate::words::{self, Word};
-use ops::desk::Desk;
+use crate::{Visit, Word, show, words};
+use ops::Desk;
 use ops::merchants::listed;
-use web::reply::Page;
+use web::Page;
 use web::views::ledger::{ledger_name, owner_name};
 
 /// Merchants, and recipients, that a field offers at most; it takes the others too.

@@ -62,6 +62,12 @@ mod webhooks;
 mod wire_words;
 mod words;
 
+// What most pages name, by its short name.
+pub(crate) use page::{PageRequest, Screen, Section, Visit};
+pub(crate) use paging::{pager, pager_named, part_named};
+pub(crate) use sent_form::PostedForm;
+pub(crate) use words::Word;
+
 use std::sync::Arc;
 
 use axum::extract::FromRef;

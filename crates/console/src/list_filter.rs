@@ -7,13 +7,10 @@ use maud::{Markup, html};
 
 use crate::form::amount;
 use crate::ledger_field::{LedgerField, Offered};
-use crate::page::Visit;
 use crate::scope::Scope;
-use crate::words::{self, Word};
+use crate::{Visit, Word, words};
 use ops::desk::Desk;
-use web::language::Language;
-use web::problem::Problem;
-use web::reply::query;
+use web::{Language, Result, query};
 
 /// A field of a filter, by the parameter that it sends.
 pub(crate) enum Field<'a> {
@@ -82,7 +79,7 @@ pub(crate) fn form(desk: &Desk, visit: &Visit, given: &[(String, String)], field
 
 /// The parameters as the routes of `/ops` take them: without the empty ones of a form, and amounts
 /// in centavos.
-pub(crate) fn as_sent(visit: &Visit, parts: &Parts) -> Result<Vec<(String, String)>, Problem> {
+pub(crate) fn as_sent(visit: &Visit, parts: &Parts) -> Result<Vec<(String, String)>> {
     let sent = query(parts)?
         .into_iter()
         .filter(|(name, value)| !value.is_empty() && !["lang", "csv"].contains(&name.as_str()));

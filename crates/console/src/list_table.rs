@@ -4,15 +4,13 @@
 
 use axum::http::request::Parts;
 use maud::{Markup, html};
-use ops::desk::Desk;
 use ops::found_item::FoundItem;
-use ops::search::ItemKind;
+use ops::{Desk, ItemKind};
 
 use crate::find::page_of;
-use crate::page::Visit;
 use crate::show::{self, Head};
 use crate::wire_words::status_word;
-use crate::words::{self, Word};
+use crate::{Visit, Word, words};
 
 /// Columns of a list. Each row has a name and a time.
 pub(crate) struct Columns<'a> {

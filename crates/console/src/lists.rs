@@ -12,25 +12,18 @@ use wire::cut_text::cut_name;
 
 use crate::list_filter::{self, Field, RECIPIENT_FIELD, as_sent, file_links, merchant_field};
 use crate::list_table::{self, Columns};
-use crate::page::{Screen, Section, Visit};
-use crate::paging::pager_named;
 use crate::queue::merchant_link;
 use crate::recurrence::card_in_list;
 use crate::show::Head::{Amount, Text};
 use crate::show::{self, Head};
-use crate::wire_words;
 use crate::wire_words::{heading, status_word};
-use crate::words;
-use ops::desk::Desk;
+use crate::{Screen, Section, Visit, pager_named, wire_words, words};
 use ops::found_item::FoundItem;
 use ops::list_file::requested_format;
 use ops::lists::{self, LISTS, List, ListFilter, ListPart};
-use ops::search::ItemKind;
 use ops::wire_words::FLAGS;
-use web::caller::PathId;
-use web::credential::Role;
-use web::problem::Problem;
-use web::reply::query;
+use ops::{Desk, DeskState, ItemKind};
+use web::{PathId, Result, Role, query};
 
 /// Things on a page.
 const A_PAGE: u64 = 50;
@@ -43,7 +36,7 @@ pub(crate) async fn charges(desk: State<Arc<Desk>>, visit: Visit, parts: Parts) 
 }
 
 /// The page of a list, by what a filter asks for; or all of it as a file.
-pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, PathId(name): PathId, parts: Parts) -> Response {
+pub(crate) async fn show(State(desk): DeskState, visit: Visit, PathId(name): PathId, parts: Parts) -> Response {
     let shown = async {
         let given = as_sent(&visit, &parts)?;
         let filter = ListFilter::read(&desk, lists::named(&name)?, &given)?;
@@ -59,7 +52,7 @@ pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, PathId(nam
     }
 }
 
-async fn screen(desk: &Desk, visit: &Visit, parts: &Parts, filter: &ListFilter) -> Result<Screen, Problem> {
+async fn screen(desk: &Desk, visit: &Visit, parts: &Parts, filter: &ListFilter) -> Result<Screen> {
     let given = as_sent(visit, parts)?;
     let ListPart { items, rest, page, more: is_cut } = filter.part(desk, &given, A_PAGE).await?;
     let (list, name) = (filter.list, visit.say(heading(filter.list.kind)));

@@ -10,22 +10,16 @@ use maud::{Markup, html};
 
 use crate::form::optional;
 use crate::item_context::taken;
-use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::queue::{OperatorDecision, flag_list, follows_word, item_word, merchant_link, take, verdict_word};
-use crate::sent_form::PostedForm;
-use crate::show;
-use crate::words;
-use ops::desk::Desk;
+use crate::{PageRequest, PostedForm, Screen, Section, Visit, show, words};
+use ops::Desk;
 use ops::found_item::item_of;
 use ops::item_details::{TakenDecision, last_decision};
 use ops::other_nodes;
 use ops::preview::Verdict;
 use ops::queue::waiting;
 use ops::queue_item::{QueueItem, kind_name, view};
-use web::body::FormBody;
-use web::credential::Role;
-use web::problem::{Code, Problem};
-use web::reply::query;
+use web::{Code, FormBody, Problem, Result, Role, query};
 
 /// Items of one decision.
 const ITEMS_MAX: usize = 20;
@@ -33,7 +27,7 @@ const ITEMS_MAX: usize = 20;
 const POSTINGS_MAX: usize = 120;
 
 /// The items and what the decision on each will book.
-pub(crate) async fn confirm(request: PageRequest) -> Result<Screen, Problem> {
+pub(crate) async fn confirm(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, parts, .. } = &request;
     visit.operator.require(Role::Decide)?;
     let pairs = query(parts)?;
@@ -80,7 +74,7 @@ pub(crate) async fn confirm(request: PageRequest) -> Result<Screen, Problem> {
 }
 
 /// The decision of a name. Error: 400 that says what to choose.
-fn verdict_of(visit: &Visit, name: &str) -> Result<Verdict, Problem> {
+fn verdict_of(visit: &Visit, name: &str) -> Result<Verdict> {
     Verdict::named(name).ok_or_else(|| Problem::new(Code::ValidationFailed).says(visit.say(words::CHOOSE_DECISION)))
 }
 
@@ -111,7 +105,7 @@ fn facts(desk: &Desk, visit: &Visit, item: &QueueItem) -> Vec<(&'static str, Mar
 }
 
 /// The items that a query names, and that still wait.
-fn chosen(desk: &Desk, visit: &Visit, pairs: &[(String, String)]) -> Result<Vec<WaitingItem>, Problem> {
+fn chosen(desk: &Desk, visit: &Visit, pairs: &[(String, String)]) -> Result<Vec<WaitingItem>> {
     let ids = pairs.iter().filter(|(name, _)| name == "id").filter_map(|(_, id)| ObjectId::parse(id));
     let mut ids: Vec<_> = ids.collect();
     ids.sort_unstable();
@@ -129,7 +123,7 @@ pub(crate) async fn decide(PostedForm { desk, visit, form, .. }: PostedForm) -> 
     visit.answer(made)
 }
 
-async fn decided(desk: &Arc<Desk>, visit: &Visit, form: &FormBody) -> Result<Screen, Problem> {
+async fn decided(desk: &Arc<Desk>, visit: &Visit, form: &FormBody) -> Result<Screen> {
     visit.operator.require(Role::Decide)?;
     let verdict = verdict_of(visit, form.value("decision"))?;
     let items: Vec<_> = form.0.iter().filter(|(name, _)| name == "item").map(|(_, item)| item.as_str()).collect();

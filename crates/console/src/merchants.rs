@@ -7,38 +7,27 @@ use actors::engine::MerchantRow;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Redirect, Response};
-use ledger::account::Account;
-use ledger::fees::Fees;
-use ledger::id::{GroupNumber, LedgerId};
-use ledger::money::Rate;
+use ledger::{Account, Fees, GroupNumber, LedgerId, Rate};
 use maud::{Markup, html};
 use wire::mask;
 
 use crate::books::balance_table;
-use crate::holds;
 use crate::keys::{key_form, revoke_form};
-use crate::lists;
-use crate::notes;
-use crate::page::{PageRequest, Screen, Section, Visit};
-use crate::paging::{self, pager_named, part_named};
 use crate::scope::Scope;
-use crate::show;
 use crate::show::Head::Text;
-use crate::wire_words;
 use crate::wire_words::status_word;
-use crate::words::{self, Word};
+use crate::{
+    PageRequest, Screen, Section, Visit, Word, holds, lists, notes, pager_named, paging, part_named, show, wire_words,
+    words,
+};
 use ops::api_keys;
 use ops::closing;
-use ops::desk::Desk;
 use ops::merchants::find;
 use ops::notes::NoteSubject;
-use ops::search::ItemKind;
-use web::caller::PathId;
-use web::credential::Role;
-use web::problem::{Code, Problem};
-use web::reply::query;
+use ops::{Desk, ItemKind};
 use web::views::ledger::merchant_profile;
 use web::views::recipient::{open, status_name};
+use web::{Code, PathId, Problem, Result, Role, query};
 
 /// Recipients on the page of a merchant, the newest first.
 const RECIPIENTS_A_PAGE: u64 = 40;
@@ -59,7 +48,7 @@ fn named(name: &str) -> &str {
 }
 
 /// One merchant.
-pub(crate) async fn one(request: PageRequest) -> Result<Screen, Problem> {
+pub(crate) async fn one(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, id, parts } = &request;
     let group = find(desk, id)?;
     visit.sees(Some(group))?;
@@ -161,7 +150,7 @@ fn options(visit: &Visit, row: &MerchantRow) -> Markup {
     }
 }
 
-fn recipients(desk: &Desk, visit: &Visit, row: &MerchantRow, parts: &Parts) -> Result<Markup, Problem> {
+fn recipients(desk: &Desk, visit: &Visit, row: &MerchantRow, parts: &Parts) -> Result<Markup> {
     let page = part_named(&query(parts)?, "recipients", RECIPIENTS_A_PAGE)?;
     let shown = paging::range(row.recipients.len(), page);
     let rows = row.recipients.iter().rev().skip(shown.start).take(shown.len());
@@ -186,7 +175,7 @@ fn recipients(desk: &Desk, visit: &Visit, row: &MerchantRow, parts: &Parts) -> R
     })
 }
 
-fn keys(desk: &Desk, visit: &Visit, group: GroupNumber, parts: &Parts) -> Result<Markup, Problem> {
+fn keys(desk: &Desk, visit: &Visit, group: GroupNumber, parts: &Parts) -> Result<Markup> {
     let merchant = desk.engine.merchant(group, |row| row.id).unwrap_or_default().uuid().to_string();
     let (all, page) = (api_keys::listed(desk, group), part_named(&query(parts)?, "keys", KEYS_A_PAGE)?);
     let keys = paging::items(&all, page);

@@ -6,20 +6,15 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use crate::form::inside;
-use crate::page::Visit;
 use crate::refused_form::PAGE;
-use crate::sent_form::PostedForm;
-use crate::show;
-use crate::words;
-use ops::desk::Desk;
+use crate::{PostedForm, Visit, show, words};
+use ops::Desk;
 use ops::notes::{self, NOTE_MAX, NoteSubject};
-use web::credential::Role;
-use web::problem::Problem;
-use web::session::FormOutcome;
+use web::{FormOutcome, Result, Role};
 
 /// The notes on an object or a month, newest first, and the form; nothing for an object of the
 /// house.
-pub(crate) fn section(desk: &Desk, visit: &Visit, noted: NoteSubject) -> Result<Markup, Problem> {
+pub(crate) fn section(desk: &Desk, visit: &Visit, noted: NoteSubject) -> Result<Markup> {
     let written = notes::notes_on(desk, noted)?;
     let takes_notes = match noted {
         NoteSubject::Object(id) => desk.engine.merchant(desk.engine.ids().group(id), |_| ()).is_some(),

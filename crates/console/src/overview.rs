@@ -1,7 +1,5 @@
 //! Overview: assets, debts and income of the platform, and the length of the queue.
 
-use std::sync::Arc;
-
 use actors::engine::Totals;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -9,22 +7,19 @@ use ledger::account::Account;
 use maud::{Markup, html};
 
 use crate::daily_chart::{Series, bars};
-use crate::page::{Screen, Section, Visit};
 use crate::queue::kind_word;
 use crate::records::cut_link;
 use crate::scope::Scope;
-use crate::show;
-use crate::wire_words;
-use crate::words::{self, Word};
-use ops::desk::Desk;
+use crate::{Screen, Section, Visit, Word, show, wire_words, words};
 use ops::health::readiness;
 use ops::overview::{Overview, OverviewDay, overview};
 use ops::queue;
 use ops::queue_item::kind_name;
+use ops::{Desk, DeskState};
 use web::language::Language;
 
 /// The overview. That of one merchant is the merchant's page.
-pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit) -> Response {
+pub(crate) async fn show(State(desk): DeskState, visit: Visit) -> Response {
     if let Scope::Merchant(_, id) = visit.scope {
         return Redirect::to(&visit.scope.of_path(&format!("/console/merchants/{}", id.uuid()))).into_response();
     }

@@ -9,31 +9,22 @@ use axum::http::request::Parts;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{MethodRouter, get};
-use ledger::id::GroupNumber;
-use ledger::time::Timestamp;
+use ledger::{GroupNumber, Timestamp};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::Console;
 use crate::assets::{ICON_PATH, SCRIPT_PATH, STYLE_PATH};
 use crate::fitting::fitting;
 use crate::form::hidden_key;
 use crate::queries::known_query;
 use crate::refused_form::{PAGE, RefusedForm, SentForm, ShownAgain};
 use crate::scope::Scope;
-use crate::show;
 use crate::table::{self, CSV};
-use crate::wire_words;
-use crate::words::{self, Word};
-use ops::desk::Desk;
-use ops::operator::Operator;
+use crate::{Console, Word, show, wire_words, words};
 use ops::queue::QueueFilter;
-use web::caller::PathId;
-use web::credential::Role;
-use web::language::Language;
-use web::problem::{Code, Problem};
-use web::reply::{query, single};
+use ops::{Desk, Operator};
 use web::session::Sessions;
-use web::session::{FormOutcome, secret_of};
+use web::session::secret_of;
+use web::{Code, FormOutcome, Language, PathId, Problem, Result, Role, query, single};
 
 /// The field of the session's form token.
 pub(crate) const FORM_TOKEN: &str = "form_token";
@@ -130,7 +121,7 @@ impl FromRequestParts<Console> for PageRequest {
 }
 
 /// The route of a page.
-pub(crate) fn screen<M: Future<Output = Result<Screen, Problem>> + Send + 'static>(
+pub(crate) fn screen<M: Future<Output = Result<Screen>> + Send + 'static>(
     make: impl Fn(PageRequest) -> M + Clone + Send + Sync + 'static,
 ) -> MethodRouter<Console> {
     get(|request: PageRequest| async move {
@@ -308,18 +299,18 @@ impl Visit {
     }
 
     /// Refuses what does not belong to the scope: it is not there.
-    pub(crate) fn sees(&self, group: Option<GroupNumber>) -> Result<(), Problem> {
+    pub(crate) fn sees(&self, group: Option<GroupNumber>) -> Result<()> {
         if self.scope.has(group) { Ok(()) } else { Err(Problem::new(Code::NotFound)) }
     }
 
     /// Refuses a page that has no part for one merchant, in the scope of one.
-    pub(crate) fn whole(&self) -> Result<(), Problem> {
+    pub(crate) fn whole(&self) -> Result<()> {
         self.sees(None)
     }
 
     /// The answer to a form: it leads to the page that says, once, what the form did, or shows the
     /// problem that the form met. The path has no query.
-    pub(crate) fn done<T>(&self, made: Result<T, Problem>, path: &str, what: FormOutcome) -> Response {
+    pub(crate) fn done<T>(&self, made: Result<T>, path: &str, what: FormOutcome) -> Response {
         if let Err(problem) = made {
             return self.answer(Err(problem));
         }
@@ -342,7 +333,7 @@ impl Visit {
 
     /// The answer of a screen, or of the problem that it met. A table of the screen that is asked
     /// for as CSV is the answer instead.
-    pub(crate) fn answer(&self, made: Result<Screen, Problem>) -> Response {
+    pub(crate) fn answer(&self, made: Result<Screen>) -> Response {
         let made = match (made, self.csv) {
             (Ok(screen), Some(place)) => match table::file(&screen.body.0, place, self.language) {
                 Some(file) => return file,

@@ -5,20 +5,17 @@ use std::ops::Range;
 use axum::http::request::Parts;
 use maud::{Markup, html};
 
-use crate::page::Visit;
-use crate::show;
-use crate::words::{self, Word};
-use web::problem::Problem;
-use web::reply::{Page, number};
+use crate::{Visit, Word, show, words};
+use web::{Page, Result, number};
 
 /// The part of a list that an address asks for: `rows` rows, or fewer where it asks for fewer.
-pub(crate) fn part(pairs: &[(String, String)], rows: u64) -> Result<Page, Problem> {
+pub(crate) fn part(pairs: &[(String, String)], rows: u64) -> Result<Page> {
     let page = Page::read(pairs, rows)?;
     Ok(Page { per_page: page.per_page.min(rows), ..page })
 }
 
 /// The part of a second list of a page, whose number is another parameter.
-pub(crate) fn part_named(pairs: &[(String, String)], name: &'static str, rows: u64) -> Result<Page, Problem> {
+pub(crate) fn part_named(pairs: &[(String, String)], name: &'static str, rows: u64) -> Result<Page> {
     Ok(Page { page: number(pairs, name, 1..=u64::from(u32::MAX))?.unwrap_or(1), per_page: rows })
 }
 

@@ -11,28 +11,20 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use crate::keys::admin;
-use crate::page::{Screen, Section, Visit};
-use crate::sent_form::PostedForm;
-use crate::show;
 use crate::show::Head::{Amount, Text};
 use crate::wire_words::heading;
-use crate::words;
+use crate::{PostedForm, Screen, Section, Visit, show, words};
 use ops::cards;
-use ops::desk::Desk;
 use ops::erasures::{self, ErasureView, RetentionView, retention};
 use ops::people::{PersonPart, PersonView, person};
 use ops::recipients::require_reveal;
-use ops::search::ItemKind;
-use web::caller::PathId;
-use web::credential::Role;
-use web::idempotency::SentKey;
-use web::problem::{Code, Problem};
-use web::session::FormOutcome;
+use ops::{Desk, DeskState, ItemKind};
+use web::{Code, FormOutcome, PathId, Problem, Role, SentKey};
 
 const PATH: &str = "/console/people";
 
 /// The page.
-pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit) -> Response {
+pub(crate) async fn show(State(desk): DeskState, visit: Visit) -> Response {
     visit.answer(visit.whole().and_then(|()| retention(&desk)).map(|retention| screen(&desk, &visit, &retention)))
 }
 

@@ -11,30 +11,21 @@ use wire::cut_text::cut_of;
 use wire::timestamp::day_of;
 
 use crate::keys::json_of;
-use crate::notes;
-use crate::page::{PageRequest, Screen, Section, Visit};
-use crate::paging::{pager, part};
+use crate::paging::part;
 use crate::queue::kind_word;
 use crate::records::{cut_link, record_link};
-use crate::sent_form::PostedForm;
-use crate::show;
 use crate::show::Head::{Amount, Text};
-use crate::wire_words;
-use crate::words;
-use ops::desk::Desk;
+use crate::{PageRequest, PostedForm, Screen, Section, Visit, notes, pager, show, wire_words, words};
+use ops::Desk;
 use ops::notes::NoteSubject;
 use ops::periods::{self, OpenItem, PeriodView};
-use web::credential::Role;
-use web::language::Language;
-use web::problem::Problem;
-use web::reply::query;
-use web::session::FormOutcome;
+use web::{FormOutcome, Language, Result, Role, query};
 
 /// Months on a page.
 const MONTHS_A_PAGE: u64 = 24;
 
 /// The months that are over, newest first, and a link to the current month.
-pub(crate) async fn list(request: PageRequest) -> Result<Screen, Problem> {
+pub(crate) async fn list(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, parts, .. } = &request;
     visit.whole()?;
     let page = part(&query(parts)?, MONTHS_A_PAGE)?;
@@ -83,7 +74,7 @@ pub(crate) fn name(language: Language, month: Month) -> String {
 }
 
 /// One month.
-pub(crate) async fn one(request: PageRequest) -> Result<Screen, Problem> {
+pub(crate) async fn one(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, id: period, .. } = &request;
     visit.whole()?;
     let month = periods::named(period)?;
@@ -110,7 +101,7 @@ fn cut(period: &PeriodView) -> Option<Cut> {
 }
 
 /// When the first Record of all was booked.
-fn first_booked(desk: &Desk) -> Result<Option<Timestamp>, Problem> {
+fn first_booked(desk: &Desk) -> Result<Option<Timestamp>> {
     let mut first: Option<i64> = None;
     for at in desk.engine.published().iter() {
         let block = desk.engine.block(Position { sequence: Sequence::FIRST, ..at })?;

@@ -3,8 +3,7 @@
 use axum::extract::MatchedPath;
 use axum::http::request::Parts;
 
-use web::problem::Problem;
-use web::reply::{only, query};
+use web::{Result, only, query};
 
 /// Parameters that every page takes: language, scope, and a table as CSV.
 const OF_ALL_PAGES: [&str; 3] = ["lang", "merchant_id", "csv"];
@@ -56,7 +55,7 @@ const QUERIES: &[(&str, &[&str])] = &[
 
 /// Refuses parameters that a page does not take: a misspelt one would show something else than was
 /// asked for. Lists are not among the pages: each refuses by itself what it does not take.
-pub(crate) fn known_query(parts: &Parts) -> Result<(), Problem> {
+pub(crate) fn known_query(parts: &Parts) -> Result<()> {
     let path = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let of_page = QUERIES.iter().find(|(known, _)| *known == path);
     of_page.map_or(Ok(()), |(_, names)| only(&query(parts)?, &[names, &OF_ALL_PAGES[..]].concat()))

@@ -8,15 +8,10 @@ use ledger::id::ObjectId;
 use maud::{Markup, html};
 use serde_json::json;
 
-use crate::item;
 use crate::list_filter::{self, Field, RECIPIENT_FIELD, as_sent, merchant_field};
-use crate::page::{PageRequest, Screen, Section, Visit};
-use crate::paging::{self, pager_named, part};
-use crate::sent_form::PostedForm;
-use crate::show;
-use crate::wire_words;
-use crate::words::{self, Word};
-use ops::desk::Desk;
+use crate::paging::{self, part};
+use crate::{PageRequest, PostedForm, Screen, Section, Visit, Word, item, pager_named, show, wire_words, words};
+use ops::Desk;
 use ops::merchants;
 use ops::other_nodes::{self, Decision};
 use ops::preview::{Follows, Verdict};
@@ -24,16 +19,13 @@ use ops::queue::{KINDS, QueueFilter, waiting};
 use ops::queue_item::{QueueItem, is_decided_on, view};
 use ops::rail_items;
 use ops::wire_words::FLAGS;
-use web::credential::Role;
-use web::problem::{Code, Problem};
-use web::reply::query;
-use web::session::FormOutcome;
+use web::{Code, FormOutcome, Problem, Result, Role, query};
 
 /// Items of the list on a page.
 const ITEMS_A_PAGE: u64 = 50;
 
 /// List of the items that wait, oldest first.
-pub(crate) async fn list(request: PageRequest) -> Result<Screen, Problem> {
+pub(crate) async fn list(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, parts, .. } = &request;
     let pairs = query(parts)?;
     let filter = QueueFilter { by_deadline: true, ..QueueFilter::read(desk, &as_sent(visit, parts)?)? };
@@ -280,7 +272,7 @@ pub(crate) struct OperatorDecision<'a> {
 }
 
 /// Takes a decision where the item's merchant is.
-pub(crate) async fn take(desk: &Arc<Desk>, visit: &Visit, taken: &OperatorDecision<'_>) -> Result<(), Problem> {
+pub(crate) async fn take(desk: &Arc<Desk>, visit: &Visit, taken: &OperatorDecision<'_>) -> Result<()> {
     visit.operator.require(Role::Decide)?;
     visit.sees(ObjectId::parse(taken.id).map(|id| desk.engine.ids().group(id)))?;
     let decision = Decision {

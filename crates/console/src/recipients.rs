@@ -1,30 +1,23 @@
 //! One recipient: registration, money, debts, bank account, statement, withdrawals, anticipations.
 
 use actors::engine::Listed;
-use ledger::id::ObjectId;
-use ledger::withdrawal::Withdrawal;
+use ledger::{ObjectId, Withdrawal};
 use maud::{Markup, html};
 use wire::mask;
 
-use crate::anticipations;
-use crate::holds;
-use crate::notes;
-use crate::page::{PageRequest, Screen, Section, Visit};
-use crate::paging::{pager, pager_named, part, part_named};
+use crate::paging::part;
 use crate::queue::merchant_link;
-use crate::registration;
-use crate::show;
-use crate::wire_words;
 use crate::wire_words::status_word;
-use crate::words;
-use ops::desk::Desk;
+use crate::{
+    PageRequest, Screen, Section, Visit, anticipations, holds, notes, pager, pager_named, part_named, registration,
+    show, wire_words, words,
+};
 use ops::notes::NoteSubject;
-use ops::search::ItemKind;
-use web::problem::{Code, Problem};
-use web::reply::{Cursors, query};
+use ops::{Desk, ItemKind};
 use web::views::recipient::{RecipientBalance, find_recipient, open, review_name, status_name};
 use web::views::statement::{SplitRecord, statement};
 use web::views::withdrawal::{DestinationView, WithdrawalView};
+use web::{Code, Cursors, Problem, Result, query};
 
 /// Withdrawals on a page.
 const WITHDRAWALS_A_PAGE: u64 = 20;
@@ -32,7 +25,7 @@ const WITHDRAWALS_A_PAGE: u64 = 20;
 const SPLITS_A_PAGE: u64 = 20;
 
 /// Page of one recipient.
-pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
+pub(crate) async fn show(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, id, parts } = &request;
     let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
     let (ledger, row) = find_recipient(&desk.engine, id).ok_or_else(|| Problem::new(Code::NotFound))?;

@@ -7,32 +7,24 @@ use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Redirect, Response};
 use books::reconcile::booked_movements::BankAccount;
-use ledger::account::Account;
-use ledger::time::Month;
+use ledger::{Account, Month};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use crate::form::optional;
 use crate::house::{self, EntryDraft};
 use crate::keys::json_of;
-use crate::page::{PageRequest, Screen, Section, Visit};
-use crate::paging::{items, pager, pager_named, part, part_named, range};
-use crate::sent_form::{PostedFile, PostedForm};
-use crate::show;
+use crate::paging::{items, part, range};
+use crate::sent_form::PostedFile;
 use crate::show::Head::{Amount, Text};
-use crate::wire_words;
-use crate::words::{self, Word};
-use ops::desk::Desk;
+use crate::{
+    PageRequest, PostedForm, Screen, Section, Visit, Word, pager, pager_named, part_named, show, wire_words, words,
+};
 use ops::explanations;
-use ops::operator::{Decider, DeciderCall};
 use ops::periods;
 use ops::reconciliations::{self as results, Reconciliation};
-use web::caller::PathId;
-use web::credential::Role;
-use web::idempotency::SentKey;
-use web::problem::{Code, Problem};
-use web::reply::{Page, number, one_of, query};
-use web::session::FormOutcome;
+use ops::{Decider, DeciderCall, Desk, DeskState};
+use web::{Code, FormOutcome, Page, PathId, Problem, Result, Role, SentKey, number, one_of, query};
 
 /// Results on a page.
 const RESULTS_A_PAGE: u64 = 20;
@@ -51,7 +43,7 @@ const FILES: [(&str, Option<BankAccount>); 5] = [
 
 /// Page of the reconciliations: the form, the days that are covered, the results; or the open
 /// differences.
-pub(crate) async fn list(request: PageRequest) -> Result<Screen, Problem> {
+pub(crate) async fn list(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, parts, .. } = &request;
     visit.whole()?;
     let given = query(parts)?;
@@ -91,7 +83,7 @@ async fn listed(
     page: Page,
     period: Option<&str>,
     given: &[(String, String)],
-) -> Result<Value, Problem> {
+) -> Result<Value> {
     let page = [("page", page.page.to_string()), ("per_page", page.per_page.to_string())];
     let own = given.iter().filter(|(name, _)| matches!(name.as_str(), "open" | "kind"));
     let pairs = own.map(|(name, value)| (name.as_str(), value.as_str()));
@@ -146,7 +138,7 @@ fn upload(visit: &Visit) -> Markup {
 }
 
 /// The days of a month, and of which of them the files were compared.
-fn calendar(desk: &Desk, visit: &Visit, month: Month) -> Result<Markup, Problem> {
+fn calendar(desk: &Desk, visit: &Visit, month: Month) -> Result<Markup> {
     let kept = Reconciliation::all(&desk.engine)?;
     let rows: Vec<_> = FILES
         .into_iter()
@@ -243,7 +235,7 @@ fn table(visit: &Visit, items: &[Value]) -> Markup {
 
 /// Compares the file of the form, as the route of `/ops` does; leads to its result.
 pub(crate) async fn compare(
-    State(desk): State<Arc<Desk>>,
+    State(desk): DeskState,
     mut parts: Parts,
     PostedFile { visit, form, file }: PostedFile,
 ) -> Response {
@@ -277,7 +269,7 @@ pub(crate) async fn compare(
 }
 
 /// One result, line by line.
-pub(crate) async fn one(request: PageRequest) -> Result<Screen, Problem> {
+pub(crate) async fn one(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, id, parts } = &request;
     visit.whole()?;
     let result = results::get(State(Arc::clone(desk)), visit.operator.clone(), PathId(id.to_owned())).await?;
@@ -349,7 +341,7 @@ fn others(
     given: &[(String, String)],
     result: &Value,
     (heading, name): (Word, &'static str),
-) -> Result<Markup, Problem> {
+) -> Result<Markup> {
     let visit = &request.visit;
     let count = result[name].as_u64().unwrap_or_default();
     Ok(html! {
@@ -370,7 +362,7 @@ fn lines(
     given: &[(String, String)],
     result: &Value,
     (heading, name): (Word, &'static str),
-) -> Result<Markup, Problem> {
+) -> Result<Markup> {
     let PageRequest { visit, parts, .. } = request;
     let page = part_named(given, name, LINES_A_PAGE)?;
     let is_difference = name == "differences";
@@ -511,7 +503,7 @@ fn explanation(visit: &Visit, result: &Value, number: u64, finding: &Value) -> M
 }
 
 /// Explains the difference that a form names, as the route of `/ops` does.
-pub(crate) async fn explain_with(posted: &PostedForm, file: &str, entry: Option<&Value>) -> Result<(), Problem> {
+pub(crate) async fn explain_with(posted: &PostedForm, file: &str, entry: Option<&Value>) -> Result<()> {
     let PostedForm { desk, visit, form, .. } = posted;
     let body = json!({
         "finding": form.value("finding").parse::<u64>().ok(), "reason": form.value("reason"),

@@ -1,19 +1,15 @@
 //! Records on a page of the console: their facts in words, links to them, and their blocks.
 
 use derived::records::LoadError;
-use ledger::record::Record;
-use ledger::time::Timestamp;
+use ledger::{Record, Timestamp};
 use maud::{Markup, html};
 use store::cut::{Cut, Position, positions};
 use store::{Block, Sequence};
 use wire::cut_text::record_name;
 
-use crate::page::Visit;
-use crate::show;
-use crate::words;
+use crate::{Visit, show, words};
 use ops::desk::Desk;
-use web::language::Language;
-use web::problem::Problem;
+use web::{Language, Result};
 
 /// Records of a block that are shown in words.
 const RECORDS_OF_BLOCK_MAX: usize = 12;
@@ -44,7 +40,7 @@ pub(crate) fn cut_link(language: Language, cut: &Cut) -> Markup {
 }
 
 /// The Records of a block in words, the first ones, and the way to prove the chain from there.
-pub(crate) fn block_records(desk: &Desk, visit: &Visit, block: &Block) -> Result<Markup, Problem> {
+pub(crate) fn block_records(desk: &Desk, visit: &Visit, block: &Block) -> Result<Markup> {
     let mut rows = Vec::new();
     for (at, bytes) in positions(block).take(RECORDS_OF_BLOCK_MAX) {
         let record = Record::decode(bytes).map_err(|error| LoadError::Decode { sequence: at.sequence.0, error })?;

@@ -11,21 +11,16 @@ use serde_json::Value;
 
 use crate::charge::timeline;
 use crate::keys::json_of;
-use crate::page::{PageRequest, Screen, Section, Visit};
 use crate::people::delete_form;
 use crate::queue::merchant_link;
-use crate::show;
 use crate::wire_words::{brand, method_named, status_word};
-use crate::words;
-use ops::search::ItemKind;
-use ops::{cards, charges, subscriptions};
-use web::caller::PathId;
-use web::credential::Role;
-use web::problem::{Code, Problem};
+use crate::{PageRequest, Screen, Section, Visit, show, words};
+use ops::{ItemKind, cards, charges, subscriptions};
 use web::views::charge::CardView;
+use web::{Code, PathId, Problem, Result, Role};
 
 /// Page of a subscription, with its plan and its card.
-pub(crate) async fn subscription(request: PageRequest) -> Result<Screen, Problem> {
+pub(crate) async fn subscription(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, id, .. } = &request;
     let read = subscriptions::get(State(Arc::clone(desk)), visit.operator.clone(), PathId(id.clone())).await;
     let (found, timeline) = found(&request, read).await?;
@@ -62,7 +57,7 @@ pub(crate) async fn subscription(request: PageRequest) -> Result<Screen, Problem
 }
 
 /// Page of a stored card, with the form that deletes it.
-pub(crate) async fn card(request: PageRequest) -> Result<Screen, Problem> {
+pub(crate) async fn card(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, id, .. } = &request;
     let read = cards::get(State(Arc::clone(desk)), visit.operator.clone(), PathId(id.clone())).await;
     let (found, timeline) = found(&request, read).await?;
@@ -85,7 +80,7 @@ pub(crate) async fn card(request: PageRequest) -> Result<Screen, Problem> {
 }
 
 /// What a route answers about the object of a page, and the Records about it.
-async fn found(request: &PageRequest, read: Result<Response, Problem>) -> Result<(Value, Markup), Problem> {
+async fn found(request: &PageRequest, read: Result<Response>) -> Result<(Value, Markup)> {
     let PageRequest { desk, visit, id, .. } = request;
     let found = json_of(read?).await?;
     let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;

@@ -6,13 +6,9 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use crate::form::amount;
-use crate::page::Visit;
-use crate::sent_form::PostedForm;
-use crate::words;
+use crate::{PostedForm, Visit, words};
 use ops::refunds;
-use web::credential::Role;
-use web::problem::{Code, FieldError};
-use web::session::FormOutcome;
+use web::{Code, FieldError, FormOutcome, Role};
 
 /// The form on the page of a paid charge.
 pub(crate) fn form(visit: &Visit, txid: &str) -> Markup {

@@ -22,9 +22,7 @@ use tower::ServiceExt;
 
 use crate::form::inside;
 use crate::show;
-use web::language::Language;
-use web::problem::{Code, FieldError, Problem};
-use web::reply::query;
+use web::{Code, FieldError, Language, Problem, query};
 
 /// The field of the page on which a form stands.
 pub(crate) const PAGE: &str = "page";

@@ -2,22 +2,17 @@
 //! the right `reveal`, in the answer to a form, once a Record says who reads it.
 
 use axum::response::Response;
-use ledger::id::ObjectId;
-use ledger::personal::{Address, BankAccount, Phone, RecipientProfile};
+use ledger::personal::{Address, Phone};
+use ledger::{BankAccount, ObjectId, RecipientProfile};
 use maud::{Markup, html};
 use wire::bank_names::bank_name;
 use wire::mask;
 
-use crate::item;
-use crate::page::{Screen, Section, Visit};
-use crate::sent_form::PostedForm;
-use crate::show;
-use crate::wire_words;
-use crate::words::{self, Word};
-use ops::desk::Desk;
+use crate::{PostedForm, Screen, Section, Visit, Word, item, show, wire_words, words};
+use ops::Desk;
 use ops::queue::waiting;
 use ops::recipients::revealed;
-use web::credential::Role;
+use web::Role;
 use web::views::recipient::{find_recipient, open};
 use web::views::registration::covered;
 

@@ -11,15 +11,11 @@ use maud::{Markup, PreEscaped, html};
 
 use crate::form::optional;
 use crate::ledger_field::{LedgerField, Offered};
-use crate::page::{PageRequest, Screen, Section, Visit};
-use crate::paging::{pager_named, part};
-use crate::show;
-use crate::words;
-use ops::desk::Desk;
+use crate::paging::part;
+use crate::{PageRequest, Screen, Section, Visit, pager_named, show, words};
 use ops::reports::report;
-use web::caller::PathId;
-use web::problem::{Code, Problem, failed};
-use web::reply::{Page, query};
+use ops::{Desk, DeskState};
+use web::{Code, Page, PathId, Problem, Result, failed, query};
 
 /// Rows on a page.
 const ROWS_A_PAGE: u64 = 50;
@@ -29,7 +25,7 @@ const PAGE_BYTES_MAX: usize = 1 << 20;
 const FIELDS: [&str; 6] = ["ledger", "account", "by", "from", "to", "tax_ids"];
 
 /// Page of the reports, or of one of them.
-pub(crate) async fn show(request: PageRequest) -> Result<Screen, Problem> {
+pub(crate) async fn show(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, parts, .. } = &request;
     visit.whole()?;
     let given = query(parts)?;
@@ -66,8 +62,8 @@ fn list(visit: &Visit) -> Screen {
 }
 
 /// The form with the fields that the report takes.
-fn form(desk: &Desk, visit: &Visit, given: &[(String, String)], of: Report) -> Result<Markup, Problem> {
-    let day = |name: &'static str, word| -> Result<Markup, Problem> {
+fn form(desk: &Desk, visit: &Visit, given: &[(String, String)], of: Report) -> Result<Markup> {
+    let day = |name: &'static str, word| -> Result<Markup> {
         let value = optional(given, name)?.unwrap_or_default();
         Ok(
             html! { div { label for=(name) { (visit.say(word)) } input id=(name) type="date" name=(name) value=(value); } },
@@ -137,7 +133,7 @@ async fn table(
     (parts, given): (&Parts, &[(String, String)]),
     of: Report,
     page: Page,
-) -> Result<Markup, Problem> {
+) -> Result<Markup> {
     let number = page.page.to_string();
     let per_page = page.per_page.to_string();
     let paged = [("format", "html"), ("page", &number), ("per_page", &per_page)];
@@ -167,7 +163,7 @@ async fn made(
     mut parts: Parts,
     of: Report,
     more: &[(&str, &str)],
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let asked = fields_and(&query(&parts)?, &[&[("names", "true")], more].concat());
     let address = format!("/ops/reports/{}?{asked}", of.name());
     parts.uri = address.parse().map_err(|_| Problem::new(Code::ValidationFailed))?;
@@ -177,7 +173,7 @@ async fn made(
 }
 
 /// File of a report, or its page to print.
-pub(crate) async fn file(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
+pub(crate) async fn file(State(desk): DeskState, visit: Visit, parts: Parts) -> Response {
     let made = async {
         visit.whole()?;
         let given = query(&parts)?;

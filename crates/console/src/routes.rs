@@ -11,12 +11,11 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{Redirect, Response};
 use axum::routing::{get, post};
 
-use crate::Console;
 use crate::page::screen;
 use crate::refused_form::show_again;
 use crate::{
-    assets, audit, books, charge, dispute, endpoint, exports, find, health, holds, house, item, keys, lists, many,
-    merchants, notes, overview, page, people, periods, queue, recipients, reconciliations, recurrence, refund,
+    Console, assets, audit, books, charge, dispute, endpoint, exports, find, health, holds, house, item, keys, lists,
+    many, merchants, notes, overview, page, people, periods, queue, recipients, reconciliations, recurrence, refund,
     registration, reports, sandbox, settings, sign_in, trial_balance, webhooks,
 };
 use web::reading::on_waiting_thread;

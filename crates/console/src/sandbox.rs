@@ -8,18 +8,11 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use crate::keys::{admin, json_of};
-use crate::page::{PageRequest, Screen, Section, Visit};
-use crate::sent_form::PostedForm;
-use crate::show;
-use crate::words;
-use ops::desk::Desk;
+use crate::{PageRequest, PostedForm, Screen, Section, Visit, show, words};
 use ops::made_up;
-use ops::operator::Admin;
 use ops::sandbox::{advance_clock, pay_pix};
-use web::caller::PathId;
-use web::credential::Role;
-use web::problem::{Code, Problem};
-use web::session::FormOutcome;
+use ops::{Admin, Desk};
+use web::{Code, FormOutcome, PathId, Problem, Result, Role};
 
 /// Moves that the form offers: hours.
 const HOURS: [(u32, words::Word); 5] = [
@@ -39,7 +32,7 @@ const CARDS: [(&str, words::Word); 4] = [
 ];
 
 /// The page; absent where money is real.
-pub(crate) async fn form(request: PageRequest) -> Result<Screen, Problem> {
+pub(crate) async fn form(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, .. } = &request;
     visit.whole()?;
     if !desk.sandbox {
@@ -119,7 +112,7 @@ pub(crate) async fn advance(posted: PostedForm) -> Response {
 }
 
 /// State and operator of a form that only a sandbox has. Errors: a smaller role; money is real.
-fn of_sandbox(posted: &PostedForm) -> Result<(State<Arc<Desk>>, Admin), Problem> {
+fn of_sandbox(posted: &PostedForm) -> Result<(State<Arc<Desk>>, Admin)> {
     posted.require(Role::Admin)?;
     posted.desk.sandbox.then_some(()).ok_or_else(|| Problem::new(Code::NotFound))?;
     Ok((State(Arc::clone(&posted.desk)), admin(&posted.visit)?))

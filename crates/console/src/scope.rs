@@ -7,11 +7,9 @@ use maud::{Markup, html};
 
 use crate::form::optional;
 use crate::show;
-use ops::desk::Desk;
+use ops::Desk;
 use ops::merchants;
-use web::language::Language;
-use web::problem::{Code, Problem};
-use web::reply::query;
+use web::{Code, Language, Problem, Result, query};
 
 /// The parameter that names the merchant.
 const PARAMETER: &str = "merchant_id";
@@ -27,7 +25,7 @@ pub(crate) enum Scope {
 
 impl Scope {
     /// The scope that an address asks for; a problem where it names no merchant.
-    pub(crate) fn asked(desk: &Desk, parts: &Parts) -> Result<Self, Problem> {
+    pub(crate) fn asked(desk: &Desk, parts: &Parts) -> Result<Self> {
         let pairs = query(parts)?;
         let Some(id) = optional(&pairs, PARAMETER)? else { return Ok(Self::All) };
         let group = merchants::find(desk, id)?;

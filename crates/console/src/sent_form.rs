@@ -11,19 +11,13 @@ use ledger::id::ObjectId;
 use serde_json::Value;
 use subtle::ConstantTimeEq;
 
-use crate::Console;
-use crate::page::{FORM_TOKEN, Visit, plain_refusal};
+use crate::page::{FORM_TOKEN, plain_refusal};
 use crate::refused_form::SentForm;
-use crate::words::{self, Word};
-use ops::desk::Desk;
-use ops::operator::{Decider, DeciderCall};
-use web::body::{FileForm, FormBody, InstitutionFile};
-use web::caller::PathId;
-use web::credential::Role;
-use web::keyed::KeyedBody;
-use web::language::Language;
-use web::problem::{Code, Problem};
+use crate::{Console, Visit, Word, words};
+use ops::{Decider, DeciderCall, Desk};
+use web::body::{FileForm, InstitutionFile};
 use web::server::OverTls;
+use web::{Code, FormBody, KeyedBody, Language, PathId, Problem, Result, Role};
 
 /// A form of a session. Its `Origin` is this listener, and it has the session's token.
 pub(crate) struct PostedForm {
@@ -39,7 +33,7 @@ pub(crate) struct PostedForm {
 
 impl PostedForm {
     /// Refuses an operator whose role is below the needed role, and what is outside of the scope.
-    pub(crate) fn require(&self, needed: Role) -> Result<(), Problem> {
+    pub(crate) fn require(&self, needed: Role) -> Result<()> {
         self.visit.operator.require(needed)?;
         self.visit.sees(ObjectId::parse(&self.id).map(|id| self.desk.engine.ids().group(id)))
     }
@@ -50,12 +44,12 @@ impl PostedForm {
     }
 
     /// Calls a route of `/ops`, for an operator who may decide, about what the form's path names.
-    pub(crate) async fn call<F: Future<Output = Result<Response, Problem>>>(
+    pub(crate) async fn call<F: Future<Output = Result<Response>>>(
         &self,
         route: impl FnOnce(DeciderCall) -> F,
         path: &'static str,
         body: Value,
-    ) -> Result<Response, Problem> {
+    ) -> Result<Response> {
         self.require(Role::Decide)?;
         let (decider, request) = (Decider(self.visit.operator.clone()), self.request(path, &body));
         route(DeciderCall::of_form(&self.desk, decider, &self.id, request)).await

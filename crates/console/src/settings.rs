@@ -10,17 +10,10 @@ use serde_json::{Value, json};
 
 use crate::form::amount;
 use crate::merchants::{MDR_BASES, SPLIT_GUARDS};
-use crate::page::{PageRequest, Screen, Section, Visit};
-use crate::sent_form::PostedForm;
-use crate::show;
-use crate::words::{self, Word};
+use crate::{PageRequest, PostedForm, Screen, Section, Visit, Word, show, words};
 use ops::merchants;
-use web::body::FormBody;
-use web::credential::Role;
-use web::idempotency::SentKey;
-use web::problem::{Code, Problem};
-use web::session::FormOutcome;
 use web::views::ledger::merchant_profile;
+use web::{Code, FormBody, FormOutcome, Problem, Result, Role, SentKey};
 
 /// Rates in percent: the name of the field and where the JSON has it.
 const RATES: [(&str, &[&str]); 8] = [
@@ -37,7 +30,7 @@ const RATES: [(&str, &[&str]); 8] = [
 const FIXED: [(&str, &str); 2] = [("antifraud", "antifraud_cents"), ("cashout", "cashout_cents")];
 
 /// The form, with what stands.
-pub(crate) async fn form(request: PageRequest) -> Result<Screen, Problem> {
+pub(crate) async fn form(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, id, .. } = &request;
     visit.operator.require(Role::Admin)?;
     let group = merchants::find(desk, id)?;
@@ -160,7 +153,7 @@ pub(crate) async fn change(posted: PostedForm) -> Response {
 }
 
 /// The request that the form stands for, without the profile.
-fn wanted(visit: &Visit, form: &FormBody) -> Result<Value, Problem> {
+fn wanted(visit: &Visit, form: &FormBody) -> Result<Value> {
     let number = |name| match form.value(name).trim() {
         "" => Value::Null,
         text => text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from),

@@ -3,23 +3,18 @@
 use std::ops::Range;
 
 use actors::engine::Engine;
-use ledger::account::Account;
-use ledger::entry::{Balance, Entry, Posting, Side};
-use ledger::id::{LedgerId, ObjectId};
-use ledger::time::Timestamp;
+use ledger::{Account, Balance, Entry, LedgerId, ObjectId, Posting, Side, Timestamp};
 use maud::{Markup, PreEscaped, html};
 use wire::reais::grouped;
 use wire::timestamp::{PeriodLimit, local};
 
 use crate::table::with_names;
-use crate::words::{self, Word};
+use crate::{Word, words};
 use ops::wire_words::figures;
 pub(crate) use ops::wire_words::{decimal, money};
-use web::language::Language;
-use web::problem::{FieldError, Problem};
-use web::reply::time;
 use web::views::ledger::{ledger_name, owner_name as named_owner};
 use web::views::withdrawal::DestinationView;
+use web::{FieldError, Language, Problem, time};
 
 /// An amount in a column of amounts, without its currency; empty for zero.
 pub(crate) fn column(language: Language, centavos: i128) -> String {

@@ -9,17 +9,15 @@ use axum::http::{Extensions, StatusCode};
 use axum::response::{AppendHeaders, IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 
-use crate::Console;
 use crate::form::{HOME, inside};
 use crate::page::{asked_language, other, plain_page, plain_refusal};
-use crate::sent_form::{Anonymous, PostedForm, known_scheme};
-use crate::words::{self, Word};
+use crate::sent_form::{Anonymous, known_scheme};
+use crate::{Console, PostedForm, Word, words};
 use axum::extract::FromRequest;
 use web::guards::wrong_credentials::CredentialKind;
-use web::language::Language;
-use web::reply::{query, single};
 use web::server::Peer;
 use web::session::COOKIE_NAME;
+use web::{Language, query, single};
 
 /// The form of the sign-in.
 pub(crate) async fn form(parts: Parts) -> Response {

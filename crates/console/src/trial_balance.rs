@@ -12,23 +12,20 @@ use maud::{Markup, html};
 
 use crate::books::{balance_table, day_form};
 use crate::form::optional;
-use crate::page::{Screen, Section, Visit};
-use crate::paging::{pager, part};
+use crate::paging::part;
 use crate::records::cut_link;
 use crate::scope::Scope;
-use crate::show;
 use crate::show::Head::{Amount, Text};
-use crate::words;
+use crate::{Screen, Section, Visit, pager, show, words};
 use ops::books::{AccountRow, TrialBalance, TrialBalanceQuery, find, read_patiently, requested_account, requested_cut};
-use ops::desk::Desk;
-use web::problem::Problem;
-use web::reply::query;
+use ops::{Desk, DeskState};
+use web::{Result, query};
 
 /// Accounts by ledger on a page.
 const ACCOUNTS_A_PAGE: u64 = 100;
 
 /// Page of the trial balance. In the scope of one merchant it is the merchant's ledger.
-pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
+pub(crate) async fn show(State(desk): DeskState, visit: Visit, parts: Parts) -> Response {
     if let Scope::Merchant(_, id) = visit.scope {
         return Redirect::to(&visit.scope.of_path(&format!("/console/ledgers/M-{}", id.uuid()))).into_response();
     }
@@ -36,7 +33,7 @@ pub(crate) async fn show(State(desk): State<Arc<Desk>>, visit: Visit, parts: Par
     visit.answer(made)
 }
 
-async fn screen(desk: &Arc<Desk>, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+async fn screen(desk: &Arc<Desk>, visit: &Visit, parts: &Parts) -> Result<Screen> {
     let given: Vec<_> = query(parts)?.into_iter().filter(|(_, value)| !value.is_empty()).collect();
     let (cut, account) = (requested_cut(desk, &given)?, requested_account(&given)?);
     let by_account = account.is_none() && optional(&given, "by")? != Some("ledger");

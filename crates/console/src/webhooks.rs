@@ -3,31 +3,25 @@
 
 use axum::http::request::Parts;
 use axum::response::Response;
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::record::Record;
 use ledger::webhook_events::webhook_events;
+use ledger::{GroupNumber, LedgerId, ObjectId, Record};
 use maud::{Markup, html};
 use serde_json::json;
 use store::cut::Position;
 
-use crate::page::{PageRequest, Screen, Section, Visit};
-use crate::paging::{self, pager, pager_named, part, part_named};
+use crate::paging::{self, part};
 use crate::queue::merchant_link;
 use crate::records::record_link;
-use crate::sent_form::PostedForm;
-use crate::show;
 use crate::show::Head::Text;
-use crate::wire_words;
-use crate::words::{self, Word};
-use ops::desk::Desk;
+use crate::{
+    PageRequest, PostedForm, Screen, Section, Visit, Word, pager, pager_named, part_named, show, wire_words, words,
+};
+use ops::Desk;
 use ops::merchants::find;
 use ops::other_nodes::backlogs;
 use ops::webhooks::{EventTry, event_tries, payload, redeliver, view};
-use web::credential::Role;
-use web::problem::{Code, Problem, failed};
-use web::reply::query;
-use web::session::FormOutcome;
 use web::views::delivery::AnswerView;
+use web::{Code, FormOutcome, Problem, Result, Role, failed, query};
 use webhooks::DeliveryStatus;
 use webhooks::event::OutboxEvent;
 
@@ -45,7 +39,7 @@ const OF_CHARGE_MAX: usize = 12;
 const EVENTS_A_PAGE: u64 = 30;
 
 /// The endpoints that are behind.
-pub(crate) async fn list(request: PageRequest) -> Result<Screen, Problem> {
+pub(crate) async fn list(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, parts, .. } = &request;
     let page = part(&query(parts)?, ENDPOINTS_A_PAGE)?;
     let through = usize::try_from(page.skip().saturating_add(page.per_page)).unwrap_or(usize::MAX);
@@ -97,7 +91,7 @@ pub(crate) fn answer(visit: &Visit, answer: Option<&AnswerView>) -> Markup {
 }
 
 /// The webhook events of a merchant, newest first.
-pub(crate) async fn events(request: PageRequest) -> Result<Screen, Problem> {
+pub(crate) async fn events(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, id, parts } = &request;
     let group = find(desk, id)?;
     visit.sees(Some(group))?;
@@ -125,7 +119,7 @@ pub(crate) async fn events(request: PageRequest) -> Result<Screen, Problem> {
 }
 
 /// One webhook event, with its delivery to each endpoint.
-pub(crate) async fn event(request: PageRequest) -> Result<Screen, Problem> {
+pub(crate) async fn event(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, id, parts } = &request;
     let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(id).ok_or_else(not_found)?;
@@ -164,7 +158,7 @@ pub(crate) async fn event(request: PageRequest) -> Result<Screen, Problem> {
 }
 
 /// The body of an event's webhooks.
-fn body_that_is_sent(desk: &Desk, visit: &Visit, event: &OutboxEvent) -> Result<Markup, Problem> {
+fn body_that_is_sent(desk: &Desk, visit: &Visit, event: &OutboxEvent) -> Result<Markup> {
     let body = serde_json::to_string_pretty(&payload(desk, event)?).map_err(failed)?;
     Ok(html! {
         (visit.card("payload", words::PAYLOAD, html! {
@@ -219,7 +213,7 @@ pub(crate) fn at_endpoint(
     parts: &Parts,
     (group, key): (GroupNumber, ObjectId),
     (name, heading, numbers): (&'static str, Word, &[u64]),
-) -> Result<Markup, Problem> {
+) -> Result<Markup> {
     let page = part_named(&query(parts)?, name, EVENTS_OF_ENDPOINT_A_PART)?;
     let mut rows = Vec::new();
     for number in paging::items(numbers, page) {
@@ -247,7 +241,7 @@ pub(crate) fn of_records(
     visit: &Visit,
     group: GroupNumber,
     records: &[(Position, Record)],
-) -> Result<Markup, Problem> {
+) -> Result<Markup> {
     let mut rows = Vec::new();
     for (at, record) in records {
         let count = webhook_events(record).len().min(OF_CHARGE_MAX - rows.len()) as u64;

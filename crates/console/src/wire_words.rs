@@ -4,16 +4,13 @@
 //! A name is translated from its type, so that the compiler finds what has no word. Names that are
 //! only texts are held against the description of the interface by a test.
 
-use ledger::charge::ChargeOutcome;
-use ledger::event::CardRefusal;
-use ledger::fees::PaymentMethod;
 use ledger::personal::AccountKind;
-use ledger::webhook_events::WebhookEventKind;
+use ledger::{CardRefusal, ChargeOutcome, PaymentMethod, WebhookEventKind};
 use strum::VariantArray;
 
 use crate::words::{self, Word, word};
 pub(crate) use ops::wire_words::*;
-use web::credential::Role;
+use web::Role;
 use web::views::statement::SplitRecord;
 
 /// What two registrations share.

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeSet;
 
-use ledger::event::AdjustmentTarget;
 use ledger::recipient::first_asked_at;
-use ledger::recurrence::SubscriptionStanding;
-use ledger::{Event, IdMap, IdSet, LedgerId, Minute, OpenCharge, Record, Timestamp};
+use ledger::{
+    AdjustmentTarget, Event, IdMap, IdSet, LedgerId, Minute, OpenCharge, Record, SubscriptionStanding, Timestamp,
+};
 use minicbor::{Decode, Encode};
 
 use store::Sequence;

@@ -8,9 +8,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use ledger::personal::{Address, Labels, PixKeyKind};
+use ledger::personal::{Address, PixKeyKind};
 use ledger::{
-    BankAccount, Event, GroupNumber, MerchantProfile, Payer, PixDestination, RecipientProfile, Record, Sealed,
+    BankAccount, Event, GroupNumber, Labels, MerchantProfile, Payer, PixDestination, RecipientProfile, Record, Sealed,
 };
 
 use crate::index::{FoundKind, SearchKey, WORD_BEGIN};

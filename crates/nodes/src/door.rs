@@ -31,8 +31,9 @@ use super::{Hold, Owner, Owners};
 use web::body::{CHARGE_BYTES_MAX, FILE_BYTES_MAX, JSON_BYTES_MAX, WholeBody};
 use web::middleware::unanswered;
 use web::openapi::Listener;
-use web::problem::{Code, NeededPartition, Problem};
+use web::problem::NeededPartition;
 use web::session::{LentSession, Sessions, secret_of};
+use web::{Code, Problem};
 
 /// How long a request is tried that was not carried out.
 pub const PATIENCE: Duration = Duration::from_secs(3);

@@ -32,14 +32,13 @@ use web::api_key::ApiKeyText;
 use web::client::exchange;
 use web::credential::OpenedBy;
 use web::guards::shed::RequestLimits;
-use web::language::Language;
 use web::measures::Measures;
 use web::middleware::Middleware;
 use web::openapi::Listener;
-use web::problem::Problem;
 use web::server::{self, ListenerService, OverTls, Peer};
-use web::session::{COOKIE_NAME, FormOutcome, Sessions, secret_of};
+use web::session::{COOKIE_NAME, Sessions, secret_of};
 use web::tls::{MutualTls, TlsFiles};
+use web::{FormOutcome, Language, Problem};
 
 const KEY: [u8; 32] = [7; 32];
 

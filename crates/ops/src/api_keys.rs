@@ -1,8 +1,6 @@
 //! API keys: create, change, revoke, and rotate the webhook secret. A key is shown once and kept as
 //! a digest. What operators and merchants do alike is in [`crate::key_management`].
 
-use std::sync::Arc;
-
 use actors::engine::{ApiKeyRow, Engine};
 use axum::extract::State;
 use axum::response::Response;
@@ -10,18 +8,15 @@ use ledger::id::{GroupNumber, ObjectId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::desk::Desk;
 use crate::key_management::{KeyManagement, Manager};
 use crate::merchants::find;
-use crate::operator::{Admin, Operator};
-use web::body::JsonBody;
-use web::caller::PathId;
-use web::idempotency::{KeyScope, SentKey};
-use web::json::{Raw, or_empty, parse_exact, parse_unread_exact, present};
-use web::keyed::KeyedBody;
+use crate::{Admin, Desk, DeskState, Operator};
+use web::json::{or_empty, present};
 use web::last_uses::LastUses;
-use web::problem::{Code, Problem, broken};
-use web::reply::{ok, time};
+use web::{
+    Code, JsonBody, KeyScope, KeyedBody, PathId, Problem, Raw, Result, SentKey, broken, ok, parse_exact,
+    parse_unread_exact, time,
+};
 
 /// A new key, as asked for. The body may be left out.
 #[derive(Deserialize, ToSchema)]
@@ -171,11 +166,11 @@ pub struct RevokedResponse {
 #[utoipa::path(post, path = "/ops/merchants/{id}/api-keys", operation_id = "create_api_key", params(("id" = String, Path)), request_body = Option<ApiKeyRequest>,
     responses((status = 201, body = ApiKeyResponse)))]
 pub async fn create(
-    State(desk): State<Arc<Desk>>,
+    State(desk): DeskState,
     Admin(operator): Admin,
     PathId(merchant): PathId,
     sent: KeyedBody,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let wire: ApiKeyRequest<'_> = parse_exact(or_empty(sent.bytes()))?;
     let group = find(&desk, &merchant)?;
     let key = sent.key(&desk.engine, KeyScope::Operators, Some(&merchant))?;
@@ -191,7 +186,7 @@ fn by<'a>(desk: &'a Desk, operator: &'a Operator) -> KeyManagement<'a> {
 /// The API keys of a merchant, oldest first, the revoked ones too.
 #[utoipa::path(get, path = "/ops/merchants/{id}/api-keys", operation_id = "list_api_keys", params(("id" = String, Path)),
     responses((status = 200, body = ApiKeyList), (status = 400)))]
-pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, PathId(merchant): PathId) -> Result<Response, Problem> {
+pub async fn list(State(desk): DeskState, _: Operator, PathId(merchant): PathId) -> Result<Response> {
     Ok(ok(ApiKeyList::of(listed(&desk, find(&desk, &merchant)?))))
 }
 
@@ -239,16 +234,12 @@ pub fn last_used_at(desk: &Desk, key: ObjectId) -> Option<String> {
 /// Revokes a key, at once.
 #[utoipa::path(delete, path = "/ops/api-keys/{id}", operation_id = "revoke_api_key", params(("id" = String, Path)),
     responses((status = 200, body = RevokedResponse)))]
-pub async fn revoke(
-    State(desk): State<Arc<Desk>>,
-    Admin(operator): Admin,
-    PathId(id): PathId,
-) -> Result<Response, Problem> {
+pub async fn revoke(State(desk): DeskState, Admin(operator): Admin, PathId(id): PathId) -> Result<Response> {
     revoke_once(&desk, &operator, &id, &SentKey::none()).await
 }
 
 /// Revokes a key; a form that is sent twice, once.
-pub async fn revoke_once(desk: &Desk, operator: &Operator, id: &str, sent_key: &SentKey) -> Result<Response, Problem> {
+pub async fn revoke_once(desk: &Desk, operator: &Operator, id: &str, sent_key: &SentKey) -> Result<Response> {
     let (id, group) = known(desk, id)?;
     let key = sent_key.read(&desk.engine, KeyScope::Operators, Some(&id.txid()), b"")?;
     by(desk, operator).revoke((group, id), &key).await
@@ -260,11 +251,11 @@ pub async fn revoke_once(desk: &Desk, operator: &Operator, id: &str, sent_key: &
     request_body = ApiKeyChange,
     responses((status = 200, body = ApiKeyView), (status = 409)))]
 pub async fn change(
-    State(desk): State<Arc<Desk>>,
+    State(desk): DeskState,
     Admin(operator): Admin,
     PathId(id): PathId,
     JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     change_once(&desk, &operator, &id, &SentKey::none(), &body).await
 }
 
@@ -275,7 +266,7 @@ pub async fn change_once(
     id: &str,
     sent_key: &SentKey,
     body: &[u8],
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let wire: ApiKeyChange<'_> = parse_exact(body)?;
     let (id, group) = known(desk, id)?;
     let key = sent_key.read(&desk.engine, KeyScope::Operators, Some(&id.txid()), body)?;
@@ -287,11 +278,11 @@ pub async fn change_once(
 #[utoipa::path(post, path = "/ops/api-keys/{id}/rotate-secret", operation_id = "rotate_webhook_secret",
     params(("id" = String, Path)), responses((status = 200, body = SecretResponse), (status = 409)))]
 pub async fn rotate_secret(
-    State(desk): State<Arc<Desk>>,
+    State(desk): DeskState,
     Admin(operator): Admin,
     PathId(id): PathId,
     sent: KeyedBody,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     parse_unread_exact(sent.bytes())?;
     let (id, group) = known(&desk, &id)?;
     let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id.txid()))?;
@@ -300,7 +291,7 @@ pub async fn rotate_secret(
 }
 
 /// A key and its group.
-fn known(desk: &Desk, id: &str) -> Result<(ObjectId, GroupNumber), Problem> {
+fn known(desk: &Desk, id: &str) -> Result<(ObjectId, GroupNumber)> {
     let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
     let row = desk.engine.api_key(id).ok_or_else(|| Problem::new(Code::NotFound))?;
     Ok((id, row.group))

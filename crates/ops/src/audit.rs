@@ -11,11 +11,7 @@ use axum::response::Response;
 use books::cells::{Cell, Kind};
 use books::list_file::{ListColumn, ListFormat, period_ptbr};
 use ledger::audit::{AuditSubject, AuditedFact};
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::object::Object;
-use ledger::record::Record;
-use ledger::refund::Refund;
-use ledger::time::Timestamp;
+use ledger::{GroupNumber, LedgerId, Object, ObjectId, Record, Refund, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
 use store::cut::Position;
@@ -23,23 +19,18 @@ use store::{Partition, Sequence};
 use utoipa::ToSchema;
 
 use crate::audited_changes::{FieldChange, changes};
-use crate::desk::Desk;
 use crate::found_item::{FoundItem, item_of, item_of_kind};
 use crate::list_file::{in_parts, list_file, requested_format, too_many};
-use crate::merchants;
-use crate::operator::Operator;
-use crate::search::ItemKind;
 use crate::wire_words::{ACTIONS, KINDS, action, audited, in_file, label, value};
-use web::json::Checker;
-use web::language::Language;
-use web::problem::Problem;
-use web::reply::{List, Page, between, ok, one_of, query, single, time};
+use crate::{Desk, DeskState, ItemKind, Operator, merchants};
+use web::reply::between;
 use web::views::charge::CardView;
 use web::views::house_entry::{HouseEntryView, OperatorEntry};
 use web::views::ledger::owner_name;
 use web::views::recipient::recipient_id;
 use web::views::refund::reason_text;
 use web::views::stored_card::customer_of;
+use web::{Checker, Language, List, Page, Problem, Result, ok, one_of, query, single, time};
 
 /// One thing that an operator did, a change of where money goes, or a withdrawal taken back.
 #[derive(Debug, Serialize, ToSchema)]
@@ -142,7 +133,7 @@ type Audited = (Position, Record, AuditedFact);
 
 impl AuditFilter {
     /// Reads a query.
-    pub fn read(desk: &Desk, pairs: &[(String, String)]) -> Result<Self, Problem> {
+    pub fn read(desk: &Desk, pairs: &[(String, String)]) -> Result<Self> {
         let group = single(pairs, "merchant_id")?.map(|id| merchants::find(desk, id)).transpose()?;
         let action = one_of(pairs, "action", &ACTIONS.map(|(name, _)| name))?;
         let kind = one_of(pairs, "kind", &KINDS.map(|(name, _)| name))?;
@@ -160,10 +151,10 @@ impl AuditFilter {
     }
 
     /// The rows of a page, newest first, and how many there are.
-    pub fn page(&self, desk: &Desk, page: Page) -> Result<(u64, Vec<AuditRow>), Problem> {
+    pub fn page(&self, desk: &Desk, page: Page) -> Result<(u64, Vec<AuditRow>)> {
         if !self.is_selective() {
             let Listed { total, items } = self.listed(desk, page.skip(), page.count())?;
-            let rows = items.map(|found| row(desk, found?)).collect::<Result<_, Problem>>()?;
+            let rows = items.map(|found| row(desk, found?)).collect::<Result<_>>()?;
             return Ok((total, rows));
         }
         let (mut total, mut rows) = (0, Vec::new());
@@ -178,11 +169,11 @@ impl AuditFilter {
     }
 
     /// All rows, newest first, each read when it is asked for.
-    pub fn rows<'a>(&'a self, desk: &'a Desk) -> Result<impl Iterator<Item = Result<AuditRow, Problem>> + 'a, Problem> {
+    pub fn rows<'a>(&'a self, desk: &'a Desk) -> Result<impl Iterator<Item = Result<AuditRow>> + 'a> {
         Ok(self.found(desk)?.map(|found| row(desk, found?)))
     }
 
-    fn found<'a>(&'a self, desk: &'a Desk) -> Result<impl Iterator<Item = Result<Audited, Problem>> + 'a, Problem> {
+    fn found<'a>(&'a self, desk: &'a Desk) -> Result<impl Iterator<Item = Result<Audited>> + 'a> {
         let Listed { total, items } = self.listed(desk, 0, usize::MAX)?;
         if self.is_selective() && total > LOOKED_THROUGH_MAX {
             let message = format!("só se procura em até {LOOKED_THROUGH_MAX} linhas, e há {total}: escolha from e to");
@@ -197,7 +188,7 @@ impl AuditFilter {
         desk: &Desk,
         skip: u64,
         count: usize,
-    ) -> Result<Listed<impl Iterator<Item = Result<Audited, Unavailable>> + use<>>, Problem> {
+    ) -> Result<Listed<impl Iterator<Item = Result<Audited, Unavailable>> + use<>>> {
         Ok(desk.engine.audit(self.group, (self.from, self.to), skip, count)?)
     }
 
@@ -228,7 +219,7 @@ impl AuditFilter {
         ("format" = Option<String>, Query, pattern = "^(json|csv|csv-ptbr|xlsx)$", description = "`json` when absent."),
         ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
     responses((status = 200, content((List<AuditRow> = "application/json"), (String = "text/csv"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 404)))]
-pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+pub async fn list(State(desk): DeskState, _: Operator, parts: Parts) -> Result<Response> {
     let pairs = query(&parts)?;
     let (filter, page) = (AuditFilter::read(&desk, &pairs)?, Page::read(&pairs, 20)?);
     if let Some(format) = requested_format(&pairs)? {
@@ -260,9 +251,9 @@ const COLUMNS: [ListColumn; 17] = [
 ];
 
 /// The rows of a filter as a file, newest first.
-pub async fn file(desk: &Arc<Desk>, filter: &AuditFilter, format: ListFormat) -> Result<Response, Problem> {
+pub async fn file(desk: &Arc<Desk>, filter: &AuditFilter, format: ListFormat) -> Result<Response> {
     let for_people = format != ListFormat::Csv;
-    let cells = |row: Result<AuditRow, Problem>| {
+    let cells = |row: Result<AuditRow>| {
         let row = row?;
         let merchant = row.merchant_id.as_deref().and_then(|id| merchants::find(desk, id).ok());
         let merchant = merchant.and_then(|group| owner_name(&desk.engine, LedgerId::Merchant(group)));
@@ -318,7 +309,7 @@ pub fn shown(value: &Value) -> String {
 }
 
 /// A row as it is shown.
-pub fn row(desk: &Desk, (at, record, audited): (Position, Record, AuditedFact)) -> Result<AuditRow, Problem> {
+pub fn row(desk: &Desk, (at, record, audited): (Position, Record, AuditedFact)) -> Result<AuditRow> {
     let merchant = record.owner.group().and_then(|group| desk.engine.merchant(group, |row| row.id));
     let AuditedFact { action, kind, subject, notes } = audited;
     let id = subject_id(desk, &record, subject);
@@ -366,7 +357,7 @@ pub fn row(desk: &Desk, (at, record, audited): (Position, Record, AuditedFact)) 
 }
 
 /// A thing of the audit trail, as a search finds it: the name of whom it belongs to, its amount.
-fn thing_of(desk: &Desk, kind: &str, id: ObjectId) -> Result<Option<FoundItem>, Problem> {
+fn thing_of(desk: &Desk, kind: &str, id: ObjectId) -> Result<Option<FoundItem>> {
     let of_kind = |kind| item_of_kind(desk, kind, id);
     match kind {
         "merchant" => of_kind(ItemKind::Merchants),

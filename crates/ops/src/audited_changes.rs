@@ -1,16 +1,12 @@
 //! Changes of an audited Record, field by field: old and new.
 
-use ledger::event::Event;
-use ledger::event_choice::EventChoice;
-use ledger::fees::Settings;
-use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
-use ledger::record::Record;
+use ledger::{Event, EventChoice, GroupNumber, LedgerId, ObjectId, RecipientNumber, Record, Settings};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use store::cut::Position;
 use utoipa::ToSchema;
 
-use crate::desk::Desk;
+use crate::Desk;
 use crate::merchants::settings_view;
 use web::views::recipient::open;
 use web::views::withdrawal::DestinationView;

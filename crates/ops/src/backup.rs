@@ -1,6 +1,5 @@
 //! Backup of the journal while the server runs, and the time of the last one.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use actors::backup::write_magic;
@@ -14,12 +13,9 @@ use store::cut::Cut;
 use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
-use crate::desk::Desk;
-use crate::operator::{Admin, Operator};
-use web::json::Checker;
-use web::problem::Problem;
-use web::reply::{number, ok, query, single, time};
+use crate::{Admin, Desk, DeskState, Operator};
 use web::streamed::{streamed, turn};
+use web::{Checker, Result, number, ok, query, single, time};
 
 /// What a backup lacks that has all before `from`, in the frames of a backup's files, through the
 /// heads of this moment. With `wait`, it waits for a Record from `from` on, of any partition, so
@@ -28,7 +24,7 @@ use web::streamed::{streamed, turn};
 #[utoipa::path(get, path = "/ops/backup", operation_id = "get_backup", params(("from" = Option<String>, Query, description = "The first Record that is lacking; of each partition where there are several, as `0=43,1=18`, and of one that is not named all. Everything when absent.", example = "1"),
         ("wait" = Option<u64>, Query, minimum = 0, maximum = 20, description = "Seconds to wait for such a Record. An answer to a request with it, 0 too, does not count for `centavo_backup_age_seconds`.", example = 0)),
     responses((status = 200, body = String, content_type = "application/octet-stream")))]
-pub async fn backup(State(desk): State<Arc<Desk>>, _: Admin, parts: Parts) -> Result<Response, Problem> {
+pub async fn backup(State(desk): DeskState, _: Admin, parts: Parts) -> Result<Response> {
     let pairs = query(&parts)?;
     let from = lacking(&pairs, &desk.engine.published())?;
     let wait = number(&pairs, "wait", 0..=20)?;
@@ -69,7 +65,7 @@ pub struct LastBackupView {
 /// `wait` count, and those by `centavo backup` of this data directory.
 #[utoipa::path(get, path = "/ops/backups/last", operation_id = "get_last_backup",
     responses((status = 200, body = LastBackupView), (status = 400)))]
-pub async fn last(State(desk): State<Arc<Desk>>, _: Operator) -> Result<Response, Problem> {
+pub async fn last(State(desk): DeskState, _: Operator) -> Result<Response> {
     let (taken_at, through) = (desk.last_backup.taken_at().map(time), desk.last_backup.through());
     Ok(ok(LastBackupView { taken_at, through }))
 }
@@ -78,7 +74,7 @@ pub async fn last(State(desk): State<Arc<Desk>>, _: Operator) -> Result<Response
 const LOOKS_EVERY: Duration = Duration::from_millis(100);
 
 /// The Records that are lacking from, as `from` names them.
-fn lacking(pairs: &[(String, String)], published: &Cut) -> Result<Cut, Problem> {
+fn lacking(pairs: &[(String, String)], published: &Cut) -> Result<Cut> {
     let Some(text) = single(pairs, "from")? else { return Ok(published.begin()) };
     if !text.contains('=') {
         let first = number(pairs, "from", 1..=u64::MAX)?.unwrap_or(1);

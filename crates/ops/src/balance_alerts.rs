@@ -5,10 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use actors::engine::{Engine, WaitingItem, WaitingKind};
-use ledger::account::Account;
-use ledger::entry::Balance;
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::money::Centavos;
+use ledger::{Account, Balance, Centavos, GroupNumber, LedgerId, ObjectId};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::gauge::ConstGauge;

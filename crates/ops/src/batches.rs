@@ -15,9 +15,8 @@ use books::reconcile::adyen_report;
 use books::reconcile::finding::{FileError, SettledAmount};
 use chrono::NaiveDate;
 use derived::checkpoint::hex;
-use ledger::id::LedgerId;
-use ledger::merchant::{EndedBatch, SentFile};
-use ledger::record::Record;
+use ledger::merchant::SentFile;
+use ledger::{EndedBatch, LedgerId, Record};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use store::cut::Position;
@@ -26,15 +25,14 @@ use utoipa::ToSchema;
 
 use crate::booked_records::EngineRecords;
 use crate::books::{EntryView, entries_view};
-use crate::desk::Desk;
-use crate::operator::{Decider, DeciderCall, Operator};
 use crate::reconciliations::{ReconciliationFile, unreadable};
 use crate::sub_recipients::Notes;
+use crate::{Decider, DeciderCall, Desk, DeskState, Operator};
 use web::body::{FileFormat, InstitutionFile};
-use web::idempotency::{KeyScope, SentKey, decided};
-use web::json::parse_exact;
-use web::problem::{Code, Problem, failed};
-use web::reply::{List, PageQuery, list_of, ok, one_of, query, time};
+use web::reply::list_of;
+use web::{
+    Code, KeyScope, List, PageQuery, Problem, Result, SentKey, decided, failed, ok, one_of, parse_exact, query, time,
+};
 
 /// A batch of the acquirer that is booked whole.
 #[derive(Debug, Serialize, ToSchema)]
@@ -72,11 +70,7 @@ pub struct BatchView {
 #[utoipa::path(get, path = "/ops/batches", operation_id = "list_batches",
     params(("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
     responses((status = 200, body = List<BatchView>)))]
-pub async fn list(
-    State(desk): State<Arc<Desk>>,
-    _: Operator,
-    PageQuery { page, .. }: PageQuery,
-) -> Result<Response, Problem> {
+pub async fn list(State(desk): DeskState, _: Operator, PageQuery { page, .. }: PageQuery) -> Result<Response> {
     let Listed { total, items } = desk.engine.batches(page.skip(), page.count())?;
     list_of(total, page, items.map(|found| Ok(booked_view(found?))))
 }
@@ -166,12 +160,12 @@ pub struct FileBatchView {
     request_body(content((ReconciliationFile = "text/csv", example = "batch,paid_on,charge,kind,id,gross,fee,net\nLOTE-20785,2026-11-27,019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e,installment,1,10000,299,9701\n"))),
     responses((status = 200, body = BatchFileView), (status = 202, body = BatchFileView), (status = 409)))]
 pub async fn book(
-    State(desk): State<Arc<Desk>>,
+    State(desk): DeskState,
     Decider(operator): Decider,
     sent_key: SentKey,
     parts: Parts,
     file: InstitutionFile,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let pairs = query(&parts)?;
     // The file itself says whether it was sent before: a key is only checked.
     sent_key.read(&desk.engine, KeyScope::Operators, None, b"")?;
@@ -200,7 +194,7 @@ pub struct RejectedFile {
 #[utoipa::path(post, path = "/ops/batches/{id}/reject", operation_id = "reject_batches",
     params(("id" = String, Path, description = "The `digest` of the file.")), request_body = Notes,
     responses((status = 200, body = RejectedFile)))]
-pub async fn reject(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn reject(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id, sent, .. } = &call;
     let wire: Notes<'_> = parse_exact(sent.bytes())?;
     let digest = unhex(id).ok_or_else(|| Problem::new(Code::NotFound))?;
@@ -245,7 +239,7 @@ impl BookedFile {
 }
 
 /// Books a settlement file, or asks for it; of a preview, neither.
-pub async fn book_file(desk: &Desk, operator: Operator, file: &[u8], is_preview: bool) -> Result<BookedFile, Problem> {
+pub async fn book_file(desk: &Desk, operator: Operator, file: &[u8], is_preview: bool) -> Result<BookedFile> {
     let (engine, bytes) = (Arc::clone(&desk.engine), file.to_vec());
     let file = spawn_blocking(move || read(&engine, &bytes)).await.map_err(failed)??;
     let digest = hex(&file.digest);
@@ -305,7 +299,7 @@ fn refused(refusal: FileRefusal) -> Problem {
 }
 
 /// Reads a file whole. Errors: its first wrong line.
-fn read(engine: &Arc<Engine>, file: &[u8]) -> Result<SettlementFile, Problem> {
+fn read(engine: &Arc<Engine>, file: &[u8]) -> Result<SettlementFile> {
     let mut lines = acquirer::read(file).map_err(unreadable)?.lines;
     let digest = name_lines(engine, &mut lines)?;
     let wrong = |line: u64, defect: String| unreadable(FileError { line, defect });

@@ -1,7 +1,5 @@
 //! One block of the journal, with its place in the chain.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -10,12 +8,9 @@ use serde::Serialize;
 use store::Block;
 use utoipa::ToSchema;
 
-use crate::desk::Desk;
-use crate::operator::Operator;
-use web::caller::PathId;
+use crate::{DeskState, Operator};
 use web::cut::requested_position;
-use web::problem::{Code, Problem};
-use web::reply::{ok, query, time};
+use web::{Code, PathId, Problem, Result, ok, query, time};
 
 /// A block: Records that became durable together.
 #[derive(Debug, Serialize, ToSchema)]
@@ -57,12 +52,7 @@ impl BlockView {
     params(("sequence" = String, Path, pattern = "^[1-9][0-9]{0,18}$", example = "1", description = "The place of one of its Records in the journal."),
         ("partition" = Option<u64>, Query, maximum = 65535, description = "The Record's partition; 0 when absent.")),
     responses((status = 200, body = BlockView), (status = 400)))]
-pub async fn get(
-    State(desk): State<Arc<Desk>>,
-    _: Operator,
-    PathId(sequence): PathId,
-    parts: Parts,
-) -> Result<Response, Problem> {
+pub async fn get(State(desk): DeskState, _: Operator, PathId(sequence): PathId, parts: Parts) -> Result<Response> {
     let pairs = query(&parts)?;
     let not_found = || Problem::new(Code::NotFound);
     let at = requested_position(&sequence, &pairs)?.ok_or_else(not_found)?;

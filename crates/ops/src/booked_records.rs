@@ -7,14 +7,11 @@ use std::sync::Arc;
 
 use actors::engine::{Engine, Listed};
 use books::reconcile::booked_movements::BookedRecords;
-use ledger::id::{LedgerId, ObjectId};
-use ledger::merchant::EndedBatch;
-use ledger::record::Record;
-use ledger::time::Timestamp;
+use ledger::{EndedBatch, LedgerId, ObjectId, Record, Timestamp};
 use store::Block;
 
-use web::problem::Problem;
 use web::streamed::ReadPace;
+use web::{Problem, Result};
 
 /// Records that are looked at in one go, of a list.
 const PAGE: usize = 100;
@@ -39,26 +36,26 @@ impl<'a> EngineRecords<'a> {
 impl BookedRecords for EngineRecords<'_> {
     type Error = Problem;
 
-    fn of_batch(&self, reference: &str) -> Result<impl Iterator<Item = Result<Record, Problem>>, Problem> {
+    fn of_batch(&self, reference: &str) -> Result<impl Iterator<Item = Result<Record>>> {
         Ok(self.engine.batch(reference)?.map(|record| Ok(record?)))
     }
 
-    fn of_charge(&self, charge: ObjectId) -> Result<impl Iterator<Item = Result<Record, Problem>>, Problem> {
+    fn of_charge(&self, charge: ObjectId) -> Result<impl Iterator<Item = Result<Record>>> {
         self.step();
         Ok(self.engine.history(charge)?.map(|found| Ok(found?.1)))
     }
 
-    fn of_house(&self) -> impl Iterator<Item = Result<Record, Problem>> {
+    fn of_house(&self) -> impl Iterator<Item = Result<Record>> {
         let page = |skip| Ok(self.engine.entries(LedgerId::System, skip, PAGE)?);
         all_pages(page).map(|found| Ok(found??.1))
     }
 
-    fn ended_batches(&self) -> impl Iterator<Item = Result<(Record, EndedBatch), Problem>> {
+    fn ended_batches(&self) -> impl Iterator<Item = Result<(Record, EndedBatch)>> {
         let page = |skip| Ok(self.engine.batches(skip, PAGE)?);
         all_pages(page).map(|found| found?.map(|(_, record, batch)| (record, batch)).map_err(Problem::from))
     }
 
-    fn blocks_from(&self, at: Timestamp) -> Result<impl Iterator<Item = Result<Block, Problem>>, Problem> {
+    fn blocks_from(&self, at: Timestamp) -> Result<impl Iterator<Item = Result<Block>>> {
         let first = self.engine.last_booked_before(at)?.next();
         let blocks = self.engine.blocks(&first).inspect(|_| self.step());
         Ok(blocks.map(|block| Ok(block?)))
@@ -67,9 +64,7 @@ impl BookedRecords for EngineRecords<'_> {
 
 /// The items of a list, page by page, each read when it is asked for. After a page that cannot be
 /// read there are no more.
-fn all_pages<I: Iterator>(
-    page: impl Fn(u64) -> Result<Listed<I>, Problem>,
-) -> impl Iterator<Item = Result<I::Item, Problem>> {
+fn all_pages<I: Iterator>(page: impl Fn(u64) -> Result<Listed<I>>) -> impl Iterator<Item = Result<I::Item>> {
     let mut next = Some(0);
     let pages = iter::from_fn(move || {
         let begin: u64 = next.take()?;

@@ -10,11 +10,7 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use derived::names::HOUSE;
 use derived::records::LoadError;
-use ledger::account::Account;
-use ledger::entry::{Balance, Balances, Posting, Side};
-use ledger::id::{LedgerId, ObjectId};
-use ledger::record::Record;
-use ledger::time::Timestamp;
+use ledger::{Account, Balance, Balances, LedgerId, ObjectId, Posting, Record, Side, Timestamp};
 use serde::Serialize;
 use store::cut::{Cut, Position, positions};
 use tokio::sync::OwnedSemaphorePermit;
@@ -22,17 +18,13 @@ use utoipa::ToSchema;
 use wire::cut_text::{CutView, by_partition, cut_name, cut_of};
 use wire::timestamp::{PeriodLimit, day};
 
-use crate::desk::Desk;
-use crate::merchants;
 use crate::named_ledger::named_ledger;
-use crate::operator::Operator;
-use web::caller::PathId;
-use web::json::Checker;
-use web::problem::{Code, Problem};
-use web::reply::{List, Page, PageQuery, list_of, number, ok, one_of, query, single, time};
+use crate::{Desk, DeskState, Operator, merchants};
+use web::reply::list_of;
 use web::streamed::{ReadPace, in_turn, streamed, turn, turn_in_time};
 use web::views::ledger::ledger_name;
 use web::views::recipient::find_recipient;
+use web::{Checker, Code, List, Page, PageQuery, PathId, Problem, Result, number, ok, one_of, query, single, time};
 
 /// Accounts of all ledgers, each page at one cut.
 #[derive(Debug, Serialize, ToSchema)]
@@ -127,7 +119,7 @@ const ACCOUNT_CODES_MAX: u16 = 999;
         ("format" = Option<String>, Query, pattern = "^(json|csv)$", description = "`json` when absent; `csv` for all accounts by ledger, without pages."),
         ("page" = Option<u64>, Query, minimum = 1), ("per_page" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "1,000 when absent.")),
     responses((status = 200, content((TrialBalance = "application/json"), (String = "text/csv"))), (status = 400), (status = 404)))]
-pub async fn trial_balance(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+pub async fn trial_balance(State(desk): DeskState, _: Operator, parts: Parts) -> Result<Response> {
     let pairs = query(&parts)?;
     let (asked, as_csv) = asked(&desk, &pairs)?;
     if as_csv {
@@ -155,7 +147,7 @@ pub struct TrialBalanceQuery {
     pub page: Page,
 }
 
-fn asked(desk: &Desk, pairs: &[(String, String)]) -> Result<(TrialBalanceQuery, bool), Problem> {
+fn asked(desk: &Desk, pairs: &[(String, String)]) -> Result<(TrialBalanceQuery, bool)> {
     let page = Page {
         page: number(pairs, "page", 1..=u64::MAX)?.unwrap_or(1),
         per_page: number(pairs, "per_page", 1..=ACCOUNTS_A_PAGE)?.unwrap_or(ACCOUNTS_A_PAGE),
@@ -186,7 +178,7 @@ fn asked(desk: &Desk, pairs: &[(String, String)]) -> Result<(TrialBalanceQuery, 
 }
 
 /// The kind of account that a query names, if it does.
-pub fn requested_account(pairs: &[(String, String)]) -> Result<Option<Account>, Problem> {
+pub fn requested_account(pairs: &[(String, String)]) -> Result<Option<Account>> {
     let Some(name) = single(pairs, "account")? else { return Ok(None) };
     let found = (1..=ACCOUNT_CODES_MAX).filter_map(Account::of_kind).find(|account| account.kind_name() == name);
     let mut check = Checker::new();
@@ -196,7 +188,7 @@ pub fn requested_account(pairs: &[(String, String)]) -> Result<Option<Account>, 
 
 /// The trial balance that is asked for. What needs the books of the past is read one at a time, on
 /// a thread that may wait: an answer that waits longer than 2 s for the one before is 503.
-pub async fn read(desk: &Arc<Desk>, asked: TrialBalanceQuery) -> Result<TrialBalance, Problem> {
+pub async fn read(desk: &Arc<Desk>, asked: TrialBalanceQuery) -> Result<TrialBalance> {
     if !asked.is_of_the_past() {
         return read_now(desk, asked);
     }
@@ -205,23 +197,19 @@ pub async fn read(desk: &Arc<Desk>, asked: TrialBalanceQuery) -> Result<TrialBal
 }
 
 /// The trial balance that is asked for, as soon as no other books of the past are read.
-pub async fn read_patiently(desk: &Arc<Desk>, asked: TrialBalanceQuery) -> Result<TrialBalance, Problem> {
+pub async fn read_patiently(desk: &Arc<Desk>, asked: TrialBalanceQuery) -> Result<TrialBalance> {
     if !asked.is_of_the_past() {
         return read_now(desk, asked);
     }
     read_in_turn(desk, asked, turn_in_time(&desk.reading_past).await).await
 }
 
-async fn read_in_turn(
-    desk: &Arc<Desk>,
-    asked: TrialBalanceQuery,
-    turn: OwnedSemaphorePermit,
-) -> Result<TrialBalance, Problem> {
+async fn read_in_turn(desk: &Arc<Desk>, asked: TrialBalanceQuery, turn: OwnedSemaphorePermit) -> Result<TrialBalance> {
     let reading = Arc::clone(desk);
     in_turn(turn, move || read_now(&reading, asked)).await
 }
 
-fn read_now(desk: &Desk, asked: TrialBalanceQuery) -> Result<TrialBalance, Problem> {
+fn read_now(desk: &Desk, asked: TrialBalanceQuery) -> Result<TrialBalance> {
     let TrialBalanceQuery { ledger, by_account, account, cut, effect_before, level, page } = asked;
     if let Some(ledger) = ledger {
         return of_ledger(desk, ledger, (cut, effect_before), (level, page));
@@ -256,12 +244,12 @@ fn of_the_past(sums: SumsAsOf) -> Totals {
 }
 
 /// The last Records of the day whose books are asked for, if they are.
-pub fn requested_cut(desk: &Desk, pairs: &[(String, String)]) -> Result<Option<Cut>, Problem> {
+pub fn requested_cut(desk: &Desk, pairs: &[(String, String)]) -> Result<Option<Cut>> {
     Ok(requested_end(pairs)?.map(|end| desk.engine.last_booked_before(end)).transpose()?)
 }
 
 /// The end of the day whose books are asked for, if they are.
-fn requested_end(pairs: &[(String, String)]) -> Result<Option<Timestamp>, Problem> {
+fn requested_end(pairs: &[(String, String)]) -> Result<Option<Timestamp>> {
     let Some(date) = single(pairs, "date")? else { return Ok(None) };
     let mut check = Checker::new();
     let named = day(date).and_then(|_| PeriodLimit::parse(date));
@@ -272,7 +260,7 @@ fn requested_end(pairs: &[(String, String)]) -> Result<Option<Timestamp>, Proble
 /// Sums of what was booked after a cut and took effect before `end`, by account of one ledger, or
 /// by kind of account of all; and the last Records that were read, from the cut on. Nothing takes
 /// effect after it is booked.
-fn booked_later(desk: &Desk, after: &Cut, end: Timestamp, of: Option<LedgerId>) -> Result<(Balances, Cut), Problem> {
+fn booked_later(desk: &Desk, after: &Cut, end: Timestamp, of: Option<LedgerId>) -> Result<(Balances, Cut)> {
     let (mut sums, through) = (Balances::new(), desk.engine.published());
     let mut pace = ReadPace::new(&desk.engine);
     for block in desk.engine.blocks(after) {
@@ -306,7 +294,7 @@ fn of_ledger(
     ledger: LedgerId,
     (cut, effect_before): (Option<Cut>, Option<Timestamp>),
     (level, page): (usize, Page),
-) -> Result<TrialBalance, Problem> {
+) -> Result<TrialBalance> {
     let mut through = cut.unwrap_or_else(|| desk.engine.published());
     let mut balances = desk.engine.ledger_as_of(ledger, &through)?;
     if let Some(end) = effect_before {
@@ -339,7 +327,7 @@ fn by_ledger(desk: &Desk, page: Page) -> TrialBalance {
     TrialBalance::of(&found.through, found.is_balanced, rows.collect(), found.total, page)
 }
 
-fn by_ledger_as_of(desk: &Desk, cut: &Cut, wanted: Option<Account>, page: Page) -> Result<TrialBalance, Problem> {
+fn by_ledger_as_of(desk: &Desk, cut: &Cut, wanted: Option<Account>, page: Page) -> Result<TrialBalance> {
     let is_wanted = |account: Account| wanted.is_none_or(|wanted| wanted.code().0 == account.code().0);
     let skip = usize::try_from(page.skip()).unwrap_or(usize::MAX);
     Ok(desk.engine.read_as_of(cut, |books| {
@@ -362,7 +350,7 @@ fn by_kind(totals: Totals, (level, page): (usize, Page)) -> TrialBalance {
 }
 
 /// All accounts, ledger by ledger, as a stream of CSV.
-async fn csv(desk: &Arc<Desk>, cut: Option<Cut>) -> Result<Response, Problem> {
+async fn csv(desk: &Arc<Desk>, cut: Option<Cut>) -> Result<Response> {
     let one_at_a_time = turn(&desk.reading_past, "Other books of the past are being read.").await?;
     let (reading, cut) = (Arc::clone(desk), cut.unwrap_or_else(|| desk.engine.published()));
     let name = format!("attachment; filename=\"trial-balance_{}.csv\"", cut_name(&cut));
@@ -417,12 +405,7 @@ impl AccountRow {
         ("date" = Option<String>, Query, format = Date, example = "2026-11-30", description = "The last day that counts."),
         ("by" = Option<String>, Query, pattern = "^(booking|effect)$", description = "`booking` when absent."), ("id" = String, Path, pattern = "^([MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}|P-house)$", example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")),
     responses((status = 200, body = Items<AccountRow>)))]
-pub async fn accounts(
-    State(desk): State<Arc<Desk>>,
-    _: Operator,
-    PathId(id): PathId,
-    parts: Parts,
-) -> Result<Response, Problem> {
+pub async fn accounts(State(desk): DeskState, _: Operator, PathId(id): PathId, parts: Parts) -> Result<Response> {
     let (ledger, pairs) = (find(&desk, &id)?, query(&parts)?);
     let (by, end) = (one_of(&pairs, "by", &["booking", "effect"])?, requested_end(&pairs)?);
     let items = match end {
@@ -459,11 +442,11 @@ struct Items<T> {
     params(("id" = String, Path, pattern = "^([MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}|P-house)$", example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e"), ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
     responses((status = 200, body = List<EntryRow>)))]
 pub async fn entries(
-    State(desk): State<Arc<Desk>>,
+    State(desk): DeskState,
     _: Operator,
     PathId(id): PathId,
     PageQuery { page, .. }: PageQuery,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let ledger = find(&desk, &id)?;
     let Listed { total, items } = desk.engine.entries(ledger, page.skip(), page.count())?;
     list_of(
@@ -485,7 +468,7 @@ fn entry_row(desk: &Desk, ledger: LedgerId, (at, record): (Position, Record)) ->
 }
 
 /// The ledger of an outside name.
-pub fn find(desk: &Desk, name: &str) -> Result<LedgerId, Problem> {
+pub fn find(desk: &Desk, name: &str) -> Result<LedgerId> {
     let not_found = || Problem::new(Code::NotFound);
     if name == HOUSE {
         return Ok(LedgerId::System);

@@ -1,23 +1,16 @@
 //! One stored card of any merchant: an operator reads it, and deletes it for a customer who asks
 //! for it.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::response::Response;
-use ledger::id::{LedgerId, ObjectId};
-use ledger::merchant::MerchantCommand;
+use ledger::{LedgerId, MerchantCommand, ObjectId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::desk::Desk;
-use crate::operator::{Decider, Operator};
 use crate::webhooks::without_contacts;
-use web::caller::PathId;
-use web::idempotency::{KeyScope, SentKey, decided};
-use web::problem::{Code, Problem};
-use web::reply::ok;
+use crate::{Decider, Desk, DeskState, Operator};
 use web::views::stored_card::CardDetails;
+use web::{Code, KeyScope, PathId, Problem, Result, SentKey, decided, ok};
 
 /// A stored card, and whose it is.
 #[derive(Debug, Serialize, ToSchema)]
@@ -32,7 +25,7 @@ pub struct CardOfMerchant {
 /// A stored card of any merchant, deleted or not; its customer's e-mail and phone masked.
 #[utoipa::path(get, path = "/ops/cards/{id}", operation_id = "get_card_of_any_merchant", params(("id" = String, Path)),
     responses((status = 200, body = CardOfMerchant), (status = 404)))]
-pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
+pub async fn get(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(&id).ok_or_else(not_found)?;
     let group = desk.engine.ids().group(id);
@@ -60,16 +53,12 @@ pub struct DeletedCard {
 /// first. The acquirer is asked to delete its token: `left` says what else is stored.
 #[utoipa::path(delete, path = "/ops/cards/{id}", operation_id = "delete_card", params(("id" = String, Path)),
     responses((status = 200, body = DeletedCard), (status = 404), (status = 409)))]
-pub async fn delete(
-    State(desk): State<Arc<Desk>>,
-    Decider(operator): Decider,
-    PathId(id): PathId,
-) -> Result<Response, Problem> {
+pub async fn delete(State(desk): DeskState, Decider(operator): Decider, PathId(id): PathId) -> Result<Response> {
     delete_once(&desk, &operator, &id, &SentKey::none()).await
 }
 
 /// Deletes a stored card; a form that is sent twice, once.
-pub async fn delete_once(desk: &Desk, operator: &Operator, id: &str, sent_key: &SentKey) -> Result<Response, Problem> {
+pub async fn delete_once(desk: &Desk, operator: &Operator, id: &str, sent_key: &SentKey) -> Result<Response> {
     let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(id).ok_or_else(not_found)?;
     let group = desk.engine.ids().group(id);

@@ -6,23 +6,18 @@ use actors::engine::{ChargeFilter, ChargeQuery, Engine};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
-use ledger::charge::Charge;
-use ledger::id::ObjectId;
-use ledger::money::{AMOUNT_MAX, Centavos};
 use ledger::object;
-use ledger::record::Record;
+use ledger::{AMOUNT_MAX, Centavos, Charge, ObjectId, Record};
 use serde::Serialize;
 use store::cut::Position;
 use utoipa::ToSchema;
 
-use crate::desk::Desk;
 use crate::named_ledger::filtered_owners;
-use crate::operator::Operator;
-use web::caller::PathId;
+use crate::{Desk, DeskState, Operator};
 use web::cut::{NextBefore, next_before, requested_before};
-use web::problem::{Code, Problem};
-use web::reply::{items_of, number, ok, query};
+use web::reply::items_of;
 use web::views::charge::{ChargeView, charge_filter};
+use web::{Code, PathId, Problem, Result, number, ok, query};
 
 /// Charges of an answer, when it is not said how many.
 const CHARGES_A_PAGE: u64 = 20;
@@ -91,7 +86,7 @@ pub struct ChargeWithRecords {
         ("before" = Option<String>, Query, description = "Only charges that Records before this one opened, of each partition; `next_before` of the answer before.", example = "1000"),
         ("per_page" = Option<u64>, Query)),
     responses((status = 200, body = NewestChargePage), (status = 404)))]
-pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+pub async fn list(State(desk): DeskState, _: Operator, parts: Parts) -> Result<Response> {
     let pairs = query(&parts)?;
     let wanted = charge_query(&desk, &pairs)?;
     let through = requested_before(&pairs, &desk.engine.published())?;
@@ -108,7 +103,7 @@ pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> R
 }
 
 /// Which charges a query asks for.
-pub fn charge_query(desk: &Desk, pairs: &[(String, String)]) -> Result<ChargeQuery, Problem> {
+pub fn charge_query(desk: &Desk, pairs: &[(String, String)]) -> Result<ChargeQuery> {
     let ChargeFilter { status, method, from, to, .. } = charge_filter(pairs)?;
     let (group, recipient) = filtered_owners(desk, pairs)?;
     let amount = |name| {
@@ -122,7 +117,7 @@ pub fn charge_query(desk: &Desk, pairs: &[(String, String)]) -> Result<ChargeQue
 /// A charge of any merchant.
 #[utoipa::path(get, path = "/ops/charges/{txid}", operation_id = "get_charge_of_any_merchant", params(("txid" = String, Path)),
     responses((status = 200, body = ChargeWithRecords), (status = 400)))]
-pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(txid): PathId) -> Result<Response, Problem> {
+pub async fn get(State(desk): DeskState, _: Operator, PathId(txid): PathId) -> Result<Response> {
     let charge = named(&desk, &txid)?;
     let (records, _) = records_about(&desk.engine, charge.id)?;
     let partition = records.first().map_or(0, |(at, _)| at.partition.0);
@@ -133,14 +128,14 @@ pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(txid): PathI
 }
 
 /// The charge of a txid, whoever's it is.
-pub fn named(desk: &Desk, txid: &str) -> Result<Charge, Problem> {
+pub fn named(desk: &Desk, txid: &str) -> Result<Charge> {
     let not_found = || Problem::new(Code::ChargeNotFound);
     let id = ObjectId::parse(txid).ok_or_else(not_found)?;
     desk.engine.object(id)?.ok_or_else(not_found)
 }
 
 /// The Records about a charge, oldest first, 100 at most; and whether there are more.
-pub fn records_about(engine: &Arc<Engine>, id: ObjectId) -> Result<(Vec<(Position, Record)>, bool), Problem> {
+pub fn records_about(engine: &Arc<Engine>, id: ObjectId) -> Result<(Vec<(Position, Record)>, bool)> {
     let is_about = |record: &Record| {
         let mut is_about = false;
         record.events.iter().for_each(|event| object::each_in(event, |named| is_about |= named == id));
@@ -160,6 +155,6 @@ pub fn records_about(engine: &Arc<Engine>, id: ObjectId) -> Result<(Vec<(Positio
 }
 
 /// The id of the merchant in whose group an object is.
-fn merchant_of(engine: &Engine, id: ObjectId) -> Result<String, Problem> {
+fn merchant_of(engine: &Engine, id: ObjectId) -> Result<String> {
     Ok(engine.merchant_id(engine.ids().group(id))?.uuid().to_string())
 }

@@ -1,7 +1,5 @@
 //! Company's chart of accounts: the map that exports in its accounts use, set once for all of them.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::response::Response;
 use books::export::Chart;
@@ -9,13 +7,8 @@ use ledger::id::LedgerId;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::desk::Desk;
-use crate::operator::{Decider, Operator};
-use web::idempotency::KeyScope;
-use web::json::{Checker, Raw, parse_exact};
-use web::keyed::KeyedBody;
-use web::problem::Problem;
-use web::reply::ok;
+use crate::{Decider, DeskState, Operator};
+use web::{Checker, KeyScope, KeyedBody, Problem, Raw, Result, ok, parse_exact};
 
 /// Characters of a map at most.
 pub const MAP_CHARS_MAX: usize = 50_000;
@@ -42,18 +35,14 @@ pub struct ChartView {
 /// The map that was set last.
 #[utoipa::path(get, path = "/ops/chart", operation_id = "get_chart",
     responses((status = 200, body = ChartView)))]
-pub async fn get(State(desk): State<Arc<Desk>>, _: Operator) -> Result<Response, Problem> {
+pub async fn get(State(desk): DeskState, _: Operator) -> Result<Response> {
     Ok(ok(ChartView { map: desk.engine.chart() }))
 }
 
 /// Sets the map. `POST /ops/exports` of `journal-entries` uses it where a request has none.
 #[utoipa::path(post, path = "/ops/chart", operation_id = "set_chart", request_body = ChartRequest,
     responses((status = 200, body = ChartView)))]
-pub async fn set(
-    State(desk): State<Arc<Desk>>,
-    Decider(operator): Decider,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn set(State(desk): DeskState, Decider(operator): Decider, sent: KeyedBody) -> Result<Response> {
     let wire: ChartRequest<'_> = parse_exact(sent.bytes())?;
     let mut check = Checker::new();
     let map = check.optional_lines("map", wire.map, MAP_CHARS_MAX);

@@ -1,17 +1,13 @@
 //! Checkpoint of the journal, for whoever wants to show later that the past was not changed.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
 
-use crate::desk::Desk;
-use crate::operator::Operator;
+use crate::{DeskState, Operator};
 use web::cut::requested_partition;
-use web::problem::{Code, Problem};
-use web::reply::{ok, query};
 use web::views::checkpoint::CheckpointView;
+use web::{Code, Problem, Result, ok, query};
 
 /// A signed statement of what the journal of a partition holds now. Keep it where nobody of this
 /// installation can change it; `centavo verify --against` compares it with a journal. It is of no
@@ -20,7 +16,7 @@ use web::views::checkpoint::CheckpointView;
 #[utoipa::path(get, path = "/ops/checkpoint", operation_id = "get_checkpoint",
     params(("partition" = Option<u64>, Query, maximum = 65535, description = "The partition; 0 when absent.")),
     responses((status = 200, body = CheckpointView), (status = 400), (status = 404)))]
-pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+pub async fn get(State(desk): DeskState, _: Operator, parts: Parts) -> Result<Response> {
     let pairs = query(&parts)?;
     let signed =
         desk.engine.checkpoint(requested_partition(&pairs)?, None)?.ok_or_else(|| Problem::new(Code::NotFound))?;

@@ -1,21 +1,14 @@
 //! Wall clock of the process that is asked: what it shows beside the time that the books go by, and
 //! the word of two operators that it is right after a jump.
 
-use std::sync::Arc;
-
 use actors::engine::{Doubt, SecondOperatorNeeded};
 use axum::extract::State;
 use axum::response::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::desk::Desk;
-use crate::operator::{Decider, Operator};
-use web::idempotency::KeyScope;
-use web::json::parse_unread_exact;
-use web::keyed::KeyedBody;
-use web::problem::{Code, Problem};
-use web::reply::{ok, time};
+use crate::{Decider, Desk, DeskState, Operator};
+use web::{Code, KeyScope, KeyedBody, Problem, Result, ok, parse_unread_exact, time};
 
 /// The wall clock of a process.
 #[derive(Debug, Serialize, ToSchema)]
@@ -63,7 +56,7 @@ impl WallClockView {
 
 /// The wall clock of the process that answers.
 #[utoipa::path(get, path = "/ops/clock", operation_id = "get_clock", responses((status = 200, body = WallClockView)))]
-pub async fn get(State(desk): State<Arc<Desk>>, _: Operator) -> Response {
+pub async fn get(State(desk): DeskState, _: Operator) -> Response {
     ok(WallClockView::of(&desk))
 }
 
@@ -73,11 +66,7 @@ pub async fn get(State(desk): State<Arc<Desk>>, _: Operator) -> Response {
 /// nothing changes.
 #[utoipa::path(post, path = "/ops/clock/confirm", operation_id = "confirm_clock",
     responses((status = 200, body = WallClockView), (status = 409)))]
-pub async fn confirm(
-    State(desk): State<Arc<Desk>>,
-    Decider(operator): Decider,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn confirm(State(desk): DeskState, Decider(operator): Decider, sent: KeyedBody) -> Result<Response> {
     parse_unread_exact(sent.bytes())?;
     // No Record binds the word to a key: it is only checked.
     sent.key(&desk.engine, KeyScope::Operators, None)?;

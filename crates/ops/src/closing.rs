@@ -1,27 +1,19 @@
 //! End of a merchant: it takes no new charges, what is open goes on, and it is closed once nothing
 //! of it is open. What is open is listed.
 
-use std::sync::Arc;
-
 use actors::engine::Engine;
 use axum::extract::State;
 use axum::response::Response;
-use ledger::account::Account;
-use ledger::fees::Settings;
-use ledger::id::{GroupNumber, LedgerId, RecipientNumber};
-use ledger::merchant::{MerchantState, OpenKind, open_balances};
-use ledger::money::Centavos;
+use ledger::merchant::{OpenKind, open_balances};
+use ledger::{Account, Centavos, GroupNumber, LedgerId, MerchantState, RecipientNumber, Settings};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::desk::Desk;
 use crate::holds::{HoldReason, change_settings};
 use crate::merchants::{MerchantView, find, view};
-use crate::operator::{DeciderCall, Operator};
-use web::caller::PathId;
-use web::problem::Problem;
-use web::reply::ok;
+use crate::{DeciderCall, Desk, DeskState, Operator};
 use web::views::ledger::{ledger_name, owner_name};
+use web::{PathId, Result, ok};
 
 /// Items that are listed.
 const ITEMS_MAX: usize = 1_000;
@@ -80,7 +72,7 @@ fn kind_name(kind: OpenKind) -> &'static str {
 /// `closed` by a call at which nothing of it is open (`GET /ops/merchants/{id}/open-items`).
 #[utoipa::path(post, path = "/ops/merchants/{id}/close", operation_id = "close_merchant",
     params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = MerchantView)))]
-pub async fn close(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn close(call: DeciderCall) -> Result<Response> {
     let desk = &call.desk;
     let group = find(desk, &call.id)?;
     // The change is refused where a charge was quicker.
@@ -98,7 +90,7 @@ pub async fn close(call: DeciderCall) -> Result<Response, Problem> {
 /// is a balance of the merchant or of a recipient that is not zero.
 #[utoipa::path(get, path = "/ops/merchants/{id}/open-items", operation_id = "list_open_items",
     params(("id" = String, Path)), responses((status = 200, body = OpenItems)))]
-pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
+pub async fn list(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     Ok(ok(open_items(&desk, find(&desk, &id)?).await?))
 }
 
@@ -122,7 +114,7 @@ fn balances_of(engine: &Engine, ledger: LedgerId) -> Vec<(Account, Centavos)> {
 }
 
 /// What is open of a merchant.
-pub async fn open_items(desk: &Desk, group: GroupNumber) -> Result<OpenItems, Problem> {
+pub async fn open_items(desk: &Desk, group: GroupNumber) -> Result<OpenItems> {
     let engine = &desk.engine;
     let merchant = LedgerId::Merchant(group);
     let look = |books: &MerchantState, _| (books.open_items(), books.open_balances());

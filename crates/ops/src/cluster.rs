@@ -9,11 +9,9 @@ use serde::Serialize;
 use store::Picture;
 use utoipa::ToSchema;
 
-use crate::desk::Desk;
-use crate::operator::Operator;
-use web::problem::Problem;
-use web::reply::ok;
+use crate::{DeskState, Operator};
 use web::trace::spawn_blocking;
+use web::{Result, ok};
 
 /// The nodes of the store and its partitions, as the process that is asked sees them now.
 #[derive(Debug, Serialize, ToSchema)]
@@ -86,7 +84,7 @@ pub struct CommitsView {
 /// sees itself.
 #[utoipa::path(get, path = "/ops/cluster", operation_id = "get_cluster",
     responses((status = 200, body = ClusterView), (status = 400)))]
-pub async fn get(State(desk): State<Arc<Desk>>, _: Operator) -> Result<Response, Problem> {
+pub async fn get(State(desk): DeskState, _: Operator) -> Result<Response> {
     let here = desk.engine.partitions_here();
     let view = match &desk.node {
         Some(node) => {

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use actors::engine::Engine;
+use axum::extract::State;
 use books::export::jobs::ExportJobs;
-use ledger::id::ObjectId;
-use ledger::merchant::DisputeWindows;
-use ledger::money::Centavos;
-use ledger::object::Object;
+use ledger::{Centavos, DisputeWindows, Object, ObjectId};
 use nodes::node::Node;
 use nodes::work_requests::OthersOverHttp;
 use parking_lot::RwLock;
@@ -19,11 +17,14 @@ use web::guards::wrong_credentials::WrongCredentials;
 use web::idempotency::RememberedAnswers;
 use web::last_uses::LastUses;
 use web::measures::Exposition;
-use web::problem::{Code, Problem};
+use web::{Code, Problem, Result};
 use webhooks::Webhooks;
 
 use crate::balance_alerts::BalanceAlerts;
 use crate::last_backup::LastBackup;
+
+/// The state as a handler takes it.
+pub type DeskState = State<Arc<Desk>>;
 
 /// State of the operators' handlers.
 pub struct Desk {
@@ -82,7 +83,7 @@ pub struct Desk {
 
 impl Desk {
     /// The object of an id in a path. Error: 404 when there is none.
-    pub fn named<T: Object>(&self, id: &str) -> Result<T, Problem> {
+    pub fn named<T: Object>(&self, id: &str) -> Result<T> {
         let found = ObjectId::parse(id).map(|id| self.engine.object(id)).transpose()?.flatten();
         found.ok_or_else(|| Problem::new(Code::NotFound))
     }

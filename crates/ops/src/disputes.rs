@@ -4,26 +4,22 @@
 use axum::response::Response;
 use ledger::adjustment::{Adjustment, AdjustmentTerms};
 use ledger::asked_entry::EntryCommand;
-use ledger::dispute::Dispute;
-use ledger::event::{AdjustmentTarget, DisputeKind};
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::merchant::{ChargeFacts, MerchantCommand, OpenDispute};
-use ledger::money::{AMOUNT_MAX, Centavos};
-use ledger::object::Object;
-use ledger::personal::{FreeText, SealedFor};
+use ledger::merchant::OpenDispute;
+use ledger::{
+    AMOUNT_MAX, AdjustmentTarget, Centavos, ChargeFacts, Dispute, DisputeKind, FreeText, GroupNumber, LedgerId,
+    MerchantCommand, Object, ObjectId, SealedFor,
+};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::desk::Desk;
 use crate::item_version::on_version;
-use crate::operator::DeciderCall;
 use crate::refunds::decide;
-use web::json::{Checker, Raw, or_empty, parse_exact};
-use web::problem::{Code, Problem};
-use web::reply::created;
+use crate::{DeciderCall, Desk};
+use web::json::or_empty;
 use web::views::charge::paid_charge;
 use web::views::dispute::DisputeView;
 use web::views::house_entry::HouseEntryView;
+use web::{Checker, Code, Problem, Raw, Result, created, parse_exact};
 
 /// A dispute, as a payer's bank tells it.
 #[derive(Deserialize, ToSchema)]
@@ -92,7 +88,7 @@ pub struct ReversalRequest<'a> {
 #[utoipa::path(post, path = "/ops/charges/{txid}/disputes", operation_id = "open_dispute",
     params(("txid" = String, Path)), request_body = DisputeRequest,
     responses((status = 201, body = DisputeView)))]
-pub async fn open(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn open(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id: txid, sent, .. } = &call;
     let wire: DisputeRequest<'_> = parse_exact(sent.bytes())?;
     let charge = ObjectId::parse(txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
@@ -118,7 +114,7 @@ pub(super) fn opening(
     group: GroupNumber,
     facts: ChargeFacts,
     (kind, amount, reason): (DisputeKind, Centavos, FreeText),
-) -> Result<MerchantCommand, Problem> {
+) -> Result<MerchantCommand> {
     let id = desk.engine.new_id(group)?;
     let reason = desk.engine.keyring().seal_value(SealedFor::reason(id), desk.engine.now(), &reason)?;
     Ok(MerchantCommand::OpenDispute(Box::new(OpenDispute { facts, id, kind, amount, reason, case: None })))
@@ -133,7 +129,7 @@ pub(super) fn kind_named(name: &str) -> Option<DisputeKind> {
     }
 }
 
-fn check(wire: &DisputeRequest<'_>) -> Result<(DisputeKind, Centavos, FreeText), Problem> {
+fn check(wire: &DisputeRequest<'_>) -> Result<(DisputeKind, Centavos, FreeText)> {
     let mut check = Checker::new();
     let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
     let kind = check.text("kind", wire.kind, 1..=20).and_then(|kind| {
@@ -149,7 +145,7 @@ fn check(wire: &DisputeRequest<'_>) -> Result<(DisputeKind, Centavos, FreeText),
 #[utoipa::path(post, path = "/ops/disputes/{id}/accept", operation_id = "accept_dispute", params(("id" = String, Path)),
     request_body = Option<AcceptanceRequest>,
     responses((status = 200, body = DisputeView)))]
-pub async fn accept(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn accept(call: DeciderCall) -> Result<Response> {
     let wire: AcceptanceRequest<'_> = parse_exact(or_empty(call.sent.bytes()))?;
     let mut check = Checker::new();
     let amount = check.optional(wire.amount, |check, raw| check.centavos("amount", raw, 1..=AMOUNT_MAX.0));
@@ -165,7 +161,7 @@ pub async fn accept(call: DeciderCall) -> Result<Response, Problem> {
 #[utoipa::path(post, path = "/ops/disputes/{id}/release", operation_id = "release_dispute",
     params(("id" = String, Path)), request_body = Option<ReleaseRequest>,
     responses((status = 200, body = DisputeView)))]
-pub async fn release(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn release(call: DeciderCall) -> Result<Response> {
     let wire: ReleaseRequest<'_> = parse_exact(or_empty(call.sent.bytes()))?;
     let seen = call.if_match.or(wire.version)?;
     let mut check = Checker::new();
@@ -184,7 +180,7 @@ pub async fn release(call: DeciderCall) -> Result<Response, Problem> {
 #[utoipa::path(post, path = "/ops/disputes/{id}/reverse", operation_id = "reverse_dispute",
     params(("id" = String, Path)), request_body = ReversalRequest,
     responses((status = 201, body = HouseEntryView)))]
-pub async fn reverse(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn reverse(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id, sent, .. } = &call;
     let wire: ReversalRequest<'_> = parse_exact(sent.bytes())?;
     let Dispute { id, .. } = desk.named(id)?;
@@ -207,16 +203,13 @@ pub async fn reverse(call: DeciderCall) -> Result<Response, Problem> {
 }
 
 /// A dispute of the books, and the facts of its charge.
-pub(crate) fn with_charge(desk: &Desk, id: ObjectId) -> Result<(Dispute, ChargeFacts), Problem> {
+pub(crate) fn with_charge(desk: &Desk, id: ObjectId) -> Result<(Dispute, ChargeFacts)> {
     let dispute: Dispute = desk.engine.known_object(id)?;
     let facts = paid_charge(&desk.engine, desk.disputes, desk.engine.ids().group(id), dispute.charge)?;
     Ok((dispute, facts))
 }
 
-async fn conclude(
-    call: &DeciderCall,
-    command: impl Fn(ObjectId, ChargeFacts) -> MerchantCommand,
-) -> Result<Response, Problem> {
+async fn conclude(call: &DeciderCall, command: impl Fn(ObjectId, ChargeFacts) -> MerchantCommand) -> Result<Response> {
     let desk = &call.desk;
     let Dispute { id, charge, .. } = desk.named(&call.id)?;
     let command = || Ok(command(id, paid_charge(&desk.engine, desk.disputes, desk.engine.ids().group(id), charge)?));

@@ -2,42 +2,28 @@
 //! merchant or a recipient, the reversal of a dispute, or the return of a withdrawal. One operator
 //! asks for an entry, another approves it.
 
-use std::sync::Arc;
-
 use actors::engine::{CommandContext, Outcome};
 use axum::extract::State;
 use axum::response::Response;
 use ledger::adjustment::{Adjustment, AdjustmentTerms};
 use ledger::asked_entry::{EntryCommand, Ruling};
-use ledger::event::{AdjustmentTarget, PayoutBank};
-use ledger::house::{HOUSE_GROUP, HouseAccount, HouseCommand, HouseEntry, HouseEntryTerms};
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::merchant::MerchantCommand;
-use ledger::money::{AMOUNT_MAX, Centavos};
-use ledger::object::Object;
-use ledger::recipient::RecipientCommand;
-use ledger::rejection::Rejection;
-use ledger::time::Timestamp;
-use ledger::withdrawal::Withdrawal;
+use ledger::house::{HouseAccount, HouseCommand, HouseEntry, HouseEntryTerms};
 use ledger::withdrawal_return::{ReturnCommand, ReturnRequest, WithdrawalReturn};
 use ledger::write_off::{WriteOff, WriteOffCommand, WriteOffTerms};
+use ledger::{
+    AMOUNT_MAX, AdjustmentTarget, Centavos, GroupNumber, HOUSE_GROUP, LedgerId, MerchantCommand, Object, ObjectId,
+    PayoutBank, RecipientCommand, Rejection, Timestamp, Withdrawal,
+};
 use serde::Deserialize;
 use utoipa::ToSchema;
 use wire::timestamp::{PeriodLimit, business_day, day};
 
-use crate::books;
-use crate::desk::Desk;
 use crate::disputes::with_charge;
 use crate::item_version::{Approval, unchanged, with_item};
-use crate::operator::{Decider, DeciderCall, Operator};
 use crate::sub_recipients::Notes;
-use web::caller::PathId;
-use web::idempotency::{KeyScope, decided};
-use web::json::{Checker, Raw, parse_exact};
-use web::keyed::KeyedBody;
-use web::problem::{Code, Problem};
-use web::reply::{created, ok};
+use crate::{Decider, DeciderCall, Desk, DeskState, Operator, books};
 use web::views::house_entry::{HouseEntryView, OperatorEntry, debt_accounts, goodwill_accounts};
+use web::{Checker, Code, KeyScope, KeyedBody, PathId, Problem, Raw, Result, created, decided, ok, parse_exact};
 
 /// The kind of an entry that says that a withdrawal came back.
 pub const WITHDRAWAL_RETURNED: &str = "withdrawal_returned";
@@ -106,11 +92,7 @@ pub struct HouseEntryRequest<'a> {
 /// approves it.
 #[utoipa::path(post, path = "/ops/entries", operation_id = "request_entry", request_body = HouseEntryRequest,
     responses((status = 201, body = HouseEntryView)))]
-pub async fn request(
-    State(desk): State<Arc<Desk>>,
-    Decider(operator): Decider,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn request(State(desk): DeskState, Decider(operator): Decider, sent: KeyedBody) -> Result<Response> {
     let wire: HouseEntryRequest<'_> = parse_exact(sent.bytes())?;
     let key = sent.key(&desk.engine, KeyScope::Operators, None)?;
     let (desk, wire, operator) = (&desk, &wire, &operator);
@@ -159,7 +141,7 @@ pub async fn request(
 }
 
 /// Terms and reason of an entry of the house ledger, and whether its reference may repeat.
-fn check(wire: &HouseEntryRequest<'_>, now: Timestamp) -> Result<(HouseEntryTerms, String, bool), Problem> {
+fn check(wire: &HouseEntryRequest<'_>, now: Timestamp) -> Result<(HouseEntryTerms, String, bool)> {
     let mut check = Checker::new();
     let debit = account(&mut check, "debit", wire.debit);
     let credit = account(&mut check, "credit", wire.credit);
@@ -207,7 +189,7 @@ struct Owner {
 }
 
 /// The owner of the credited account; `None` if the house has it. Errors: no ledger has it.
-fn owner(desk: &Desk, wire: &HouseEntryRequest<'_>) -> Result<Option<Owner>, Problem> {
+fn owner(desk: &Desk, wire: &HouseEntryRequest<'_>) -> Result<Option<Owner>> {
     let mut check = Checker::new();
     let credit = check.any_text("credit", wire.credit);
     let Some(credit) = credit.filter(|credit| OWNED.iter().any(|begin| credit.starts_with(begin))) else {
@@ -229,7 +211,7 @@ fn owner(desk: &Desk, wire: &HouseEntryRequest<'_>) -> Result<Option<Owner>, Pro
 /// Id, amount with reference, and reason of a write-off or a credit.
 type OwnedEntry = (ObjectId, (Centavos, String), String);
 
-fn check_owned(desk: &Desk, wire: &HouseEntryRequest<'_>, owner: &Owner) -> Result<OwnedEntry, Problem> {
+fn check_owned(desk: &Desk, wire: &HouseEntryRequest<'_>, owner: &Owner) -> Result<OwnedEntry> {
     let loss = owner.loss.as_str();
     let mut check = Checker::new();
     let debit = check.text("debit", wire.debit, 1..=100).and_then(|debit| match debit == loss {
@@ -252,7 +234,7 @@ fn check_owned(desk: &Desk, wire: &HouseEntryRequest<'_>, owner: &Owner) -> Resu
 }
 
 /// The withdrawal that an entry of this kind names. Errors: another kind, or no withdrawal.
-fn returned_withdrawal(desk: &Desk, wire: &HouseEntryRequest<'_>) -> Result<Withdrawal, Problem> {
+fn returned_withdrawal(desk: &Desk, wire: &HouseEntryRequest<'_>) -> Result<Withdrawal> {
     let mut check = Checker::new();
     let kind = check.any_text("kind", wire.kind);
     if kind.is_some_and(|kind| kind != WITHDRAWAL_RETURNED) {
@@ -269,7 +251,7 @@ fn returned_withdrawal(desk: &Desk, wire: &HouseEntryRequest<'_>) -> Result<With
     check.finish_with(found)
 }
 
-fn check_return(desk: &Desk, wire: &HouseEntryRequest<'_>, withdrawal: &Withdrawal) -> Result<ReturnCommand, Problem> {
+fn check_return(desk: &Desk, wire: &HouseEntryRequest<'_>, withdrawal: &Withdrawal) -> Result<ReturnCommand> {
     let mut check = Checker::new();
     for (name, raw) in [("debit", wire.debit), ("credit", wire.credit), ("amount", wire.amount)] {
         if raw.is_some() {
@@ -298,7 +280,7 @@ async fn write_off(
     debtor: LedgerId,
     command: WriteOffCommand,
     context: CommandContext,
-) -> Result<Outcome, Problem> {
+) -> Result<Outcome> {
     match debtor {
         LedgerId::Merchant(group) => {
             Ok(desk.engine.command(group, MerchantCommand::WriteOff(command), context).await?)
@@ -329,7 +311,7 @@ fn account(check: &mut Checker, name: &'static str, raw: Raw<'_>) -> Option<Hous
 /// An entry of an operator.
 #[utoipa::path(get, path = "/ops/entries/{id}", operation_id = "get_entry", params(("id" = String, Path)),
     responses((status = 200, body = HouseEntryView)))]
-pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
+pub async fn get(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     Ok(ok(HouseEntryView::of_any(&desk.engine, named(&desk, &id)?)))
 }
 
@@ -338,7 +320,7 @@ pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId)
 #[utoipa::path(post, path = "/ops/entries/{id}/approve", operation_id = "approve_entry", params(("id" = String, Path)),
     request_body = Option<Approval>,
     responses((status = 200, body = HouseEntryView)))]
-pub async fn approve(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn approve(call: DeciderCall) -> Result<Response> {
     decide(&call, call.approved()?, Verdict::Approve).await
 }
 
@@ -346,7 +328,7 @@ pub async fn approve(call: DeciderCall) -> Result<Response, Problem> {
 #[utoipa::path(post, path = "/ops/entries/{id}/reject", operation_id = "reject_entry", params(("id" = String, Path)),
     request_body = Notes,
     responses((status = 200, body = HouseEntryView)))]
-pub async fn reject(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn reject(call: DeciderCall) -> Result<Response> {
     let (notes, seen) = call.rejected()?;
     decide(&call, seen, Verdict::Reject(notes)).await
 }
@@ -357,12 +339,12 @@ enum Verdict<'a> {
     Reject(Notes<'a>),
 }
 
-fn named(desk: &Desk, id: &str) -> Result<OperatorEntry, Problem> {
+fn named(desk: &Desk, id: &str) -> Result<OperatorEntry> {
     let found = ObjectId::parse(id).map(|id| OperatorEntry::find(&desk.engine, id)).transpose()?.flatten();
     found.ok_or_else(|| Problem::new(Code::NotFound))
 }
 
-async fn decide(call: &DeciderCall, seen: Option<u32>, verdict: Verdict<'_>) -> Result<Response, Problem> {
+async fn decide(call: &DeciderCall, seen: Option<u32>, verdict: Verdict<'_>) -> Result<Response> {
     let DeciderCall { desk, operator, .. } = call;
     let entry = named(desk, &call.id)?;
     let (id, owner, entry, verdict) = (entry.id(), entry.owner(), &entry, &verdict);

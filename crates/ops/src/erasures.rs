@@ -1,28 +1,22 @@
 //! Retention of personal data: the months whose keys are stored, and their erasure after ten years,
 //! by two operators. It drops keys; the books stay as they are.
 
-use std::sync::Arc;
-
 use actors::engine::Slice;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use ledger::erasure::{Erasure, retained_until};
-use ledger::id::{GroupNumber, LedgerId};
-use ledger::time::Month;
+use ledger::{GroupNumber, LedgerId, Month};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::desk::Desk;
-use crate::operator::{Admin, Operator};
-use web::caller::PathId;
-use web::idempotency::{KeyScope, decided};
-use web::json::{Checker, Raw, parse_exact, parse_unread_exact};
-use web::keyed::KeyedBody;
-use web::problem::{Code, Problem};
-use web::reply::{ok, time};
+use crate::{Admin, Desk, DeskState, Operator};
 use web::views::recipient::status_name;
 use web::views::subscription;
+use web::{
+    Checker, Code, KeyScope, KeyedBody, PathId, Problem, Raw, Result, decided, ok, parse_exact, parse_unread_exact,
+    time,
+};
 
 /// Objects that are named in a refusal, at most.
 const IN_USE_MAX: usize = 100;
@@ -97,12 +91,12 @@ impl ErasureView {
 /// asked for.
 #[utoipa::path(get, path = "/ops/erasures", operation_id = "list_erasures",
     responses((status = 200, body = RetentionView)))]
-pub async fn list(State(desk): State<Arc<Desk>>, _: Operator) -> Result<Response, Problem> {
+pub async fn list(State(desk): DeskState, _: Operator) -> Result<Response> {
     Ok(ok(retention(&desk)?))
 }
 
 /// The months whose keys are stored, and the erasures.
-pub fn retention(desk: &Desk) -> Result<RetentionView, Problem> {
+pub fn retention(desk: &Desk) -> Result<RetentionView> {
     let now = desk.engine.now();
     let month = |number: u16| {
         let until = retained_until(Month(number.into()), desk.retention_months);
@@ -134,11 +128,7 @@ pub struct ErasureRequest<'a> {
 #[utoipa::path(post, path = "/ops/erasures", operation_id = "erase", request_body = ErasureRequest,
     responses((status = 200, body = ErasureView), (status = 202, body = ErasureView),
         (status = 409, description = "`state_conflict`: within the retention, or in use. `second_operator_needed`: the operator who asked asks again.")))]
-pub async fn erase(
-    State(desk): State<Arc<Desk>>,
-    Admin(operator): Admin,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn erase(State(desk): DeskState, Admin(operator): Admin, sent: KeyedBody) -> Result<Response> {
     let wire: ErasureRequest<'_> = parse_exact(sent.bytes())?;
     let mut check = Checker::new();
     let through = check.text("through", wire.through, 1..=7).and_then(|text| {
@@ -174,11 +164,11 @@ pub async fn erase(
     params(("through" = String, Path, pattern = "^[0-9]{4}-[0-9]{2}$", example = "2016-10", description = "The month that was asked for.")),
     responses((status = 200, body = RetentionView), (status = 404), (status = 409)))]
 pub async fn cancel(
-    State(desk): State<Arc<Desk>>,
+    State(desk): DeskState,
     Admin(operator): Admin,
     PathId(through): PathId,
     sent: KeyedBody,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     parse_unread_exact(sent.bytes())?;
     let through = Month::parse(&through).ok_or_else(|| Problem::new(Code::NotFound))?;
     let key = sent.key(&desk.engine, KeyScope::Operators, Some(&through.to_string()))?;
@@ -191,12 +181,12 @@ pub async fn cancel(
     done.answer(|()| Ok(ok(retention(desk)?)))
 }
 
-fn is_erased(desk: &Desk, through: Month) -> Result<bool, Problem> {
+fn is_erased(desk: &Desk, through: Month) -> Result<bool> {
     Ok(desk.engine.erasures()?.iter().any(|erasure| erasure.through >= through && erasure.done.is_some()))
 }
 
 /// Refuses an erasure within the retention, or of what is in use.
-fn refuse_unfit(desk: &Desk, through: Month) -> Result<(), Problem> {
+fn refuse_unfit(desk: &Desk, through: Month) -> Result<()> {
     let until = retained_until(through, desk.retention_months);
     if desk.engine.now() < until {
         let detail = format!("What was sealed in {through} is stored until {}.", time(until));
@@ -212,7 +202,7 @@ fn refuse_unfit(desk: &Desk, through: Month) -> Result<(), Problem> {
 
 /// Ids of merchants, of recipients that were not rejected, and of live subscriptions whose personal
 /// data in force was sealed in a month or before it.
-fn in_use(desk: &Desk, month: u16) -> Result<Vec<String>, Problem> {
+fn in_use(desk: &Desk, month: u16) -> Result<Vec<String>> {
     let mut ids = Vec::new();
     for group in desk.engine.groups() {
         let sealed = desk.engine.glance(group, |row| {
@@ -232,7 +222,7 @@ fn in_use(desk: &Desk, month: u16) -> Result<Vec<String>, Problem> {
     Ok(ids)
 }
 
-fn subscriptions_in_use(desk: &Desk, group: GroupNumber, month: u16) -> Result<Vec<String>, Problem> {
+fn subscriptions_in_use(desk: &Desk, group: GroupNumber, month: u16) -> Result<Vec<String>> {
     let (mut ids, mut passed) = (Vec::new(), 0);
     loop {
         let (_, rows) = desk.engine.subscriptions(LedgerId::Merchant(group), Slice::of_all(passed, READ_AT_ONCE))?;

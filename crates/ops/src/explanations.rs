@@ -7,13 +7,10 @@ use ledger::id::ObjectId;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::operator::DeciderCall;
+use crate::DeciderCall;
 use crate::reconciliations::{FINDINGS_MAX, FindingView, Reconciliation, change};
-use web::idempotency::KeyScope;
-use web::json::{Checker, Raw, parse_exact};
-use web::problem::{Code, Problem};
-use web::reply::time;
 use web::views::house_entry::{HouseEntryView, OperatorEntry};
+use web::{Checker, Code, KeyScope, Problem, Raw, Result, parse_exact, time};
 
 /// What explains a difference.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
@@ -68,7 +65,7 @@ pub struct ExplanationRequest<'a> {
     params(("id" = String, Path, description = "SHA-256 of the file, hexadecimal.")),
     request_body = ExplanationRequest,
     responses((status = 200, body = Reconciliation), (status = 409)))]
-pub async fn explain(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn explain(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id, sent, .. } = call;
     let wire: ExplanationRequest<'_> = parse_exact(sent.bytes())?;
     // As of a dismissal: no Record, so the key is checked and not stored.

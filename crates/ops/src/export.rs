@@ -1,7 +1,5 @@
 //! Export of the books while the server runs.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
@@ -13,17 +11,15 @@ use store::cut::{Cut, positions};
 use wire::timestamp::day_of;
 
 use crate::books::find;
-use crate::desk::Desk;
 use crate::named_ledger::outside_name;
-use crate::operator::Operator;
+use crate::{Desk, DeskState, Operator};
 use web::cut;
-use web::problem::Problem;
-use web::reply::{query, single};
 use web::streamed::{BoxError, ReadPace, streamed, turn};
 use web::views::export_file::{
     begin, cut_header, encoding, file, know_cards, know_group, know_named, request, wants_labels,
 };
 use web::views::row_labels::exporter;
+use web::{Result, query, single};
 
 /// The formats that the route makes.
 pub fn format_names() -> impl Iterator<Item = &'static str> {
@@ -40,7 +36,7 @@ pub fn format_names() -> impl Iterator<Item = &'static str> {
         ("labels" = Option<bool>, Query, description = "`true` adds the columns `merchant_reference`, `metadata` (a JSON object) and `fiscal_documents` of the charge, cashout or refund of each row, as they are now; of rows alone."),
         ("at" = Option<String>, Query, description = "The last Records that count, `0=42` with commas between partitions, or `42` where there is one; the last of all when absent.", example = "0=42")),
     responses((status = 200, content((String = "application/jsonl"), (String = "text/csv"), (String = "text/plain"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 404)))]
-pub async fn export(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+pub async fn export(State(desk): DeskState, _: Operator, parts: Parts) -> Result<Response> {
     let pairs = query(&parts)?;
     let ledger = ledger_of(&desk, &pairs)?;
     let request = request(&pairs, ledger)?;
@@ -62,7 +58,7 @@ pub async fn export(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) ->
 }
 
 /// The outside name of the ledger that is asked for; none for all.
-pub fn ledger_of(desk: &Desk, pairs: &[(String, String)]) -> Result<Option<String>, Problem> {
+pub fn ledger_of(desk: &Desk, pairs: &[(String, String)]) -> Result<Option<String>> {
     let ledger = single(pairs, "ledger")?.filter(|ledger| *ledger != "all");
     ledger.map(|text| outside_name(desk, "ledger", text)).transpose()
 }

@@ -15,19 +15,13 @@ use store::cut::Cut;
 use utoipa::ToSchema;
 
 use crate::chart::MAP_CHARS_MAX;
-use crate::desk::Desk;
 use crate::export::{self, ledger_of};
-use crate::operator::{Decider, Operator};
-use crate::reports;
-use web::caller::PathId;
-use web::idempotency::KeyScope;
-use web::json::{Checker, Raw, parse_exact};
-use web::keyed::KeyedBody;
-use web::problem::{Code, Problem};
-use web::reply::{All, ok, single};
+use crate::{Decider, Desk, DeskState, Operator, reports};
+use web::reply::All;
 use web::views::export_file::{booked_before, request, wants_labels};
 use web::views::export_job::{ExportJobView, download, manifest, pairs_of, take_on, unreadable};
 use web::views::row_labels::exporter;
+use web::{Checker, Code, KeyScope, KeyedBody, PathId, Problem, Raw, Result, ok, parse_exact, single};
 
 /// The group in the ids of the operators' exports: no merchant's.
 const NO_GROUP: GroupNumber = GroupNumber(0);
@@ -82,7 +76,7 @@ pub struct ExportJobRequest<'a> {
 /// of the operators' at once.
 #[utoipa::path(post, path = "/ops/exports", operation_id = "create_export", request_body = ExportJobRequest,
     responses((status = 202, body = ExportJobView), (status = 404)))]
-pub async fn create(State(desk): State<Arc<Desk>>, _: Decider, sent: KeyedBody) -> Result<Response, Problem> {
+pub async fn create(State(desk): DeskState, _: Decider, sent: KeyedBody) -> Result<Response> {
     let wire: ExportJobRequest<'_> = parse_exact(sent.bytes())?;
     // Each request makes an export of its own: a key is only checked.
     sent.key(&desk.engine, KeyScope::Operators, None)?;
@@ -95,7 +89,7 @@ pub async fn create(State(desk): State<Arc<Desk>>, _: Decider, sent: KeyedBody) 
 }
 
 /// The report that a body names, if it does.
-fn report_of(wire: &ExportJobRequest<'_>) -> Result<Option<Report>, Problem> {
+fn report_of(wire: &ExportJobRequest<'_>) -> Result<Option<Report>> {
     let mut check = Checker::new();
     let name = check.optional_text("report", wire.report, 1..=50);
     let report =
@@ -114,12 +108,7 @@ fn report_of(wire: &ExportJobRequest<'_>) -> Result<Option<Report>, Problem> {
     Ok(report.flatten())
 }
 
-fn report_job(
-    desk: &Arc<Desk>,
-    report: Report,
-    wire: &ExportJobRequest<'_>,
-    cut: Cut,
-) -> Result<(NewJob, Work), Problem> {
+fn report_job(desk: &Arc<Desk>, report: Report, wire: &ExportJobRequest<'_>, cut: Cut) -> Result<(NewJob, Work)> {
     let texts = [
         ("ledger", wire.ledger),
         ("account", wire.account),
@@ -156,7 +145,7 @@ fn report_job(
     Ok((new, work))
 }
 
-fn export_job(desk: &Arc<Desk>, wire: &ExportJobRequest<'_>, cut: Cut) -> Result<(NewJob, Work), Problem> {
+fn export_job(desk: &Arc<Desk>, wire: &ExportJobRequest<'_>, cut: Cut) -> Result<(NewJob, Work)> {
     let texts = [("ledger", wire.ledger), ("format", wire.format), ("from", wire.from), ("to", wire.to)];
     let pairs = pairs_of(&texts, wire.labels)?;
     let format =
@@ -187,7 +176,7 @@ fn export_job(desk: &Arc<Desk>, wire: &ExportJobRequest<'_>, cut: Cut) -> Result
 }
 
 /// The chart of accounts of a body, which the formats of bookkeeping programs need.
-fn chart_of(desk: &Desk, wire: &ExportJobRequest<'_>, is_wanted: bool) -> Result<Option<(Chart, Level)>, Problem> {
+fn chart_of(desk: &Desk, wire: &ExportJobRequest<'_>, is_wanted: bool) -> Result<Option<(Chart, Level)>> {
     let mut check = Checker::new();
     for (name, raw) in [("account", wire.account), ("by", wire.by)] {
         if check.optional_text(name, raw, 1..=200).is_some() {
@@ -236,12 +225,12 @@ fn write(
 /// The operators' exports that are kept, newest first.
 #[utoipa::path(get, path = "/ops/exports", operation_id = "list_exports",
     responses((status = 200, body = All<ExportJobView>)))]
-pub async fn list(State(desk): State<Arc<Desk>>, _: Operator) -> Result<Response, Problem> {
+pub async fn list(State(desk): DeskState, _: Operator) -> Result<Response> {
     let jobs = desk.export_jobs.list(None, desk.engine.now().0).map_err(unreadable)?;
     Ok(ok(All { total: jobs.len() as u64, items: jobs.iter().map(ExportJobView::of).collect(), next: None }))
 }
 
-fn find(desk: &Desk, id: &str) -> Result<Job, Problem> {
+fn find(desk: &Desk, id: &str) -> Result<Job> {
     let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
     let found = desk.export_jobs.find(id, None, desk.engine.now().0).map_err(unreadable)?;
     found.ok_or_else(|| Problem::new(Code::NotFound))
@@ -250,20 +239,20 @@ fn find(desk: &Desk, id: &str) -> Result<Job, Problem> {
 /// An export.
 #[utoipa::path(get, path = "/ops/exports/{id}", operation_id = "get_export", params(("id" = String, Path)),
     responses((status = 200, body = ExportJobView)))]
-pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
+pub async fn get(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     Ok(ok(ExportJobView::of(&find(&desk, &id)?)))
 }
 
 /// The file of an export that is done.
 #[utoipa::path(get, path = "/ops/exports/{id}/file", operation_id = "download_export", params(("id" = String, Path)),
     responses((status = 200, content((String = "application/jsonl"), (String = "application/json"), (String = "text/csv"), (String = "text/plain"), (String = "text/html"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 409)))]
-pub async fn file(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
+pub async fn file(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     download(&desk.export_jobs, &find(&desk, &id)?)
 }
 
 /// The manifest of an export that is done, byte by byte as it was signed.
 #[utoipa::path(get, path = "/ops/exports/{id}/manifest", operation_id = "get_export_manifest", params(("id" = String, Path)),
     responses((status = 200, body = serde_json::Value, example = json!({"schema": 2, "rows": 0})), (status = 409)))]
-pub async fn get_manifest(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
+pub async fn get_manifest(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     manifest(&desk.export_jobs, &find(&desk, &id)?)
 }

@@ -1,28 +1,17 @@
 //! One thing that a search found: its name, its money and where it stands, whatever it is.
 
 use actors::engine::{Engine, MerchantRow};
-use ledger::cashout::Cashout;
-use ledger::charge::Charge;
-use ledger::dispute::Dispute;
-use ledger::event::{AnticipatedSplit, Event};
-use ledger::fees::Settings;
-use ledger::id::{LedgerId, ObjectId};
-use ledger::money::Centavos;
-use ledger::personal::Payer;
-use ledger::record::Record;
-use ledger::refund::Refund;
-use ledger::withdrawal::Withdrawal;
+use ledger::event::AnticipatedSplit;
+use ledger::{
+    Cashout, Centavos, Charge, Dispute, Event, LedgerId, ObjectId, Payer, Record, Refund, Settings, Withdrawal,
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 use wire::cut_text::record_name;
 use wire::mask;
 
 use crate::closing::shown_settings;
-use crate::desk::Desk;
-use crate::merchants;
-use crate::search::ItemKind;
-use web::problem::Problem;
-use web::reply::time;
+use crate::{Desk, ItemKind, merchants};
 use web::views::cashout::cashout_status;
 use web::views::charge::{CardView, charge_status, payer};
 use web::views::dispute::dispute_status;
@@ -33,6 +22,7 @@ use web::views::refund::{reason_text, refund_status};
 use web::views::stored_card::customer_of;
 use web::views::subscription;
 use web::views::withdrawal::WithdrawalView;
+use web::{Result, time};
 use webhooks::event::OutboxEvent;
 
 /// One thing that was found. Fields that it does not have are absent.
@@ -143,7 +133,7 @@ impl FoundItem {
 }
 
 /// A charge, with its payer.
-pub fn charge_item(desk: &Desk, charge: &Charge) -> Result<FoundItem, Problem> {
+pub fn charge_item(desk: &Desk, charge: &Charge) -> Result<FoundItem> {
     let payment_method = Some(charge.terms.method.name());
     let item = FoundItem { id: charge.id.txid(), payment_method, ..FoundItem::of(desk, charge.id) };
     let item = item.money(charge.terms.amount, charge_status(&charge.outcome));
@@ -151,7 +141,7 @@ pub fn charge_item(desk: &Desk, charge: &Charge) -> Result<FoundItem, Problem> {
 }
 
 /// What an id is of; `None` if it is no object's.
-pub fn item_of(desk: &Desk, id: ObjectId) -> Result<Option<(ItemKind, FoundItem)>, Problem> {
+pub fn item_of(desk: &Desk, id: ObjectId) -> Result<Option<(ItemKind, FoundItem)>> {
     use ItemKind::{Anticipations, Cashouts, Charges, Disputes, Merchants, Recipients, Refunds, Withdrawals};
     for kind in [Merchants, Recipients, Charges, Refunds, Disputes, Withdrawals, Cashouts, Anticipations] {
         if let Some(item) = item_of_kind(desk, kind, id)? {
@@ -162,7 +152,7 @@ pub fn item_of(desk: &Desk, id: ObjectId) -> Result<Option<(ItemKind, FoundItem)
 }
 
 /// The thing of a kind that an id names; `None` if it names none of this kind.
-pub(crate) fn item_of_kind(desk: &Desk, kind: ItemKind, id: ObjectId) -> Result<Option<FoundItem>, Problem> {
+pub(crate) fn item_of_kind(desk: &Desk, kind: ItemKind, id: ObjectId) -> Result<Option<FoundItem>> {
     let engine = &desk.engine;
     Ok(match kind {
         ItemKind::Charges => engine.object(id)?.map(|charge| charge_item(desk, &charge)).transpose()?,
@@ -209,14 +199,14 @@ fn recipient_item(desk: &Desk, id: ObjectId) -> Option<FoundItem> {
     Some(item.named(profile.name, &profile.document))
 }
 
-fn refund_item(desk: &Desk, refund: &Refund) -> Result<FoundItem, Problem> {
+fn refund_item(desk: &Desk, refund: &Refund) -> Result<FoundItem> {
     let reason = reason_text(&desk.engine, refund.id, refund.reason.as_ref());
     let item = FoundItem { charge: Some(refund.charge.txid()), reason, ..FoundItem::of(desk, refund.id) };
     let item = item.money(refund.amount, refund_status(&refund.decision));
     Ok(item.by(payer_of(desk, refund.charge)?))
 }
 
-fn dispute_item(desk: &Desk, dispute: &Dispute) -> Result<FoundItem, Problem> {
+fn dispute_item(desk: &Desk, dispute: &Dispute) -> Result<FoundItem> {
     let reason = reason_text(&desk.engine, dispute.id, dispute.reason.as_ref());
     let due_at = dispute.case.as_ref().and_then(|case| case.due_at).map(time);
     let item = FoundItem { charge: Some(dispute.charge.txid()), reason, due_at, ..FoundItem::of(desk, dispute.id) };
@@ -225,7 +215,7 @@ fn dispute_item(desk: &Desk, dispute: &Dispute) -> Result<FoundItem, Problem> {
 }
 
 /// Who paid a charge; empty when that was erased.
-pub(crate) fn payer_of(desk: &Desk, charge: ObjectId) -> Result<Payer, Problem> {
+pub(crate) fn payer_of(desk: &Desk, charge: ObjectId) -> Result<Payer> {
     let charge: Charge = desk.engine.known_object(charge)?;
     Ok(payer(&desk.engine, charge.id, charge.payer.as_ref()))
 }
@@ -236,7 +226,7 @@ fn withdrawal_item(desk: &Desk, withdrawal: &Withdrawal) -> FoundItem {
     item.of_recipient(desk, withdrawal.recipient)
 }
 
-fn cashout_item(desk: &Desk, cashout: &Cashout) -> Result<FoundItem, Problem> {
+fn cashout_item(desk: &Desk, cashout: &Cashout) -> Result<FoundItem> {
     let item = FoundItem { fee: Some(cashout.fee.0), ..FoundItem::of(desk, cashout.id) };
     let item = item.money(cashout.amount, cashout_status(&cashout.stage));
     with_record(&desk.engine, cashout.id, item)
@@ -258,7 +248,7 @@ pub(crate) fn anticipation_item(desk: &Desk, record: &Record) -> Option<FoundIte
 }
 
 /// An API key, an entry, a webhook event, a subscription or a stored card.
-fn other_item(desk: &Desk, id: ObjectId) -> Result<Option<(ItemKind, FoundItem)>, Problem> {
+fn other_item(desk: &Desk, id: ObjectId) -> Result<Option<(ItemKind, FoundItem)>> {
     let engine = &desk.engine;
     let item = FoundItem::of(desk, id);
     if let Some(key) = engine.api_key(id) {
@@ -292,7 +282,7 @@ fn other_item(desk: &Desk, id: ObjectId) -> Result<Option<(ItemKind, FoundItem)>
 }
 
 /// The same with the first Record about it.
-fn with_record(engine: &Engine, id: ObjectId, item: FoundItem) -> Result<FoundItem, Problem> {
+fn with_record(engine: &Engine, id: ObjectId, item: FoundItem) -> Result<FoundItem> {
     let first = engine.history(id)?.next().transpose()?;
     Ok(FoundItem { record: first.map(|(at, _)| record_name(at)), ..item })
 }

@@ -1,16 +1,13 @@
 //! Health and metrics. They need no credential.
 
-use std::sync::Arc;
-
 use axum::Router;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use crate::desk::Desk;
-use web::problem::{Code, Problem, failed};
-use web::reply::ok;
+use crate::desk::{Desk, DeskState};
+use web::{Code, Problem, Result, failed, ok};
 
 /// How the service is.
 #[derive(serde::Serialize, utoipa::ToSchema)]
@@ -30,13 +27,13 @@ pub async fn healthz() -> Response {
 /// The service takes requests: the data is open, the journal has not failed, the store goes on,
 /// the wall clock is followed, and there is space on the disk.
 #[utoipa::path(get, path = "/readyz", operation_id = "get_readiness", responses((status = 200, body = Status)))]
-pub async fn readyz(State(desk): State<Arc<Desk>>) -> Result<Response, Problem> {
+pub async fn readyz(State(desk): DeskState) -> Result<Response> {
     readiness(&desk)?;
     Ok(ok(Status { status: "ready" }))
 }
 
 /// Error: why the service takes no requests.
-pub fn readiness(desk: &Desk) -> Result<(), Problem> {
+pub fn readiness(desk: &Desk) -> Result<()> {
     if desk.engine.has_failed() {
         return Err(Problem::new(Code::Overloaded).retry_after(1).detail("The journal failed; the process is ending."));
     }
@@ -83,7 +80,7 @@ pub fn starting() -> Router {
 
 /// Metrics in the text format of Prometheus.
 #[utoipa::path(get, path = "/metrics", operation_id = "get_metrics", responses((status = 200, body = String, content_type = "text/plain")))]
-pub async fn metrics(State(desk): State<Arc<Desk>>) -> Result<Response, Problem> {
+pub async fn metrics(State(desk): DeskState) -> Result<Response> {
     let _refreshed = desk.engine.metrics();
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &desk.exposition.0).map_err(failed)?;

@@ -1,20 +1,14 @@
 //! Suspension of a merchant, hold of its payouts, and freeze of a recipient, with the reason.
 
 use axum::response::Response;
-use ledger::fees::Settings;
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::merchant::MerchantCommand;
+use ledger::{GroupNumber, LedgerId, MerchantCommand, ObjectId, Settings};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::desk::Desk;
 use crate::merchants::{MerchantView, find, row, view};
-use crate::operator::DeciderCall;
-use web::idempotency::{KeyedResult, decided};
-use web::json::{Checker, Raw, parse_exact};
-use web::problem::{Code, Problem};
-use web::reply::ok;
+use crate::{DeciderCall, Desk};
 use web::views::recipient::{self, RecipientView, find_recipient, known_recipient};
+use web::{Checker, Code, KeyedResult, Problem, Raw, Result, decided, ok, parse_exact};
 
 /// Why an operator does what stops or ends something, or pays a recipient.
 #[derive(Deserialize, ToSchema)]
@@ -28,7 +22,7 @@ pub struct HoldReason<'a> {
 
 impl HoldReason<'_> {
     /// The reason.
-    pub(crate) fn check(&self) -> Result<String, Problem> {
+    pub(crate) fn check(&self) -> Result<String> {
         let mut check = Checker::new();
         let reason = check.prose("reason", self.reason, 1..=500);
         Ok(check.finish_with(reason)?.into_owned())
@@ -40,14 +34,14 @@ impl HoldReason<'_> {
 /// refunds and disputes are decided. Again: 200, nothing changes.
 #[utoipa::path(post, path = "/ops/merchants/{id}/suspend", operation_id = "suspend_merchant",
     params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = MerchantView)))]
-pub async fn suspend(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn suspend(call: DeciderCall) -> Result<Response> {
     change(call, |settings| settings.suspended = true).await
 }
 
 /// Ends the suspension of a merchant.
 #[utoipa::path(post, path = "/ops/merchants/{id}/resume", operation_id = "resume_merchant",
     params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = MerchantView)))]
-pub async fn resume(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn resume(call: DeciderCall) -> Result<Response> {
     change(call, |settings| settings.suspended = false).await
 }
 
@@ -55,14 +49,14 @@ pub async fn resume(call: DeciderCall) -> Result<Response, Problem> {
 /// are 403 `payouts_held`. Transfers that were ordered before go on. Again: 200, nothing changes.
 #[utoipa::path(post, path = "/ops/merchants/{id}/hold-payouts", operation_id = "hold_payouts",
     params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = MerchantView)))]
-pub async fn hold_payouts(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn hold_payouts(call: DeciderCall) -> Result<Response> {
     change(call, |settings| settings.payouts_held = true).await
 }
 
 /// Ends the hold of the payouts of a merchant.
 #[utoipa::path(post, path = "/ops/merchants/{id}/release-payouts", operation_id = "release_payouts",
     params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = MerchantView)))]
-pub async fn release_payouts(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn release_payouts(call: DeciderCall) -> Result<Response> {
     change(call, |settings| settings.payouts_held = false).await
 }
 
@@ -70,7 +64,7 @@ pub async fn release_payouts(call: DeciderCall) -> Result<Response, Problem> {
 /// subscriptions and PIX codes, stays cancelled. Of one that does not end: 200, nothing changes.
 #[utoipa::path(post, path = "/ops/merchants/{id}/reopen", operation_id = "reopen_merchant",
     params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = MerchantView)))]
-pub async fn reopen(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn reopen(call: DeciderCall) -> Result<Response> {
     change(call, |settings| (settings.closing, settings.closed) = (false, false)).await
 }
 
@@ -79,18 +73,18 @@ pub async fn reopen(call: DeciderCall) -> Result<Response, Problem> {
 /// nothing changes.
 #[utoipa::path(post, path = "/ops/sub-recipients/{id}/freeze", operation_id = "freeze_recipient",
     params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = RecipientView)))]
-pub async fn freeze(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn freeze(call: DeciderCall) -> Result<Response> {
     set_frozen(call, true).await
 }
 
 /// Ends the freeze of a recipient.
 #[utoipa::path(post, path = "/ops/sub-recipients/{id}/unfreeze", operation_id = "unfreeze_recipient",
     params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = RecipientView)))]
-pub async fn unfreeze(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn unfreeze(call: DeciderCall) -> Result<Response> {
     set_frozen(call, false).await
 }
 
-async fn change(call: DeciderCall, put: fn(&mut Settings)) -> Result<Response, Problem> {
+async fn change(call: DeciderCall, put: fn(&mut Settings)) -> Result<Response> {
     let put = |settings: Settings| async move {
         let mut changed = settings;
         put(&mut changed);
@@ -101,10 +95,10 @@ async fn change(call: DeciderCall, put: fn(&mut Settings)) -> Result<Response, P
 
 /// Changes the settings of a merchant for a reason; the group of the merchant. `put` gives the
 /// settings that follow those that stand.
-pub(crate) async fn change_settings<F: Future<Output = Result<Settings, Problem>>>(
+pub(crate) async fn change_settings<F: Future<Output = Result<Settings>>>(
     call: &DeciderCall,
     put: impl Fn(Settings) -> F,
-) -> Result<KeyedResult<GroupNumber>, Problem> {
+) -> Result<KeyedResult<GroupNumber>> {
     let DeciderCall { desk, operator, id, sent, .. } = call;
     let wire: HoldReason<'_> = parse_exact(sent.bytes())?;
     let group = find(desk, id)?;
@@ -125,7 +119,7 @@ pub(crate) async fn change_settings<F: Future<Output = Result<Settings, Problem>
     key.run(LedgerId::Merchant(group), |_| Ok(group), execute).await
 }
 
-async fn set_frozen(call: DeciderCall, frozen: bool) -> Result<Response, Problem> {
+async fn set_frozen(call: DeciderCall, frozen: bool) -> Result<Response> {
     let DeciderCall { desk, operator, id, sent, .. } = &call;
     let wire: HoldReason<'_> = parse_exact(sent.bytes())?;
     let found = ObjectId::parse(id).and_then(|id| find_recipient(&desk.engine, id));
@@ -144,7 +138,7 @@ async fn set_frozen(call: DeciderCall, frozen: bool) -> Result<Response, Problem
 }
 
 /// Refuses a payout of a merchant whose payouts are held, or which is suspended.
-pub fn refuse_held_payout(desk: &Desk, group: GroupNumber) -> Result<(), Problem> {
+pub fn refuse_held_payout(desk: &Desk, group: GroupNumber) -> Result<()> {
     let settings = desk.engine.known_merchant(group, |row| row.settings)?;
     match settings {
         Settings { suspended: true, .. } => Err(Problem::new(Code::MerchantSuspended)),

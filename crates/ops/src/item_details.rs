@@ -7,16 +7,10 @@ use actors::engine::Listed;
 use axum::extract::State;
 use axum::response::Response;
 use ledger::audit::{self, AuditSubject, AuditedFact};
-use ledger::cashout::Cashout;
-use ledger::charge::Charge;
-use ledger::dispute::Dispute;
-use ledger::event::Event;
-use ledger::id::{LedgerId, ObjectId};
-use ledger::personal::{RecipientProfile, SealedFor};
-use ledger::record::Record;
-use ledger::refund::Refund;
-use ledger::time::Timestamp;
-use ledger::withdrawal::Withdrawal;
+use ledger::{
+    Cashout, Charge, Dispute, Event, LedgerId, ObjectId, RecipientProfile, Record, Refund, SealedFor, Timestamp,
+    Withdrawal,
+};
 use serde::Serialize;
 use store::cut::Position;
 use utoipa::ToSchema;
@@ -24,17 +18,12 @@ use wire::mask;
 
 use crate::books::{EntryView, entries_view};
 use crate::charges::records_about;
-use crate::desk::Desk;
 use crate::found_item::{FoundItem, item_of_kind};
 use crate::item_flags::{compared, is_same, opened};
-use crate::operator::Operator;
 use crate::preview::{ChangedBalance, ForeseenDecision, foreseen};
 use crate::queue::{QueueFilter, waiting};
 use crate::queue_item::{QueueItem, is_decided_on, kind_name, view};
-use crate::search::ItemKind;
-use web::caller::PathId;
-use web::problem::{Code, Problem};
-use web::reply::{Cursors, Page, ok, time};
+use crate::{Desk, DeskState, ItemKind, Operator};
 use web::views::charge::ChargeView;
 use web::views::dispute::DisputeView;
 use web::views::house_entry::{HouseEntryView, OperatorEntry};
@@ -44,6 +33,7 @@ use web::views::refund::RefundView;
 use web::views::registration::{Registration, covered};
 use web::views::statement::statement;
 use web::views::withdrawal::{ReviewedWithdrawal, WithdrawalView};
+use web::{Code, Cursors, Page, PathId, Problem, Result, ok, time};
 
 /// Earlier withdrawals that are listed.
 const EARLIER_MAX: usize = 10;
@@ -191,7 +181,7 @@ pub struct TakenDecision {
 /// `item` is null, and `decisions` says by whom, when and why, for ever.
 #[utoipa::path(get, path = "/ops/queue/{id}", operation_id = "get_queue_item", params(("id" = String, Path)),
     responses((status = 200, body = ItemDetails), (status = 404)))]
-pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
+pub async fn get(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     match ObjectId::parse(&id) {
         Some(id) => Ok(ok(details(&desk, id).await?)),
         None => Ok(ok(without_object(&desk, &id)?)),
@@ -199,7 +189,7 @@ pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId)
 }
 
 /// The details of a month, an account or a file that waits: the item as the queue shows it.
-fn without_object(desk: &Desk, id: &str) -> Result<ItemDetails, Problem> {
+fn without_object(desk: &Desk, id: &str) -> Result<ItemDetails> {
     for kind in ["balance", "period", "batch", "erasure"] {
         let filter = QueueFilter { kind: Some(kind), ..QueueFilter::default() };
         for item in filter.page(desk, usize::MAX)?.items {
@@ -213,7 +203,7 @@ fn without_object(desk: &Desk, id: &str) -> Result<ItemDetails, Problem> {
 }
 
 /// The details of an item that waits, or was decided on. Error: 404 `not_found`.
-pub async fn details(desk: &Desk, id: ObjectId) -> Result<ItemDetails, Problem> {
+pub async fn details(desk: &Desk, id: ObjectId) -> Result<ItemDetails> {
     let engine = &desk.engine;
     let mut shown = if let Some(refund) = engine.object::<Refund>(id)? {
         of_charge(desk, "refund", refund.charge)?
@@ -277,7 +267,7 @@ pub fn item_kind(kind: &str) -> Option<ItemKind> {
 }
 
 /// The splits that a withdrawal takes, among the newest of its recipient.
-async fn splits(desk: &Desk, withdrawal: ObjectId) -> Result<Vec<WithdrawnSplit>, Problem> {
+async fn splits(desk: &Desk, withdrawal: ObjectId) -> Result<Vec<WithdrawnSplit>> {
     let recipient = desk.engine.known_object::<Withdrawal>(withdrawal)?.recipient;
     let newest = Page { page: 1, per_page: 100 };
     let listed = statement(&desk.engine, recipient, &[], newest, &Cursors::default()).await?.items.into_iter();
@@ -287,12 +277,12 @@ async fn splits(desk: &Desk, withdrawal: ObjectId) -> Result<Vec<WithdrawnSplit>
 }
 
 /// The last decision on an object; `None` if there was none.
-pub fn last_decision(desk: &Desk, id: ObjectId) -> Result<Option<TakenDecision>, Problem> {
+pub fn last_decision(desk: &Desk, id: ObjectId) -> Result<Option<TakenDecision>> {
     Ok(decisions(desk, id)?.pop())
 }
 
 /// What operators asked for and decided about an object.
-fn decisions(desk: &Desk, id: ObjectId) -> Result<Vec<TakenDecision>, Problem> {
+fn decisions(desk: &Desk, id: ObjectId) -> Result<Vec<TakenDecision>> {
     let mut taken = Vec::new();
     let records = match find_recipient(&desk.engine, id) {
         Some((ledger, row)) => desk.engine.registration(ledger, row.created_at)?,
@@ -326,7 +316,7 @@ fn decisions(desk: &Desk, id: ObjectId) -> Result<Vec<TakenDecision>, Problem> {
 }
 
 /// A charge with its refunds and disputes.
-fn of_charge(desk: &Desk, kind: &'static str, id: ObjectId) -> Result<ItemDetails, Problem> {
+fn of_charge(desk: &Desk, kind: &'static str, id: ObjectId) -> Result<ItemDetails> {
     let charge: Charge = desk.engine.known_object(id)?;
     let (mut refunds, mut disputes) = (Vec::new(), Vec::new());
     let (records, _) = records_about(&desk.engine, id)?;
@@ -346,7 +336,7 @@ fn of_charge(desk: &Desk, kind: &'static str, id: ObjectId) -> Result<ItemDetail
 }
 
 /// A withdrawal, its recipient and the recipient's other withdrawals.
-fn of_withdrawal(desk: &Desk, withdrawal: &Withdrawal) -> Result<ItemDetails, Problem> {
+fn of_withdrawal(desk: &Desk, withdrawal: &Withdrawal) -> Result<ItemDetails> {
     let engine = &desk.engine;
     let mut shown = ItemDetails { kind: "withdrawal", ..Default::default() };
     let Listed { items, .. } = engine.withdrawals(withdrawal.recipient, 0, EARLIER_MAX + 1)?;
@@ -372,7 +362,7 @@ fn account_span(
     desk: &Desk,
     withdrawal: &Withdrawal,
     registered_at: Timestamp,
-) -> Result<(Option<Timestamp>, Option<Timestamp>), Problem> {
+) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
     let Some(own) = opened(desk, withdrawal.id, &withdrawal.destination) else { return Ok((None, None)) };
     let (mut since, mut until) = (None, None);
     for found in desk.engine.registration(withdrawal.recipient, registered_at)? {
@@ -396,7 +386,7 @@ fn account_span(
 }
 
 /// The other recipients that share document, bank account, first phone or address.
-fn sharing(desk: &Desk, id: ObjectId, profile: &RecipientProfile) -> Result<Vec<Sharing>, Problem> {
+fn sharing(desk: &Desk, id: ObjectId, profile: &RecipientProfile) -> Result<Vec<Sharing>> {
     let engine = &desk.engine;
     let mut all = Vec::new();
     for (name, _, value) in compared(profile) {

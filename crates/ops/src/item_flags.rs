@@ -1,14 +1,13 @@
 //! Flags of an item of the queue: what its decider should look at before the decision.
 
 use actors::engine::{PersonalValue, WaitingItem, WaitingKind};
-use ledger::event::Event;
-use ledger::id::{LedgerId, ObjectId};
-use ledger::merchant::RecipientStatus;
-use ledger::personal::{BankAccount, RecipientProfile, Sealed, SealedFor};
-use ledger::withdrawal::{RejectedBy, Withdrawal};
+use ledger::withdrawal::RejectedBy;
+use ledger::{
+    BankAccount, Event, LedgerId, ObjectId, RecipientProfile, RecipientStatus, Sealed, SealedFor, Withdrawal,
+};
 
 use crate::desk::Desk;
-use web::problem::Problem;
+use web::Result;
 use web::views::recipient::{find_recipient, known_recipient, open, recipient_id};
 
 /// Before its end by this time, milliseconds, an item expires soon.
@@ -20,7 +19,7 @@ const EARLIER_MAX: usize = 10;
 const SHARING_MAX: usize = 3;
 
 /// The flags of an item, by their names in the queue, and how many earlier withdrawals came back.
-pub fn flags(desk: &Desk, item: &WaitingItem) -> Result<(Vec<&'static str>, usize), Problem> {
+pub fn flags(desk: &Desk, item: &WaitingItem) -> Result<(Vec<&'static str>, usize)> {
     let (mut flags, mut returned_before) = (Vec::new(), 0);
     let now = desk.engine.now();
     match item.deadline() {
@@ -44,7 +43,7 @@ pub fn flags(desk: &Desk, item: &WaitingItem) -> Result<(Vec<&'static str>, usiz
     Ok((flags, returned_before))
 }
 
-fn of_recipient(desk: &Desk, item: &WaitingItem) -> Result<Vec<&'static str>, Problem> {
+fn of_recipient(desk: &Desk, item: &WaitingItem) -> Result<Vec<&'static str>> {
     let (ledger, row) = known_recipient(&desk.engine, item.id)?;
     let profile = open(&desk.engine, &row, row.profiles.current());
     let mut flags = Vec::new();
@@ -76,7 +75,7 @@ pub fn compared(profile: &RecipientProfile) -> Vec<(&'static str, &'static str, 
 
 /// What other recipients, of any merchant, have in common with a registration. Flags look at the
 /// newest few of them; the details of the item list them all.
-fn of_others(desk: &Desk, id: ObjectId, profile: &RecipientProfile) -> Result<Vec<&'static str>, Problem> {
+fn of_others(desk: &Desk, id: ObjectId, profile: &RecipientProfile) -> Result<Vec<&'static str>> {
     let mut flags = Vec::new();
     for (_, name, value) in compared(profile) {
         let others = desk.engine.recipients_sharing(&value, id, SHARING_MAX)?;
@@ -90,7 +89,7 @@ fn of_others(desk: &Desk, id: ObjectId, profile: &RecipientProfile) -> Result<Ve
     Ok(flags)
 }
 
-fn of_withdrawal(desk: &Desk, item: &WaitingItem, destination: &Sealed) -> Result<(Vec<&'static str>, usize), Problem> {
+fn of_withdrawal(desk: &Desk, item: &WaitingItem, destination: &Sealed) -> Result<(Vec<&'static str>, usize)> {
     let account = |withdrawal: &Withdrawal| opened(desk, withdrawal.id, &withdrawal.destination);
     let own = opened(desk, item.id, destination);
     let mut flags = Vec::new();

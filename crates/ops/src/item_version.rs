@@ -5,21 +5,18 @@
 
 use axum::http::HeaderMap;
 use axum::http::header::IF_MATCH;
-use ledger::id::ObjectId;
-use ledger::merchant::MerchantCommand;
-use ledger::rejection::Rejection;
+use ledger::{MerchantCommand, ObjectId, Rejection};
 use serde::Deserialize;
 use serde_json::{Value, to_value};
 use utoipa::ToSchema;
 
-use crate::desk::Desk;
 use crate::item_details::last_decision;
-use crate::operator::DeciderCall;
 use crate::queue::waiting;
 use crate::queue_item::{is_decided_on, version_of, view};
 use crate::sub_recipients::Notes;
-use web::json::{Checker, Raw, or_empty, parse_exact};
-use web::problem::{Code, FieldError, Problem, failed};
+use crate::{DeciderCall, Desk};
+use web::json::or_empty;
+use web::{Checker, Code, FieldError, Problem, Raw, Result, failed, parse_exact};
 
 /// An approval, which needs no field.
 #[derive(Default, Deserialize, ToSchema)]
@@ -51,13 +48,13 @@ fn wrong_header() -> Problem {
 
 impl DeciderCall {
     /// The version that an approval names. Its body may be absent.
-    pub fn approved(&self) -> Result<Option<u32>, Problem> {
+    pub fn approved(&self) -> Result<Option<u32>> {
         let approval: Approval<'_> = parse_exact(or_empty(self.sent.bytes()))?;
         self.if_match.or(approval.version)
     }
 
     /// The reason of a rejection, and the version that it names.
-    pub fn rejected(&self) -> Result<(Notes<'_>, Option<u32>), Problem> {
+    pub fn rejected(&self) -> Result<(Notes<'_>, Option<u32>)> {
         let notes: Notes<'_> = parse_exact(self.sent.bytes())?;
         let seen = self.if_match.or(notes.version)?;
         Ok((notes, seen))
@@ -83,7 +80,7 @@ impl IfMatch {
 
     /// The version that a request names, in the header or in the field of its body. Errors: a
     /// header without a version; two versions that differ.
-    pub(crate) fn or(self, version: Raw<'_>) -> Result<Option<u32>, Problem> {
+    pub(crate) fn or(self, version: Raw<'_>) -> Result<Option<u32>> {
         let of_header = match self {
             Self::Any => None,
             Self::Version(version) => Some(version),
@@ -110,7 +107,7 @@ pub fn on_version(seen: Option<u32>, id: ObjectId, decision: MerchantCommand) ->
 
 /// Refuses another version of an item that never changes while it waits. What waits no more is
 /// left to the decision.
-pub fn unchanged(desk: &Desk, id: ObjectId, seen: Option<u32>) -> Result<(), Problem> {
+pub fn unchanged(desk: &Desk, id: ObjectId, seen: Option<u32>) -> Result<()> {
     let item = seen.and_then(|_| waiting(desk, id)).filter(is_decided_on);
     match item.map(|item| version_of(desk, &item)).transpose()? {
         Some(version) if seen != Some(version) => Err(with_item(desk, id, Rejection::VersionChanged.into())),
@@ -126,7 +123,7 @@ pub fn with_item(desk: &Desk, id: ObjectId, problem: Problem) -> Problem {
     members.into_iter().fold(problem, |problem, (name, value)| problem.member(name, value))
 }
 
-fn shown_with(desk: &Desk, id: ObjectId, code: Code) -> Result<Vec<(&'static str, Value)>, Problem> {
+fn shown_with(desk: &Desk, id: ObjectId, code: Code) -> Result<Vec<(&'static str, Value)>> {
     if code == Code::ItemChanged
         && let Some(item) = waiting(desk, id)
     {

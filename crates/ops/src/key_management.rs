@@ -5,23 +5,19 @@
 use actors::engine::{CommandContext, Engine};
 use axum::response::Response;
 use derived::seal::random_bytes;
-use ledger::event_choice::EventChoice;
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::merchant::{ApiKey, MerchantCommand};
-use ledger::personal::SealedFor;
-use ledger::record::Record;
-use ledger::scope::{Scope, Scopes};
-use ledger::webhook_events::WebhookEventKind;
+use ledger::merchant::ApiKey;
+use ledger::scope::Scope;
+use ledger::{
+    EventChoice, GroupNumber, LedgerId, MerchantCommand, ObjectId, Record, Scopes, SealedFor, WebhookEventKind,
+};
 use webhooks::{Refusal, Webhooks, new_secret};
 
+use crate::Operator;
 use crate::api_keys::{ApiKeyChange, ApiKeyRequest, ApiKeyResponse, ApiKeyView, RevokedResponse};
-use crate::operator::Operator;
 use web::api_key::ApiKeyText;
-use web::caller::Caller;
-use web::idempotency::{CommandPermit, Key, KeyedResult, decided};
-use web::json::{Checker, ITSELF, Raw};
-use web::problem::{Problem, broken};
-use web::reply::{created, ok};
+use web::idempotency::{CommandPermit, Key};
+use web::json::ITSELF;
+use web::{Caller, Checker, KeyedResult, Raw, Result, broken, created, decided, ok};
 
 /// Who manages a key.
 #[derive(Clone, Copy)]
@@ -54,7 +50,7 @@ impl Manager<'_> {
     }
 
     /// The command, as the manager may give it. Error: 500 for a merchant without a key.
-    fn asks(self, command: MerchantCommand) -> Result<MerchantCommand, Problem> {
+    fn asks(self, command: MerchantCommand) -> Result<MerchantCommand> {
         match self {
             Self::Operator(_) => Ok(command),
             Self::Merchant(caller) => {
@@ -75,12 +71,7 @@ impl Manager<'_> {
 
 impl KeyManagement<'_> {
     /// Makes a key. A replay names the key without its text, which is not stored.
-    pub async fn create(
-        self,
-        group: GroupNumber,
-        wire: &ApiKeyRequest<'_>,
-        key: &Key<'_>,
-    ) -> Result<Response, Problem> {
+    pub async fn create(self, group: GroupNumber, wire: &ApiKeyRequest<'_>, key: &Key<'_>) -> Result<Response> {
         let Self { engine, sandbox, manager, .. } = self;
         let execute = |admitted| async move {
             let (webhook_url, scopes, events) = self.check_new(wire).await?;
@@ -108,7 +99,7 @@ impl KeyManagement<'_> {
     }
 
     /// Revokes a key.
-    pub async fn revoke(self, (group, id): (GroupNumber, ObjectId), key: &Key<'_>) -> Result<Response, Problem> {
+    pub async fn revoke(self, (group, id): (GroupNumber, ObjectId), key: &Key<'_>) -> Result<Response> {
         let Self { engine, manager, .. } = self;
         let execute = |admitted| async move {
             let command = manager.asks(MerchantCommand::RevokeApiKey { id })?;
@@ -124,7 +115,7 @@ impl KeyManagement<'_> {
         (group, id): (GroupNumber, ObjectId),
         wire: &ApiKeyChange<'_>,
         key: &Key<'_>,
-    ) -> Result<Response, Problem> {
+    ) -> Result<Response> {
         let Self { engine, manager, .. } = self;
         let changed = || {
             let row = engine.known_api_key(id)?;
@@ -156,7 +147,7 @@ impl KeyManagement<'_> {
         self,
         (group, id): (GroupNumber, ObjectId),
         key: &Key<'_>,
-    ) -> Result<KeyedResult<Option<String>>, Problem> {
+    ) -> Result<KeyedResult<Option<String>>> {
         let Self { engine, manager, .. } = self;
         let execute = |admitted| async move {
             let secret = new_secret()?;
@@ -173,7 +164,7 @@ impl KeyManagement<'_> {
         key.run_typed(LedgerId::Merchant(group), of, execute).await
     }
 
-    async fn check_new(self, wire: &ApiKeyRequest<'_>) -> Result<(Option<String>, Scopes, EventChoice), Problem> {
+    async fn check_new(self, wire: &ApiKeyRequest<'_>) -> Result<(Option<String>, Scopes, EventChoice)> {
         let mut check = Checker::new();
         let scopes = match wire.scopes {
             None => Some(self.manager.scopes()),

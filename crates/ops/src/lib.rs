@@ -65,3 +65,8 @@ pub mod uncompared;
 pub mod webhooks;
 pub mod wire_words;
 pub mod withdrawals;
+
+// What every handler names, by its short name.
+pub use desk::{Desk, DeskState};
+pub use operator::{Admin, Decider, DeciderCall, Operator};
+pub use search::ItemKind;

@@ -10,11 +10,8 @@ use books::list_file::{ListColumn, ListFile, ListFormat};
 use futures_util::future::{self, BoxFuture, FutureExt};
 
 use crate::desk::Desk;
-use web::json::Checker;
-use web::problem::Code;
-use web::problem::{FieldError, Problem, failed};
-use web::reply::single;
 use web::streamed::{ReadPace, streamed, turn};
+use web::{Checker, Code, FieldError, Problem, Result, failed, single};
 
 /// Rows of a file at most; a filter with more is 400 `too_many_items`.
 const ROWS_MAX: usize = 100_000;
@@ -22,7 +19,7 @@ const ROWS_MAX: usize = 100_000;
 pub const READ_AT_ONCE: usize = 500;
 
 /// The format that a query asks for; `None` for JSON.
-pub fn requested_format(pairs: &[(String, String)]) -> Result<Option<ListFormat>, Problem> {
+pub fn requested_format(pairs: &[(String, String)]) -> Result<Option<ListFormat>> {
     let mut check = Checker::new();
     let format = match single(pairs, "format")? {
         None | Some("json") => Some(None),
@@ -35,10 +32,10 @@ pub fn requested_format(pairs: &[(String, String)]) -> Result<Option<ListFormat>
 }
 
 /// The next rows of a file, some of them; none at its end.
-pub type NextRows<'a> = BoxFuture<'a, Result<Vec<Vec<Cell>>, Problem>>;
+pub type NextRows<'a> = BoxFuture<'a, Result<Vec<Vec<Cell>>>>;
 
 /// Gives rows some at a time.
-pub fn in_parts<'a>(mut rows: impl Iterator<Item = Result<Vec<Cell>, Problem>>) -> impl FnMut() -> NextRows<'a> {
+pub fn in_parts<'a>(mut rows: impl Iterator<Item = Result<Vec<Cell>>>) -> impl FnMut() -> NextRows<'a> {
     move || future::ready(rows.by_ref().take(READ_AT_ONCE).collect()).boxed()
 }
 
@@ -49,7 +46,7 @@ pub async fn list_file<'a>(
     (format, name, title): (ListFormat, &str, (&'static str, String)),
     columns: &[ListColumn],
     mut next_rows: impl FnMut() -> NextRows<'a>,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let _one_at_a_time = turn(&desk.exporting, "Another export or report is under way.").await?;
     let mut file = tempfile::tempfile().map_err(failed)?;
     let mut out = BufWriter::new(&mut file);

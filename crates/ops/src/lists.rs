@@ -19,13 +19,8 @@ use axum::response::Response;
 use books::cells::{Cell, Kind};
 use books::list_file::{ListColumn, ListFormat, period_ptbr};
 use futures_util::FutureExt;
-use ledger::charge::Charge;
-use ledger::event::Event;
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::money::Centavos;
-use ledger::record::Record;
 use ledger::tax_id;
-use ledger::time::Timestamp;
+use ledger::{Centavos, Charge, Event, GroupNumber, LedgerId, ObjectId, Record, Timestamp};
 use serde::Serialize;
 use store::cut::{Cut, Position};
 use utoipa::ToSchema;
@@ -34,22 +29,17 @@ use wire::cut_text::record_name;
 use wire::timestamp::PeriodLimit;
 
 use crate::charges::charge_query;
-use crate::desk::Desk;
 use crate::found_item::{FoundItem, anticipation_item, charge_item, item_of_kind};
 use crate::item_flags::flags;
 use crate::list_file::{READ_AT_ONCE, in_parts, list_file, requested_format, too_many};
-use crate::merchants;
-use crate::operator::Operator;
 use crate::queue::{QueueFilter, waiting};
-use crate::search::{ItemKind, amount, day, found_kinds, ids_of, last_four, meanings, parts, requested_text};
+use crate::search::{amount, day, found_kinds, ids_of, last_four, meanings, parts, requested_text};
 use crate::subscriptions::with_plans;
 use crate::wire_words::{FLAGS, heading, in_file, method_named, status_word};
-use web::caller::PathId;
+use crate::{Desk, DeskState, ItemKind, Operator, merchants};
 use web::cut::{NextBefore, next_before, requested_before};
-use web::language::Language;
-use web::problem::{Code, Problem};
-use web::reply::{Page, ok, one_of, only, query, single};
 use web::views::recipient::{find_recipient, open, recipient_id};
+use web::{Code, Language, Page, PathId, Problem, Result, ok, one_of, only, query, single};
 
 /// Things of an answer, when it is not said how many.
 const A_PAGE: u64 = 20;
@@ -164,7 +154,7 @@ pub struct ListPart {
 }
 
 /// The list of a name; 404 when there is none.
-pub fn named(name: &str) -> Result<List, Problem> {
+pub fn named(name: &str) -> Result<List> {
     let found = LISTS.into_iter().find(|list| list.kind.name() == name);
     found.ok_or_else(|| Problem::new(Code::NotFound))
 }
@@ -172,7 +162,7 @@ pub fn named(name: &str) -> Result<List, Problem> {
 impl ListFilter {
     /// Reads the parameters of a list in a query. Errors: 400 `validation_failed`, also for one
     /// that the list does not have; 404 of a merchant or a recipient that does not exist.
-    pub fn read(desk: &Desk, list: List, pairs: &[(String, String)]) -> Result<Self, Problem> {
+    pub fn read(desk: &Desk, list: List, pairs: &[(String, String)]) -> Result<Self> {
         let has_amounts = list.filters.contains(&"amount_from");
         let order = one_of(pairs, "order", if has_amounts { &ORDERS } else { &ORDERS[..4] })?.unwrap_or(ORDERS[0]);
         let goes_on = if order == ORDERS[0] { "before" } else { "page" };
@@ -201,7 +191,7 @@ impl ListFilter {
 
     /// What of a list has what a text says: an id of a thing of this kind, or all of its parts. A
     /// day, and an amount in lists that the index does not have by amount, narrow the query.
-    pub(crate) fn sought(desk: &Desk, list: List, text: &str, query: ChargeQuery) -> Result<Self, Problem> {
+    pub(crate) fn sought(desk: &Desk, list: List, text: &str, query: ChargeQuery) -> Result<Self> {
         let mut filter = Self::of(list, query);
         if let Some(id) = ObjectId::parse(text).filter(|_| list.list.is_some())
             && item_of_kind(desk, list.kind, id)?.is_some()
@@ -266,7 +256,7 @@ impl ListFilter {
     }
 
     /// The part of the list that a query asks for; `count` things when it does not say how many.
-    pub async fn part(&self, desk: &Desk, pairs: &[(String, String)], count: u64) -> Result<ListPart, Problem> {
+    pub async fn part(&self, desk: &Desk, pairs: &[(String, String)], count: u64) -> Result<ListPart> {
         let page = Page::read(pairs, count)?;
         if self.order == ORDERS[0] {
             let through = requested_before(pairs, &desk.engine.published())?;
@@ -284,7 +274,7 @@ impl ListFilter {
 
     /// The newest things through a cut: so many, or fewer after 2,000 Records; and the Records that
     /// the list goes on with.
-    pub(crate) fn newest(&self, desk: &Desk, through: &Cut, most: usize) -> Result<(Vec<FoundItem>, Cut), Problem> {
+    pub(crate) fn newest(&self, desk: &Desk, through: &Cut, most: usize) -> Result<(Vec<FoundItem>, Cut)> {
         let (is_sought, kinds) = (!self.sought.is_empty(), found_kinds(self.list.kind));
         let list = match (self.list.list, &self.flagged) {
             (Some(list), _) if is_sought && !self.is_direct() => RecordList::Near(list, &self.sought, kinds),
@@ -294,7 +284,7 @@ impl ListFilter {
             (None, None) => {
                 let NewestCharges { found, rest } = desk.engine.newest_charges(through, &self.query, most)?;
                 let item = |(at, id)| Ok(made_at(at, charge_item(desk, &desk.engine.known_object(id)?)?));
-                return Ok((found.into_iter().map(item).collect::<Result<_, Problem>>()?, rest));
+                return Ok((found.into_iter().map(item).collect::<Result<_>>()?, rest));
             }
         };
         desk.engine.newest_objects((list, &self.query), through, most, |at, record| self.things(desk, at, record))
@@ -302,7 +292,7 @@ impl ListFilter {
 
     /// The newest `most` things of a filter by amount and time, among 2,000 Records of the list;
     /// how many there are, and whether there may be others.
-    pub(crate) fn counted(&self, desk: &Desk, most: usize) -> Result<(Vec<FoundItem>, usize, bool), Problem> {
+    pub(crate) fn counted(&self, desk: &Desk, most: usize) -> Result<(Vec<FoundItem>, usize, bool)> {
         let Some(list) = self.list.list else { return Ok(Default::default()) };
         let total = std::cell::Cell::new(0);
         let look = |at, record: &Record| {
@@ -334,7 +324,7 @@ impl ListFilter {
 
     /// The things of the list that a Record made or, where values are looked for, is about, as far
     /// as they are asked for.
-    fn things(&self, desk: &Desk, at: Position, record: &Record) -> Result<Vec<FoundItem>, Problem> {
+    fn things(&self, desk: &Desk, at: Position, record: &Record) -> Result<Vec<FoundItem>> {
         let ids: BTreeSet<_> = match (self.list.list, found_kinds(self.list.kind)) {
             (list, [kind, ..]) if list.is_none() || (self.is_direct() && !self.sought.is_empty()) => {
                 let ids = ids_of(&desk.engine, *kind, record).into_iter();
@@ -354,7 +344,7 @@ impl ListFilter {
     }
 
     /// The thing of an id, if it is one of the list and asked for.
-    fn thing(&self, desk: &Desk, id: ObjectId, record: &Record) -> Result<Option<FoundItem>, Problem> {
+    fn thing(&self, desk: &Desk, id: ObjectId, record: &Record) -> Result<Option<FoundItem>> {
         let item = match self.list.kind {
             ItemKind::Charges => {
                 let owner = LedgerId::Merchant(desk.engine.ids().group(id));
@@ -372,7 +362,7 @@ impl ListFilter {
 
     /// Whether a thing has what is looked for: in the Record that made it, in those about it or its
     /// charge, on its card, or in the registration of its recipient or merchant.
-    fn has_sought(&self, desk: &Desk, item: &FoundItem, made_by: &Record) -> Result<bool, Problem> {
+    fn has_sought(&self, desk: &Desk, item: &FoundItem, made_by: &Record) -> Result<bool> {
         if self.sought.is_empty() {
             return Ok(true);
         }
@@ -382,7 +372,7 @@ impl ListFilter {
         let own = id(Some(&item.id)).filter(|_| item.card.is_none() && item.plan_id.is_none());
         let mut records = Vec::new();
         for about in own.into_iter().chain(id(item.charge.as_deref())) {
-            records.extend(engine.history(about)?.map(|found| Ok(found?.1)).collect::<Result<Vec<_>, Problem>>()?);
+            records.extend(engine.history(about)?.map(|found| Ok(found?.1)).collect::<Result<Vec<_>>>()?);
         }
         let sources = std::iter::once(made_by).chain(&records).map(|record| engine.source(record));
         let mut sources = sources.collect::<Result<Vec<_>, _>>()?;
@@ -406,7 +396,7 @@ impl ListFilter {
     }
 
     /// Whether a thing waits in the queue with the flag that is asked for.
-    fn is_flagged(&self, desk: &Desk, id: ObjectId) -> Result<bool, Problem> {
+    fn is_flagged(&self, desk: &Desk, id: ObjectId) -> Result<bool> {
         let Some(flag) = self.flag else { return Ok(true) };
         if let Some(charges) = &self.flagged {
             return Ok(charges.contains(&id));
@@ -427,7 +417,7 @@ impl ListFilter {
 
     /// The newest [`SORTED_MAX`] things of the filter in its order, and whether there may be
     /// others.
-    fn sorted(&self, desk: &Desk) -> Result<(Vec<FoundItem>, bool), Problem> {
+    fn sorted(&self, desk: &Desk) -> Result<(Vec<FoundItem>, bool)> {
         let (mut all, mut rest) = (Vec::new(), desk.engine.published());
         for _ in 0..SORTED_PARTS_MAX {
             let (items, next) = self.newest(desk, &rest, SORTED_MAX.saturating_sub(all.len()))?;
@@ -448,7 +438,7 @@ impl ListFilter {
     }
 
     /// All things, newest first, read a part at a time.
-    fn all<'a>(&'a self, desk: &'a Desk) -> impl Iterator<Item = Result<FoundItem, Problem>> + 'a {
+    fn all<'a>(&'a self, desk: &'a Desk) -> impl Iterator<Item = Result<FoundItem>> + 'a {
         let (mut items, mut through) = (Vec::new().into_iter(), desk.engine.published());
         std::iter::from_fn(move || {
             loop {
@@ -470,7 +460,7 @@ impl ListFilter {
     }
 
     /// All things of the filter as a file.
-    pub async fn file(&self, desk: &Arc<Desk>, format: ListFormat) -> Result<Response, Problem> {
+    pub async fn file(&self, desk: &Arc<Desk>, format: ListFormat) -> Result<Response> {
         let ChargeQuery { from, to, .. } = &self.query;
         let period = period_ptbr(from.map(|from| from.0), to.map(|to| to.0));
         let (list, for_people) = (self.list, format != ListFormat::Csv);
@@ -501,7 +491,7 @@ impl ListFilter {
 
 /// The charges whose open refunds or disputes have a flag of the queue; `disputed` are all with an
 /// open dispute. Error: 400 `too_many_items` as in the queue.
-fn charges_with(desk: &Desk, flag: &'static str, group: Option<GroupNumber>) -> Result<BTreeSet<ObjectId>, Problem> {
+fn charges_with(desk: &Desk, flag: &'static str, group: Option<GroupNumber>) -> Result<BTreeSet<ObjectId>> {
     let filter = match flag {
         "disputed" => QueueFilter { group, kind: Some("dispute"), ..QueueFilter::default() },
         _ => QueueFilter { group, flag: Some(flag), ..QueueFilter::default() },
@@ -590,12 +580,7 @@ pub struct ObjectPage {
         ("before" = Option<String>, Query, description = "Newest first: only what Records before this one made, of each partition; `next_before` of the answer before.", example = "1000"),
         ("page" = Option<u64>, Query, description = "In another order: the page, from 1."), ("per_page" = Option<u64>, Query)),
     responses((status = 200, content((ObjectPage = "application/json"), (String = "text/csv"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 404)))]
-pub async fn get(
-    State(desk): State<Arc<Desk>>,
-    _: Operator,
-    PathId(name): PathId,
-    parts: Parts,
-) -> Result<Response, Problem> {
+pub async fn get(State(desk): DeskState, _: Operator, PathId(name): PathId, parts: Parts) -> Result<Response> {
     let pairs = query(&parts)?;
     let list = named(&name).or_else(|problem| only(&pairs, &OF_ALL).and(Err(problem)))?;
     let filter = ListFilter::read(&desk, list, &pairs)?;

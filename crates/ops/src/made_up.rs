@@ -8,24 +8,18 @@ use actors::rails::{CardSecrets, PixReceipt};
 use axum::extract::State;
 use axum::response::Response;
 use derived::seal::stocked_random_u64;
-use ledger::event::{CardBrand, CardFace};
-use ledger::fees::{PaymentMethod, Settings};
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::merchant::{MerchantCommand, MerchantOpening, RegistrationResult, SplitRequest};
-use ledger::money::Centavos;
-use ledger::personal::{BankAccount, MerchantProfile, Payer, RecipientProfile, SealedFor};
+use ledger::merchant::{MerchantOpening, RegistrationResult};
+use ledger::{
+    BankAccount, CardBrand, CardFace, Centavos, GroupNumber, LedgerId, MerchantCommand, MerchantProfile, ObjectId,
+    Payer, PaymentMethod, RecipientProfile, SealedFor, Settings, SplitRequest,
+};
 use rails::end_to_end_id;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::desk::Desk;
-use crate::invented_parties;
-use crate::operator::{Admin, Operator};
-use web::idempotency::{KeyScope, decided, in_progress, recorded};
-use web::json::parse_unread_exact;
-use web::keyed::KeyedBody;
-use web::problem::Problem;
-use web::reply::created;
+use crate::{Admin, Desk, DeskState, Operator, invented_parties};
+use web::idempotency::in_progress;
+use web::{KeyScope, KeyedBody, Result, created, decided, parse_unread_exact, recorded};
 
 /// PIX charges that are made; the first ones are paid.
 const PIX_CHARGES: u64 = 12;
@@ -43,7 +37,7 @@ pub struct MadeUpData {
 }
 
 impl MadeUpData {
-    fn of(desk: &Desk, group: GroupNumber) -> Result<Self, Problem> {
+    fn of(desk: &Desk, group: GroupNumber) -> Result<Self> {
         let id = desk.engine.merchant_id(group)?;
         Ok(Self { merchant_id: id.uuid().to_string() })
     }
@@ -54,11 +48,7 @@ impl MadeUpData {
 /// All Records name the operator; the answer names the Record that opened the merchant.
 #[utoipa::path(post, path = "/ops/sandbox/data", operation_id = "make_up_data",
     responses((status = 201, body = MadeUpData)))]
-pub async fn make_up(
-    State(desk): State<Arc<Desk>>,
-    Admin(operator): Admin,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn make_up(State(desk): DeskState, Admin(operator): Admin, sent: KeyedBody) -> Result<Response> {
     parse_unread_exact(sent.bytes())?;
     let key = sent.key(&desk.engine, KeyScope::Operators, None)?;
     // A new account has no actor yet that could notice a second request with the same key: one at a
@@ -95,7 +85,7 @@ pub async fn make_up(
 }
 
 /// Gives a new merchant its recipients and charges.
-async fn furnish(desk: &Desk, operator: &Operator, group: GroupNumber) -> Result<(), Problem> {
+async fn furnish(desk: &Desk, operator: &Operator, group: GroupNumber) -> Result<()> {
     let mut recipients = Vec::new();
     for (place, recipient) in invented_parties::RECIPIENTS.iter().enumerate() {
         let id = register(desk, group, recipient).await?;
@@ -131,19 +121,15 @@ async fn furnish(desk: &Desk, operator: &Operator, group: GroupNumber) -> Result
 
 /// A command of the made-up merchant or a payer: the operator is not named, whom the audit trail
 /// shows with what operators do.
-async fn send(desk: &Desk, group: GroupNumber, command: MerchantCommand) -> Result<(), Problem> {
+async fn send(desk: &Desk, group: GroupNumber, command: MerchantCommand) -> Result<()> {
     recorded(desk.engine.command(group, command, permit(desk)?).await?).map(drop)
 }
 
-fn permit(desk: &Desk) -> Result<Arc<Permit>, Problem> {
+fn permit(desk: &Desk) -> Result<Arc<Permit>> {
     Ok(desk.engine.permit(COMMAND_BYTES)?)
 }
 
-async fn register(
-    desk: &Desk,
-    group: GroupNumber,
-    recipient: &invented_parties::Recipient,
-) -> Result<ObjectId, Problem> {
+async fn register(desk: &Desk, group: GroupNumber, recipient: &invented_parties::Recipient) -> Result<ObjectId> {
     let (name, document) = (recipient.name.to_owned(), recipient.document.to_owned());
     let bank = BankAccount {
         bank_code: Some(invented_parties::BANK.to_owned()),

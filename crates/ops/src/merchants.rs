@@ -1,18 +1,17 @@
 //! Merchants: create, read, change.
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
 
 use actors::engine::MerchantRow;
 use axum::extract::State;
 use axum::response::Response;
-use ledger::fees::{Fees, Options, Settings};
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::merchant::{MerchantCommand, MerchantOpening};
-use ledger::money::{Centavos, Rate};
-use ledger::personal::{MerchantProfile, Sealed, SealedFor};
-use ledger::record::Record;
+use ledger::fees::Options;
+use ledger::merchant::MerchantOpening;
 use ledger::tax_id;
+use ledger::{
+    Centavos, Fees, GroupNumber, LedgerId, MerchantCommand, MerchantProfile, ObjectId, Rate, Record, Sealed, SealedFor,
+    Settings,
+};
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -20,17 +19,14 @@ use utoipa::ToSchema;
 use wire::case_folding::search_key;
 
 use crate::closing::shown_settings;
-use crate::desk::Desk;
-use crate::operator::{Admin, Operator};
 use crate::storefront::{self, StorefrontRequest, StorefrontView};
-use web::body::JsonBody;
-use web::caller::PathId;
+use crate::{Admin, Desk, DeskState, Operator};
 use web::guards::rate_limit::RateLimitSettings;
-use web::idempotency::{KeyScope, SentKey, decided};
-use web::json::{Checker, Raw, parse_exact, present};
-use web::keyed::KeyedBody;
-use web::problem::{Code, Problem};
-use web::reply::{List, Page, PageQuery, created, ok, time};
+use web::json::present;
+use web::{
+    Checker, Code, JsonBody, KeyScope, KeyedBody, List, Page, PageQuery, PathId, Problem, Raw, Result, SentKey,
+    created, decided, ok, parse_exact, time,
+};
 
 /// A merchant, as sent. On PATCH, what is absent stays as it is.
 #[derive(Deserialize, ToSchema)]
@@ -366,11 +362,7 @@ impl OptionsBody {
 /// Opens a merchant's account.
 #[utoipa::path(post, path = "/ops/merchants", operation_id = "create_merchant", request_body = MerchantRequest,
     responses((status = 201, body = MerchantView)))]
-pub async fn create(
-    State(desk): State<Arc<Desk>>,
-    Admin(operator): Admin,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn create(State(desk): DeskState, Admin(operator): Admin, sent: KeyedBody) -> Result<Response> {
     let wire: MerchantRequest<'_> = parse_exact(sent.bytes())?;
     let key = sent.key(&desk.engine, KeyScope::Operators, None)?;
     // A new account has no actor yet that could notice a second request with the same key: one at a
@@ -408,11 +400,7 @@ pub async fn create(
     params(("search" = Option<String>, Query, description = "A part of the name."),
         ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
     responses((status = 200, body = List<MerchantView>)))]
-pub async fn list(
-    State(desk): State<Arc<Desk>>,
-    _: Operator,
-    PageQuery { page, search, .. }: PageQuery,
-) -> Result<Response, Problem> {
+pub async fn list(State(desk): DeskState, _: Operator, PageQuery { page, search, .. }: PageQuery) -> Result<Response> {
     let (total, groups) = listed(&desk, page, &search);
     let views = groups.into_iter().map(|group| view(&desk, group)).collect::<Result<_, _>>()?;
     Ok(ok(List::new(views, total, page)))
@@ -441,7 +429,7 @@ pub fn listed(desk: &Desk, page: Page, search: &str) -> (u64, Vec<GroupNumber>) 
 /// A merchant.
 #[utoipa::path(get, path = "/ops/merchants/{id}", operation_id = "get_merchant", params(("id" = String, Path)),
     responses((status = 200, body = MerchantView)))]
-pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
+pub async fn get(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     let group = find(&desk, &id)?;
     Ok(ok(view(&desk, group)?))
 }
@@ -451,11 +439,11 @@ pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId)
     request_body(content = MerchantRequest, example = json!({"city": "Niterói", "fees": {"pix": "0.79"}})),
     responses((status = 200, body = MerchantView)))]
 pub async fn change(
-    State(desk): State<Arc<Desk>>,
+    State(desk): DeskState,
     Admin(operator): Admin,
     PathId(id): PathId,
     JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     change_once(&desk, &operator, &id, &SentKey::none(), &body).await
 }
 
@@ -466,7 +454,7 @@ pub async fn change_once(
     id: &str,
     sent_key: &SentKey,
     body: &[u8],
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let wire: MerchantRequest<'_> = parse_exact(body)?;
     let group = find(desk, id)?;
     let key = sent_key.read(&desk.engine, KeyScope::Operators, Some(id), body)?;
@@ -496,18 +484,18 @@ pub async fn change_once(
 }
 
 /// The account group of a merchant's id.
-pub fn find(desk: &Desk, id: &str) -> Result<GroupNumber, Problem> {
+pub fn find(desk: &Desk, id: &str) -> Result<GroupNumber> {
     let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
     let group = desk.engine.ids().group(id);
     let known = desk.engine.merchant(group, |row| row.id == id);
     if known == Some(true) { Ok(group) } else { Err(Problem::new(Code::NotFound)) }
 }
 
-pub(super) fn row(desk: &Desk, group: GroupNumber) -> Result<MerchantRow, Problem> {
+pub(super) fn row(desk: &Desk, group: GroupNumber) -> Result<MerchantRow> {
     desk.engine.merchant(group, Clone::clone).ok_or_else(|| Problem::new(Code::NotFound))
 }
 
-pub(super) fn view(desk: &Desk, group: GroupNumber) -> Result<MerchantView, Problem> {
+pub(super) fn view(desk: &Desk, group: GroupNumber) -> Result<MerchantView> {
     let row = row(desk, group)?;
     Ok(MerchantView::new(desk, &row, &row.settings, profile(desk, group, row.profiles.current())))
 }
@@ -518,7 +506,7 @@ pub fn profile(desk: &Desk, group: GroupNumber, sealed: Option<&Sealed>) -> Merc
     sealed.and_then(open).unwrap_or_default()
 }
 
-fn check_new(wire: &MerchantRequest<'_>) -> Result<(Settings, MerchantProfile), Problem> {
+fn check_new(wire: &MerchantRequest<'_>) -> Result<(Settings, MerchantProfile)> {
     let mut check = Checker::exact();
     let name = check.text("name", wire.name, 1..=140);
     let document = check.text("document", wire.document, 11..=18).and_then(|text| {
@@ -543,11 +531,7 @@ fn check_new(wire: &MerchantRequest<'_>) -> Result<(Settings, MerchantProfile), 
     check.finish_with(checked)
 }
 
-fn check_change(
-    wire: &MerchantRequest<'_>,
-    settings: Settings,
-    profile: &mut MerchantProfile,
-) -> Result<Settings, Problem> {
+fn check_change(wire: &MerchantRequest<'_>, settings: Settings, profile: &mut MerchantProfile) -> Result<Settings> {
     let mut check = Checker::exact();
     if wire.document.is_some() {
         check.refuse::<()>("document", "immutable", "document não pode ser alterado");

@@ -7,14 +7,11 @@ use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use wire::case_folding::search_key;
 
 use crate::books::find;
-use crate::desk::Desk;
-use crate::merchants;
 use crate::search::ids_of;
-use web::json::Checker;
-use web::problem::{Code, Problem};
-use web::reply::single;
+use crate::{Desk, merchants};
 use web::views::ledger::{ledger_name, owner_name};
 use web::views::recipient::find_recipient;
+use web::{Checker, Code, Problem, Result, single};
 
 /// Registrations that are read for a name.
 const READ_MAX: usize = 200;
@@ -25,7 +22,7 @@ const NAMED_MAX: usize = 5;
 /// one merchant or recipient with this name: the whole name, else beginnings of its words. `field`
 /// has the text. Errors: 404 for an id that nobody has; `unknown` or `ambiguous` for a name, the
 /// latter also where there are too many to look at all.
-pub fn named_ledger(desk: &Desk, field: &'static str, text: &str) -> Result<LedgerId, Problem> {
+pub fn named_ledger(desk: &Desk, field: &'static str, text: &str) -> Result<LedgerId> {
     let all = OwnersSought { said: "lojista ou recebedor", kinds: &KINDS, group: None };
     named_among(desk, field, text, &all)
 }
@@ -53,7 +50,7 @@ impl OwnersSought {
 }
 
 /// As [`named_ledger`], among the ledgers of some owners.
-fn named_among(desk: &Desk, field: &'static str, text: &str, among: &OwnersSought) -> Result<LedgerId, Problem> {
+fn named_among(desk: &Desk, field: &'static str, text: &str, among: &OwnersSought) -> Result<LedgerId> {
     let text = text.trim();
     let not_found = || Problem::new(Code::NotFound);
     if let Ok(ledger) = find(desk, text) {
@@ -87,7 +84,7 @@ fn of_id(desk: &Desk, id: ObjectId) -> Option<LedgerId> {
 }
 
 /// As [`named_ledger`], for what moves money: a name counts where it is the whole name.
-pub fn exactly_named_ledger(desk: &Desk, field: &'static str, text: &str) -> Result<LedgerId, Problem> {
+pub fn exactly_named_ledger(desk: &Desk, field: &'static str, text: &str) -> Result<LedgerId> {
     let ledger = named_ledger(desk, field, text)?;
     let wanted = search_key(text.trim());
     let name = owner_name(&desk.engine, ledger).unwrap_or_default();
@@ -105,10 +102,7 @@ pub fn exactly_named_ledger(desk: &Desk, field: &'static str, text: &str) -> Res
 /// by `merchant` and `recipient`, which take names too. The name of a recipient is looked for among
 /// those of the merchant. Errors: as those of [`named_ledger`]; 400 where one is asked for in both
 /// ways.
-pub fn filtered_owners(
-    desk: &Desk,
-    pairs: &[(String, String)],
-) -> Result<(Option<GroupNumber>, Option<LedgerId>), Problem> {
+pub fn filtered_owners(desk: &Desk, pairs: &[(String, String)]) -> Result<(Option<GroupNumber>, Option<LedgerId>)> {
     let one = |named: &'static str, by_id: &'static str, among: OwnersSought| {
         let id = single(pairs, by_id)?.map(|id| {
             let id = ObjectId::parse(id).and_then(|id| of_id(desk, id)).filter(|ledger| among.has(ledger));
@@ -130,7 +124,7 @@ pub fn filtered_owners(
 
 /// The merchants and recipients with a name; those with just this name where there are any. The
 /// flag is false where not all that have it were looked at.
-fn of_name(desk: &Desk, text: &str, among: &OwnersSought) -> Result<(Vec<LedgerId>, bool), Problem> {
+fn of_name(desk: &Desk, text: &str, among: &OwnersSought) -> Result<(Vec<LedgerId>, bool)> {
     let words = if text.contains(char::is_alphabetic) { desk.engine.name_beginnings(text) } else { Vec::new() };
     let (mut found, mut are_all) = (Vec::new(), true);
     if words.is_empty() {
@@ -157,7 +151,7 @@ fn of_name(desk: &Desk, text: &str, among: &OwnersSought) -> Result<(Vec<LedgerI
 
 /// The outside name of the ledger that a person names: also `P-all` and the words `Plataforma` for
 /// the whole platform and `Casa` for the house.
-pub fn outside_name(desk: &Desk, field: &'static str, text: &str) -> Result<String, Problem> {
+pub fn outside_name(desk: &Desk, field: &'static str, text: &str) -> Result<String> {
     match search_key(text.trim()).as_str() {
         "p-all" | "plataforma" => Ok(books::export::PLATFORM.to_owned()),
         "casa" => Ok(HOUSE.to_owned()),

@@ -2,26 +2,17 @@
 //! and the time. A note is in the clear and outlives the keys of months: no personal data belongs
 //! in it.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::response::Response;
-use ledger::event::Event;
-use ledger::id::{LedgerId, ObjectId};
-use ledger::merchant::MerchantCommand;
 use ledger::period::month_notes_id;
-use ledger::record::Record;
-use ledger::time::Month;
+use ledger::{Event, LedgerId, MerchantCommand, Month, ObjectId, Record};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::desk::Desk;
 use crate::found_item::item_of;
-use crate::operator::{DeciderCall, Operator};
-use web::caller::PathId;
-use web::json::{Checker, Raw, parse_exact};
-use web::problem::{Code, Problem};
-use web::reply::{All, created, ok, time};
+use crate::{DeciderCall, Desk, DeskState, Operator};
+use web::reply::All;
+use web::{Checker, Code, PathId, Problem, Raw, Result, created, ok, parse_exact, time};
 
 /// Characters of a note, at most.
 pub const NOTE_MAX: usize = 1_000;
@@ -74,7 +65,7 @@ impl NoteSubject {
     }
 
     /// The object of an id, or the month of a name. Error: 404 when it is neither.
-    fn named(desk: &Desk, name: &str) -> Result<Self, Problem> {
+    fn named(desk: &Desk, name: &str) -> Result<Self> {
         let not_found = || Problem::new(Code::NotFound);
         if let Some(month) = Month::parse(name) {
             return Ok(Self::Month(month));
@@ -109,7 +100,7 @@ impl NoteSubject {
 #[utoipa::path(post, path = "/ops/notes/{id}", operation_id = "write_note",
     params(("id" = String, Path, description = "The id of the object, a txid or a UUID; or a month, such as `2026-11`.")), request_body = NoteRequest,
     responses((status = 201, body = NoteView)))]
-pub async fn write(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn write(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id, sent, .. } = &call;
     let wire: NoteRequest<'_> = parse_exact(sent.bytes())?;
     let noted = NoteSubject::named(desk, id)?;
@@ -139,13 +130,13 @@ pub async fn write(call: DeciderCall) -> Result<Response, Problem> {
 #[utoipa::path(get, path = "/ops/notes/{id}", operation_id = "list_notes",
     params(("id" = String, Path, description = "The id of the object, a txid or a UUID; or a month, such as `2026-11`.")),
     responses((status = 200, body = All<NoteView>), (status = 400)))]
-pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
+pub async fn list(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     let items = notes_on(&desk, NoteSubject::named(&desk, &id)?)?;
     Ok(ok(All { total: items.len() as u64, items, next: None }))
 }
 
 /// The notes on an object or a month, newest first.
-pub fn notes_on(desk: &Desk, noted: NoteSubject) -> Result<Vec<NoteView>, Problem> {
+pub fn notes_on(desk: &Desk, noted: NoteSubject) -> Result<Vec<NoteView>> {
     let records = match noted {
         NoteSubject::Object(id) => desk.engine.history(id)?,
         NoteSubject::Month(month) => desk.engine.month_notes(month)?,

@@ -11,15 +11,12 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use ledger::record::Requester;
 
-use crate::desk::Desk;
+use crate::Desk;
 use crate::item_version::IfMatch;
-use web::caller::PathId;
-use web::credential::Role;
 use web::guards::wrong_credentials::CredentialKind;
-use web::idempotency::{CommandPermit, Key, KeyScope};
-use web::keyed::KeyedBody;
-use web::problem::{Code, Problem};
+use web::idempotency::{CommandPermit, Key};
 use web::reply::only_known;
+use web::{Code, KeyScope, KeyedBody, PathId, Problem, Result, Role};
 
 /// The operator whose token the request carries, whatever the role.
 #[derive(Clone, Debug)]
@@ -60,7 +57,7 @@ impl Operator {
     }
 
     /// Refuses an operator whose role is below the needed role.
-    pub fn require(&self, needed: Role) -> Result<(), Problem> {
+    pub fn require(&self, needed: Role) -> Result<()> {
         if self.role >= needed {
             return Ok(());
         }
@@ -72,7 +69,7 @@ impl Operator {
 impl FromRequestParts<Arc<Desk>> for Operator {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, desk: &Arc<Desk>) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, desk: &Arc<Desk>) -> Result<Self> {
         let found = desk.ops_tokens.read().operator(&parts.headers).map(|(name, role)| (name.to_owned(), role));
         let unauthorized = match found {
             Ok((name, role)) => {
@@ -90,7 +87,7 @@ impl FromRequestParts<Arc<Desk>> for Operator {
 impl FromRequestParts<Arc<Desk>> for Decider {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, desk: &Arc<Desk>) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, desk: &Arc<Desk>) -> Result<Self> {
         let operator = Operator::from_request_parts(parts, desk).await?;
         operator.require(Role::Decide)?;
         Ok(Self(operator))
@@ -100,7 +97,7 @@ impl FromRequestParts<Arc<Desk>> for Decider {
 impl FromRequest<Arc<Desk>> for DeciderCall {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, desk: &Arc<Desk>) -> Result<Self, Problem> {
+    async fn from_request(request: Request, desk: &Arc<Desk>) -> Result<Self> {
         let (mut parts, body) = request.into_parts();
         let Decider(operator) = Decider::from_request_parts(&mut parts, desk).await?;
         let PathId(id) = PathId::from_request_parts(&mut parts, desk).await?;
@@ -117,7 +114,7 @@ impl DeciderCall {
     }
 
     /// The idempotency key. `id` is the id in the path, as the service writes it.
-    pub fn key(&self, id: &str) -> Result<Key<'_>, Problem> {
+    pub fn key(&self, id: &str) -> Result<Key<'_>> {
         self.sent.key(&self.desk.engine, KeyScope::Operators, Some(id))
     }
 }
@@ -125,7 +122,7 @@ impl DeciderCall {
 impl FromRequestParts<Arc<Desk>> for Admin {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, desk: &Arc<Desk>) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, desk: &Arc<Desk>) -> Result<Self> {
         let operator = Operator::from_request_parts(parts, desk).await?;
         operator.require(Role::Admin)?;
         Ok(Self(operator))

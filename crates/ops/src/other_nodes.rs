@@ -17,21 +17,18 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::Plan;
-use ledger::record::Record;
+use ledger::{GroupNumber, ObjectId, Record};
 use minicbor::bytes::ByteVec;
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::desk::Desk;
-use crate::operator::{Decider, DeciderCall, Operator};
 use crate::preview::{self, Follows, Steps, Verdict};
-use crate::{disputes, entries, queue, refunds, sub_recipients, withdrawals};
-use web::credential::Role;
-use web::keyed::KeyedBody;
-use web::problem::{Code, Problem, failed};
+use crate::{
+    Decider, DeciderCall, Desk, DeskState, Operator, disputes, entries, queue, refunds, sub_recipients, withdrawals,
+};
+use web::{Code, KeyedBody, Problem, Result, Role, failed};
 use webhooks::{EndpointBehind, sort_behind};
 
 /// A decision that an operator takes on an item of the queue.
@@ -106,7 +103,7 @@ pub fn routes(desk: &Arc<Desk>) -> Router {
 
 /// Takes a decision where the item's merchant is. One that was surely not taken is 503
 /// `store_unavailable`.
-pub async fn decide(desk: &Arc<Desk>, decision: Decision) -> Result<(), Problem> {
+pub async fn decide(desk: &Arc<Desk>, decision: Decision) -> Result<()> {
     let group = ObjectId::parse(&decision.id).map(|id| desk.engine.ids().group(id));
     let (Some(group), Some(others)) = (group.filter(|group| !desk.engine.serves(*group)), &desk.others) else {
         return take(desk, decision).await.map_err(moved);
@@ -120,7 +117,7 @@ pub async fn decide(desk: &Arc<Desk>, decision: Decision) -> Result<(), Problem>
 }
 
 /// The Records that a decision would write, from the node that has the item's merchant.
-pub async fn steps(desk: &Arc<Desk>, id: ObjectId, verdict: Verdict) -> Result<Steps, Problem> {
+pub async fn steps(desk: &Arc<Desk>, id: ObjectId, verdict: Verdict) -> Result<Steps> {
     let group = desk.engine.ids().group(id);
     let Some(others) = desk.others.as_ref().filter(|_| !desk.engine.serves(group)) else {
         return steps_here(desk, id, verdict).await.map_err(moved);
@@ -141,11 +138,7 @@ pub async fn steps(desk: &Arc<Desk>, id: ObjectId, verdict: Verdict) -> Result<S
 
 /// Endpoints of one merchant or of all, of all nodes, at which events wait or were given up: their
 /// number, and at most `most` of them, those that have waited longest first.
-pub async fn backlogs(
-    desk: &Desk,
-    group: Option<GroupNumber>,
-    most: usize,
-) -> Result<(usize, Vec<EndpointBehind>), Problem> {
+pub async fn backlogs(desk: &Desk, group: Option<GroupNumber>, most: usize) -> Result<(usize, Vec<EndpointBehind>)> {
     let (mut total, mut all) = desk.webhooks.backlogs(group, most);
     let wanted = BacklogsWanted { group: group.map(|group| group.0), most: most as u64 };
     let wanted = serde_json::to_vec(&wanted).map_err(failed)?;
@@ -163,7 +156,7 @@ pub async fn backlogs(
 }
 
 /// The plans of a merchant, from the node that has it.
-pub async fn plans(desk: &Desk, group: GroupNumber) -> Result<Vec<Plan>, Problem> {
+pub async fn plans(desk: &Desk, group: GroupNumber) -> Result<Vec<Plan>> {
     let Some(others) = desk.others.as_ref().filter(|_| !desk.engine.serves(group)) else {
         return plans_of(desk, group).await.map_err(moved);
     };
@@ -172,12 +165,12 @@ pub async fn plans(desk: &Desk, group: GroupNumber) -> Result<Vec<Plan>, Problem
     if status == StatusCode::OK { minicbor::decode(&said).map_err(failed) } else { Err(refused(&said)) }
 }
 
-async fn plans_of(desk: &Desk, group: GroupNumber) -> Result<Vec<Plan>, Problem> {
+async fn plans_of(desk: &Desk, group: GroupNumber) -> Result<Vec<Plan>> {
     Ok(desk.engine.read_merchant(group, |books, _| books.plans().to_vec()).await?)
 }
 
 /// Hands a decision to the handler that takes it.
-async fn take(desk: &Arc<Desk>, decision: Decision) -> Result<(), Problem> {
+async fn take(desk: &Arc<Desk>, decision: Decision) -> Result<()> {
     let Decision { operator, kind, id, verdict, version, notes, key } = decision;
     let mut body: Map<_, _> = version.map(|version| ("version".to_owned(), version.into())).into_iter().collect();
     if verdict == Verdict::Reject && kind != "dispute" {
@@ -202,7 +195,7 @@ async fn take(desk: &Arc<Desk>, decision: Decision) -> Result<(), Problem> {
     taken.map(drop)
 }
 
-async fn steps_here(desk: &Desk, id: ObjectId, verdict: Verdict) -> Result<Steps, Problem> {
+async fn steps_here(desk: &Desk, id: ObjectId, verdict: Verdict) -> Result<Steps> {
     let item = queue::waiting(desk, id).ok_or_else(|| Problem::new(Code::NotFound))?;
     preview::steps(desk, &item, verdict).await
 }
@@ -227,7 +220,7 @@ fn refused(said: &[u8]) -> Problem {
 async fn held<T>(
     desk: &Desk,
     group: u32,
-    work: impl Future<Output = Result<T, Problem>>,
+    work: impl Future<Output = Result<T>>,
     answer: impl FnOnce(T) -> Response,
 ) -> Response {
     let Some(hold) = desk.engine.hold(desk.engine.extents().partition_of(GroupNumber(group))) else {
@@ -249,12 +242,12 @@ async fn held<T>(
     }
 }
 
-async fn decided_here(State(desk): State<Arc<Desk>>, Path(group): Path<u32>, body: Bytes) -> Response {
+async fn decided_here(State(desk): DeskState, Path(group): Path<u32>, body: Bytes) -> Response {
     let Ok(decision) = serde_json::from_slice(&body) else { return StatusCode::BAD_REQUEST.into_response() };
     held(&desk, group, take(&desk, decision), |()| StatusCode::NO_CONTENT.into_response()).await
 }
 
-async fn previewed_here(State(desk): State<Arc<Desk>>, Path(group): Path<u32>, body: Bytes) -> Response {
+async fn previewed_here(State(desk): DeskState, Path(group): Path<u32>, body: Bytes) -> Response {
     let Ok(PreviewedItem { id, verdict }) = serde_json::from_slice(&body) else {
         return StatusCode::BAD_REQUEST.into_response();
     };
@@ -271,7 +264,7 @@ async fn previewed_here(State(desk): State<Arc<Desk>>, Path(group): Path<u32>, b
     .await
 }
 
-async fn backlogs_here(State(desk): State<Arc<Desk>>, body: Bytes) -> Response {
+async fn backlogs_here(State(desk): DeskState, body: Bytes) -> Response {
     let Ok(BacklogsWanted { group, most }) = serde_json::from_slice(&body) else {
         return StatusCode::BAD_REQUEST.into_response();
     };
@@ -280,7 +273,7 @@ async fn backlogs_here(State(desk): State<Arc<Desk>>, body: Bytes) -> Response {
     minicbor::to_vec(&sent).expect("writing into memory cannot fail").into_response()
 }
 
-async fn plans_here(State(desk): State<Arc<Desk>>, Path(group): Path<u32>) -> Response {
+async fn plans_here(State(desk): DeskState, Path(group): Path<u32>) -> Response {
     held(&desk, group, plans_of(&desk, GroupNumber(group)), |plans| {
         minicbor::to_vec(&plans).expect("writing into memory cannot fail").into_response()
     })

@@ -1,7 +1,5 @@
 //! Overview: volume, refusals of cards, and money in and out of the banks, by day.
 
-use std::sync::Arc;
-
 use actors::engine::{DAYS_MAX, DayFigures, Volume};
 use axum::extract::State;
 use axum::response::Response;
@@ -10,10 +8,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use wire::timestamp::date;
 
-use crate::desk::Desk;
-use crate::operator::Operator;
-use web::problem::Problem;
-use web::reply::ok;
+use crate::{Desk, DeskState, Operator};
+use web::{Result, ok};
 
 /// Figures of the last 90 days, those of today included.
 #[derive(Debug, Serialize, ToSchema)]
@@ -63,7 +59,7 @@ pub struct RefusalCount {
 /// Volume, refusals and money in and out by day, for the last 90 days. They are counted as the
 /// Records are booked, so the answer costs no reading.
 #[utoipa::path(get, path = "/ops/overview", operation_id = "get_overview", responses((status = 200, body = Overview)))]
-pub async fn get(State(desk): State<Arc<Desk>>, _: Operator) -> Result<Response, Problem> {
+pub async fn get(State(desk): DeskState, _: Operator) -> Result<Response> {
     Ok(ok(overview(&desk)))
 }
 

@@ -3,31 +3,22 @@
 //! hashes; each look is a Record.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use actors::engine::{PersonalValue, SoughtValue};
 use axum::extract::State;
 use axum::response::Response;
 use ledger::erasure::retained_until;
-use ledger::event::Event;
-use ledger::id::LedgerId;
-use ledger::record::Record;
 use ledger::tax_id;
-use ledger::time::Month;
+use ledger::{Event, LedgerId, Month, Record};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wire::mask;
 
-use crate::desk::Desk;
 use crate::found_item::item_of;
-use crate::operator::Operator;
 use crate::recipients::require_reveal;
-use crate::search::{ItemKind, ids_of, kind_name, kinds_of};
-use web::body::JsonBody;
-use web::idempotency::{KeyScope, KeyedResult, SentKey};
-use web::json::{Checker, Raw, parse_exact};
-use web::problem::Problem;
-use web::reply::{ok, time};
+use crate::search::{ids_of, kind_name, kinds_of};
+use crate::{Desk, DeskState, ItemKind, Operator};
+use web::{Checker, JsonBody, KeyScope, KeyedResult, Raw, Result, SentKey, ok, parse_exact, time};
 
 /// Records of one kind that are read for an answer, at most: the newest.
 const READ_MAX: usize = 1_000;
@@ -85,11 +76,7 @@ pub struct PersonPart {
 /// within a registration are not found by their own tax ids.
 #[utoipa::path(post, path = "/ops/people", operation_id = "look_up_person", request_body = PersonRequest,
     responses((status = 200, body = PersonView)))]
-pub async fn look_up(
-    State(desk): State<Arc<Desk>>,
-    operator: Operator,
-    JsonBody { bytes, .. }: JsonBody,
-) -> Result<Response, Problem> {
+pub async fn look_up(State(desk): DeskState, operator: Operator, JsonBody { bytes, .. }: JsonBody) -> Result<Response> {
     require_reveal(&desk, &operator)?;
     let wire: PersonRequest<'_> = parse_exact(&bytes)?;
     let mut check = Checker::new();
@@ -103,7 +90,7 @@ pub async fn look_up(
 }
 
 /// What is stored of a person; a Record says first that this operator looks. A key repeats nothing.
-pub async fn person(desk: &Desk, operator: &Operator, document: String) -> Result<KeyedResult<PersonView>, Problem> {
+pub async fn person(desk: &Desk, operator: &Operator, document: String) -> Result<KeyedResult<PersonView>> {
     let digest = desk.engine.keyring().fingerprint("person", &[document.as_bytes()]);
     let key = SentKey::none();
     let key = key.read(&desk.engine, KeyScope::Operators, None, b"")?;
@@ -116,7 +103,7 @@ pub async fn person(desk: &Desk, operator: &Operator, document: String) -> Resul
     Ok(noted.map(|()| person))
 }
 
-fn stored_of(desk: &Desk, document: String) -> Result<PersonView, Problem> {
+fn stored_of(desk: &Desk, document: String) -> Result<PersonView> {
     let masked = mask::document(&document);
     let value = SoughtValue::Personal(vec![PersonalValue::Document(document)]);
     let (mut parts, mut more) = (BTreeMap::<(u16, ItemKind), Vec<String>>::new(), false);

@@ -7,10 +7,8 @@ use actors::engine::{BooksAsOf, Engine, SumOfKind};
 use axum::extract::State;
 use axum::response::Response;
 use derived::checkpoint::hex;
-use ledger::account::Account;
-use ledger::id::LedgerId;
 use ledger::period::Period;
-use ledger::time::{Month, Timestamp};
+use ledger::{Account, LedgerId, Month, Timestamp};
 use serde::Serialize;
 use store::cut::{Cut, Position};
 use tokio::sync::OwnedSemaphorePermit;
@@ -18,17 +16,12 @@ use utoipa::ToSchema;
 use wire::cut_text::{CutView, by_partition};
 use wire::timestamp::{begin_of, day_of};
 
-use crate::desk::Desk;
-use crate::operator::{DeciderCall, Operator};
 use crate::queue_item::kind_name;
 use crate::reconciliations::Reconciliation;
 use crate::uncompared::uncompared;
-use web::caller::PathId;
-use web::idempotency::decided;
-use web::json::parse_unread_exact;
-use web::problem::{Code, Problem};
-use web::reply::{ok, time};
+use crate::{DeciderCall, Desk, DeskState, Operator};
 use web::streamed::{in_turn, turn, turn_in_time};
+use web::{Code, PathId, Problem, Result, decided, ok, parse_unread_exact, time};
 
 /// A month, and its closing.
 #[derive(Debug, Serialize, ToSchema)]
@@ -118,7 +111,7 @@ pub struct ClosedPeriod {
 
 /// The months that were closed. Closing a month closes all months before it.
 #[utoipa::path(get, path = "/ops/periods", operation_id = "list_periods", responses((status = 200, body = ClosedPeriods)))]
-pub async fn list(State(desk): State<Arc<Desk>>, _: Operator) -> Result<Response, Problem> {
+pub async fn list(State(desk): DeskState, _: Operator) -> Result<Response> {
     let closed = desk.engine.closed_periods().into_iter();
     let item = |(month, Position { partition, sequence }): (Month, Position)| ClosedPeriod {
         period: month.to_string(),
@@ -134,7 +127,7 @@ pub async fn list(State(desk): State<Arc<Desk>>, _: Operator) -> Result<Response
 #[utoipa::path(get, path = "/ops/periods/{period}", operation_id = "get_period",
     params(("period" = String, Path, pattern = "^[0-9]{4}-[0-9]{2}$", example = "2026-01", description = "A month in America/Sao_Paulo.")),
     responses((status = 200, body = PeriodView)))]
-pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(period): PathId) -> Result<Response, Problem> {
+pub async fn get(State(desk): DeskState, _: Operator, PathId(period): PathId) -> Result<Response> {
     shown(&desk, named(&period)?).await.map(ok)
 }
 
@@ -145,7 +138,7 @@ pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(period): Pat
 #[utoipa::path(post, path = "/ops/periods/{period}/close", operation_id = "close_period",
     params(("period" = String, Path, pattern = "^[0-9]{4}-[0-9]{2}$", example = "2026-01", description = "A month in America/Sao_Paulo.")),
     responses((status = 200, body = PeriodView)))]
-pub async fn close(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn close(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id: period, sent, .. } = &call;
     parse_unread_exact(sent.bytes())?;
     let month = named(period)?;
@@ -157,27 +150,27 @@ pub async fn close(call: DeciderCall) -> Result<Response, Problem> {
 }
 
 /// The month of a name such as `2026-11`.
-pub fn named(period: &str) -> Result<Month, Problem> {
+pub fn named(period: &str) -> Result<Month> {
     Month::parse(period).ok_or_else(|| Problem::new(Code::NotFound))
 }
 
-async fn shown(desk: &Arc<Desk>, month: Month) -> Result<PeriodView, Problem> {
+async fn shown(desk: &Arc<Desk>, month: Month) -> Result<PeriodView> {
     let turn = turn(&desk.reading_past, "Other books of the past are being read.").await?;
     read(desk, month, turn).await
 }
 
 /// A month, as soon as no other books of the past are read.
-pub async fn read_patiently(desk: &Arc<Desk>, month: Month) -> Result<PeriodView, Problem> {
+pub async fn read_patiently(desk: &Arc<Desk>, month: Month) -> Result<PeriodView> {
     read(desk, month, turn_in_time(&desk.reading_past).await).await
 }
 
-async fn read(desk: &Arc<Desk>, month: Month, turn: OwnedSemaphorePermit) -> Result<PeriodView, Problem> {
+async fn read(desk: &Arc<Desk>, month: Month, turn: OwnedSemaphorePermit) -> Result<PeriodView> {
     let desk = Arc::clone(desk);
     in_turn(turn, move || PeriodView::of(&desk.engine, month)).await
 }
 
 /// Where the closing of a month stands: `open`, `pending` or `closed`.
-pub fn status(engine: &Engine, month: Month) -> Result<&'static str, Problem> {
+pub fn status(engine: &Engine, month: Month) -> Result<&'static str> {
     Ok(status_of(engine, month, engine.period(month)?.as_ref()))
 }
 
@@ -191,7 +184,7 @@ fn status_of(engine: &Engine, month: Month, period: Option<&Period>) -> &'static
 }
 
 impl PeriodView {
-    fn of(engine: &Arc<Engine>, month: Month) -> Result<Self, Problem> {
+    fn of(engine: &Arc<Engine>, month: Month) -> Result<Self> {
         let end = month.next().begin();
         let through = engine.last_booked_before(end)?;
         let period: Option<Period> = engine.period(month)?;
@@ -213,11 +206,7 @@ impl PeriodView {
 
 /// What was open after the last Record that was booked before `end`; the differences that
 /// reconciliations of the days since `begin` found; and the days that none of them covers.
-fn open_items(
-    engine: &Arc<Engine>,
-    through: &Cut,
-    (begin, end): (Timestamp, Timestamp),
-) -> Result<Vec<OpenItem>, Problem> {
+fn open_items(engine: &Arc<Engine>, through: &Cut, (begin, end): (Timestamp, Timestamp)) -> Result<Vec<OpenItem>> {
     let mut open = Vec::new();
     let read = |books: &BooksAsOf| Ok((books.sums()?.kinds, books.unanswered_cards()?));
     let (kinds, unanswered) = engine.read_as_of(through, read)?;

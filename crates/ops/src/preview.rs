@@ -2,43 +2,33 @@
 //! command and the same `decide` as the decision. Nothing is stored.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use actors::engine::{WaitingItem, WaitingKind};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
-use ledger::account::Account;
 use ledger::asked_entry::{EntryCommand, Ruling};
-use ledger::charge::Charge;
-use ledger::entry::Balance;
-use ledger::event::{AdjustmentTarget, Event, PayoutBank};
 use ledger::house::HouseCommand;
-use ledger::id::{LedgerId, ObjectId};
-use ledger::merchant::MerchantCommand;
-use ledger::money::{AMOUNT_MAX, Centavos};
-use ledger::personal::FreeText;
-use ledger::recipient::{RecipientCommand, TransferOutcome};
-use ledger::record::Record;
+use ledger::recipient::TransferOutcome;
 use ledger::withdrawal_return::ReturnCommand;
 use ledger::write_off::WriteOffCommand;
+use ledger::{
+    AMOUNT_MAX, Account, AdjustmentTarget, Balance, Centavos, Charge, Event, FreeText, LedgerId, MerchantCommand,
+    ObjectId, PayoutBank, RecipientCommand, Record,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::books::{EntryView, account_name, entries_view};
-use crate::desk::Desk;
 use crate::disputes::{kind_named, opening, with_charge};
 use crate::holds::refuse_held_payout;
-use crate::operator::Operator;
 use crate::queue::waiting;
 use crate::queue_item::{kind_name, version_of};
-use web::caller::PathId;
-use web::json::Checker;
-use web::problem::{Code, Problem};
-use web::reply::{number, ok, query, single};
+use crate::{Desk, DeskState, Operator};
 use web::views::charge::paid_charge;
 use web::views::house_entry::OperatorEntry;
 use web::views::ledger::{ledger_name, owner_name};
+use web::{Checker, Code, PathId, Problem, Result, number, ok, query, single};
 
 /// Balances of a preview, at most.
 const BALANCES_MAX: usize = 100;
@@ -96,7 +86,7 @@ pub struct ForeseenDecision {
     /// The decision.
     pub verdict: Verdict,
     /// The Records that it would write, or why it cannot be taken.
-    pub steps: Result<Steps, Problem>,
+    pub steps: Result<Steps>,
     /// The balances that it would change, the first 100.
     pub balances: Vec<ChangedBalance>,
     /// How many others it would change.
@@ -106,7 +96,7 @@ pub struct ForeseenDecision {
 }
 
 /// Both decisions on an item. Error: another process has its merchant.
-pub async fn foreseen(desk: &Desk, item: &WaitingItem) -> Result<Vec<ForeseenDecision>, Problem> {
+pub async fn foreseen(desk: &Desk, item: &WaitingItem) -> Result<Vec<ForeseenDecision>> {
     let mut both = Vec::new();
     for verdict in [Verdict::Approve, Verdict::Reject] {
         let steps = steps(desk, item, verdict).await;
@@ -130,7 +120,7 @@ fn changed_balances(
     desk: &Desk,
     item: &WaitingItem,
     steps: &[(Follows, Record)],
-) -> Result<(Vec<ChangedBalance>, Option<usize>), Problem> {
+) -> Result<(Vec<ChangedBalance>, Option<usize>)> {
     let mut changes: BTreeMap<(LedgerId, Account), Balance> = BTreeMap::new();
     for entry in steps.iter().flat_map(|(_, record)| &record.entries) {
         let is_of_owner = matches!(entry.ledger(), LedgerId::Merchant(_) | LedgerId::Recipient(..));
@@ -240,12 +230,7 @@ pub enum Follows {
 #[utoipa::path(get, path = "/ops/queue/{id}/preview", operation_id = "preview_decision",
     params(("id" = String, Path), ("decision" = Option<String>, Query, pattern = "^(approve|reject)$", description = "`approve` when absent. Of a dispute, `approve` accepts it and `reject` releases it.")),
     responses((status = 200, body = DecisionPreview), (status = 403), (status = 409), (status = 422)))]
-pub async fn preview(
-    State(desk): State<Arc<Desk>>,
-    _: Operator,
-    PathId(id): PathId,
-    parts: Parts,
-) -> Result<Response, Problem> {
+pub async fn preview(State(desk): DeskState, _: Operator, PathId(id): PathId, parts: Parts) -> Result<Response> {
     let pairs = query(&parts)?;
     let item = ObjectId::parse(&id).and_then(|id| waiting(&desk, id)).ok_or_else(|| Problem::new(Code::NotFound))?;
     let mut check = Checker::new();
@@ -276,11 +261,11 @@ pub async fn preview(
         ("kind" = String, Query, pattern = "^(chargeback|med)$", example = "med", description = "`chargeback` or `med`.")),
     responses((status = 200, body = DisputePreview), (status = 400), (status = 404), (status = 409), (status = 422)))]
 pub async fn preview_dispute(
-    State(desk): State<Arc<Desk>>,
+    State(desk): DeskState,
     _: Operator,
     PathId(txid): PathId,
     parts: Parts,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let pairs = query(&parts)?;
     let amount = number(&pairs, "amount", 1..=AMOUNT_MAX.0.unsigned_abs())?.unwrap_or_default();
     let amount = i64::try_from(amount).unwrap_or_default();
@@ -295,7 +280,7 @@ pub type Steps = Vec<(Follows, Record)>;
 
 /// The Records that a decision would write. A transfer that waits for its institution is decided by
 /// nobody: 409.
-pub async fn steps(desk: &Desk, item: &WaitingItem, verdict: Verdict) -> Result<Steps, Problem> {
+pub async fn steps(desk: &Desk, item: &WaitingItem, verdict: Verdict) -> Result<Steps> {
     let Some(group) = item.ledger.group() else {
         return match item.what {
             WaitingKind::Period { .. }
@@ -346,7 +331,7 @@ pub async fn steps(desk: &Desk, item: &WaitingItem, verdict: Verdict) -> Result<
 
 /// An entry of an operator. Whoever asks for the preview: the decision names the operator who takes
 /// it.
-async fn of_entry(desk: &Desk, item: &WaitingItem, verdict: Verdict) -> Result<Steps, Problem> {
+async fn of_entry(desk: &Desk, item: &WaitingItem, verdict: Verdict) -> Result<Steps> {
     let id = item.id;
     let ruling = match verdict {
         Verdict::Approve => Ruling::Approve { operator: String::new() },
@@ -388,7 +373,7 @@ async fn of_entry(desk: &Desk, item: &WaitingItem, verdict: Verdict) -> Result<S
 }
 
 /// The Record that opening a dispute of a charge would write; `amount` is in centavos.
-pub async fn of_new_dispute(desk: &Desk, txid: &str, amount: i64, kind: &str) -> Result<Record, Problem> {
+pub async fn of_new_dispute(desk: &Desk, txid: &str, amount: i64, kind: &str) -> Result<Record> {
     let charge = ObjectId::parse(txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
     let group = desk.engine.ids().group(charge);
     let mut check = Checker::new();
@@ -402,7 +387,7 @@ pub async fn of_new_dispute(desk: &Desk, txid: &str, amount: i64, kind: &str) ->
     Ok(desk.engine.preview(group, command).await??)
 }
 
-async fn of_withdrawal(desk: &Desk, item: &WaitingItem, amount: Centavos, verdict: Verdict) -> Result<Steps, Problem> {
+async fn of_withdrawal(desk: &Desk, item: &WaitingItem, amount: Centavos, verdict: Verdict) -> Result<Steps> {
     let id = item.id;
     let commands = match verdict {
         Verdict::Approve => {

@@ -1,27 +1,21 @@
 //! Operators' queue: everything that waits for a decision, of all merchants.
 
-use std::sync::Arc;
-
 use actors::engine::{WaitingItem, WaitingKind, WaitingPage};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::money::AMOUNT_MAX;
-use ledger::time::Timestamp;
+use ledger::{AMOUNT_MAX, GroupNumber, LedgerId, ObjectId, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::desk::Desk;
 use crate::item_flags::{EXPIRES_SOON_MS, flags};
 use crate::list_file::too_many;
 use crate::named_ledger::filtered_owners;
-use crate::operator::Operator;
 use crate::queue_item::{QueueItem, kind_name, view};
 use crate::wire_words::FLAGS;
-use web::json::Checker;
-use web::problem::Problem;
-use web::reply::{between, number, ok, one_of, query};
+use crate::{Desk, DeskState, Operator};
+use web::reply::between;
+use web::{Checker, Problem, Result, number, ok, one_of, query};
 
 /// Items of one answer; `total` counts all.
 const ITEMS_MAX: usize = 1_000;
@@ -88,7 +82,7 @@ pub struct QueueFilter {
 
 impl QueueFilter {
     /// Reads a query. Errors: 400 `validation_failed`; 404 of a merchant that does not exist.
-    pub fn read(desk: &Desk, pairs: &[(String, String)]) -> Result<Self, Problem> {
+    pub fn read(desk: &Desk, pairs: &[(String, String)]) -> Result<Self> {
         let (group, recipient) = filtered_owners(desk, pairs)?;
         let (kind, flag) = (one_of(pairs, "kind", &KINDS)?, one_of(pairs, "flag", &FLAGS.map(|(name, _)| name))?);
         let by_deadline = one_of(pairs, "order", &ORDERS)? == Some("deadline");
@@ -119,7 +113,7 @@ impl QueueFilter {
 
     /// The first `most` of the items that it wants, in its order. Error: 400 `too_many_items` where
     /// too many may have the flag.
-    pub fn page(&self, desk: &Desk, most: usize) -> Result<WaitingPage, Problem> {
+    pub fn page(&self, desk: &Desk, most: usize) -> Result<WaitingPage> {
         let Some(flag) = self.flag else { return Ok(self.unflagged(desk, most)) };
         let WaitingPage { items, total, .. } = self.unflagged(desk, FLAGS_READ_MAX);
         if total > FLAGS_READ_MAX {
@@ -167,7 +161,7 @@ impl QueueFilter {
         ("flag" = Option<String>, Query, pattern = "^(expired|expires_soon|disputed|exceeds_charge|foreign_account|rejected_before|rejected_elsewhere|shared_document|shared_account|shared_phone|shared_address|frozen|account_replaced|first_to_account|returned_before)$", description = "Only with this flag; 2,000 items are looked through."),
         ("order" = Option<String>, Query, pattern = "^(age|deadline)$", description = "`age` when absent; `deadline`: first what can be decided on for at most 7 more days, then the rest by age.")),
     responses((status = 200, body = Queue), (status = 404)))]
-pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+pub async fn get(State(desk): DeskState, _: Operator, parts: Parts) -> Result<Response> {
     let WaitingPage { items, total, amount } = QueueFilter::read(&desk, &query(&parts)?)?.page(&desk, ITEMS_MAX)?;
     let items = items.iter().map(|item| view(&desk, item)).collect::<Result<_, _>>()?;
     Ok(ok(Queue { items, total, amount }))

@@ -2,31 +2,24 @@
 
 use actors::engine::{RecipientRow, WaitingItem, WaitingKind};
 use derived::checkpoint::hex;
-use ledger::account::Account;
-use ledger::dispute::Dispute;
-use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::SentFile;
-use ledger::money::Centavos;
-use ledger::personal::{BankAccount, Sealed};
 use ledger::rail_word::AskedRailWord;
-use ledger::refund::Refund;
-use ledger::time::Month;
+use ledger::{Account, BankAccount, Centavos, Dispute, LedgerId, Month, ObjectId, Refund, Sealed};
 use serde::Serialize;
 use utoipa::ToSchema;
 use wire::mask;
 
-use crate::desk::Desk;
+use crate::Desk;
 use crate::found_item::{FoundItem, payer_of};
 use crate::item_flags::{flags, is_same};
 use crate::rail_items::outcome_name;
 use crate::second_operator::{first_approval, needs_two};
-use web::problem::Problem;
-use web::reply::time;
 use web::views::house_entry::{HouseEntryView, OperatorEntry};
 use web::views::ledger::owner_name;
 use web::views::recipient::{known_recipient, open, recipient_id, status_name};
 use web::views::refund::reason_text;
 use web::views::withdrawal::DestinationView;
+use web::{Result, time};
 
 /// One thing to decide on.
 #[derive(Debug, Serialize, ToSchema)]
@@ -214,7 +207,7 @@ pub fn is_decided_on(item: &WaitingItem) -> bool {
 
 /// The version of an item: of a recipient, that of its profile; of a refund, as the ledger counts
 /// the disputes of its charge. Nothing else changes while it waits.
-pub fn version_of(desk: &Desk, item: &WaitingItem) -> Result<u32, Problem> {
+pub fn version_of(desk: &Desk, item: &WaitingItem) -> Result<u32> {
     Ok(match &item.what {
         WaitingKind::Recipient | WaitingKind::BankAccount { .. } => {
             known_recipient(&desk.engine, item.id)?.1.profiles.current().map_or(1, |profile| profile.version)
@@ -226,7 +219,7 @@ pub fn version_of(desk: &Desk, item: &WaitingItem) -> Result<u32, Problem> {
 
 impl QueueItem {
     /// Takes in the recipient whose registration or changed bank account is reviewed.
-    fn say_recipient(&mut self, desk: &Desk, item: &WaitingItem) -> Result<(), Problem> {
+    fn say_recipient(&mut self, desk: &Desk, item: &WaitingItem) -> Result<()> {
         let (_, row) = known_recipient(&desk.engine, item.id)?;
         let profile = open(&desk.engine, &row, row.profiles.current());
         let changed_at = row.bank_review.filter(|_| item.what != WaitingKind::Recipient).map(|(_, at)| at);
@@ -265,7 +258,7 @@ impl QueueItem {
     }
 
     /// Takes in the first of two approvals, or that there have to be two.
-    fn say_approvals(&mut self, desk: &Desk, id: ObjectId, amount: Centavos) -> Result<(), Problem> {
+    fn say_approvals(&mut self, desk: &Desk, id: ObjectId, amount: Centavos) -> Result<()> {
         let by = first_approval(desk, id, amount)?;
         self.second_operator_needed = (by.is_none() && needs_two(desk, amount)).then_some(true);
         if by.is_some() {
@@ -275,7 +268,7 @@ impl QueueItem {
     }
 
     /// Takes in the charge of a refund or dispute, and its payer.
-    fn say_charge(&mut self, desk: &Desk, charge: ObjectId) -> Result<(), Problem> {
+    fn say_charge(&mut self, desk: &Desk, charge: ObjectId) -> Result<()> {
         let FoundItem { name, document, .. } = FoundItem::default().by(payer_of(desk, charge)?);
         (self.payment_id, self.name, self.document) = (Some(charge.txid()), name, document);
         Ok(())
@@ -295,7 +288,7 @@ impl QueueItem {
 }
 
 /// What all items show, whatever waits.
-fn plain_view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
+fn plain_view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem> {
     let merchant = |group| desk.engine.merchant_id(group);
     let merchant = item.ledger.group().map(merchant).transpose()?;
     let (flags, returned_before) = flags(desk, item)?;
@@ -351,7 +344,7 @@ fn balance_id(code: u16, merchant: Option<&str>) -> String {
 }
 
 /// An item as it is shown.
-pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem, Problem> {
+pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem> {
     let mut view = plain_view(desk, item)?;
     let open_account = |sealed: &Sealed| DestinationView::open(&desk.engine, item.id, sealed);
     match &item.what {

@@ -3,20 +3,13 @@
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use ledger::cashout::Cashout;
-use ledger::charge::Charge;
-use ledger::event::Event;
-use ledger::id::ObjectId;
 use ledger::rail_word::RailWord;
-use ledger::record::Record;
+use ledger::{Cashout, Charge, Event, ObjectId, Record};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::desk::Desk;
-use crate::operator::DeciderCall;
-use web::json::{Checker, Raw, parse_exact};
-use web::problem::{Code, Problem};
-use web::reply::ok;
+use crate::{DeciderCall, Desk};
+use web::{Checker, Code, Problem, Raw, Result, ok, parse_exact};
 
 /// The word of an operator on an order.
 #[derive(Deserialize, ToSchema)]
@@ -101,7 +94,7 @@ pub fn outcome_name(happened: bool) -> &'static str {
 #[utoipa::path(post, path = "/ops/rail-items/{id}/settle", operation_id = "settle_rail_item", params(("id" = String, Path)),
     request_body = RailItemWord,
     responses((status = 200, body = RailItemView), (status = 202, body = RailItemView), (status = 404)))]
-pub async fn settle(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn settle(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id, sent, .. } = &call;
     let wire: RailItemWord<'_> = parse_exact(sent.bytes())?;
     let not_found = || Problem::new(Code::NotFound);
@@ -119,7 +112,7 @@ pub async fn settle(call: DeciderCall) -> Result<Response, Problem> {
     })
 }
 
-fn check(desk: &Desk, id: ObjectId, wire: &RailItemWord<'_>) -> Result<(RailWord, String), Problem> {
+fn check(desk: &Desk, id: ObjectId, wire: &RailItemWord<'_>) -> Result<(RailWord, String)> {
     let mut check = Checker::new();
     let happened = check.text("outcome", wire.outcome, 1..=20).and_then(|outcome| match &*outcome {
         "happened" => Some(true),
@@ -139,7 +132,7 @@ fn check(desk: &Desk, id: ObjectId, wire: &RailItemWord<'_>) -> Result<(RailWord
 }
 
 /// True for what is paid by PIX: its end-to-end id is known where it happened.
-fn is_pix(desk: &Desk, id: ObjectId) -> Result<bool, Problem> {
+fn is_pix(desk: &Desk, id: ObjectId) -> Result<bool> {
     if desk.engine.object::<Cashout>(id)?.is_some() {
         return Ok(true);
     }

@@ -1,25 +1,15 @@
 //! One recipient of any merchant, and its registration unmasked.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::response::Response;
-use ledger::id::{LedgerId, ObjectId};
-use ledger::merchant::MerchantCommand;
-use ledger::personal::RecipientProfile;
+use ledger::{LedgerId, MerchantCommand, ObjectId, RecipientProfile};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::desk::Desk;
-use crate::operator::Operator;
-use web::body::JsonBody;
-use web::caller::PathId;
-use web::idempotency::{KeyScope, KeyedResult, SentKey, decided};
-use web::json::parse_unread_exact;
-use web::problem::{Code, Problem};
-use web::reply::ok;
+use crate::{Desk, DeskState, Operator};
 use web::views::recipient::{RecipientView, find_recipient, open, view_with};
 use web::views::registration::Registration;
+use web::{Code, JsonBody, KeyScope, KeyedResult, PathId, Problem, Result, SentKey, decided, ok, parse_unread_exact};
 
 /// A recipient, and whose it is.
 #[derive(Debug, Serialize, ToSchema)]
@@ -34,7 +24,7 @@ pub struct RecipientOfMerchant {
 /// A recipient of any merchant, after booking what is due.
 #[utoipa::path(get, path = "/ops/recipients/{id}", operation_id = "get_recipient_of_any_merchant", params(("id" = String, Path)),
     responses((status = 200, body = RecipientOfMerchant), (status = 400)))]
-pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
+pub async fn get(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(&id).ok_or_else(not_found)?;
     let (ledger, row) = find_recipient(&desk.engine, id).ok_or_else(not_found)?;
@@ -50,18 +40,18 @@ pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId)
 #[utoipa::path(post, path = "/ops/recipients/{id}/reveal", operation_id = "reveal_recipient", params(("id" = String, Path)),
     responses((status = 200, body = Registration), (status = 404)))]
 pub async fn reveal(
-    State(desk): State<Arc<Desk>>,
+    State(desk): DeskState,
     operator: Operator,
     PathId(id): PathId,
     JsonBody { bytes, .. }: JsonBody,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     parse_unread_exact(&bytes)?;
     let shown = revealed(&desk, &operator, &id).await?;
     shown.answer(|profile| Ok(ok(Registration::of(profile, str::to_owned))))
 }
 
 /// Refuses an operator without the right `reveal`: 403 `role_not_allowed`.
-pub fn require_reveal(desk: &Desk, operator: &Operator) -> Result<(), Problem> {
+pub fn require_reveal(desk: &Desk, operator: &Operator) -> Result<()> {
     if desk.ops_tokens.read().reveals(&operator.name) {
         return Ok(());
     }
@@ -71,7 +61,7 @@ pub fn require_reveal(desk: &Desk, operator: &Operator) -> Result<(), Problem> {
 
 /// The registration of a recipient; a Record says first that this operator reads it. A key repeats
 /// nothing: each look is a Record of its own.
-pub async fn revealed(desk: &Desk, operator: &Operator, id: &str) -> Result<KeyedResult<RecipientProfile>, Problem> {
+pub async fn revealed(desk: &Desk, operator: &Operator, id: &str) -> Result<KeyedResult<RecipientProfile>> {
     require_reveal(desk, operator)?;
     let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(id).ok_or_else(not_found)?;

@@ -13,9 +13,7 @@ use books::reconcile::finding::{Comparison, FileError, Finding, FindingKind, Set
 use books::reconcile::{acquirer, ofx, pix, statement};
 use chrono::NaiveDate;
 use derived::checkpoint::hex;
-use ledger::id::ObjectId;
-use ledger::personal::SealedFor;
-use ledger::time::Month;
+use ledger::{Month, ObjectId, SealedFor};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
@@ -24,18 +22,16 @@ use wire::timestamp::{day, day_of};
 
 use crate::batches::name_lines;
 use crate::booked_records::EngineRecords;
-use crate::desk::Desk;
 use crate::explanations::{Explanation, carried_over};
 use crate::found_item::item_of_kind;
-use crate::operator::{Decider, DeciderCall, Operator};
-use crate::search::ItemKind;
+use crate::{Decider, DeciderCall, Desk, DeskState, ItemKind, Operator};
 use web::body::{FileFormat, InstitutionFile};
-use web::caller::PathId;
-use web::idempotency::{KeyScope, SentKey};
-use web::json::{Checker, Raw, parse_exact};
-use web::problem::{Code, FieldError, Problem, failed};
-use web::reply::{List, Page, list_of, ok, one_of, query, single, time};
+use web::reply::list_of;
 use web::streamed::{in_turn, turn};
+use web::{
+    Checker, Code, FieldError, KeyScope, List, Page, PathId, Problem, Raw, Result, SentKey, failed, ok, one_of,
+    parse_exact, query, single, time,
+};
 
 /// Findings of one answer; the counts count all.
 pub(crate) const FINDINGS_MAX: usize = 1_000;
@@ -304,12 +300,12 @@ pub(crate) struct ReconciliationFile(Vec<u8>);
         (ReconciliationFile = "application/octet-stream"))),
     responses((status = 200, body = Reconciliation), (status = 409)))]
 pub async fn reconcile(
-    State(desk): State<Arc<Desk>>,
+    State(desk): DeskState,
     Decider(operator): Decider,
     sent_key: SentKey,
     parts: Parts,
     file: InstitutionFile,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let pairs = query(&parts)?;
     // The file itself says whether it was compared before: a key is only checked.
     sent_key.read(&desk.engine, KeyScope::Operators, None, b"")?;
@@ -360,7 +356,7 @@ pub async fn reconcile(
         ("period" = Option<String>, Query, pattern = "^[0-9]{4}-[0-9]{2}$", example = "2026-01", description = "Only those with a day of this month."),
         ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
     responses((status = 200, body = List<Reconciliation>)))]
-pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+pub async fn list(State(desk): DeskState, _: Operator, parts: Parts) -> Result<Response> {
     let pairs = query(&parts)?;
     let page = Page::read(&pairs, 20)?;
     let kind = one_of(&pairs, "kind", &["acquirer", "pix", "bank"])?;
@@ -383,7 +379,7 @@ pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> R
 }
 
 /// The month of a parameter. Error: 400.
-fn named_month(period: &str) -> Result<Month, Problem> {
+fn named_month(period: &str) -> Result<Month> {
     let mut check = Checker::new();
     let month = Month::parse(period).or_else(|| check.refuse("period", "invalid", "period deve ter a forma 2026-11"));
     check.finish_with(month)
@@ -405,14 +401,14 @@ impl Reconciliation {
     }
 
     /// The stored results that nobody has dismissed, without their findings.
-    pub fn all(engine: &Engine) -> Result<Vec<Self>, Problem> {
+    pub fn all(engine: &Engine) -> Result<Vec<Self>> {
         let mut all = Self::listed(engine)?;
         all.retain(|result| result.dismissed.is_none());
         Ok(all)
     }
 
     /// The stored results, oldest first, without their findings.
-    fn listed(engine: &Engine) -> Result<Vec<Self>, Problem> {
+    fn listed(engine: &Engine) -> Result<Vec<Self>> {
         let mut stored = Vec::new();
         for name in engine.side_value_names(SUMMARIES)? {
             let Some(bytes) = engine.side_value(&name)? else { continue };
@@ -501,12 +497,12 @@ impl Reconciliation {
 #[utoipa::path(get, path = "/ops/reconciliations/{id}", operation_id = "get_reconciliation",
     params(("id" = String, Path, description = "SHA-256 of the file, hexadecimal.")),
     responses((status = 200, body = Reconciliation)))]
-pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
+pub async fn get(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     Ok(ok(stored(&desk.engine, &id)?.shown(&desk)))
 }
 
 /// The stored result of a file. Error: 404.
-fn stored(engine: &Engine, id: &str) -> Result<Reconciliation, Problem> {
+fn stored(engine: &Engine, id: &str) -> Result<Reconciliation> {
     let found = if is_digest(id) { result_json(engine, id)? } else { None };
     let found = found.ok_or_else(|| Problem::new(Code::NotFound))?;
     serde_json::from_slice(&found).map_err(failed)
@@ -514,12 +510,12 @@ fn stored(engine: &Engine, id: &str) -> Result<Reconciliation, Problem> {
 
 /// The JSON of a stored result. It is sealed, since the words of a bank name people; results of
 /// before that are plain.
-fn result_json(engine: &Engine, id: &str) -> Result<Option<Vec<u8>>, Problem> {
+fn result_json(engine: &Engine, id: &str) -> Result<Option<Vec<u8>>> {
     let stored = engine.side_value(&result_name(id))?;
     Ok(stored.map(|bytes| engine.keyring().open_secret(sealed_for(id), &bytes).unwrap_or(bytes)))
 }
 
-fn keep_whole(engine: &Engine, id: &str, whole: &[u8]) -> Result<(), Problem> {
+fn keep_whole(engine: &Engine, id: &str, whole: &[u8]) -> Result<()> {
     let sealed = engine.keyring().seal_secret(sealed_for(id), whole).map_err(failed)?;
     Ok(engine.keep(&result_name(id), &sealed)?)
 }
@@ -534,8 +530,8 @@ fn sealed_for(id: &str) -> SealedFor {
 pub(crate) async fn change(
     desk: &Arc<Desk>,
     id: String,
-    how: impl FnOnce(&Engine, &mut Reconciliation) -> Result<(), Problem> + Send + 'static,
-) -> Result<Response, Problem> {
+    how: impl FnOnce(&Engine, &mut Reconciliation) -> Result<()> + Send + 'static,
+) -> Result<Response> {
     let one_at_a_time = turn(&desk.reconciling, "Another file is being compared.").await?;
     let desk = Arc::clone(desk);
     let changed = in_turn(one_at_a_time, move || {
@@ -554,7 +550,7 @@ pub(crate) async fn change(
     params(("id" = String, Path, description = "SHA-256 of the file, hexadecimal.")),
     request_body = DismissalRequest,
     responses((status = 200, body = Reconciliation), (status = 409)))]
-pub async fn dismiss(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn dismiss(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id, sent, .. } = call;
     let wire: DismissalRequest<'_> = parse_exact(sent.bytes())?;
     // It commits no Record, so there is no answer to store: a key is checked and not stored.
@@ -588,13 +584,13 @@ impl KeptNumber {
         format!("bank-account/{}", account.name())
     }
 
-    fn of(engine: &Engine, account: BankAccount) -> Result<Option<Self>, Problem> {
+    fn of(engine: &Engine, account: BankAccount) -> Result<Option<Self>> {
         let stored = engine.side_value(&Self::name(account))?;
         stored.map(|bytes| serde_json::from_slice(&bytes).map_err(failed)).transpose()
     }
 
     /// Stores it if there is none, or in place of another number that the caller has named.
-    fn keep(&self, engine: &Engine, account: BankAccount, is_named: bool) -> Result<(), Problem> {
+    fn keep(&self, engine: &Engine, account: BankAccount, is_named: bool) -> Result<()> {
         let before = Self::of(engine, account)?;
         let is_same = before.as_ref().is_some_and(|before| ofx::is_same_account(&before.acctid, &self.acctid));
         if before.is_none() || is_named && !is_same {
@@ -604,7 +600,7 @@ impl KeptNumber {
     }
 
     /// Forgets the number of an account when the file that it is from was a wrong one.
-    fn forget_of(engine: &Engine, account: BankAccount, sha256: &str) -> Result<(), Problem> {
+    fn forget_of(engine: &Engine, account: BankAccount, sha256: &str) -> Result<()> {
         if Self::of(engine, account)?.is_some_and(|stored| stored.sha256 == sha256) {
             engine.forget(&Self::name(account))?;
         }
@@ -627,7 +623,7 @@ fn is_digest(id: &str) -> bool {
 
 /// Keeps a result, in place of the one of the same file, as the newest. The summary comes last:
 /// what is listed is there.
-fn keep(engine: &Engine, result: &mut Reconciliation) -> Result<(), Problem> {
+fn keep(engine: &Engine, result: &mut Reconciliation) -> Result<()> {
     let [whole, summary] = whole_and_summary(result)?;
     keep_whole(engine, &result.sha256, &whole)?;
     let names = engine.side_value_names(SUMMARIES)?;
@@ -642,7 +638,7 @@ fn keep(engine: &Engine, result: &mut Reconciliation) -> Result<(), Problem> {
 
 /// Keeps a result that was changed, at its place in the list. The whole one comes last: until then
 /// it can be changed again.
-fn keep_changed(engine: &Engine, result: &mut Reconciliation) -> Result<(), Problem> {
+fn keep_changed(engine: &Engine, result: &mut Reconciliation) -> Result<()> {
     let [whole, summary] = whole_and_summary(result)?;
     let names = engine.side_value_names(SUMMARIES)?;
     let mut own = names.iter().filter(|name| name.ends_with(&result.sha256));
@@ -651,7 +647,7 @@ fn keep_changed(engine: &Engine, result: &mut Reconciliation) -> Result<(), Prob
 }
 
 /// A result as JSON, with and without its findings.
-fn whole_and_summary(result: &mut Reconciliation) -> Result<[Vec<u8>; 2], Problem> {
+fn whole_and_summary(result: &mut Reconciliation) -> Result<[Vec<u8>; 2]> {
     let whole = serde_json::to_vec(&result).map_err(failed)?;
     let lines = [&mut result.findings, &mut result.matched_lines, &mut result.undecided_lines].map(Option::take);
     let of_bank = (result.balances.take(), result.accounts.take());
@@ -666,7 +662,7 @@ fn compare(
     engine: &Arc<Engine>,
     file: &InstitutionFile,
     (account, acctid): (Option<BankAccount>, Option<&str>),
-) -> Result<Reconciliation, Problem> {
+) -> Result<Reconciliation> {
     let records = EngineRecords::new(engine);
     match file.format {
         FileFormat::Csv => {
@@ -704,7 +700,7 @@ fn compare_statement(
     engine: &Arc<Engine>,
     file: &[u8],
     (account, acctid): (BankAccount, Option<&str>),
-) -> Result<Reconciliation, Problem> {
+) -> Result<Reconciliation> {
     let found = ofx::read(file).map_err(unreadable)?;
     let accounts: Vec<_> = found.iter().map(FileAccount::of).collect();
     let own = KeptNumber::of(engine, account)?.map(|stored| stored.acctid);
@@ -735,7 +731,7 @@ fn compare_statement(
 /// The account whose earlier statements had a number that a statement has: `acctid`, where the
 /// caller has named it. Errors: a wrong line; 400 with the field `account` where there is none, or
 /// more than one.
-fn recognized(engine: &Engine, file: &[u8], acctid: Option<&str>) -> Result<BankAccount, Problem> {
+fn recognized(engine: &Engine, file: &[u8], acctid: Option<&str>) -> Result<BankAccount> {
     let found = ofx::read(file).map_err(unreadable)?;
     let banks = found.iter().filter(|account| !account.is_card);
     let numbers: Vec<_> = match acctid {
@@ -767,7 +763,7 @@ fn of_card(account: &ofx::Account) -> Problem {
 }
 
 /// Refuses a statement whose number is that of another account, unless the caller has named it.
-fn check_number(engine: &Engine, account: BankAccount, number: &str) -> Result<(), Problem> {
+fn check_number(engine: &Engine, account: BankAccount, number: &str) -> Result<()> {
     for other in BankAccount::ALL.into_iter().filter(|other| *other != account) {
         let stored = KeptNumber::of(engine, other)?;
         if let Some(stored) = stored.filter(|stored| ofx::is_same_account(&stored.acctid, number)) {
@@ -779,7 +775,7 @@ fn check_number(engine: &Engine, account: BankAccount, number: &str) -> Result<(
 
 /// Which account of a file is meant: the account that the caller named, or the only one, or the one
 /// of earlier statements.
-fn chosen(found: &[ofx::Account], acctid: Option<&str>, own: Option<&str>) -> Result<usize, Problem> {
+fn chosen(found: &[ofx::Account], acctid: Option<&str>, own: Option<&str>) -> Result<usize> {
     let wrong = |code: &'static str, message: String| {
         let errors = vec![FieldError { field: "acctid".to_owned(), code, message: message.clone().into() }];
         Problem::new(Code::ValidationFailed).message(message).errors(errors)
@@ -887,7 +883,7 @@ impl FindingView {
     }
 
     /// Whose it is, of what the books have.
-    fn name_of(&self, desk: &Desk) -> Result<Option<String>, Problem> {
+    fn name_of(&self, desk: &Desk) -> Result<Option<String>> {
         let (kind, id) = match self.kind.as_str() {
             "withdrawal" | "withdrawal_return" => (ItemKind::Withdrawals, Some(&self.id)),
             "cashout" | "cashout_return" => (ItemKind::Cashouts, Some(&self.id)),

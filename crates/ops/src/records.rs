@@ -1,8 +1,6 @@
 //! Records of the journal: the newest, and one with its rows and the parts of the facts that sum
 //! many objects.
 
-use std::sync::Arc;
-
 use actors::engine::Engine;
 use axum::extract::State;
 use axum::http::request::Parts;
@@ -10,11 +8,8 @@ use axum::response::Response;
 use books::export::{Exporter, Format, Request, Stream};
 use derived::merged::newest_first;
 use derived::records::LoadError;
-use ledger::event::{Event, SettledLine, SettledObject};
-use ledger::id::ObjectId;
-use ledger::money::Centavos;
-use ledger::record::Record;
-use ledger::time::{Minute, Timestamp};
+use ledger::event::SettledLine;
+use ledger::{Centavos, Event, Minute, ObjectId, Record, SettledObject, Timestamp};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use store::Sequence;
@@ -23,14 +18,11 @@ use utoipa::ToSchema;
 use wire::timestamp::day_of;
 
 use crate::audited_changes::{FieldChange, changes};
-use crate::desk::Desk;
-use crate::operator::Operator;
-use web::caller::PathId;
+use crate::{DeskState, Operator};
 use web::cut::{NextBefore, next_before, requested_before, requested_position};
-use web::problem::{Code, Problem, failed};
-use web::reply::{number, ok, query, time};
 use web::views::export_file::{know_cards, know_group};
 use web::views::ledger::ledger_name;
+use web::{Code, PathId, Problem, Result, failed, number, ok, query, time};
 
 /// One Record.
 #[derive(Debug, Serialize, ToSchema)]
@@ -147,7 +139,7 @@ const RECORDS_A_PAGE: u64 = 20;
     params(("before" = Option<String>, Query, description = "Only Records before this one, of each partition; `next_before` of the answer before.", example = "1000"),
         ("per_page" = Option<u64>, Query)),
     responses((status = 200, body = NewestRecordPage), (status = 400)))]
-pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+pub async fn list(State(desk): DeskState, _: Operator, parts: Parts) -> Result<Response> {
     let pairs = query(&parts)?;
     let through = requested_before(&pairs, &desk.engine.published())?;
     let count = number(&pairs, "per_page", 1..=100)?.unwrap_or(RECORDS_A_PAGE);
@@ -199,12 +191,7 @@ fn newest_through(engine: &Engine, through: &Cut, most: u64) -> Result<(Vec<Book
     params(("sequence" = String, Path, pattern = "^[1-9][0-9]{0,18}$", example = "1", description = "Its place in the journal, as rows and `Centavo-Sequence` name it."),
         ("partition" = Option<u64>, Query, maximum = 65535, description = "Its partition; 0 when absent.")),
     responses((status = 200, body = RecordView), (status = 400), (status = 404)))]
-pub async fn record(
-    State(desk): State<Arc<Desk>>,
-    _: Operator,
-    PathId(sequence): PathId,
-    parts: Parts,
-) -> Result<Response, Problem> {
+pub async fn record(State(desk): DeskState, _: Operator, PathId(sequence): PathId, parts: Parts) -> Result<Response> {
     let pairs = query(&parts)?;
     let at = requested_position(&sequence, &pairs)?.filter(|at| desk.engine.has_record(*at));
     let at = at.ok_or_else(|| Problem::new(Code::NotFound))?;

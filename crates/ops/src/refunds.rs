@@ -2,25 +2,18 @@
 
 use actors::engine::Engine;
 use axum::response::Response;
-use ledger::id::{LedgerId, ObjectId};
-use ledger::merchant::{MerchantCommand, RequestRefund};
-use ledger::money::{AMOUNT_MAX, Centavos};
-use ledger::object::Object;
-use ledger::personal::{FreeText, SealedFor};
-use ledger::refund::Refund;
+use ledger::merchant::RequestRefund;
+use ledger::{AMOUNT_MAX, Centavos, FreeText, LedgerId, MerchantCommand, Object, ObjectId, Refund, SealedFor};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::DeciderCall;
 use crate::item_version::{Approval, on_version, with_item};
-use crate::operator::DeciderCall;
 use crate::second_operator::{answer, is_first};
 use crate::sub_recipients::Notes;
-use web::idempotency::decided;
-use web::json::{Checker, Raw, parse_exact};
-use web::problem::{Code, Problem};
-use web::reply::{created, ok};
 use web::views::charge::paid_charge;
 use web::views::refund::RefundView;
+use web::{Checker, Code, Problem, Raw, Result, created, decided, ok, parse_exact};
 
 /// A refund that an operator starts.
 #[derive(Deserialize, ToSchema)]
@@ -42,7 +35,7 @@ pub struct OperatorRefundRequest<'a> {
 #[utoipa::path(post, path = "/ops/charges/{txid}/refunds", operation_id = "start_refund",
     params(("txid" = String, Path)), request_body = OperatorRefundRequest,
     responses((status = 201, body = RefundView)))]
-pub async fn start(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn start(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id: txid, sent, .. } = &call;
     let wire: OperatorRefundRequest<'_> = parse_exact(sent.bytes())?;
     let charge = ObjectId::parse(txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
@@ -73,7 +66,7 @@ pub async fn start(call: DeciderCall) -> Result<Response, Problem> {
 #[utoipa::path(post, path = "/ops/refunds/{id}/approve", operation_id = "approve_refund", params(("id" = String, Path)),
     request_body = Option<Approval>,
     responses((status = 200, body = RefundView), (status = 202, body = RefundView)))]
-pub async fn approve(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn approve(call: DeciderCall) -> Result<Response> {
     let (desk, seen) = (&call.desk, call.approved()?);
     let Refund { id, charge, amount, .. } = desk.named(&call.id)?;
     let group = desk.engine.ids().group(id);
@@ -92,7 +85,7 @@ pub async fn approve(call: DeciderCall) -> Result<Response, Problem> {
 #[utoipa::path(post, path = "/ops/refunds/{id}/reject", operation_id = "reject_refund", params(("id" = String, Path)),
     request_body = Notes,
     responses((status = 200, body = RefundView)))]
-pub async fn reject(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn reject(call: DeciderCall) -> Result<Response> {
     let (notes, seen) = call.rejected()?;
     let Refund { id, .. } = call.desk.named(&call.id)?;
     let command = || Ok(on_version(seen, id, MerchantCommand::RejectRefund { id, notes: notes.check()? }));
@@ -104,9 +97,9 @@ pub async fn reject(call: DeciderCall) -> Result<Response, Problem> {
 pub(super) async fn decide<T: Object, V: Serialize>(
     call: &DeciderCall,
     id: ObjectId,
-    command: impl Fn() -> Result<MerchantCommand, Problem>,
+    command: impl Fn() -> Result<MerchantCommand>,
     view: impl Fn(&Engine, &T) -> V,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let DeciderCall { desk, operator, .. } = call;
     let (command, group) = (&command, desk.engine.ids().group(id));
     let execute = |admitted| async move {

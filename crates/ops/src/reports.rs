@@ -15,8 +15,7 @@ use books::labels::LabelsOf;
 use books::reports::{
     DayOf, Report, ReportContext, ReportFormat, ReportMaker, ReportOwner, ReportRequest, ReportSummary, WrongReport,
 };
-use ledger::id::LedgerId;
-use ledger::time::Timestamp;
+use ledger::{LedgerId, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
 use store::cut::Cut;
@@ -25,18 +24,14 @@ use wire::cut_text::CutView;
 use wire::timestamp::{day, day_of};
 
 use crate::books::find;
-use crate::desk::Desk;
 use crate::export::ledger_of;
-use crate::operator::Operator;
-use web::caller::PathId;
+use crate::{Desk, DeskState, Operator};
 use web::cut::{self, as_header};
 use web::gzip::Encoding;
-use web::json::Checker;
-use web::problem::{Code, Problem, failed};
-use web::reply::{Page, one_of, query, single};
 use web::streamed::{BoxError, ReadPace, streamed, turn};
 use web::views::ledger::{merchant_profile, owner};
 use web::views::row_labels::row_labels;
+use web::{Checker, Code, Page, PathId, Problem, Result, failed, one_of, query, single};
 use wire::mask;
 
 /// A report as JSON: its rows, their sums, and the part of the journal that it is of.
@@ -109,11 +104,11 @@ pub struct ReportColumn {
         ("tax_ids" = Option<bool>, Query, description = "`true`: as `names`, with CPF or CNPJ unmasked. It needs the right `tax-ids`, which no role includes, and stands in the audit trail.")),
     responses((status = 200, content((ReportBody = "application/json"), (String = "text/csv"), (String = "text/html"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 400), (status = 403), (status = 404)))]
 pub async fn report(
-    State(desk): State<Arc<Desk>>,
+    State(desk): DeskState,
     operator: Operator,
     PathId(name): PathId,
     parts: Parts,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let report = Report::named(&name).ok_or_else(|| Problem::new(Code::NotFound))?;
     let pairs = query(&parts)?;
     let (request, format) = asked(&desk, report, &pairs)?;
@@ -150,11 +145,7 @@ pub async fn report(
 }
 
 /// What the query asks for.
-pub(super) fn asked(
-    desk: &Desk,
-    report: Report,
-    pairs: &[(String, String)],
-) -> Result<(ReportRequest, ReportFormat), Problem> {
+pub(super) fn asked(desk: &Desk, report: Report, pairs: &[(String, String)]) -> Result<(ReportRequest, ReportFormat)> {
     let mut check = Checker::new();
     let format = match single(pairs, "format")? {
         None => Some(ReportFormat::Json),
@@ -190,13 +181,13 @@ pub(super) fn asked(
 }
 
 /// The look-up of labels, where they are asked for.
-pub(super) fn labels(desk: &Desk, pairs: &[(String, String)]) -> Result<Option<LabelsOf>, Problem> {
+pub(super) fn labels(desk: &Desk, pairs: &[(String, String)]) -> Result<Option<LabelsOf>> {
     let is_asked = one_of(pairs, "labels", &["true", "false"])? == Some("true");
     Ok(is_asked.then(|| row_labels(&desk.engine, false)))
 }
 
 /// The rows of the page that is asked for, from 0; all where none is.
-fn rows(pairs: &[(String, String)], format: ReportFormat) -> Result<Option<Range<u64>>, Problem> {
+fn rows(pairs: &[(String, String)], format: ReportFormat) -> Result<Option<Range<u64>>> {
     if single(pairs, "page")?.is_none() && single(pairs, "per_page")?.is_none() {
         return Ok(None);
     }
@@ -219,7 +210,7 @@ async fn context(
     operator: &Operator,
     request: &ReportRequest,
     pairs: &[(String, String)],
-) -> Result<ReportContext, Problem> {
+) -> Result<ReportContext> {
     let is_whole = one_of(pairs, "tax_ids", &["true", "false"])? == Some("true");
     let with_names = one_of(pairs, "names", &["true", "false"])? == Some("true");
     if is_whole {
@@ -258,7 +249,7 @@ fn owner_of(desk: &Desk, ledger: &str, is_whole: bool) -> ReportOwner {
 }
 
 /// Refuses who has no right to tax ids, and notes that they are read.
-async fn note_tax_ids(desk: &Arc<Desk>, operator: &Operator, request: &ReportRequest) -> Result<(), Problem> {
+async fn note_tax_ids(desk: &Arc<Desk>, operator: &Operator, request: &ReportRequest) -> Result<()> {
     if !desk.ops_tokens.read().reads_tax_ids(&operator.name) {
         let detail = format!("This needs the right tax-ids, which {} does not have.", operator.name);
         return Err(Problem::new(Code::RoleNotAllowed).detail(detail));
@@ -296,7 +287,7 @@ fn make(
     desk: &Arc<Desk>,
     of: (&ReportRequest, ReportFormat, ReportContext),
     cut: &Cut,
-) -> Result<(File, ReportSummary), Problem> {
+) -> Result<(File, ReportSummary)> {
     let mut file = tempfile::tempfile().map_err(|error| unmade(&error))?;
     let written = write(desk, of, cut, &mut file);
     let made = written.map_err(|error| unmade(&error))?;

@@ -1,33 +1,25 @@
 //! What only a sandbox has: the clock (`POST /ops/sandbox/clock`), and payers of PIX charges
 //! (`POST /ops/sandbox/pix/{txid}/pay`).
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::{CommandContext, Engine, Outcome, PixPayment};
 use actors::rails::PixReceipt;
 use axum::extract::State;
 use axum::response::Response;
-use ledger::charge::{Charge, ChargeOutcome};
-use ledger::event::Event;
-use ledger::id::LedgerId;
-use ledger::time::Timestamp;
+use ledger::{Charge, ChargeOutcome, Event, LedgerId, Timestamp};
 use rails::end_to_end_id;
 use rails::sandbox::Institutions;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::charges;
-use crate::desk::Desk;
-use crate::operator::Admin;
-use web::caller::PathId;
-use web::idempotency::{KeyScope, decided};
-use web::json::{Checker, Raw, parse_exact, parse_unread_exact};
-use web::keyed::KeyedBody;
-use web::problem::{Code, Problem};
-use web::reply::{ok, time};
+use crate::{Admin, DeskState, charges};
 use web::trace::spawn_blocking;
 use web::views::charge::{ChargeView, not_pending};
+use web::{
+    Checker, Code, KeyScope, KeyedBody, PathId, Problem, Raw, Result, decided, ok, parse_exact, parse_unread_exact,
+    time,
+};
 
 /// A move of the clock.
 #[derive(Deserialize, ToSchema)]
@@ -50,11 +42,7 @@ pub struct ClockResponse {
 /// Moves the clock forward; what falls due on the way has happened when this answers.
 #[utoipa::path(post, path = "/ops/sandbox/clock", operation_id = "advance_clock", request_body = ClockRequest,
     responses((status = 200, body = ClockResponse)))]
-pub async fn advance_clock(
-    State(desk): State<Arc<Desk>>,
-    Admin(operator): Admin,
-    sent: KeyedBody,
-) -> Result<Response, Problem> {
+pub async fn advance_clock(State(desk): DeskState, Admin(operator): Admin, sent: KeyedBody) -> Result<Response> {
     let wire: ClockRequest<'_> = parse_exact(sent.bytes())?;
     let key = sent.key(&desk.engine, KeyScope::Operators, None)?;
     // The clock has no actor that could notice a second request with the same key: one at a time.
@@ -81,11 +69,11 @@ pub async fn advance_clock(
 #[utoipa::path(post, path = "/ops/sandbox/pix/{txid}/pay", operation_id = "pay_pix_of_any_merchant", params(("txid" = String, Path)),
     responses((status = 200, body = ChargeView), (status = 409)))]
 pub async fn pay_pix(
-    State(desk): State<Arc<Desk>>,
+    State(desk): DeskState,
     Admin(operator): Admin,
     PathId(txid): PathId,
     sent: KeyedBody,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     parse_unread_exact(sent.bytes())?;
     let charge = charges::named(&desk, &txid)?;
     let (id, group) = (charge.id, desk.engine.ids().group(charge.id));
@@ -106,7 +94,7 @@ pub async fn pay(
     institutions: Option<&Institutions>,
     charge: &Charge,
     context: CommandContext,
-) -> Result<Option<()>, Problem> {
+) -> Result<Option<()>> {
     if charge.card.is_some() {
         return Err(Problem::new(Code::ChargeNotFound));
     }
@@ -139,7 +127,7 @@ pub async fn pay(
 
 /// Whether the payment of a charge was booked because its institution knew it, and not because
 /// somebody played its payer.
-fn is_booked_by_rail(engine: &Engine, charge: &Charge) -> Result<bool, Problem> {
+fn is_booked_by_rail(engine: &Engine, charge: &Charge) -> Result<bool> {
     for found in engine.history(charge.id)? {
         let (_, record) = found?;
         if record.events.iter().any(|event| matches!(event, Event::PixPaid { charge: of, .. } if *of == charge.id)) {

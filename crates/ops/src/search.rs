@@ -6,7 +6,6 @@
 //! are found by keyed hashes; only the items that an answer shows are opened.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use actors::engine::{
     ChargeQuery, Engine, FoundKind, FoundRecords, PersonalValue, PlainValue, SearchKey, SoughtValue, Unavailable,
@@ -14,28 +13,20 @@ use actors::engine::{
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
-use ledger::charge::Charge;
-use ledger::id::ObjectId;
-use ledger::money::{AMOUNT_MAX, Centavos};
 use ledger::object;
-use ledger::record::Record;
 use ledger::tax_id;
-use ledger::time::Timestamp;
+use ledger::{AMOUNT_MAX, Centavos, Charge, ObjectId, Record, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 use wire::cut_text::{named_record, record_name};
 use wire::reais;
 use wire::timestamp::PeriodLimit;
 
-use crate::books;
-use crate::desk::Desk;
 use crate::found_item::{FoundItem, charge_item, item_of, item_of_kind};
 use crate::lists::{LISTS, ListFilter};
-use crate::operator::Operator;
-use web::json::Checker;
-use web::problem::Problem;
-use web::reply::{ok, query, single};
+use crate::{Desk, DeskState, Operator, books};
 use web::views::ledger::ledger_name;
+use web::{Checker, Result, ok, query, single};
 
 /// Items of a kind that an answer shows.
 const SHOWN_MAX: usize = 20;
@@ -154,14 +145,14 @@ pub(crate) fn kind_name<S: serde::Serializer>(kind: &ItemKind, serializer: S) ->
 #[utoipa::path(get, path = "/ops/search", operation_id = "search",
     params(("q" = String, Query, min_length = 1, max_length = 200, description = "What is looked for.", example = "82,53")),
     responses((status = 200, body = SearchResult)))]
-pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+pub async fn get(State(desk): DeskState, _: Operator, parts: Parts) -> Result<Response> {
     let pairs = query(&parts)?;
     let text = requested_text(&pairs)?;
     Ok(ok(search(&desk, &text).await?))
 }
 
 /// The text that is looked for, without blanks around it.
-pub fn requested_text(pairs: &[(String, String)]) -> Result<String, Problem> {
+pub fn requested_text(pairs: &[(String, String)]) -> Result<String> {
     let text = single(pairs, "q")?.unwrap_or_default().trim().to_owned();
     let mut check = Checker::new();
     let is_right = (1..=TEXT_MAX).contains(&text.chars().count());
@@ -171,7 +162,7 @@ pub fn requested_text(pairs: &[(String, String)]) -> Result<String, Problem> {
 }
 
 /// What a text leads to.
-pub async fn search(desk: &Desk, text: &str) -> Result<SearchResult, Problem> {
+pub async fn search(desk: &Desk, text: &str) -> Result<SearchResult> {
     let mut groups = Groups::default();
     if let Some((kind, item)) = named(desk, text).await? {
         groups.add(kind, item);
@@ -205,7 +196,7 @@ fn read_of(kind: FoundKind) -> usize {
 }
 
 /// What an id or another exact name stands for.
-async fn named(desk: &Desk, name: &str) -> Result<Option<(ItemKind, FoundItem)>, Problem> {
+async fn named(desk: &Desk, name: &str) -> Result<Option<(ItemKind, FoundItem)>> {
     if let Some(at) = name.strip_prefix('#').and_then(named_record) {
         let item = FoundItem { id: record_name(at), ..FoundItem::default() };
         return Ok(desk.engine.has_record(at).then_some((ItemKind::Records, item)));
@@ -225,7 +216,7 @@ async fn named(desk: &Desk, name: &str) -> Result<Option<(ItemKind, FoundItem)>,
 }
 
 /// The merchant whose plan has this id. A plan has no Records of its own to lead to.
-async fn plan(desk: &Desk, id: ObjectId) -> Result<Option<(ItemKind, FoundItem)>, Problem> {
+async fn plan(desk: &Desk, id: ObjectId) -> Result<Option<(ItemKind, FoundItem)>> {
     let group = desk.engine.ids().group(id);
     if desk.engine.merchant(group, |_| ()).is_none() {
         return Ok(None);
@@ -237,7 +228,7 @@ async fn plan(desk: &Desk, id: ObjectId) -> Result<Option<(ItemKind, FoundItem)>
 }
 
 /// The charge of a split's id, which is the charge's txid with the place of the split behind it.
-fn charge_of_split(desk: &Desk, name: &str) -> Result<Option<Charge>, Problem> {
+fn charge_of_split(desk: &Desk, name: &str) -> Result<Option<Charge>> {
     let Some((txid, place)) = name.split_once('-').filter(|(txid, _)| txid.len() == 32) else { return Ok(None) };
     let (Some(id), Ok(place)) = (ObjectId::parse(txid), place.parse::<usize>()) else { return Ok(None) };
     let charge = desk.engine.object::<Charge>(id)?;
@@ -334,7 +325,7 @@ impl Groups {
     }
 
     /// Adds what Records make that have a value.
-    fn take(&mut self, desk: &Desk, kind: FoundKind, found: FoundRecords) -> Result<(), Problem> {
+    fn take(&mut self, desk: &Desk, kind: FoundKind, found: FoundRecords) -> Result<()> {
         let FoundRecords { total, is_more, newest } = found;
         let read = newest.len();
         for (_, record) in &newest {
@@ -362,7 +353,7 @@ impl Groups {
     }
 
     /// Adds the newest charges of a day, and counts all of them.
-    fn take_day(&mut self, desk: &Desk, from: Timestamp, to: Timestamp) -> Result<(), Problem> {
+    fn take_day(&mut self, desk: &Desk, from: Timestamp, to: Timestamp) -> Result<()> {
         let of_day = ChargeQuery { from: Some(from), to: Some(to), ..ChargeQuery::default() };
         let newest = desk.engine.newest_charges(&desk.engine.published(), &of_day, SHOWN_MAX)?;
         for (_, id) in newest.found {
@@ -374,7 +365,7 @@ impl Groups {
     }
 
     /// Adds what lists find by a text of several parts: the newest of each.
-    fn take_lists(&mut self, desk: &Desk, text: &str) -> Result<(), Problem> {
+    fn take_lists(&mut self, desk: &Desk, text: &str) -> Result<()> {
         for list in LISTS {
             let filter = ListFilter::sought(desk, list, text, ChargeQuery::default())?;
             let (items, rest) = filter.newest(desk, &desk.engine.published(), SHOWN_MAX)?;
@@ -392,7 +383,7 @@ impl Groups {
 
     /// Adds refunds, disputes, withdrawals and cashouts of an amount or a day, and counts those
     /// among the newest 2,000 of each.
-    fn take_objects(&mut self, desk: &Desk, wanted: &ChargeQuery) -> Result<(), Problem> {
+    fn take_objects(&mut self, desk: &Desk, wanted: &ChargeQuery) -> Result<()> {
         for list in LISTS.into_iter().filter(|list| BY_AMOUNT.contains(&list.kind)) {
             let (items, total, more) = ListFilter::of(list, wanted.clone()).counted(desk, SHOWN_MAX)?;
             items.into_iter().for_each(|item| self.add_listed(list.kind, item));

@@ -5,19 +5,16 @@
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use ledger::id::ObjectId;
-use ledger::money::Centavos;
-use ledger::rejection::Rejection;
+use ledger::{Centavos, ObjectId, Rejection};
 
-use crate::desk::Desk;
-use crate::operator::Operator;
 use crate::queue::waiting;
 use crate::queue_item::is_decided_on;
-use web::problem::Problem;
+use crate::{Desk, Operator};
+use web::Result;
 
 /// The operator who approved an item first, or asked for it, where it needs two; `None` if nobody
 /// did, or it needs one.
-pub fn first_approval(desk: &Desk, id: ObjectId, amount: Centavos) -> Result<Option<String>, Problem> {
+pub fn first_approval(desk: &Desk, id: ObjectId, amount: Centavos) -> Result<Option<String>> {
     let first = desk.engine.first_approval(id)?;
     Ok(first.filter(|(_, is_asked)| *is_asked || needs_two(desk, amount)).map(|(operator, _)| operator))
 }
@@ -29,7 +26,7 @@ pub fn needs_two(desk: &Desk, amount: Centavos) -> bool {
 
 /// Whether an approval is the first of two. Error: 409 `second_operator_needed` for the operator
 /// who was the first.
-pub fn is_first(desk: &Desk, operator: &Operator, id: ObjectId, amount: Centavos) -> Result<bool, Problem> {
+pub fn is_first(desk: &Desk, operator: &Operator, id: ObjectId, amount: Centavos) -> Result<bool> {
     match first_approval(desk, id, amount)? {
         None => Ok(needs_two(desk, amount)),
         Some(by) if by == operator.name => Err(Rejection::SecondOperatorNeeded.into()),

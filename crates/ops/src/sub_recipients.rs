@@ -3,19 +3,14 @@
 use std::sync::Arc;
 
 use axum::response::Response;
-use ledger::id::{LedgerId, ObjectId};
-use ledger::merchant::MerchantCommand;
-use ledger::record::Record;
+use ledger::{LedgerId, MerchantCommand, ObjectId, Record};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
+use crate::DeciderCall;
 use crate::item_version::{Approval, on_version, with_item};
-use crate::operator::DeciderCall;
-use web::idempotency::decided;
-use web::json::{Checker, Raw};
-use web::problem::{Code, Problem};
-use web::reply::ok;
 use web::views::recipient::{RecipientView, find_recipient, known_recipient, view, view_at_decision};
+use web::{Checker, Code, Problem, Raw, Result, decided, ok};
 
 /// Why something is refused.
 #[derive(Deserialize, ToSchema)]
@@ -34,7 +29,7 @@ pub struct Notes<'a> {
 
 impl Notes<'_> {
     /// The reason.
-    pub fn check(&self) -> Result<String, Problem> {
+    pub fn check(&self) -> Result<String> {
         let mut check = Checker::new();
         let notes = check.prose("notes", self.notes, 1..=500);
         Ok(check.finish_with(notes)?.into_owned())
@@ -46,7 +41,7 @@ impl Notes<'_> {
 #[utoipa::path(post, path = "/ops/sub-recipients/{id}/approve", operation_id = "approve_recipient", params(("id" = String, Path)),
     request_body = Option<Approval>,
     responses((status = 200, body = RecipientView)))]
-pub async fn approve(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn approve(call: DeciderCall) -> Result<Response> {
     decide(&call, call.approved()?, |id| Ok(MerchantCommand::ApproveRecipient { id })).await
 }
 
@@ -54,7 +49,7 @@ pub async fn approve(call: DeciderCall) -> Result<Response, Problem> {
 /// the recipient active.
 #[utoipa::path(post, path = "/ops/sub-recipients/{id}/reject", operation_id = "reject_recipient", params(("id" = String, Path)), request_body = Notes,
     responses((status = 200, body = RecipientView)))]
-pub async fn reject(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn reject(call: DeciderCall) -> Result<Response> {
     let (notes, seen) = call.rejected()?;
     decide(&call, seen, |id| Ok(MerchantCommand::RejectRecipient { id, notes: notes.check()? })).await
 }
@@ -62,8 +57,8 @@ pub async fn reject(call: DeciderCall) -> Result<Response, Problem> {
 async fn decide(
     call: &DeciderCall,
     seen: Option<u32>,
-    command: impl Fn(ObjectId) -> Result<MerchantCommand, Problem>,
-) -> Result<Response, Problem> {
+    command: impl Fn(ObjectId) -> Result<MerchantCommand>,
+) -> Result<Response> {
     let DeciderCall { desk, operator, id, .. } = call;
     let found = ObjectId::parse(id).and_then(|id| find_recipient(&desk.engine, id));
     let (ledger, row) = found.ok_or_else(|| Problem::new(Code::NotFound))?;

@@ -2,26 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::Plan;
+use ledger::{GroupNumber, LedgerId, ObjectId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::desk::Desk;
 use crate::found_item::FoundItem;
-use crate::operator::Operator;
 use crate::other_nodes::plans;
 use crate::webhooks::without_contacts;
-use web::caller::PathId;
-use web::problem::{Code, Problem, failed};
+use crate::{Desk, DeskState, Operator};
 use web::views::charge::CardView;
 use web::views::ledger::owner_name;
 use web::views::recipient::recipient_id;
 use web::views::subscription::SubscriptionView;
+use web::{Code, PathId, Problem, Result, failed};
 
 /// A subscription, and whose it is.
 #[derive(Debug, Serialize, ToSchema)]
@@ -57,7 +54,7 @@ pub struct SplitRecipient {
 /// A subscription of any merchant; its customer's e-mail and phone masked.
 #[utoipa::path(get, path = "/ops/subscriptions/{id}", operation_id = "get_subscription_of_any_merchant", params(("id" = String, Path)),
     responses((status = 200, body = SubscriptionOfMerchant), (status = 404)))]
-pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
+pub async fn get(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(&id).ok_or_else(not_found)?;
     let group = desk.engine.ids().group(id);

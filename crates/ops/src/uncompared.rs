@@ -10,7 +10,7 @@ use chrono::NaiveDate;
 
 use crate::booked_records::EngineRecords;
 use crate::reconciliations::Reconciliation;
-use web::problem::Problem;
+use web::Result;
 
 /// How many days and batches of some days none of the results covers, by what is to be compared:
 /// the account of a bank statement (days on which it moved), `pix` (days with payments), `acquirer`
@@ -19,7 +19,7 @@ pub fn uncompared(
     engine: &Arc<Engine>,
     results: &[Reconciliation],
     [from, to]: [NaiveDate; 2],
-) -> Result<BTreeMap<String, u64>, Problem> {
+) -> Result<BTreeMap<String, u64>> {
     let mut counts = BTreeMap::new();
     let is_covered = |kind: &str, account: Option<&str>, day: NaiveDate| {
         results.iter().any(|result| result.is_of(kind, account) && result.covers(day))

@@ -1,8 +1,6 @@
 //! Webhook endpoints with a backlog: waiting events, events that were given up, and the outcome of
 //! the last tries. An endpoint's id is the id of its API key.
 
-use std::sync::Arc;
-
 use actors::engine::Engine;
 use axum::extract::State;
 use axum::http::request::Parts;
@@ -13,16 +11,11 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use wire::mask;
 
-use crate::desk::Desk;
-use crate::merchants;
-use crate::operator::{DeciderCall, Operator};
 use crate::other_nodes::backlogs;
-use web::caller::PathId;
-use web::json::parse_unread_exact;
-use web::problem::{Code, Problem, failed};
-use web::reply::{ok, query, single, time};
+use crate::{DeciderCall, Desk, DeskState, Operator, merchants};
 use web::views::delivery::AnswerView;
 use web::views::fiscal::without_cpf;
+use web::{Code, PathId, Problem, Result, failed, ok, parse_unread_exact, query, single, time};
 use webhooks::body::WebhookBody;
 use webhooks::event::OutboxEvent;
 use webhooks::{DeliveryTry, EndpointBehind, Webhooks};
@@ -71,7 +64,7 @@ pub struct BacklogView {
 #[utoipa::path(get, path = "/ops/webhooks", operation_id = "list_webhook_backlogs",
     params(("merchant_id" = Option<String>, Query, format = "uuid", description = "Only of this merchant.")),
     responses((status = 200, body = WebhookBacklogs), (status = 404)))]
-pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+pub async fn list(State(desk): DeskState, _: Operator, parts: Parts) -> Result<Response> {
     let pairs = query(&parts)?;
     let group = single(&pairs, "merchant_id")?.map(|id| merchants::find(&desk, id)).transpose()?;
     let (total, backlogs) = backlogs(&desk, group, ITEMS_MAX).await?;
@@ -94,7 +87,7 @@ pub struct RedeliveredView {
 /// 1,000 events wait at each.
 #[utoipa::path(post, path = "/ops/webhooks/{id}/redeliver", operation_id = "redeliver_webhook", params(("id" = String, Path)),
     responses((status = 200, body = RedeliveredView)))]
-pub async fn redeliver(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn redeliver(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id, sent, .. } = &call;
     parse_unread_exact(sent.bytes())?;
     let key = call.key(id)?;
@@ -150,7 +143,7 @@ pub struct EventTry {
 }
 
 /// The webhook event of an id, and the group of its merchant. Error: 404 when there is none.
-fn known_event(desk: &Desk, id: &str) -> Result<(GroupNumber, ObjectId, OutboxEvent), Problem> {
+fn known_event(desk: &Desk, id: &str) -> Result<(GroupNumber, ObjectId, OutboxEvent)> {
     let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(id).ok_or_else(not_found)?;
     let group = desk.engine.ids().group(id);
@@ -163,7 +156,7 @@ fn known_event(desk: &Desk, id: &str) -> Result<(GroupNumber, ObjectId, OutboxEv
 /// the last 50 that it accepted.
 #[utoipa::path(get, path = "/ops/webhooks/{id}", operation_id = "get_webhook_event", params(("id" = String, Path)),
     responses((status = 200, body = EventDetails), (status = 400), (status = 404)))]
-pub async fn event(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
+pub async fn event(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     let (group, id, event) = known_event(&desk, &id)?;
     Ok(ok(EventDetails {
         id: id.uuid().to_string(),
@@ -175,14 +168,14 @@ pub async fn event(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathI
 
 /// The body of an event's webhooks, with PIX keys, e-mail addresses, telephone numbers and the CPFs
 /// of issuers of fiscal documents masked.
-pub fn payload(desk: &Desk, event: &OutboxEvent) -> Result<Value, Problem> {
+pub fn payload(desk: &Desk, event: &OutboxEvent) -> Result<Value> {
     let mut body = serde_json::to_value(WebhookBody::of(&desk.engine, event)?).map_err(failed)?;
     mask_contacts(&mut body);
     Ok(body)
 }
 
 /// The answer with a view whose customer's e-mail and phone are masked.
-pub(crate) fn without_contacts(view: &impl Serialize) -> Result<Response, Problem> {
+pub(crate) fn without_contacts(view: &impl Serialize) -> Result<Response> {
     let mut body = serde_json::to_value(view).map_err(failed)?;
     mask_contacts(&mut body);
     Ok(ok(body))
@@ -231,7 +224,7 @@ pub struct TestView {
 /// while there is no room for it.
 #[utoipa::path(post, path = "/ops/endpoints/{id}/test", operation_id = "test_endpoint", params(("id" = String, Path)),
     responses((status = 200, body = TestView), (status = 409, description = "`state_conflict`: the key has no address.")))]
-pub async fn test(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn test(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id, sent, .. } = &call;
     parse_unread_exact(sent.bytes())?;
     let once = call.key(id)?;
@@ -246,17 +239,13 @@ pub async fn test(call: DeciderCall) -> Result<Response, Problem> {
 }
 
 /// Refuses an API key without an address: 409 `state_conflict`.
-pub fn require_address(engine: &Engine, key: ObjectId) -> Result<(), Problem> {
+pub fn require_address(engine: &Engine, key: ObjectId) -> Result<()> {
     let has_address = engine.api_key(key).is_some_and(|row| row.webhook.url.is_some());
     has_address.then_some(()).ok_or_else(|| Problem::new(Code::StateConflict).detail("The key has no address."))
 }
 
 /// Sends a test event to an endpoint once, and waits for the answer.
-pub async fn send_test(
-    engine: &Engine,
-    webhooks: &Webhooks,
-    endpoint: (GroupNumber, ObjectId),
-) -> Result<TestView, Problem> {
+pub async fn send_test(engine: &Engine, webhooks: &Webhooks, endpoint: (GroupNumber, ObjectId)) -> Result<TestView> {
     let id = engine.new_id(endpoint.0)?.uuid().to_string();
     let body = json!({"event": "webhook.test", "timestamp": time(engine.now())}).to_string();
     let ended = webhooks.send_once(engine, endpoint, (&id, body.into_bytes())).await;
@@ -284,14 +273,14 @@ pub struct TryView {
 /// Their answers have 16 KiB together of either kind: of older ones the text is empty.
 #[utoipa::path(get, path = "/ops/endpoints/{id}/tries", operation_id = "list_webhook_tries", params(("id" = String, Path)),
     responses((status = 200, body = TryList), (status = 400)))]
-pub async fn tries(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
+pub async fn tries(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     let (group, key) = endpoint(&desk, &id)?;
     let items = try_views(&desk, group, desk.webhooks.tries(group, key))?;
     Ok(ok(TryList { total: items.len(), items }))
 }
 
 /// Tries at an endpoint of a group as they are shown.
-pub fn try_views(desk: &Desk, group: GroupNumber, tries: Vec<DeliveryTry>) -> Result<Vec<TryView>, Problem> {
+pub fn try_views(desk: &Desk, group: GroupNumber, tries: Vec<DeliveryTry>) -> Result<Vec<TryView>> {
     let view = |DeliveryTry { number, answer, response }| {
         let event = OutboxEvent::numbered(&desk.engine, group, number)?;
         let (event_id, kind) = (event.id.uuid().to_string(), event.content.kind.into());
@@ -321,7 +310,7 @@ pub struct RedeliveredAll {
 /// faster while the endpoint takes them.
 #[utoipa::path(post, path = "/ops/endpoints/{id}/redeliver", operation_id = "redeliver_given_up", params(("id" = String, Path)),
     responses((status = 200, body = RedeliveredAll)))]
-pub async fn redeliver_given_up(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn redeliver_given_up(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id, sent, .. } = &call;
     parse_unread_exact(sent.bytes())?;
     let once = call.key(id)?;
@@ -339,14 +328,14 @@ pub async fn redeliver_given_up(call: DeciderCall) -> Result<Response, Problem> 
 }
 
 /// The group and the key of an endpoint.
-pub fn endpoint(desk: &Desk, id: &str) -> Result<(GroupNumber, ObjectId), Problem> {
+pub fn endpoint(desk: &Desk, id: &str) -> Result<(GroupNumber, ObjectId)> {
     let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
     let row = desk.engine.api_key(id).filter(|row| !row.revoked).ok_or_else(|| Problem::new(Code::NotFound))?;
     Ok((row.group, id))
 }
 
 /// An endpoint as it is shown.
-pub fn view(desk: &Desk, EndpointBehind { group, key, backlog }: EndpointBehind) -> Result<BacklogView, Problem> {
+pub fn view(desk: &Desk, EndpointBehind { group, key, backlog }: EndpointBehind) -> Result<BacklogView> {
     let merchant = desk.engine.merchant_id(group)?;
     Ok(BacklogView {
         api_key_id: key.uuid().to_string(),

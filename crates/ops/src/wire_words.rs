@@ -5,8 +5,8 @@
 use serde_json::Value;
 use wire::reais::grouped;
 
+use crate::ItemKind;
 use crate::audit::shown;
-use crate::search::ItemKind;
 use fields::*;
 use web::language::{Language, Word, word};
 

@@ -1,22 +1,16 @@
 //! Review of withdrawals by operators (interface 3.5).
 
 use axum::response::Response;
-use ledger::id::ObjectId;
-use ledger::object::Object;
-use ledger::recipient::RecipientCommand;
-use ledger::withdrawal::Withdrawal;
+use ledger::{Object, ObjectId, RecipientCommand, Withdrawal};
 
+use crate::DeciderCall;
 use crate::holds::{HoldReason, refuse_held_payout};
 use crate::item_version::{Approval, unchanged, with_item};
-use crate::operator::DeciderCall;
 use crate::second_operator::{answer, is_first};
 use crate::sub_recipients::Notes;
-use web::idempotency::decided;
-use web::json::parse_exact;
-use web::problem::{Code, Problem};
-use web::reply::{created, ok};
 use web::views::recipient::{find_recipient, known_recipient};
 use web::views::withdrawal::{ReviewedWithdrawal, destination};
+use web::{Code, Problem, Result, created, decided, ok, parse_exact};
 
 /// Approves a pending withdrawal and sends its money. It reads `pending` until the institution has
 /// taken that. Above the limit of two operators the first approval is 202 and sends nothing;
@@ -24,7 +18,7 @@ use web::views::withdrawal::{ReviewedWithdrawal, destination};
 #[utoipa::path(post, path = "/ops/withdrawals/{id}/approve", operation_id = "approve_withdrawal",
     params(("id" = String, Path)), request_body = Option<Approval>,
     responses((status = 200, body = ReviewedWithdrawal), (status = 202, body = ReviewedWithdrawal)))]
-pub async fn approve(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn approve(call: DeciderCall) -> Result<Response> {
     decide(&call, call.approved()?, None).await
 }
 
@@ -32,7 +26,7 @@ pub async fn approve(call: DeciderCall) -> Result<Response, Problem> {
 #[utoipa::path(post, path = "/ops/withdrawals/{id}/reject", operation_id = "reject_withdrawal",
     params(("id" = String, Path)), request_body = Notes,
     responses((status = 200, body = ReviewedWithdrawal)))]
-pub async fn reject(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn reject(call: DeciderCall) -> Result<Response> {
     let (notes, seen) = call.rejected()?;
     decide(&call, seen, Some(notes)).await
 }
@@ -42,7 +36,7 @@ pub async fn reject(call: DeciderCall) -> Result<Response, Problem> {
 #[utoipa::path(post, path = "/ops/sub-recipients/{id}/withdraw", operation_id = "withdraw_for_recipient",
     params(("id" = String, Path)), request_body = HoldReason,
     responses((status = 201, body = ReviewedWithdrawal)))]
-pub async fn ask(call: DeciderCall) -> Result<Response, Problem> {
+pub async fn ask(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id, sent, .. } = &call;
     let wire: HoldReason<'_> = parse_exact(sent.bytes())?;
     let found = || ObjectId::parse(id).and_then(|id| find_recipient(&desk.engine, id));
@@ -61,7 +55,7 @@ pub async fn ask(call: DeciderCall) -> Result<Response, Problem> {
 }
 
 /// Rejects for the reason given, or approves when there is none.
-async fn decide(call: &DeciderCall, seen: Option<u32>, reason: Option<Notes<'_>>) -> Result<Response, Problem> {
+async fn decide(call: &DeciderCall, seen: Option<u32>, reason: Option<Notes<'_>>) -> Result<Response> {
     let DeciderCall { desk, operator, .. } = call;
     let withdrawal: Withdrawal = desk.named(&call.id)?;
     let (id, withdrawal, reason) = (withdrawal.id, &withdrawal, &reason);

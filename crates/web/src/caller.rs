@@ -3,12 +3,11 @@
 use actors::engine::CommandContext;
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
-use ledger::scope::Scopes;
-use ledger::{GroupNumber, LedgerId, ObjectId, Requester};
+use ledger::{GroupNumber, LedgerId, ObjectId, Requester, Scopes};
 
 use crate::idempotency::CommandPermit;
-use crate::problem::{Code, Problem, Result};
 use crate::reply::only_known;
+use crate::{Code, Problem, Result};
 
 /// The merchant whose live API key the request carries (interface section 5).
 /// `authenticate` of the program's `api` stands before every route that has a caller, and

@@ -13,9 +13,7 @@ use serde::Serialize;
 use store::{Cut, Partition, Position, Sequence};
 use utoipa::ToSchema;
 
-use crate::json::Checker;
-use crate::problem::Result;
-use crate::reply::{number, single};
+use crate::{Checker, Result, number, single};
 
 /// The cut as a header, `0=42`, with commas between partitions.
 pub fn as_header(cut: &Cut) -> HeaderValue {

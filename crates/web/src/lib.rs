@@ -39,3 +39,18 @@ pub mod streamed;
 pub mod tls;
 pub mod trace;
 pub mod views;
+
+// What every handler names, by its short name.
+pub use body::{FormBody, JsonBody};
+pub use caller::{Caller, PathId};
+pub use credential::{Role, Secret};
+pub use idempotency::{KeyScope, KeyedResult, SentKey, decided, recorded};
+pub use json::{Checker, Raw, parse, parse_exact, parse_unread_exact};
+pub use keyed::KeyedBody;
+pub use language::Language;
+pub use problem::{Code, FieldError, Problem, Result, broken, failed};
+pub use reply::{
+    CursorParams, Cursors, LabelParams, List, Page, PageParams, PageQuery, created, number, ok, one_of, only, query,
+    single, time,
+};
+pub use session::FormOutcome;

@@ -6,17 +6,15 @@ use std::collections::BTreeMap;
 use actors::engine::{Engine, SubscriptionRow};
 use ledger::adjustment::Adjustment;
 use ledger::anticipation::Anticipation;
-use ledger::event::AdjustmentTarget;
-use ledger::webhook_events::{AvailableSplits, DecidedRefund, RecipientDebt, WebhookEventKind, WebhookObject};
-use ledger::{Charge, Event, LedgerId, Object, ObjectId, RecipientNumber, Refund};
+use ledger::webhook_events::{AvailableSplits, DecidedRefund, RecipientDebt, WebhookObject};
+use ledger::{AdjustmentTarget, Charge, Event, LedgerId, Object, ObjectId, RecipientNumber, Refund, WebhookEventKind};
 use rust_decimal::Decimal;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use utoipa::ToSchema;
 
 use crate::event::OutboxEvent;
-use web::problem::{Result, failed};
-use web::reply::{decimal, time};
+use web::reply::decimal;
 use web::views::cashout::CashoutView;
 use web::views::charge::ChargeView;
 use web::views::dispute::DisputeView;
@@ -25,6 +23,7 @@ use web::views::recipient::{document_type, open, recipient_id};
 use web::views::refund::{refund_labels, refund_status};
 use web::views::subscription::SubscriptionView;
 use web::views::withdrawal::{DestinationView, WithdrawalView};
+use web::{Result, failed, time};
 
 /// The body of a webhook.
 #[derive(Debug, Serialize, ToSchema)]

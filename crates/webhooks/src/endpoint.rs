@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use actors::engine::{PastChoices, WebhookRow};
 use derived::outbox::{Answer, LastAnswer, Progress, WaitingDelivery};
-use ledger::Timestamp;
-use ledger::event_choice::EventChoice;
-use ledger::webhook_events::WebhookEventKind;
+use ledger::{EventChoice, Timestamp, WebhookEventKind};
 use minicbor::{Decode, Encode};
 use store::Sequence;
 

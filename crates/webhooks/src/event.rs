@@ -1,8 +1,7 @@
 //! A webhook event, read from the journal.
 
 use actors::engine::{Engine, ListedWebhookEvent};
-use ledger::webhook_events::WebhookEvent;
-use ledger::{GroupNumber, LedgerId, ObjectId, Record, Timestamp};
+use ledger::{GroupNumber, LedgerId, ObjectId, Record, Timestamp, WebhookEvent};
 use store::cut::Position;
 
 use web::problem::Result;

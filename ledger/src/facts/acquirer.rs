@@ -1,10 +1,10 @@
 //! Facets of the acquirer's batches. The platform's money arrives, and what the acquirer owes goes
 //! down; a fee that differs from the booked one changes the expense.
 
-use crate::event::{Batch, SettledLine};
+use crate::event::SettledLine;
 use crate::facts::facets::{AuditSubject, AuditedFact, Facets};
 use crate::merchant::file_id;
-use crate::{Account, Centavos, SettledObject};
+use crate::{Account, Batch, Centavos, SettledObject};
 
 /// How many references of a file its audit row names.
 const REFERENCES_NAMED: usize = 5;

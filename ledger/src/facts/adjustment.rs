@@ -1,10 +1,9 @@
 //! Facets of adjustments: goodwill of the house, which bears it as a loss.
 
-use crate::event::AdjustmentTarget;
 use crate::facts::facets::{AuditedFact, Effect, Facets, uuid};
 use crate::facts::statement_line::{StatementAccount, StatementLineKind};
 use crate::facts::webhook_event::{WebhookEventKind, WebhookObject};
-use crate::{Account, Centavos, ObjectId};
+use crate::{Account, AdjustmentTarget, Centavos, ObjectId};
 
 /// Another operator approved it: the merchant has the money, or the recipient that it is for.
 pub(super) fn created(

@@ -28,9 +28,8 @@ mod withdrawal;
 mod write_off;
 
 use crate::anticipation::Anticipation;
-use crate::event::Batch;
 use crate::terms::noted_month;
-use crate::{Event, GroupNumber, LedgerId, RecipientNumber, SealedFor};
+use crate::{Batch, Event, GroupNumber, LedgerId, RecipientNumber, SealedFor};
 
 pub use facets::{AuditSubject, AuditedFact};
 pub(crate) use facets::{Books, Effect, Facets, Lines, Outbox};

@@ -1,10 +1,10 @@
 //! Facets of subscriptions: begun, charged, paused, resumed, cancelled. A subscription posts no
 //! entries; its charges do.
 
-use crate::ObjectId;
 use crate::facts::facets::Facets;
 use crate::facts::webhook_event::{WebhookEventKind, WebhookObject};
-use crate::recurrence::{CycleOutcome, SubscriptionStanding, SubscriptionStatus};
+use crate::recurrence::{CycleOutcome, SubscriptionStatus};
+use crate::{ObjectId, SubscriptionStanding};
 
 /// Emits a webhook event of a subscription; nothing else changes.
 pub(super) fn changed(to: &mut impl Facets, id: ObjectId, standing: &SubscriptionStanding, kind: WebhookEventKind) {

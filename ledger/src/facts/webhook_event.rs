@@ -4,8 +4,7 @@
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 use crate::anticipation::Anticipation;
-use crate::recurrence::SubscriptionStanding;
-use crate::{Centavos, ObjectId, RecipientNumber, Timestamp};
+use crate::{Centavos, ObjectId, RecipientNumber, SubscriptionStanding, Timestamp};
 
 /// Kind of a webhook event: its name on the wire. The description of the interface has these
 /// sentences.

@@ -4,8 +4,8 @@
 use minicbor::{Decode, Encode};
 
 use super::MerchantState;
-use crate::event::{Batch, FileApproval, SettledLine};
-use crate::{Centavos, Decision, Event, ObjectId, Record, Timestamp};
+use crate::event::{FileApproval, SettledLine};
+use crate::{Batch, Centavos, Decision, Event, ObjectId, Record, Timestamp};
 
 /// How far the acquirer's batches are booked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]

@@ -6,10 +6,8 @@ use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
 use super::{MerchantCommand, MerchantState};
-use crate::event_choice::EventChoice;
-use crate::scope::Scopes;
 use crate::section::{Section, TouchedSections};
-use crate::{Decision, Event, ObjectId, Record, Rejection, Result, Timestamp};
+use crate::{Decision, Event, EventChoice, ObjectId, Record, Rejection, Result, Scopes, Timestamp};
 
 /// An API key as its merchant keeps it: the digest, never the key.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]

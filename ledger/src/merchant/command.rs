@@ -9,15 +9,12 @@ use super::refund::{ChargeFacts, RequestRefund, UnorderedPix};
 use super::refund_failure::FailRefund;
 use super::subscriptions::{Subscribe, SubscriptionChange};
 use crate::adjustment::AdjustmentCommand;
-use crate::event_choice::EventChoice;
-use crate::fees::Settings;
 use crate::rail_word::SayRailWord;
-use crate::recurrence::{PlanTerms, StoredCard};
-use crate::scope::Scopes;
+use crate::recurrence::PlanTerms;
 use crate::write_off::WriteOffCommand;
 use crate::{
-    CardBrand, CardFace, CardRefusal, Centavos, Event, Fingerprint, ObjectId, PaymentMethod, RailName, Sealed,
-    Timestamp,
+    CardBrand, CardFace, CardRefusal, Centavos, Event, EventChoice, Fingerprint, ObjectId, PaymentMethod, RailName,
+    Scopes, Sealed, Settings, StoredCard, Timestamp,
 };
 
 /// Command to a merchant. The caller has checked shapes and ranges; `decide` checks the rules.

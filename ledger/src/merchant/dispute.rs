@@ -8,9 +8,10 @@ use super::adjustments::{Open, Repayment};
 use super::refund::{ChargeFacts, drawn, is_pending};
 use crate::adjustment::{self, AdjustmentCommand, AdjustmentTerms};
 use crate::dispute::DisputeDecision;
-use crate::event::{AdjustmentTarget, DisputeCase, DisputeKind, ReturnEntry, SellerDraw};
+use crate::event::{DisputeCase, ReturnEntry, SellerDraw};
 use crate::{
-    Centavos, Decision, Dispute, Event, Fingerprint, Minute, ObjectId, Record, Rejection, Result, Sealed, Timestamp,
+    AdjustmentTarget, Centavos, Decision, Dispute, DisputeKind, Event, Fingerprint, Minute, ObjectId, Record,
+    Rejection, Result, Sealed, Timestamp,
 };
 
 /// A dispute as the payer's bank reports it.

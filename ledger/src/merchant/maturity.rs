@@ -2,9 +2,9 @@
 
 use super::MerchantState;
 use crate::adjustment::AdjustmentCommand;
-use crate::event::{AdjustmentTarget, Due};
+use crate::event::Due;
 use crate::write_off::WriteOffCommand;
-use crate::{Centavos, Decision, Event, Minute, Rejection, Result, Timestamp};
+use crate::{AdjustmentTarget, Centavos, Decision, Event, Minute, Rejection, Result, Timestamp};
 
 impl MerchantState {
     /// The facts of all that is due at `now`, and of the Deficit that Available can repay; `None`

@@ -27,12 +27,11 @@ mod subscriptions;
 
 use crate::adjustment;
 use crate::balances::Ledger;
-use crate::fees::Settings;
 use crate::section::Sums;
 use crate::write_off::OpenWriteOff;
 use crate::{
     Account, Centavos, Decision, Event, GroupNumber, IdKey, LedgerId, ObjectId, PaymentMethod, Record, Rejection,
-    Result, Sealed, Timestamp,
+    Result, Sealed, Settings, Timestamp,
 };
 
 use acquirer::SettledThrough;

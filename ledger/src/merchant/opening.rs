@@ -1,8 +1,7 @@
 //! Opening of a merchant's account group, and changes of its settings and profile.
 
 use super::MerchantState;
-use crate::fees::Settings;
-use crate::{Decision, Event, GroupNumber, ObjectId, Record, Rejection, Result, Sealed};
+use crate::{Decision, Event, GroupNumber, ObjectId, Record, Rejection, Result, Sealed, Settings};
 
 /// What an opening did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

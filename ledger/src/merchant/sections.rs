@@ -14,10 +14,9 @@ use super::MerchantState;
 use super::acquirer::SettledThrough;
 use super::stored_cards::DeletedCards;
 use crate::balances::{Ledger, StoredBalance};
-use crate::fees::Settings;
 use crate::section::{Section, Sectioned, unknown};
 use crate::write_off::OpenWriteOff;
-use crate::{ObjectId, Sealed};
+use crate::{ObjectId, Sealed, Settings};
 
 const API_KEYS: u8 = 1;
 const RECIPIENTS: u8 = 2;

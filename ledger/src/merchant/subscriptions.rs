@@ -11,13 +11,11 @@ use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
 use super::{MerchantState, SplitPart, SplitRequest, SplitRule};
-use crate::merchant::RecipientStatus;
-use crate::recurrence::{
-    CycleOutcome, PlanTerms, SplitPercent, StoredCard, SubscriptionStanding, SubscriptionTerms, UnpaidReason,
-};
+use crate::recurrence::{CycleOutcome, PlanTerms, SplitPercent, SubscriptionTerms, UnpaidReason};
 use crate::section::{Section, TouchedSections};
 use crate::{
-    Decision, Event, IdKey, ObjectId, PaymentMethod, RailName, Rejection, Result, Sealed, Split, Terms, Timestamp,
+    Decision, Event, IdKey, ObjectId, PaymentMethod, RailName, RecipientStatus, Rejection, Result, Sealed, Split,
+    StoredCard, SubscriptionStanding, Terms, Timestamp,
 };
 
 /// Shortest and longest life of a cycle's PIX code, days. In between it lives until the next

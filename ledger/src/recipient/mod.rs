@@ -19,14 +19,14 @@ mod withdrawals;
 use std::collections::BTreeMap;
 
 use crate::balances::Ledger;
-use crate::event::{AdjustmentTarget, Cut, GiveBack, PaidBack, Settlement, SplitKey};
+use crate::event::{Cut, GiveBack, PaidBack, Settlement, SplitKey};
 use crate::rail_word::SayRailWord;
 use crate::section::Sums;
 use crate::withdrawal_return::{OpenReturn, ReturnCommand};
 use crate::write_off::{OpenWriteOff, WriteOffCommand};
 use crate::{
-    Account, Centavos, Decision, Event, LedgerId, Minute, Month, ObjectId, PayoutBank, RailName, Rate, RecipientNumber,
-    Record, Rejection, Sealed, Split, Timestamp,
+    Account, AdjustmentTarget, Centavos, Decision, Event, LedgerId, Minute, Month, ObjectId, PayoutBank, RailName,
+    Rate, RecipientNumber, Record, Rejection, Sealed, Split, Timestamp,
 };
 
 use debts::Debts;

@@ -28,7 +28,7 @@ use crate::commands::terminal::{count, say};
 use crate::server::Running;
 use actors::engine::Engine;
 use ops::invented_parties;
-use web::credential::Secret;
+use web::Secret;
 use web::network::reachable;
 
 pub use self::client::CallError;

@@ -1,10 +1,6 @@
 //! Facts behind a row: how the payer pays, and when the posted money falls due.
 
-use ledger::account::Account;
-use ledger::event::{CardBrand, DisputeKind, Event};
-use ledger::fees::PaymentMethod;
-use ledger::id::LedgerId;
-use ledger::time::Minute;
+use ledger::{Account, CardBrand, DisputeKind, Event, LedgerId, Minute, PaymentMethod};
 
 /// How the charge of a fact is paid, as far as the Record says so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,14 +6,10 @@ use std::io;
 use chrono::NaiveDate;
 use derived::balance_files::{BooksAsOf, CarriedFact, PendingCards};
 use derived::names::{HOUSE, Names};
-use ledger::account::Account;
-use ledger::entry::{Balance, Posting, Side};
-use ledger::event::{CardBrand, Event};
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::money::Centavos;
-use ledger::record::Record;
 use ledger::source::{self, Source};
-use ledger::time::Month;
+use ledger::{
+    Account, Balance, CardBrand, Centavos, Event, GroupNumber, LedgerId, Month, ObjectId, Posting, Record, Side,
+};
 use store::Block;
 use store::cut::{Cut, Position, positions};
 use wire::timestamp::{day_of, with_milliseconds};

@@ -4,12 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use chrono::{Datelike, NaiveDate};
-use ledger::account::Account;
-use ledger::entry::{Posting, Side};
-use ledger::event::CardBrand;
-use ledger::id::LedgerId;
-use ledger::record::Record;
 use ledger::source::Source;
+use ledger::{Account, CardBrand, LedgerId, Posting, Record, Side};
 use store::cut::Position;
 
 use super::destination::Part;

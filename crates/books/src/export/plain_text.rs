@@ -14,7 +14,7 @@
 use std::io;
 
 use chrono::{Months, NaiveDate};
-use ledger::entry::Side;
+use ledger::Side;
 use ledger::source::Source;
 
 use super::destination::{Out, Part};

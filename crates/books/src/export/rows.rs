@@ -5,7 +5,7 @@ use std::io;
 use std::sync::LazyLock;
 
 use chrono::NaiveDate;
-use ledger::entry::Side;
+use ledger::Side;
 use ledger::source::Source;
 use wire::timestamp::day_of;
 

@@ -18,9 +18,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, NaiveDate};
-use ledger::event::{SettledLine, SettledObject};
-use ledger::id::ObjectId;
-use ledger::money::{AMOUNT_MAX, Centavos};
+use ledger::event::SettledLine;
+use ledger::{AMOUNT_MAX, Centavos, ObjectId, SettledObject};
 
 use super::adyen_report;
 pub use super::finding::{Comparison, FileError, Finding, FindingKind, SettledAmount};

@@ -10,10 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::NaiveDate;
-use ledger::event::{Event, SettledObject};
-use ledger::id::ObjectId;
-use ledger::money::{AMOUNT_MAX, Centavos};
-use ledger::time::Timestamp;
+use ledger::{AMOUNT_MAX, Centavos, Event, ObjectId, SettledObject, Timestamp};
 
 use super::acquirer::{FileLine, LINES_MAX, LineKey};
 use super::booked_movements::BookedRecords;

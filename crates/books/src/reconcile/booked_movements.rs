@@ -5,14 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::NaiveDate;
 use derived::records::LoadError;
-use ledger::event::{Event, HouseEntryTerms, PayoutBank};
-use ledger::fees::PaymentMethod;
 use ledger::house::HouseAccount;
-use ledger::id::ObjectId;
-use ledger::merchant::EndedBatch;
-use ledger::money::Centavos;
-use ledger::record::Record;
-use ledger::time::Timestamp;
+use ledger::{Centavos, EndedBatch, Event, HouseEntryTerms, ObjectId, PaymentMethod, PayoutBank, Record, Timestamp};
 use store::Block;
 use wire::timestamp::{begin_of, day_of};
 

@@ -2,8 +2,7 @@
 //! file that cannot be read.
 
 use chrono::NaiveDate;
-use ledger::id::ObjectId;
-use ledger::money::Centavos;
+use ledger::{Centavos, ObjectId};
 use strum::IntoStaticStr;
 
 /// Why a file cannot be read: the first line with a defect.

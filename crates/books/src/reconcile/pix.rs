@@ -10,8 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime};
-use ledger::id::ObjectId;
-use ledger::money::{AMOUNT_MAX, Centavos};
+use ledger::{AMOUNT_MAX, Centavos, ObjectId};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use wire::timestamp::{begin_of, day_of};

@@ -8,8 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::NaiveDate;
-use ledger::id::ObjectId;
-use ledger::money::Centavos;
+use ledger::{Centavos, ObjectId};
 
 use super::finding::{Comparison, Finding, FindingKind, SettledAmount};
 use super::ofx::{BalanceRow, BankStatement, StatementLine};

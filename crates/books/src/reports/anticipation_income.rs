@@ -11,9 +11,7 @@ use std::io;
 use chrono::NaiveDate;
 use derived::balance_files::{AnticipatedOn, AnticipatedSums, BooksAsOf};
 use derived::records::LoadError;
-use ledger::event::Event;
-use ledger::id::{GroupNumber, LedgerId};
-use ledger::time::Timestamp;
+use ledger::{Event, GroupNumber, LedgerId, Timestamp};
 use wire::timestamp::day_of;
 
 use super::fold::{Fold, PostedRecord, ReportSpan};

@@ -5,9 +5,7 @@
 use std::io;
 
 use chrono::NaiveDate;
-use ledger::account::Account;
-use ledger::entry::{Entry, Side};
-use ledger::id::LedgerId;
+use ledger::{Account, Entry, LedgerId, Side};
 
 use super::fold::{Fold, PostedRecord, ReportSpan};
 use super::openings::Openings;

@@ -5,10 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use derived::balance_files::BooksAsOf;
-use ledger::event::{Event, Terms};
-use ledger::fees::{Commission, PaymentMethod, Settings};
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::money::{Centavos, Rate};
+use ledger::fees::Commission;
+use ledger::{Centavos, Event, GroupNumber, LedgerId, ObjectId, PaymentMethod, Rate, Settings, Terms};
 use strum::IntoStaticStr;
 
 use super::fold::{Fold, PostedRecord, ReportSpan};

@@ -6,10 +6,7 @@ use chrono::NaiveDate;
 use derived::balance_files::{BooksAsOf, CarriedFact};
 use derived::names::Names;
 use derived::records::LoadError;
-use ledger::account::Account;
-use ledger::id::LedgerId;
-use ledger::record::Record;
-use ledger::time::Timestamp;
+use ledger::{Account, LedgerId, Record, Timestamp};
 use store::cut::Position;
 
 use super::ledger_scope::LedgerScope;

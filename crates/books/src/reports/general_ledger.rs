@@ -7,10 +7,8 @@ use std::collections::BTreeSet;
 use std::io;
 
 use chrono::NaiveDate;
-use ledger::account::Account;
-use ledger::entry::{Entry, Side};
-use ledger::id::LedgerId;
 use ledger::source::{self, Source};
+use ledger::{Account, Entry, LedgerId, Side};
 use wire::timestamp::day_of;
 
 use super::fold::{Fold, PostedRecord, ReportSpan};

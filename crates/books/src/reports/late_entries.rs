@@ -3,7 +3,7 @@
 
 use std::io;
 
-use ledger::entry::Side;
+use ledger::Side;
 use ledger::source;
 use wire::timestamp::day_of;
 

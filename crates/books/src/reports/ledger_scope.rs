@@ -1,8 +1,7 @@
 //! Ledgers that a report is of: all, one, or the platform as one.
 
 use derived::names::{HOUSE, Names};
-use ledger::account::Account;
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::{Account, GroupNumber, LedgerId, ObjectId};
 
 use crate::export::PLATFORM;
 

@@ -4,10 +4,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use ledger::event::Event;
-use ledger::fees::PaymentMethod;
-use ledger::id::{GroupNumber, LedgerId};
-use ledger::money::Centavos;
+use ledger::{Centavos, Event, GroupNumber, LedgerId, PaymentMethod};
 
 use super::fold::{Fold, PostedRecord, ReportSpan};
 use super::receivables::method_ptbr;

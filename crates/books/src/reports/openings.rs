@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ledger::account::Account;
-use ledger::entry::{Balance, Balances};
-use ledger::id::LedgerId;
-use ledger::record::Record;
+use ledger::{Account, Balance, Balances, LedgerId, Record};
 
 use super::ledger_scope::LedgerScope;
 

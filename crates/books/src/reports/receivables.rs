@@ -7,9 +7,8 @@ use chrono::NaiveDate;
 use derived::balance_files::BooksAsOf;
 use derived::names::Names;
 use derived::records::LoadError;
-use ledger::event::{CardBrand, SettledObject};
-use ledger::fees::PaymentMethod;
-use ledger::receivables::{Receivable, ReceivableAmounts, Receivables};
+use ledger::receivables::{Receivable, ReceivableAmounts};
+use ledger::{CardBrand, PaymentMethod, Receivables, SettledObject};
 use wire::timestamp::day_of;
 
 use super::fold::{Fold, PostedRecord, ReportSpan};

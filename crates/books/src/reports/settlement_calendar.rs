@@ -7,8 +7,7 @@ use std::io;
 use chrono::NaiveDate;
 use derived::balance_files::BooksAsOf;
 use derived::records::LoadError;
-use ledger::id::LedgerId;
-use ledger::receivables::Receivables;
+use ledger::{LedgerId, Receivables};
 use wire::timestamp::day_of;
 
 use super::fold::{Fold, PostedRecord, ReportSpan};

@@ -3,10 +3,8 @@
 
 use std::io;
 
-use ledger::account::Account;
-use ledger::entry::Side;
-use ledger::id::LedgerId;
 use ledger::source;
+use ledger::{Account, LedgerId, Side};
 use wire::timestamp::day_of;
 
 use super::fold::{Fold, PostedRecord, ReportSpan};

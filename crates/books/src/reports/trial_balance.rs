@@ -7,9 +7,7 @@ use std::io;
 
 use derived::balance_files::CarriedFact;
 use derived::names::Names;
-use ledger::account::Account;
-use ledger::entry::Balance;
-use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
+use ledger::{Account, Balance, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 
 use super::fold::{Fold, PostedRecord, ReportSpan};
 use super::ledger_scope::LedgerScope;

@@ -6,8 +6,9 @@ use std::io::{self, Write};
 use std::iter::Peekable;
 use std::sync::Arc;
 
-use ledger::fees::Settings;
-use ledger::{Account, Balance, Balances, GroupNumber, LedgerId, Month, ObjectId, Receivables, Record, Timestamp};
+use ledger::{
+    Account, Balance, Balances, GroupNumber, LedgerId, Month, ObjectId, Receivables, Record, Settings, Timestamp,
+};
 
 use super::carried_facts::{AnticipatedOn, AnticipatedSums, CarriedFact, Change, Changes, Kind, RowKey, SettingsPart};
 use super::file::{self, BalanceFile, FileCut, FileError, FileSource, Row, Rows};

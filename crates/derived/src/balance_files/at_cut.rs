@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ledger::fees::Settings;
-use ledger::{Account, Balance, CardBrand, GroupNumber, LedgerId, Month, Receivables};
+use ledger::{Account, Balance, CardBrand, GroupNumber, LedgerId, Month, Receivables, Settings};
 
 use super::as_of::{AsOf, SumOfKind, Sums};
 use super::carried_facts::{AnticipatedOn, AnticipatedSums, CarriedFact};

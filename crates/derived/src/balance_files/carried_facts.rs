@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use ledger::fees::Settings;
 use ledger::{
-    Account, Balance, CardBrand, Event, GroupNumber, LedgerId, Month, ObjectId, RecipientNumber, Record, Timestamp,
+    Account, Balance, CardBrand, Event, GroupNumber, LedgerId, Month, ObjectId, RecipientNumber, Record, Settings,
+    Timestamp,
 };
 
 use crate::names::Names;

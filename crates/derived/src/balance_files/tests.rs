@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use ledger::event::{AnticipatedSplit, Batch, Due, SellerPart, SettledLine, SplitKey};
-use ledger::fees::{Commission, Settings};
+use ledger::event::{AnticipatedSplit, Due, SellerPart, SettledLine, SplitKey};
+use ledger::fees::Commission;
 use ledger::{
-    Account, Balance, CardBrand, CardFace, CardRefusal, Centavos, Decision, Event, Fingerprint, GroupNumber, LedgerId,
-    ObjectId, PaymentMethod, Rate, RecipientNumber, Record, SettledObject, Split, Terms,
+    Account, Balance, Batch, CardBrand, CardFace, CardRefusal, Centavos, Decision, Event, Fingerprint, GroupNumber,
+    LedgerId, ObjectId, PaymentMethod, Rate, RecipientNumber, Record, Settings, SettledObject, Split, Terms,
 };
 use proptest::prelude::*;
 

@@ -2,11 +2,10 @@
 
 use ledger::fees::SPLIT_SETTLEMENT_DAYS;
 use ledger::object;
-use ledger::recipient::Credit;
 use ledger::statement::each_statement_line;
 use ledger::webhook_events::each_webhook_event;
 use ledger::{
-    Account, Centavos, Entry, Event, Fingerprint, GroupNumber, LedgerId, Minute, ObjectId, PaymentMethod,
+    Account, Centavos, Credit, Entry, Event, Fingerprint, GroupNumber, LedgerId, Minute, ObjectId, PaymentMethod,
     RecipientNumber, Record, Side,
 };
 

@@ -6,12 +6,11 @@ use std::ops::Range;
 
 use ledger::event::SplitKey;
 use ledger::fees::SPLIT_SETTLEMENT_DAYS;
-use ledger::recipient::Credit;
 use ledger::record::IDEMPOTENCY_KEPT_MS;
 use ledger::statement::{StatementAccount, StatementLine, statement_lines};
 use ledger::{
-    Centavos, Charge, ChargeOutcome, Event, Fingerprint, GroupNumber, LedgerId, Minute, ObjectId, PaymentMethod,
-    RecipientNumber, Record, Timestamp,
+    Centavos, Charge, ChargeOutcome, Credit, Event, Fingerprint, GroupNumber, LedgerId, Minute, ObjectId,
+    PaymentMethod, RecipientNumber, Record, Timestamp,
 };
 
 use super::ReadModel;

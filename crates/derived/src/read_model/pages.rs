@@ -7,9 +7,9 @@
 //! Records that it has. If a page is lost, damaged, or of another release, all pages are built
 //! again from the journal.
 
-use ledger::fees::Settings;
-use ledger::merchant::RecipientStatus;
-use ledger::{Account, Balance, Balances, IdMap, LedgerId, Month, ObjectId, RecipientNumber, Timestamp};
+use ledger::{
+    Account, Balance, Balances, IdMap, LedgerId, Month, ObjectId, RecipientNumber, RecipientStatus, Settings, Timestamp,
+};
 use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
 

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use ledger::merchant::{BankReview, PreviousSecret, RecipientStatus};
-use ledger::{Event, GroupNumber, LedgerId, Month, ObjectId, RecipientNumber, Record};
+use ledger::merchant::{BankReview, PreviousSecret};
+use ledger::{Event, GroupNumber, LedgerId, Month, ObjectId, RecipientNumber, RecipientStatus, Record};
 use minicbor::{Decode, Encode};
 
 use super::merchants::Merchants;

@@ -3,11 +3,11 @@
 
 use std::sync::OnceLock;
 
-use ledger::event_choice::EventChoice;
-use ledger::fees::Settings;
-use ledger::merchant::{BankReview, PreviousSecret, RecipientStatus};
-use ledger::scope::Scopes;
-use ledger::{Fingerprint, GroupNumber, ObjectId, RecipientNumber, Record, Sealed, SealedFor, Timestamp};
+use ledger::merchant::{BankReview, PreviousSecret};
+use ledger::{
+    EventChoice, Fingerprint, GroupNumber, ObjectId, RecipientNumber, RecipientStatus, Record, Scopes, Sealed,
+    SealedFor, Settings, Timestamp,
+};
 use minicbor::{Decode, Encode};
 use store::Sequence;
 

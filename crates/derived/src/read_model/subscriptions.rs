@@ -1,8 +1,8 @@
 //! Subscriptions and stored cards, read from the journal: the Record that began one, and the last
 //! Record about it. So an ended subscription is read like a running one.
 
-use ledger::recurrence::{StoredCard, SubscriptionStanding, SubscriptionTerms};
-use ledger::{CardFace, Event, LedgerId, ObjectId, RailName, Record, Sealed};
+use ledger::recurrence::SubscriptionTerms;
+use ledger::{CardFace, Event, LedgerId, ObjectId, RailName, Record, Sealed, StoredCard, SubscriptionStanding};
 
 use super::ReadModel;
 use crate::index::{IndexKey, ObjectList, Slice};

@@ -18,8 +18,7 @@ use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use ledger::fees::Settings;
-use ledger::{Fingerprint, GroupNumber, ObjectId};
+use ledger::{Fingerprint, GroupNumber, ObjectId, Settings};
 use parking_lot::Mutex;
 
 use crate::problem::{Code, Problem};

@@ -15,8 +15,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-use crate::problem::{Code, Problem};
 use crate::server::Peer;
+use crate::{Code, Problem};
 
 /// Wrong credentials that are answered at once, from one address in a minute.
 const AT_ONCE_MAX: u64 = 20;

@@ -4,12 +4,10 @@ use std::borrow::Cow;
 
 use actors::engine::{ChargeFilter, ChargeStatus, Engine};
 use ledger::fees::Commission;
-use ledger::merchant::{ChargeFacts, DisputeWindows};
 use ledger::money::percent_of;
-use ledger::personal::Metadata;
 use ledger::{
-    CardFace, Centavos, Charge, ChargeOutcome, GroupNumber, LedgerId, ObjectId, Payer, PaymentMethod, Sealed,
-    SealedFor, Split, Terms,
+    CardFace, Centavos, Charge, ChargeFacts, ChargeOutcome, DisputeWindows, GroupNumber, LedgerId, Metadata, ObjectId,
+    Payer, PaymentMethod, Sealed, SealedFor, Split, Terms,
 };
 use rust_decimal::Decimal;
 use serde::Serialize;
@@ -18,13 +16,12 @@ use wire::brcode::BrCode;
 use wire::case_folding::without_accents;
 use wire::mask;
 
-use crate::json::Checker;
-use crate::problem::{Code, Problem, Result, failed};
-use crate::reply::{between, decimal, single, time};
+use crate::reply::{between, decimal};
 use crate::views::fiscal::{FiscalDocumentView, FiscalView, fiscal_documents, receipt};
 use crate::views::labels::labels;
 use crate::views::ledger::merchant_profile_at;
 use crate::views::recipient::recipient_id;
+use crate::{Checker, Code, Problem, Result, failed, single, time};
 
 /// `breakdown`, with charges that have splits (interface 2.4).
 #[derive(Debug, Serialize, ToSchema)]

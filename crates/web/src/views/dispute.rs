@@ -1,13 +1,12 @@
 //! Dispute as JSON.
 
 use actors::engine::Engine;
-use ledger::Dispute;
 use ledger::dispute::DisputeDecision;
-use ledger::event::DisputeKind;
+use ledger::{Dispute, DisputeKind};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::reply::time;
+use crate::time;
 use crate::views::refund::reason_text;
 
 /// A dispute, as read.

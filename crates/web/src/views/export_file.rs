@@ -17,10 +17,8 @@ use wire::timestamp::{begin_of, day};
 
 use crate::cut::as_header;
 use crate::gzip::Encoding;
-use crate::json::Checker;
-use crate::problem::Problem;
-use crate::reply::{one_of, single};
 use crate::streamed::BoxError;
+use crate::{Checker, Problem, one_of, single};
 
 /// What the query of an export asks for.
 pub fn request(pairs: &[(String, String)], ledger: Option<String>) -> Result<Request, Problem> {

@@ -16,10 +16,9 @@ use utoipa::ToSchema;
 use wire::cut_text::CutView;
 use wire::timestamp::with_milliseconds;
 
-use crate::json::{Checker, Raw};
-use crate::problem::{Code, Problem, Result};
 use crate::streamed::streamed;
 use crate::trace::spawn_blocking;
+use crate::{Checker, Code, Problem, Raw, Result};
 
 /// Files that are downloaded at once, each by a thread.
 const DOWNLOADS_MAX: usize = 32;

@@ -8,7 +8,7 @@ use ledger::{CardBrand, Charge, ChargeOutcome, LedgerId, ObjectId, PaymentMethod
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::reply::time;
+use crate::time;
 use crate::views::recipient::recipient_id;
 
 /// What a fiscal document says of a payment, in the codes of the NF-e. The parties are settings of

@@ -4,18 +4,16 @@
 use actors::engine::Engine;
 use ledger::adjustment::{Adjustment, AdjustmentTerms};
 use ledger::asked_entry::{AskedEntry, EntryDecision};
-use ledger::event::{AdjustmentTarget, DisputeKind};
-use ledger::house::{HOUSE_GROUP, HouseEntry, HouseEntryTerms};
+use ledger::house::{HouseEntry, HouseEntryTerms};
 use ledger::withdrawal_return::{ReturnTerms, WithdrawalReturn};
 use ledger::write_off::{WriteOff, WriteOffTerms};
-use ledger::{Account, Dispute, LedgerId, ObjectId, RecipientNumber};
+use ledger::{Account, AdjustmentTarget, Dispute, DisputeKind, HOUSE_GROUP, LedgerId, ObjectId, RecipientNumber};
 use serde::Serialize;
 use utoipa::ToSchema;
 use wire::timestamp::date;
 
-use crate::problem::{Problem, broken};
-use crate::reply::time;
 use crate::views::ledger::ledger_name;
+use crate::{Problem, broken, time};
 
 /// An entry of an operator, as it stands.
 pub enum OperatorEntry {

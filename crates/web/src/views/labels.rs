@@ -1,8 +1,7 @@
 //! Labels as JSON, and those of a charge with its changes.
 
 use actors::engine::Engine;
-use ledger::personal::{Labels, Metadata};
-use ledger::{Charge, Payer};
+use ledger::{Charge, Labels, Metadata, Payer};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -1,16 +1,15 @@
 //! Sub-recipient as JSON (interface 2.7): its registration, status and money.
 
 use actors::engine::{Engine, MerchantRow, RecipientRow};
-use ledger::merchant::{BankReview, RecipientStatus};
-use ledger::{Account, Balances, Event, LedgerId, ObjectId, RecipientProfile, Record, Sealed};
+use ledger::merchant::BankReview;
+use ledger::{Account, Balances, Event, LedgerId, ObjectId, RecipientProfile, RecipientStatus, Record, Sealed};
 use serde::Serialize;
 use utoipa::ToSchema;
 use wire::mask;
 
-use crate::problem::{Problem, broken};
-use crate::reply::time;
 use crate::views::labels::LabelsView;
 use crate::views::registration;
+use crate::{Problem, broken, time};
 
 /// A recipient, in the list and after a decision.
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,13 +1,12 @@
 //! Refund as JSON (interface 2.11, 3.6).
 
 use actors::engine::Engine;
-use ledger::personal::{FreeText, Labels};
 use ledger::refund::RefundDecision;
-use ledger::{ObjectId, Refund, Sealed, SealedFor};
+use ledger::{FreeText, Labels, ObjectId, Refund, Sealed, SealedFor};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::reply::time;
+use crate::time;
 use crate::views::charge::{FeeView, SplitView};
 use crate::views::labels::LabelsView;
 

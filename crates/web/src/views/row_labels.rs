@@ -6,8 +6,7 @@ use std::sync::Arc;
 use actors::engine::Engine;
 use books::export::{Exporter, Request};
 use books::labels::{LabelsOf, RowLabels};
-use ledger::personal::Labels;
-use ledger::{Cashout, Charge, ObjectId, Refund};
+use ledger::{Cashout, Charge, Labels, ObjectId, Refund};
 
 use crate::views::cashout::destination;
 use crate::views::charge::payer;

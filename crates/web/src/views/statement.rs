@@ -14,21 +14,20 @@ use std::sync::Arc;
 
 use actors::engine::{Engine, ListedSplit, Listing, Slice};
 use ledger::event::SplitKey;
-use ledger::recipient::SplitHistory;
 use ledger::recipient::coverage::{Holder, Place, SplitStanding};
 use ledger::tax_id::is_cnpj;
-use ledger::{Centavos, Charge, LedgerId, ObjectId, RecipientState, Timestamp, Withdrawal};
+use ledger::{Centavos, Charge, LedgerId, ObjectId, RecipientState, SplitHistory, Timestamp, Withdrawal};
 use serde::Serialize;
 use store::Sequence;
 use utoipa::ToSchema;
 use wire::mask;
 
-use crate::problem::{Result, broken};
-use crate::reply::{Cursors, Filter, List, Page, time};
+use crate::reply::Filter;
 use crate::views::charge::payer;
 use crate::views::fiscal::made_up_receipt;
 use crate::views::ledger::merchant_profile;
 use crate::views::recipient::{RecipientBalance, recipient_id};
+use crate::{Cursors, List, Page, Result, broken, time};
 
 /// A page of a statement.
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,13 +1,11 @@
 //! Stored card as JSON.
 
 use actors::engine::{CardRow, Engine};
-use ledger::event::CardFace;
-use ledger::id::ObjectId;
-use ledger::personal::{Payer, SealedFor};
+use ledger::{CardFace, ObjectId, Payer, SealedFor};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::reply::time;
+use crate::time;
 use crate::views::charge::CardView;
 use crate::views::subscription::CustomerView;
 

@@ -1,13 +1,13 @@
 //! Subscription as JSON (interface 3.7).
 
 use actors::engine::{Engine, SubscriptionRow};
-use ledger::recurrence::{SplitPercent, SubscriptionStanding, SubscriptionStatus, SubscriptionTerms, UnpaidReason};
-use ledger::{GroupNumber, Payer};
+use ledger::recurrence::{SplitPercent, SubscriptionStatus, SubscriptionTerms, UnpaidReason};
+use ledger::{GroupNumber, Payer, SubscriptionStanding};
 use serde::Serialize;
 use utoipa::ToSchema;
 use wire::mask;
 
-use crate::reply::time;
+use crate::time;
 use crate::views::charge::SplitView;
 use crate::views::labels::LabelsView;
 

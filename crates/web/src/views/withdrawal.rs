@@ -10,9 +10,8 @@ use wire::bank_names::bank_name;
 use wire::mask;
 use wire::timestamp::date;
 
-use crate::problem::{Code, Problem};
-use crate::reply::time;
 use crate::views::recipient::{find_recipient, recipient_id, review_name};
+use crate::{Code, Problem, time};
 
 /// A withdrawal, as read.
 #[derive(Debug, Serialize, ToSchema)]
