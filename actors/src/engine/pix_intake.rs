@@ -27,12 +27,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 const REST: Duration = Duration::from_secs(1);
 /// How long an institution may take for a page.
 const PAGE_MAX: Duration = Duration::from_secs(30);
-/// How far back a look reads before the end of the one before, milliseconds.
-const OVERLAP_MS: i64 = 30_000;
-/// The same of a wide look: of the first one, and of one every [`WIDE_EVERY`].
-const WIDE_OVERLAP_MS: i64 = 600_000;
-/// How often a look is a wide one.
-const WIDE_EVERY: Duration = Duration::from_secs(120);
+/// How often looks read how far back before the end of the one before, milliseconds: an institution
+/// may list a payment late. The others, which bells ask for, read the last of them.
+const OVERLAPS_MS: [(Duration, i64); 3] =
+    [(Duration::from_secs(120), 600_000), (Duration::from_secs(10), 30_000), (Duration::ZERO, 3_000)];
 /// How far back the very first look at an institution reads: the longest life of a code,
 /// milliseconds.
 const FIRST_LOOK_MS: i64 = 30 * DAY_MS;
@@ -61,8 +59,8 @@ struct Reading {
     through: Option<Timestamp>,
     /// What the store says of it.
     stored: Option<Timestamp>,
-    /// The last wide look.
-    wide_at: Option<Instant>,
+    /// The last look of each of [`OVERLAPS_MS`], or one that read further back.
+    looked_at: [Option<Instant>; OVERLAPS_MS.len()],
     /// The payments of the last looks that are booked, by end-to-end id.
     booked: BTreeMap<String, Timestamp>,
 }
@@ -80,7 +78,8 @@ impl Engine {
     }
 
     async fn take_in(&self, name: &RailName) {
-        let mut reading = Reading { through: None, stored: None, wide_at: None, booked: BTreeMap::new() };
+        let mut reading =
+            Reading { through: None, stored: None, looked_at: [None; OVERLAPS_MS.len()], booked: BTreeMap::new() };
         let mut is_silent = false;
         loop {
             if self.serves_house() && self.has_all() && !self.admission.is_closed() {
@@ -111,8 +110,10 @@ impl Engine {
             reading.stored =
                 value.and_then(|bytes| bytes.try_into().ok()).map(|bytes| Timestamp(i64::from_be_bytes(bytes)));
         }
-        let is_wide = reading.wide_at.is_none_or(|at| at.elapsed() >= WIDE_EVERY);
-        let overlap = if is_wide { WIDE_OVERLAP_MS } else { OVERLAP_MS };
+        let is_due = |(at, (every, _)): &(usize, (Duration, i64))| {
+            reading.looked_at[*at].is_none_or(|looked_at| looked_at.elapsed() >= *every)
+        };
+        let (reach, (_, overlap)) = OVERLAPS_MS.into_iter().enumerate().find(is_due).unwrap_or_default();
         let through = reading.through.or(reading.stored).unwrap_or(now.plus_ms(-FIRST_LOOK_MS));
         let mut from = through.plus_ms(-overlap);
         while from < now {
@@ -122,9 +123,9 @@ impl Engine {
         }
         reading.through = Some(now);
         self.metrics.pix_read(name, now);
-        if is_wide {
-            reading.wide_at = Some(Instant::now());
-            let oldest = now.plus_ms(-2 * WIDE_OVERLAP_MS);
+        reading.looked_at[reach..].fill(Some(Instant::now()));
+        if reach == 0 {
+            let oldest = now.plus_ms(-2 * OVERLAPS_MS[0].1);
             reading.booked.retain(|_, paid_at| *paid_at >= oldest);
         }
         if reading.stored.is_none_or(|stored_at| stored_at.plus_ms(KEEP_EVERY_MS) <= now) {
