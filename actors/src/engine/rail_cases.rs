@@ -246,7 +246,8 @@ impl Engine {
     fn deferred_cases(&self, charge: ObjectId) -> Result<Vec<RailCase>> {
         let events = self.records_about(charge)?.into_iter().flat_map(|record| record.events);
         let deferred = events.filter_map(|event| match event {
-            // The bank's text is stored sealed alone, with a dispute: this one has its case instead.
+            // The bank's text is stored sealed alone, with a dispute: this one has its case
+            // instead.
             Event::CaseDeferred { charge, case: id, amount, due_at, stage } => {
                 Some(RailCase { reason: id.clone(), id, charge, amount, due_at, stage, is_debit_alone: false })
             }

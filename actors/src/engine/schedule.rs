@@ -241,8 +241,8 @@ impl Engine {
         self.answer_due(ledger, next_due);
     }
 
-    /// Books what is due of a merchant, then asks its rails. Gives when it needs attention next, and
-    /// whether more can be settled now.
+    /// Books what is due of a merchant, then asks its rails. Gives when it needs attention next,
+    /// and whether more can be settled now.
     async fn attend_merchant(&self, group: GroupNumber, now: Timestamp) -> Result<(Option<Timestamp>, bool)> {
         let ledger = LedgerId::Merchant(group);
         let (_, work) = self.book_due(ledger).await?;

@@ -328,9 +328,9 @@ fn read(engine: &Arc<Engine>, file: &[u8]) -> Result<SettlementFile> {
     Ok(SettlementFile { digest, batches })
 }
 
-/// Gives the lines of a report of Adyen the names that the books have for them: those of its approval
-/// where it is approved, so that a booking that broke off goes on with the same lines. Gives the
-/// digest of the lines as they were read.
+/// Gives the lines of a report of Adyen the names that the books have for them: those of its
+/// approval where it is approved, so that a booking that broke off goes on with the same lines.
+/// Gives the digest of the lines as they were read.
 pub(crate) fn name_lines(engine: &Arc<Engine>, lines: &mut [FileLine]) -> Result<[u8; 32], Problem> {
     let mut digest = Sha256::new();
     for FileLine { batch, key: (charge, object), settled: SettledAmount { paid_on, gross, fee }, .. } in &*lines {
