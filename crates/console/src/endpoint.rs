@@ -105,7 +105,7 @@ fn tries(PageRequest { desk, visit, parts, .. }: &PageRequest, group: GroupNumbe
                             td { (visit.say(wire_words::event_named(row.kind))) }
                             td { a href={"/console/webhooks/" (row.event_id)} { code { (row.event_id) } } }
                             td { (answer(visit, Some(&row.answer))) }
-                            td { code { bdi { (row.response) } } }
+                            td { samp { bdi { (row.response) } } }
                         }
                     }
                 })))

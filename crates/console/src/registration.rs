@@ -23,7 +23,7 @@ pub(crate) fn form(desk: &Desk, visit: &Visit, id: &str) -> Markup {
         (visit.form(&format!("/console/recipients/{id}/reveal"), html! {}, words::REVEAL))
     };
     let may_reveal = desk.ops_tokens.read().reveals(&visit.operator.name);
-    html! { @if may_reveal { (visit.card("registration", words::REGISTRATION, content)) } }
+    html! { @if may_reveal { (visit.card("registration", words::REVEAL, content)) } }
 }
 
 /// The registration on the page of its decision: masked, with the form that asks for it whole; or

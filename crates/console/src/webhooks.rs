@@ -183,7 +183,7 @@ fn tries(visit: &Visit, tries: &[EventTry]) -> Markup {
                             td { (show::text_moment(visit.language, &tried.answer.at)) }
                             td { a href={"/console/keys/" (tried.api_key_id)} { code { (tried.api_key_id) } } }
                             td { (answer(visit, Some(&tried.answer))) }
-                            td { code { bdi { (tried.response) } } }
+                            td { samp { bdi { (tried.response) } } }
                         }
                     }
                 })))
