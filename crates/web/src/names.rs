@@ -100,7 +100,7 @@ pub fn meant(name: &str, fields: &[&'static str]) -> Meant {
     });
     match near.min_by_key(|(edits, _)| *edits) {
         Some((_, field)) => Meant::Field(field),
-        None if AMOUNTS.contains(&plain.as_str()) => Meant::Amount,
+        None if AMOUNTS.contains(&&*plain) || ADJUSTMENTS.contains(&&*plain) => Meant::Amount,
         None if plain == "idempotencykey" => Meant::Key,
         None if fields.contains(&"metadata") && matches!(meant(name, &UNCHANGED), Meant::Field(_)) => Meant::Reference,
         None => Meant::Nothing,
@@ -151,6 +151,10 @@ fn edits(one: &str, other: &str) -> usize {
 /// Names of amounts: none of them is ever ignored.
 const AMOUNTS: &[&str] =
     &["amount", "amountcents", "amountincents", "value", "valor", "totalamount", "totalvalue", "transactionamount"];
+
+/// Names of what is taken from an amount or added to it: here an amount is what is charged.
+const ADJUSTMENTS: &[&str] =
+    &["discount", "desconto", "tip", "gorjeta", "surcharge", "acrescimo", "interest", "juros", "fine", "multa"];
 
 /// Names of shares.
 const PERCENTS: &[&str] = &["percent", "percentage", "percentualvalue", "percentual", "porcentagem"];
@@ -487,6 +491,8 @@ mod tests {
             (&["metadata"], "reference_unique", Reference),
             (&["metadata"], "note", Nothing),
             (&[], "amount", Amount),
+            (CHARGE, "discount", Amount),
+            (CHARGE, "juros", Amount),
             (&[], "amount_cents", Amount),
             (&[], "reason", Nothing),
         ];
