@@ -231,6 +231,7 @@ impl From<SealError> for Unavailable {
 ///     master_key: [7; 32],
 ///     admission: AdmissionLimits::default(),
 ///     idle: Duration::from_secs(60),
+///     awake_max: 100_000,
 ///     rails: Rails::default(),
 ///     fold_name: str::to_lowercase,
 ///     index: IndexOptions::default(),
