@@ -435,7 +435,7 @@ impl Visit {
         html_answer(status, page)
     }
 
-    /// What the find box was asked for, on the page of what it found.
+    /// The text of the search, on the page of its results.
     fn sought(&self) -> Option<String> {
         let query = self.here.strip_prefix("/console/find?")?;
         form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "q").map(|(_, text)| text.into_owned())

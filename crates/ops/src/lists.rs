@@ -189,8 +189,8 @@ impl ListFilter {
         })
     }
 
-    /// What of a list has what a text says: an id of a thing of this kind, or all of its parts. A
-    /// day, and an amount in lists that the index does not have by amount, narrow the query.
+    /// The filter of a text: the id of a thing of this kind, or parts that a thing must have all.
+    /// A day, and an amount in lists that the index does not have by amount, narrow the query.
     pub(crate) fn sought(desk: &Desk, list: List, text: &str, query: ChargeQuery) -> Result<Self> {
         let mut filter = Self::of(list, query);
         if let Some(id) = ObjectId::parse(text).filter(|_| list.list.is_some())

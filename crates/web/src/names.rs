@@ -152,7 +152,7 @@ fn edits(one: &str, other: &str) -> usize {
 const AMOUNTS: &[&str] =
     &["amount", "amountcents", "amountincents", "value", "valor", "totalamount", "totalvalue", "transactionamount"];
 
-/// Names of what is taken from an amount or added to it: here an amount is what is charged.
+/// Names of discounts, interest, tips and fines: `amount` already includes them.
 const ADJUSTMENTS: &[&str] =
     &["discount", "desconto", "tip", "gorjeta", "surcharge", "acrescimo", "interest", "juros", "fine", "multa"];
 
