@@ -16,7 +16,7 @@ use web::views::cashout::destination;
 use web::views::charge::{SplitView, payer};
 use web::views::labels::{LabelsView, labels};
 use web::views::refund::refund_labels;
-use web::{Caller, Checker, Code, Problem, Raw, Result, broken, decided, parse};
+use web::{Caller, Checker, Code, Problem, Raw, Result, broken, decided, parse_exact};
 
 /// Most characters of a reference.
 const REFERENCE_CHARS_MAX: usize = 64;
@@ -187,7 +187,7 @@ pub async fn change_metadata<T: Labelled>(
     read: impl Fn() -> Result<T>,
     view: impl FnOnce(&T) -> Result<Response>,
 ) -> Result<Response> {
-    let wire: MetadataRequest<'_> = parse(body)?;
+    let wire: MetadataRequest<'_> = parse_exact(body)?;
     change_values(app, caller, wire.metadata, read, view).await
 }
 

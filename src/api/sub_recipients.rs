@@ -32,7 +32,7 @@ use web::views::registration::{Registration, differing};
 use web::views::statement::{Statement, statement};
 use web::{
     Caller, Code, CursorParams, Cursors, JsonBody, KeyScope, KeyedBody, LabelParams, List, Page, PageParams, PageQuery,
-    PathId, Problem, Result, broken, decided, ok, parse, query, recorded, time,
+    PathId, Problem, Result, broken, decided, ok, parse, parse_exact, query, recorded, time,
 };
 
 /// A recipient, as registration answers (interface 2.7).
@@ -208,7 +208,7 @@ pub async fn change(
     PathId(id): PathId,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response> {
-    let wire: ChangeRequest<'_> = parse(&body)?;
+    let wire: ChangeRequest<'_> = parse_exact(&body)?;
     let (app, wire) = (&app, &wire);
     let read = || {
         let (ledger, row) = find_own(app, caller, &id)?;

@@ -27,7 +27,7 @@ use web::views::charge::ChargeView;
 use web::views::subscription::SubscriptionView;
 use web::{
     Caller, Checker, Code, CursorParams, JsonBody, KeyScope, KeyedBody, LabelParams, List, PageParams, PageQuery,
-    PathId, Problem, Raw, Result, created, decided, ok, parse,
+    PathId, Problem, Raw, Result, created, decided, ok, parse, parse_exact,
 };
 
 /// A subscription, as sent.
@@ -224,7 +224,7 @@ pub async fn change(
     PathId(id): PathId,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response> {
-    let wire: SubscriptionChangeRequest<'_> = parse(&body)?;
+    let wire: SubscriptionChangeRequest<'_> = parse_exact(&body)?;
     let mut check = Checker::new();
     let token = check.optional_text("card_token", wire.card_token, 1..=64);
     if wire.card_token.and(wire.metadata).is_some() {

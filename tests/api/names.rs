@@ -39,6 +39,9 @@ async fn a_misspelt_field_moves_no_money() {
         ("/api/card", with(card(10_000, APPROVED), "order_id", json!("1042")), "order_id", "reference"),
         ("/api/pix", with(pix("90.00"), "metdata", json!({"loja": "azul"})), "metdata", "metadata"),
         ("/api/pix", with(pix("90.00"), "referencia", json!("1042")), "referencia", "reference"),
+        ("/api/card", with(card(10_000, APPROVED), "capture", json!(false)), "capture", "capturada"),
+        ("/api/card", with(card(10_000, APPROVED), "currency", json!("USD")), "currency", "BRL"),
+        ("/api/pix", with(pix("90.00"), "confirm", json!(false)), "confirm", "na hora"),
         ("/api/refunds", json!({"payment_id": "x", "amount": 1, "value": 2}), "value", "amount"),
         (&*withdraw, json!({"amount": 100}), "amount", ""),
     ] {
@@ -62,14 +65,15 @@ async fn other_unknown_fields_are_ignored_and_listed_and_operators_have_none() {
     let merchant = world.merchant().await;
     let charge = with(card(10_000, APPROVED), "extra", json!({"amount": 1}));
     let charge = with(charge, "4111111111111111", json!(1));
+    let charge = with(with(charge, "capture", json!(true)), "currency", json!("BRL"));
     let mut charge = with(charge, "order", json!(1043));
     charge["customer"]["birthday"] = json!("1990-01-01");
     let answer = merchant.post("/api/card", &charge).await;
     let listed: Vec<_> = answer.header(IGNORED).unwrap().split(", ").map(str::to_owned).collect();
-    for name in ["extra", "order", "customer.birthday", "?"] {
+    for name in ["extra", "order", "customer.birthday", "?", "capture", "currency"] {
         assert!(listed.iter().any(|one| one == name), "{listed:?}");
     }
-    assert_eq!(listed.len(), 4);
+    assert_eq!(listed.len(), 6);
     answer.expect(201);
     let answer = merchant.post("/api/card", &card(10_000, APPROVED)).await;
     assert_eq!((answer.status, answer.header(IGNORED)), (201, None));

@@ -266,7 +266,8 @@ async fn one_recipient_shows_what_is_due_as_its_actor_has_it() {
         tokio::task::yield_now().await;
     }
     let shown = merchant.get(&format!("{PATH}/{}", recipients[0])).await.expect(200);
-    let changed = merchant.patch(&format!("{PATH}/{}", recipients[1]), &json!({"email": "rui@example.com"})).await;
+    let change = json!({"register_information": {"email": "rui@example.com"}});
+    let changed = merchant.patch(&format!("{PATH}/{}", recipients[1]), &change).await;
     let balance = |available| json!({"available": available, "pending": 0, "paid": 0, "reserved": 0, "debt": 0});
     assert_eq!([&shown["balance"], &changed.expect(200)["balance"]], [&balance(3_000), &balance(2_000)]);
 }

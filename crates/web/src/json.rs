@@ -107,7 +107,8 @@ pub fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T> {
     aside(body.len(), || read(body, Checker::new()))
 }
 
-/// Reads an operator's body into its wire struct: as [`parse`], and every unknown name is refused.
+/// Reads the body of an operator or of a change into its wire struct: as [`parse`], and every
+/// unknown name is refused.
 pub fn parse_exact<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T> {
     aside(body.len(), || read(body, Checker::exact()))
 }
@@ -593,8 +594,8 @@ impl Checker {
                 Meant::Field(right) => format!("{field} não existe; o nome certo é {right}"),
                 Meant::Amount => format!("{field} não existe: aqui não se envia um valor"),
                 Meant::Key => format!("{field} não existe; a chave de um POST vai no cabeçalho Idempotency-Key"),
-                Meant::Reference => format!("{field} não existe: reference não muda"),
-                Meant::Nothing if self.is_exact => format!("{field} não existe"),
+                Meant::Way(way) => format!("{field} não existe: {}", way.rule),
+                Meant::Nothing if self.is_exact => format!("{field} não é aceito aqui"),
                 Meant::Nothing => {
                     names::note_ignored(field);
                     continue;

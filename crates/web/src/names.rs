@@ -3,14 +3,15 @@
 //!
 //! A misspelt name must not move money in another way than its sender meant: `split` in place of
 //! `splits` would pay nobody. So a name that is near a known one, or that another payments API uses
-//! for it, is refused with the right name. Other names are ignored, and the answer lists them in
-//! the header `Centavo-Ignored-Fields`. Operators' bodies have no field that is ignored.
+//! for it, is refused with the right name. A field that asks for another way of paying, such as an
+//! authorization without capture, is refused unless its value asks for what happens anyway. Other
+//! names are ignored, and the answer lists them in the header `Centavo-Ignored-Fields`. Operators'
+//! bodies have no field that is ignored, and neither has that of a `PATCH`.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
-use std::marker::PhantomData;
 
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
@@ -74,8 +75,8 @@ pub enum Meant {
     Amount,
     /// The key of the request, which is a header.
     Key,
-    /// The reference, where only metadata change.
-    Reference,
+    /// A way of paying that no request can choose.
+    Way(&'static Way),
     /// Nothing that is known.
     Nothing,
 }
@@ -102,16 +103,12 @@ pub fn meant(name: &str, fields: &[&'static str]) -> Meant {
         Some((_, field)) => Meant::Field(field),
         None if AMOUNTS.contains(&&*plain) || ADJUSTMENTS.contains(&&*plain) => Meant::Amount,
         None if plain == "idempotencykey" => Meant::Key,
-        None if fields.contains(&"metadata") && matches!(meant(name, &UNCHANGED), Meant::Field(_)) => Meant::Reference,
-        None => Meant::Nothing,
+        None => WAYS.iter().find(|way| way.names.contains(&&*plain)).map_or(Meant::Nothing, Meant::Way),
     }
 }
 
 /// The fields of a stored card in a request that takes cards too.
 const STORED_CARD: [&str; 2] = ["card_token", "cvv"];
-
-/// The labels that do not change where metadata do.
-const UNCHANGED: [&str; 2] = ["reference", "reference_unique"];
 
 /// Most letters of a name of which one edit makes another word.
 const SHORT_CHARS_MAX: usize = 5;
@@ -155,6 +152,39 @@ const AMOUNTS: &[&str] =
 /// Names of discounts, interest, tips and fines: `amount` already includes them.
 const ADJUSTMENTS: &[&str] =
     &["discount", "desconto", "tip", "gorjeta", "surcharge", "acrescimo", "interest", "juros", "fine", "multa"];
+
+/// A way of paying that a request of another API chooses, and that is always the same here.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Its names, plain.
+    names: &'static [&'static str],
+    /// The values, beside null, that ask for what happens anyway: a field with one is ignored.
+    usual: &'static [&'static str],
+    /// What happens anyway, in the words of a message.
+    pub rule: &'static str,
+}
+
+/// Names that would move other money, or move it at another time.
+const WAYS: &[Way] = &[
+    Way { names: &["capture"], usual: &["true"], rule: CAPTURED },
+    Way { names: &["authorizeonly", "preauthorization"], usual: &["false"], rule: CAPTURED },
+    Way { names: &["capturemethod"], usual: &["\"automatic\"", "\"automatic_async\""], rule: CAPTURED },
+    Way { names: &["operationtype"], usual: &["\"auth_and_capture\""], rule: CAPTURED },
+    Way { names: &["currency", "currencyid", "moeda"], usual: &["\"BRL\""], rule: "todo valor é em reais (BRL)" },
+    Way { names: &["quantity", "quantidade"], usual: &["1"], rule: "o valor é o total" },
+    Way { names: &["confirm"], usual: &["true"], rule: AT_ONCE },
+    Way { names: &["scheduledate", "startdate", "startat", "trialdays", "trialend"], usual: &[], rule: AT_ONCE },
+];
+
+impl Way {
+    /// True for a value, as JSON, that asks for what happens anyway.
+    fn is_usual(&self, value: &str) -> bool {
+        value == "null" || self.usual.iter().any(|usual| usual.eq_ignore_ascii_case(value))
+    }
+}
+
+const CAPTURED: &str = "a cobrança é capturada na hora";
+const AT_ONCE: &str = "o pedido vale na hora";
 
 /// Names of shares.
 const PERCENTS: &[&str] = &["percent", "percentage", "percentualvalue", "percentual", "porcentagem"];
@@ -349,7 +379,8 @@ impl<'a, V: Visitor<'a>> Visitor<'a> for Members<'_, 'a, V> {
     }
 
     fn visit_map<A: MapAccess<'a>>(self, members: A) -> Result<V::Value, A::Error> {
-        self.visitor.visit_map(KnownNames { members, fields: self.fields, unknown: self.unknown })
+        let Members { visitor, fields, unknown } = self;
+        visitor.visit_map(KnownNames { members, fields, unknown, is_unknown: false })
     }
 }
 
@@ -357,6 +388,8 @@ struct KnownNames<'u, 'a, A> {
     members: A,
     fields: &'static [&'static str],
     unknown: &'u mut Vec<Unknown<'a>>,
+    /// Whether the last name is the last of the unknown ones.
+    is_unknown: bool,
 }
 
 impl<'a, A: MapAccess<'a>> MapAccess<'a> for KnownNames<'_, 'a, A> {
@@ -364,7 +397,8 @@ impl<'a, A: MapAccess<'a>> MapAccess<'a> for KnownNames<'_, 'a, A> {
 
     fn next_key_seed<K: DeserializeSeed<'a>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
         let Some(name) = self.members.next_key_seed(Name)? else { return Ok(None) };
-        if !self.fields.contains(&&*name) {
+        self.is_unknown = !self.fields.contains(&&*name);
+        if self.is_unknown {
             self.unknown.push(Unknown { meant: meant(&name, self.fields), name: name.clone() });
         }
         match name {
@@ -373,24 +407,18 @@ impl<'a, A: MapAccess<'a>> MapAccess<'a> for KnownNames<'_, 'a, A> {
         }
     }
 
+    /// The value of the last name: an empty text is null.
     fn next_value_seed<S: DeserializeSeed<'a>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
-        self.members.next_value_seed(Field { seed, of: PhantomData })
-    }
-}
-
-/// The value of a field: an empty text is null.
-struct Field<'a, S> {
-    seed: S,
-    of: PhantomData<&'a ()>,
-}
-
-impl<'a, S: DeserializeSeed<'a>> DeserializeSeed<'a> for Field<'a, S> {
-    type Value = S::Value;
-
-    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<S::Value, D::Error> {
-        let raw: &'a RawValue = Deserialize::deserialize(deserializer)?;
-        let raw = if raw.get() == "\"\"" { RawValue::NULL } else { raw };
-        self.seed.deserialize(raw).map_err(serde::de::Error::custom)
+        let sent: &'a RawValue = self.members.next_value()?;
+        let value = if sent.get() == "\"\"" { RawValue::NULL } else { sent };
+        if self.is_unknown
+            && let Some(last) = self.unknown.last_mut()
+            && let Meant::Way(way) = last.meant
+            && way.is_usual(value.get())
+        {
+            last.meant = Meant::Nothing;
+        }
+        seed.deserialize(value).map_err(serde::de::Error::custom)
     }
 }
 
@@ -442,7 +470,7 @@ mod tests {
 
     #[test]
     fn a_misspelt_name_is_told_from_another_one() {
-        use Meant::{Amount, Field, Key, Nothing, Reference};
+        use Meant::{Amount, Field, Key, Nothing};
         let cases: &[(&[&'static str], &str, Meant)] = &[
             (CHARGE, "split", Field("splits")),
             (CHARGE, "Splits", Field("splits")),
@@ -484,11 +512,7 @@ mod tests {
             (CHARGE, "idempotency_key", Key),
             (CHARGE, "Idempotency-Key", Key),
             (&["merchant_transaction_id"], "idempotencyKey", Field("merchant_transaction_id")),
-            (&["metadata"], "referance", Reference),
-            (&["metadata"], "reference", Reference),
-            (&["metadata"], "order_id", Reference),
             (&["metadata"], "metdata", Field("metadata")),
-            (&["metadata"], "reference_unique", Reference),
             (&["metadata"], "note", Nothing),
             (&[], "amount", Amount),
             (CHARGE, "discount", Amount),
@@ -533,6 +557,41 @@ mod tests {
         let unknown: Vec<_> = unknown.iter().map(|one| (&*one.name, one.meant)).collect();
         let expected = [("metadata", Meant::Nothing), ("amaunt", Meant::Field("amount")), ("x", Meant::Nothing)];
         assert_eq!(unknown, expected);
+    }
+
+    #[test]
+    fn another_way_of_paying_is_refused_and_the_usual_one_is_ignored() {
+        #[derive(Deserialize)]
+        #[serde(bound(deserialize = "'de: 'a"))]
+        struct Wire<'a> {
+            amount: Raw<'a>,
+        }
+        for (field, is_refused) in [
+            (r#""capture": false"#, true),
+            (r#""capture": true"#, false),
+            (r#""capture": "true""#, true),
+            (r#""capture_method": "manual""#, true),
+            (r#""capture_method": "automatic_async""#, false),
+            (r#""authorizeOnly": true"#, true),
+            (r#""authorizeOnly": false"#, false),
+            (r#""operation_type": "auth_only""#, true),
+            (r#""operation_type": "auth_and_capture""#, false),
+            (r#""currency": "usd""#, true),
+            (r#""Currency": "brl""#, false),
+            (r#""currency_id": null"#, false),
+            (r#""currency": """#, false),
+            (r#""confirm": false"#, true),
+            (r#""quantity": 2"#, true),
+            (r#""quantity": 1"#, false),
+            (r#""trial_end": 1798761600"#, true),
+        ] {
+            // The fields around it have values that are usual ones.
+            let json = format!(r#"{{"x": true, {field}, "amount": true}}"#);
+            let (wire, unknown) = read::<Wire<'_>>(&json).unwrap();
+            let [Unknown { meant: Meant::Nothing, .. }, Unknown { meant, .. }] = &*unknown else { panic!("{field}") };
+            let is_as_expected = if is_refused { matches!(meant, Meant::Way(_)) } else { *meant == Meant::Nothing };
+            assert!(is_as_expected && wire.amount.is_some(), "{field}: {meant:?}");
+        }
     }
 
     #[test]
