@@ -257,7 +257,7 @@ async fn open_shop(engine: &Engine, available: i64) -> GroupNumber {
 async fn cash_out(engine: &Arc<Engine>, group: GroupNumber, script: Script, number: u64) -> ObjectId {
     let destination = PixDestination { kind: PixKeyKind::Email, key: key(script), info: None, labels: None };
     let transaction = engine.look_up_transaction(group, Some(u128::from(number).to_be_bytes())).unwrap();
-    assert!(!transaction.is_used);
+    assert_eq!(transaction.used_by, None);
     let context = CommandContext { key: None, requester: None, permit: engine.permit(1_024).unwrap() };
     let call = NewCashout { amount: Centavos(1_000), destination, transaction, reference: None };
     let outcome = engine.cash_out(group, call, context).await.unwrap();

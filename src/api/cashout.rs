@@ -1,5 +1,6 @@
 //! Cashouts (interface 2.6, 3.2, 7): a transfer from the merchant's balance to any PIX key.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use actors::engine::{
@@ -26,7 +27,7 @@ use web::reply::{Filter, PeriodParams};
 use web::views::cashout::{CashoutItem, CashoutView, cashout_status, destination};
 use web::{
     Caller, Checker, Code, CursorParams, Cursors, JsonBody, KeyScope, KeyedBody, LabelParams, List, Page, PathId,
-    Problem, Raw, Result, created, ok, parse, query, recorded,
+    Problem, Raw, Result, created, ok, parse, query, recorded, single,
 };
 
 /// A cashout, as sent.
@@ -96,8 +97,8 @@ pub async fn create(State(app): AppState, caller: Caller, sent: KeyedBody) -> Re
         if checked.amount < minimum {
             return Err(Rejection::CashoutBelowMinimum { minimum }.into());
         }
-        if transaction.is_used {
-            return Err(Problem::new(Code::DuplicateTransaction));
+        if let Some((id, _)) = transaction.used_by {
+            return Err(Problem::new(Code::DuplicateTransaction).member("id", id.uuid().to_string()));
         }
         labels::require_new(ReferenceOf::Cashout, reference.as_ref())?;
         let (amount, destination) = (checked.amount, checked.destination.clone());
@@ -164,6 +165,7 @@ const STATUSES: [&str; 3] = ["in_processing", "processed", "failed"];
 /// or a label, the period may hold 2,000 cashouts.
 #[utoipa::path(get, path = "/api/cashout", operation_id = "list_cashouts",
     params(("status" = Option<String>, Query, pattern = "^(in_processing|processed|failed)$", description = "`in_processing`, `processed` or `failed`"),
+        ("merchant_transaction_id" = Option<String>, Query, format = "uuid", description = "With this `merchant_transaction_id`: one at most"),
         PeriodParams, LabelParams,
         ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query, minimum = 1, maximum = 100, description = "50 when absent."),
         CursorParams),
@@ -175,7 +177,12 @@ pub async fn list(State(app): AppState, caller: Caller, parts: Parts) -> Result<
     let cursors = Cursors::read(&parts)?;
     let range = filter.range(&app.engine, Listing::Cashouts(caller.ledger()))?;
     let between = cursors.range(&app.engine, caller.ledger())?;
-    let range = range.start.max(between.start)..range.end.min(between.end);
+    let of_transaction = match single(&pairs, "merchant_transaction_id")? {
+        None => 0..u64::MAX,
+        Some(text) => place_of_transaction(&app, caller, text)?,
+    };
+    let start = range.start.max(between.start).max(of_transaction.start);
+    let range = start..range.end.min(between.end).min(of_transaction.end);
     let (skip, count) = filter.to_read(page);
     let Listed { total, items: found } = app.engine.cashouts(caller.ledger(), Slice::new(range, skip, count))?;
     filter.check("status", total)?;
@@ -192,6 +199,16 @@ pub async fn list(State(app): AppState, caller: Caller, parts: Parts) -> Result<
     let list = List::filtered(&filter, items, total, page);
     let last = list.items.last().map(|item| item.id.clone());
     Ok(list.on(&cursors, last))
+}
+
+/// The part of the account's list that has the cashout of this `merchant_transaction_id`; an empty
+/// one where no cashout has it.
+fn place_of_transaction(app: &App, caller: Caller, text: &str) -> Result<Range<u64>> {
+    let mut check = Checker::new();
+    let message = "merchant_transaction_id deve ser um UUID";
+    let id = Uuid::try_parse(text).ok().or_else(|| check.refuse("merchant_transaction_id", "not_a_uuid", message));
+    let found = app.engine.look_up_transaction(caller.group, Some(check.finish_with(id)?.into_bytes()))?;
+    Ok(found.used_by.map_or(0..0, |(_, sequence)| sequence.0..sequence.0 + 1))
 }
 
 /// Refuses an account that is not enabled for cashout (interface 5.3).

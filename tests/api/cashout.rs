@@ -297,7 +297,8 @@ async fn a_transaction_id_is_used_up_for_ever_and_a_replay_is_no_duplicate() {
     let (merchant, other) = (funded(&world).await, funded(&world).await);
     let body = numbered(&cashout(200, "ana@loja.com.br"), 7);
     let first = merchant.post_keyed("/api/cashout", "k", &body).await.expect(201);
-    merchant.post("/api/cashout", &body).await.refused(409, "duplicate_transaction");
+    let refused = merchant.post("/api/cashout", &body).await.refused(409, "duplicate_transaction");
+    assert_eq!(refused["id"], first["id"]);
     merchant.post_keyed("/api/cashout", "k2", &body).await.refused(409, "duplicate_transaction");
     let upper = text(&body["merchant_transaction_id"]).to_uppercase();
     merchant
@@ -320,6 +321,18 @@ async fn a_transaction_id_is_used_up_for_ever_and_a_replay_is_no_duplicate() {
     assert_ne!(made[0]["merchant_transaction_id"], made[1]["merchant_transaction_id"]);
     let named = with(&bare, "/merchant_transaction_id", made[0]["merchant_transaction_id"].clone());
     merchant.post("/api/cashout", &named).await.refused(409, "duplicate_transaction");
+    let listed = async |of: &Merchant<'_>, query: &str| {
+        let list = of.get(&format!("/api/cashout?merchant_transaction_id={query}")).await.expect(200);
+        items(&list).iter().map(|item| item["id"].clone()).collect::<Vec<_>>()
+    };
+    let number = text(&body["merchant_transaction_id"]);
+    assert_eq!(listed(&merchant, &number).await, [first["id"].clone()]);
+    assert_eq!(listed(&merchant, &text(&made[0]["merchant_transaction_id"])).await, [made[0]["id"].clone()]);
+    for query in [format!("{number}&to=2020-01-01"), format!("{number}&before={}", text(&first["id"]))] {
+        assert!(listed(&merchant, &query).await.is_empty(), "{query}");
+    }
+    assert!(listed(&merchant, &uuid::Uuid::nil().to_string()).await.is_empty());
+    merchant.get("/api/cashout?merchant_transaction_id=7").await.refused(400, "validation_failed");
 
     world.advance(3 * DAY).await;
     let names = merchant.names;

@@ -25,6 +25,7 @@ use crate::rails::{Destination, PayoutAnswer, RailError, SendPayout};
 use crate::resident::{Envelope, Outcome, UniqueLookup};
 use derived::records::LoadError;
 use derived::seal::stocked_random_bytes;
+use store::Sequence;
 
 /// How long the institution may take before the caller is answered that the transfer is under way.
 pub(super) const FIRST_ANSWER_MAX: Duration = Duration::from_millis(1_500);
@@ -47,8 +48,8 @@ pub struct NewCashout {
 pub struct TransactionLookup {
     /// The UUID.
     pub id: [u8; 16],
-    /// True when a cashout of the merchant has it.
-    pub is_used: bool,
+    /// The merchant's cashout that has it, and the place of its Record in the merchant's lists.
+    pub used_by: Option<(ObjectId, Sequence)>,
     /// Keyed digest of account and UUID.
     key: Fingerprint,
     /// How far the look-up saw; none for a new UUID, which no cashout can have.
@@ -104,11 +105,17 @@ impl Engine {
         };
         let key = self.keyring.fingerprint("merchant-transaction", &[&group.0.to_be_bytes(), &id]);
         if given.is_none() {
-            return Ok(TransactionLookup { id, is_used: false, key, looked_up_through: None });
+            return Ok(TransactionLookup { id, used_by: None, key, looked_up_through: None });
         }
-        let found = self.shard(group).read_model().find_unique(LedgerId::Merchant(group), key)?;
-        let (is_used, looked_up_through) = (found.sequence.is_some(), Some(found.looked_up_through));
-        Ok(TransactionLookup { id, is_used, key, looked_up_through })
+        let shard = self.shard(group);
+        let found = shard.read_model().find_unique(LedgerId::Merchant(group), key)?;
+        let ordered =
+            |record| CashoutOrdered::of(&record).ok_or_else(|| Unavailable::contradicting("a cashout's order"));
+        let used_by = match found.sequence {
+            Some(sequence) => Some((ordered(shard.record(sequence)?)?.id, sequence)),
+            None => None,
+        };
+        Ok(TransactionLookup { id, used_by, key, looked_up_through: Some(found.looked_up_through) })
     }
 
     /// Holds the money of a cashout and orders the transfer. An institution that does not answer in
