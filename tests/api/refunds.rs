@@ -255,6 +255,9 @@ async fn commission_comes_back_where_the_account_says_so() {
         let came_back: Value = came_back.map(|fee| (text(&fee["kind"]), fee["amount"].clone())).collect();
         assert_eq!(came_back, fees, "{amount}");
         assert_eq!(merchant.get(&format!("/api/refunds/{refund}")).await.expect(200)["fees"], shown["fees"]);
+        let events = merchant.get("/api/events?limit=5").await.expect(200);
+        let is_approval = |event: &&Value| event["event"] == "refund.approved" && event["refund"]["id"] == *refund;
+        assert_eq!(items(&events).iter().find(is_approval).unwrap()["refund"]["fees"], shown["fees"]);
     }
     for (txid, count) in [(&card, 8), (&pix, 4)] {
         let list = merchant.get(&format!("/api/balance/operations?charge={txid}")).await.expect(200);

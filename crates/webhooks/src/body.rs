@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 use crate::event::OutboxEvent;
 use web::reply::decimal;
 use web::views::cashout::CashoutView;
-use web::views::charge::ChargeView;
+use web::views::charge::{ChargeView, FeeView};
 use web::views::dispute::DisputeView;
 use web::views::labels::LabelsView;
 use web::views::recipient::{document_type, open, recipient_id};
@@ -156,7 +156,7 @@ impl OutboxEvent {
 
     fn refund(&self, engine: &Engine, decided: &DecidedRefund) -> Result<impl Serialize + use<>> {
         let refund: Refund = self.as_of(engine, decided.id)?;
-        Ok(RefundTold::of(decided, refund_labels(engine, &refund).into()))
+        Ok(RefundTold::of(decided, FeeView::of(&refund.commission), refund_labels(engine, &refund).into()))
     }
 
     fn withdrawal(&self, engine: &Engine, id: ObjectId) -> Result<impl Serialize + use<>> {
@@ -299,18 +299,22 @@ struct RefundTold {
     /// Why it was rejected, or failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     notes: Option<String>,
+    /// The fees of the charge that came back with it; where some did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fees: Vec<FeeView>,
     #[serde(flatten)]
     labels: LabelsView,
 }
 
 impl RefundTold {
-    fn of(refund: &DecidedRefund, labels: LabelsView) -> Self {
+    fn of(refund: &DecidedRefund, fees: Vec<FeeView>, labels: LabelsView) -> Self {
         Self {
             id: refund.id.uuid().to_string(),
             charge_id: refund.charge.txid(),
             amount: refund.amount.0,
             status: refund_status(&refund.decision),
             notes: refund.decision.notes().map(str::to_owned),
+            fees,
             labels,
         }
     }
