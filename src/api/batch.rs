@@ -101,8 +101,8 @@ impl<S: Sync> FromRequest<S> for SentBatch {
 /// 200 with what came of each, in their order. A charge with `valor` is a PIX. They succeed or fail
 /// alone, also where one is no object, and each counts towards the rate limit of its route. Sending
 /// the batch again makes nothing twice, and neither does sending one of its charges alone with the
-/// same key; an `Idempotency-Key` of the batch is not stored. As `application/x-ndjson` the body
-/// has one charge a line; the answer is the same.
+/// same key; an `Idempotency-Key` of the batch is not stored. As `application/x-ndjson` (`ndjson`,
+/// `jsonl`, `x-jsonlines`) the body has one charge a line; the answer is the same.
 #[utoipa::path(post, path = "/api/charges/batch", operation_id = "charge_batch",
     request_body(content = Vec<BatchCharge>, example = json!([
         {"idempotency_key": "pedido-1042", "valor": "80.00", "nome": "Maria das Dores", "cpf": "12345678909"},

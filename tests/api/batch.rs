@@ -153,14 +153,18 @@ async fn a_batch_may_have_a_charge_a_line() {
     let merchant = world.merchant().await;
     let charges = [keyed("a", &card(10_000, APPROVED)), keyed("b", &pix("80.00")), keyed("c", &card(1_000, REFUSED))];
     let answer = merchant.post(BATCH, &json!(charges)).await.expect(200);
-    let lines = async |body: Vec<u8>| {
-        let headers = [("token", merchant.key.as_str()), ("content-type", "application/x-ndjson; charset=utf-8")];
+    let typed = async |content_type: &str, body: Vec<u8>| {
+        let headers = [("token", merchant.key.as_str()), ("content-type", content_type)];
         world.send(reqwest::Method::POST, BATCH, &headers, body).await
     };
+    let lines = async |body: Vec<u8>| typed("application/x-ndjson; charset=utf-8", body).await;
     let body = format!("{}\r\n\n{}\n  {}  ", charges[0], charges[1], charges[2]);
-    let again = lines(body.into()).await.expect(200);
     let txids = |of: &Value| items(of).iter().map(|item| item["body"]["txid"].clone()).collect::<Vec<_>>();
-    assert_eq!((statuses(&again), txids(&again)), (statuses(&answer), txids(&answer)), "the same charges");
+    for name in ["x-ndjson", "NDJSON", "jsonl", "x-jsonlines; charset=utf-8"] {
+        let again = typed(&format!("application/{name}"), body.clone().into()).await.expect(200);
+        assert_eq!((statuses(&again), txids(&again)), (statuses(&answer), txids(&answer)), "the same charges");
+    }
+    typed("text/jsonl", body.into()).await.refused(415, "unsupported_media_type");
     for (body, code) in [
         ("\n \n".to_owned(), "validation_failed"),
         (vec![charges[1].to_string(); 1_001].join("\n"), "validation_failed"),

@@ -611,12 +611,14 @@ fn media_type(headers: &HeaderMap) -> Option<&str> {
     content_type.split(';').next().map(str::trim)
 }
 
-/// The media type of JSON lines.
-pub const NDJSON: &str = "application/x-ndjson";
+/// The media types of JSON lines; none of them is registered.
+const JSON_LINES: [&str; 4] =
+    ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"];
 
 /// Whether a body is declared as JSON lines; the declaration becomes `application/json` then.
 pub fn declared_as_lines(headers: &mut HeaderMap) -> bool {
-    let is_lines = media_type(headers).is_some_and(|found| found.eq_ignore_ascii_case(NDJSON));
+    let is_lines =
+        media_type(headers).is_some_and(|found| JSON_LINES.into_iter().any(|name| found.eq_ignore_ascii_case(name)));
     if is_lines {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
