@@ -1,4 +1,5 @@
 // Charges, lists, and verifies a webhook with the packed client.
+import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";
 
 import { Centavo, Declined, Refused, WrongSignature, verified, type WebhookEvent } from "centavo";
@@ -43,6 +44,15 @@ check(first.txid === again.txid, "a retry with its key makes no second charge");
 const withoutCard = () => centavo.call("post", "/api/card", { body: { amount: 1, customer: body.customer } });
 // @ts-expect-error: nor does a batch that has one
 const inBatch = () => centavo.call("post", "/api/charges/batch", { body: [{ amount: 1, idempotency_key: "1" }] });
+// @ts-expect-error: nor does a charge with two cards
+const twoCards = () => centavo.call("post", "/api/card", { body: { ...body, card: body.credit_card } });
+const recipient = { sub_recipient_id: randomUUID() };
+// @ts-expect-error: nor does a split without a share
+const noShare = () => centavo.call("post", "/api/card", { body: { ...body, splits: [recipient] } });
+const twoShares = { ...recipient, amount: 1, percent: "1" };
+// @ts-expect-error: nor does one with two
+const split = () => centavo.call("post", "/api/card", { body: { ...body, splits: [twoShares] } });
+const shared = () => centavo.call("post", "/api/card", { body: { ...body, splits: [{ ...recipient, percent: "1" }] } });
 const other = await centavo.call("post", "/api/card", { body });
 const refused = await centavo.call("post", "/api/card", { body: order("4000000000000002") }).catch((error) => error);
 check(refused instanceof Declined && refused.code === "card_declined", String(refused));
@@ -52,6 +62,11 @@ check(conflict instanceof Refused && conflict.code === "charge_not_pending", Str
 const listed: string[] = [];
 for await (const charge of centavo.pages("/api/charges", { status: "CONCLUIDA" })) listed.push(charge.txid);
 check([first.txid, other.txid].every((txid) => listed.includes(txid)) && !listed.includes(refused.txid), "the list");
+const payer = { nome: "Maria Souza", cpf: "12345678909" };
+const pix = await centavo.call("post", "/api/pix", { body: { ...payer, valor: "8.00", metadata: { shop: "ts" } } });
+const ofShop: string[] = [];
+for await (const charge of centavo.pages("/api/charges", { metadata: { shop: "ts" } })) ofShop.push(charge.txid);
+check(ofShop.join() === pix.txid, "the charges of a shop");
 const plan = { tag: "packed-ts", amount: 100, billingCycle: "ANNUAL", totalBillingCycles: 1 } as const;
 await centavo.call("post", "/api/recurrency/plans", { body: plan });
 const tags: string[] = [];

@@ -9,10 +9,19 @@ from pkgutil import walk_packages
 
 import centavo.rest.api
 from centavo import Declined, Refused, WrongSignature, connect, expect, pages, verified
-from centavo.rest.api.charges import charge_card, get_charge, get_charge_qr_code, list_charges
+from centavo.rest.api.charges import charge_card, create_or_look_up_pix, get_charge, get_charge_qr_code, list_charges
 from centavo.rest.api.events import list_event_tries, list_events
 from centavo.rest.api.plans_and_subscriptions import create_plan, list_plans
-from centavo.rest.models import CardChargeRequest, CardChargeResponse, Charge, ChargeWebhook, PlanRequest
+from centavo.rest.models import (
+    CardChargeRequest,
+    CardChargeResponse,
+    Charge,
+    ChargeWebhook,
+    ListChargesMetadata,
+    PixRequest,
+    PixResponse,
+    PlanRequest,
+)
 
 heard: list[ChargeWebhook] = []
 received = threading.Condition()
@@ -66,6 +75,10 @@ except Refused as conflict:
     assert (conflict.status, conflict.code) == (409, "charge_not_pending"), conflict
 listed = [charge.txid for charge in pages(list_charges.sync, client)]
 assert {first.txid, other.txid, refused.txid} <= set(listed) and len(listed) == len(set(listed)), listed
+labelled = {"valor": "8.00", "nome": "Maria Souza", "cpf": "12345678909", "metadata": {"shop": "py"}}
+pix = expect(PixResponse, create_or_look_up_pix.sync(client=client, body=PixRequest.from_dict(labelled)))
+of_shop = ListChargesMetadata.from_dict({"shop": "py"})
+assert [charge.txid for charge in pages(list_charges.sync, client, metadata=of_shop)] == [pix.txid]
 plan = {"tag": "packed-py", "amount": 100, "billingCycle": "ANNUAL", "totalBillingCycles": 1}
 create_plan.sync(client=client, body=PlanRequest.from_dict(plan))
 assert "packed-py" in [plan.tag for plan in pages(list_plans.sync, client)]

@@ -30,6 +30,7 @@ async function send(form) {
     for (const [field, name] of [["txid", "TXID"], ["card_token", "CARD_TOKEN"], ["id", form.dataset.makes]]) {
       if (made[field]) keep(name, made[field]);
     }
+    if (made.breakdown) keep("SPLIT", `${made.txid}-0`);
   }
   return `${answer.status}\n${JSON.stringify(made, null, 2)}`;
 }

@@ -236,6 +236,7 @@ export CENTAVO_OPS_URL=http://127.0.0.1:8081  # the operators' listener
 export CENTAVO_OPS_TOKEN=                     # from the file operator.token in the server's data directory
 export RECIPIENT=                             # id of an active recipient: POST /api/sub-recipients, and its approval
 export TXID= PLAN= CARD_TOKEN=                # from POST /api/pix, /api/recurrency/plans, /api/cards
+export SPLIT=                                 # a pending card split: TXID-0 after POST /api/card with splits
 export ID=                                    # whatever else a path names";
 
 fn operations_of(document: &Value) -> Vec<Operation<'_>> {
@@ -419,9 +420,10 @@ fn variable(name: &str) -> &'static str {
 }
 
 /// Fields of bodies, parameters, and segments of paths that are followed by an id.
-const VARIABLE_OF: [(&str, &str); 9] = [
+const VARIABLE_OF: [(&str, &str); 10] = [
     ("txid", "TXID"),
     ("payment_id", "TXID"),
+    ("split_ids", "SPLIT"),
     ("sub_recipient_id", "RECIPIENT"),
     ("sub-recipients", "RECIPIENT"),
     ("plan_id", "PLAN"),
@@ -431,9 +433,9 @@ const VARIABLE_OF: [(&str, &str); 9] = [
     ("cards", "CARD_TOKEN"),
 ];
 
-/// True for an id of the examples, which names nothing.
+/// True for an id of the examples, which names nothing. That of a split begins with its charge's.
 fn is_id(example: &Value) -> bool {
-    [A_UUID, A_TXID].iter().any(|id| example == id)
+    example == A_UUID || example.as_str().is_some_and(|example| example.starts_with(A_TXID))
 }
 
 /// An example whose ids are texts of the form `$NAME`.
@@ -544,7 +546,7 @@ fn write_values(page: &mut String) -> fmt::Result {
     write!(page, "<script src=\"{SCRIPT_PATH}\" defer></script><form id=values hidden><fieldset>")?;
     write!(page, "<legend>Try it, in this sandbox</legend><label>API key ")?;
     write!(page, "<input name=KEY type=password autocomplete=off></label>")?;
-    for name in ["RECIPIENT", "TXID", "PLAN", "CARD_TOKEN", "ID"] {
+    for name in ["RECIPIENT", "TXID", "SPLIT", "PLAN", "CARD_TOKEN", "ID"] {
         write!(page, "<label>{name} <input name={name} autocomplete=off></label>")?;
     }
     write!(page, "</fieldset></form>")
@@ -580,13 +582,17 @@ fn write_fields(page: &mut String, schema: &Value, schemas: &Value, nesting: usi
     let schema = inner(schema, schemas);
     let Some(fields) = schema["properties"].as_object().filter(|_| nesting < NESTING_MAX) else { return Ok(()) };
     write!(page, "<table>")?;
-    for (name, field) in fields {
+    for (name, field) in fields.iter().filter(|(_, field)| field["type"] != "null") {
         let required = schema["required"].as_array().is_some_and(|names| names.iter().any(|required| required == name));
         let described = if field["description"].is_string() { field } else { resolved(field, schemas) };
         write_row(page, &Value::from(name.as_str()), &kind_of(field, schemas), required, &described["description"])?;
-        if inner(field, schemas)["properties"].is_object() {
-            write!(page, "<tr><td colspan=4 class=inner>")?;
-            write_fields(page, field, schemas, nesting + 1)?;
+        let object = inner(field, schemas);
+        let one = std::slice::from_ref(object);
+        for object in object["oneOf"].as_array().map_or(one, Vec::as_slice) {
+            if resolved(object, schemas)["properties"].is_object() {
+                write!(page, "<tr><td colspan=4 class=inner>")?;
+                write_fields(page, object, schemas, nesting + 1)?;
+            }
         }
     }
     write!(page, "</table>")
@@ -598,15 +604,18 @@ fn write_row(page: &mut String, name: &Value, kind: &str, required: bool, descri
     write!(page, "<tr><th scope=row>{}<td>{}<td class=need>{need}<td>{}", Text(name), EscapedText(kind), Prose(prose))
 }
 
-/// The schema of an object, or of the objects of a list, behind references and choices.
+/// The schema of an object, or of the objects of a list, behind references. Of a choice it is the
+/// choice itself, or the first one where a discriminator tells them apart.
 fn inner<'a>(schema: &'a Value, schemas: &'a Value) -> &'a Value {
     let schema = resolved(schema, schemas);
     if let Some(items) = schema.get("items") {
         return inner(items, schemas);
     }
     let choices = schema["oneOf"].as_array().into_iter().flatten();
-    match choices.clone().find(|choice| choice["type"] != "null") {
-        Some(choice) if choice.get("$ref").is_some() => inner(choice, schemas),
+    let mut choices = choices.filter(|choice| choice["type"] != "null");
+    let is_shown_by_one = schema.get("discriminator").is_some() || choices.clone().count() == 1;
+    match choices.next() {
+        Some(choice) if is_shown_by_one && choice.get("$ref").is_some() => inner(choice, schemas),
         _ => schema,
     }
 }

@@ -15,7 +15,7 @@ use super::json::CENTAVOS_MAX;
 use super::problem::{self, Code};
 use super::reply::QueryNames;
 
-mod cards;
+mod choices;
 mod events;
 
 /// The complete description of a listener, from its handlers' own parts.
@@ -43,7 +43,7 @@ pub fn complete(collected: OpenApi, of: Listener) -> Value {
     write_whole(&mut document["components"]["schemas"]);
     name_lists(&mut document);
     name_enumerations(&mut document);
-    cards::write_choices(&mut document);
+    choices::write_choices(&mut document);
     document["components"]["headers"] = headers();
     for (name, schema) in problem_schemas() {
         document["components"]["schemas"][name] = schema;
