@@ -64,7 +64,7 @@ const PAGES: [(&str, &[&str], &str); 16] = [
         "orders",
         &[
             "duplicate_reference\n",
-            "{\"reference\":\"order-7\",\"metadata\":{\"channel\":\"app\"},\"fees\":[{\"kind\":\"pix\",\"amount\":79}],\"net\":7921}",
+            "{\"metadata\":{\"channel\":\"app\"},\"fees\":[{\"kind\":\"pix\",\"amount\":79}],\"net\":7921}",
             "{\"splits\":[1250],\"net\":8115}",
             "[201,null,400,\"validation_failed\"]\n[201,null,400,\"validation_failed\"]\n",
         ],
@@ -303,19 +303,20 @@ async fn the_pages_that_follow_run() {
         place.said(&place.compile(&PAGES.map(|(name, ..)| name)));
     }
     for (name, in_shell, in_program) in PAGES {
-        let said = place.said(&format!("{account}{}", page_blocks(name, "bash").join("\n")));
+        let samples = format!("{account}{}", page_blocks(name, "bash").join("\n"));
+        let said = place.said(&samples);
         for expected in in_shell {
             assert!(said.contains(expected), "{name}: no {expected} in {said}");
         }
-        let said = place.said(&format!("{account}python3 {name}.py"));
-        assert!(said.contains(in_program), "{name}.py: {said}");
-        if place.has_node {
-            let said = place.said(&format!("{account}node {name}.mjs"));
-            assert!(said.contains(in_program), "{name}.mts: {said}");
-        }
-        if place.has_php && !page_blocks(name, "php").is_empty() {
-            let said = place.said(&format!("{account}php {name}.php"));
-            assert!(said.contains(in_program), "{name}.php: {said}");
+        // They run again in the same account, which has more by then.
+        place.said(&samples);
+        let mut programs = vec![format!("python3 {name}.py")];
+        programs.extend(place.has_node.then(|| format!("node {name}.mjs")));
+        let has_php = place.has_php && !page_blocks(name, "php").is_empty();
+        programs.extend(has_php.then(|| format!("php {name}.php")));
+        for program in programs.iter().flat_map(|program| [program, program]) {
+            let said = place.said(&format!("{account}{program}"));
+            assert!(said.contains(in_program), "{program}: {said}");
         }
     }
 }
