@@ -72,8 +72,13 @@ async fn run_command(Arguments { args, matches, file }: Arguments) -> CommandRes
         Command::Restore(args) => restore::run(args)?,
         Command::Migrate(args) => migrate::run(args)?,
         Command::Grow(args) => grow::run(args)?,
-        Command::Verify(VerifyArgs { data, store, master_key, against }) => {
+        Command::Verify(VerifyArgs { data, store, master_key, against, live: false, .. }) => {
             verify::run(&data, &store.store()?, &master_key.source()?, against.as_deref())?;
+        }
+        Command::Verify(VerifyArgs { data, store, master_key, against, live: true, server }) => {
+            let (journal, master_key) = (server.journal(data, store.store()?)?, master_key.source()?);
+            let work = move || verify::run_live(&journal, &master_key, against.as_deref());
+            tokio::task::spawn_blocking(work).await??;
         }
         Command::Completions { shell } => print_completions(shell)?,
         Command::Man { out } => shell_help::write_manual(args::program(), &out)?,

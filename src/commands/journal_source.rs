@@ -137,10 +137,19 @@ impl JournalSource {
     /// [`actors::backup::frames`] gives them.
     /// Blocks the thread: a task of the runtime must not call it.
     pub fn frames(&self, from: &Cut) -> Result<Frames<'_>, Failure> {
+        self.frames_with(from, "")
+    }
+
+    /// The same frames, which a server does not count as a backup.
+    pub fn frames_in_passing(&self, from: &Cut) -> Result<Frames<'_>, Failure> {
+        self.frames_with(from, "&wait=0")
+    }
+
+    fn frames_with(&self, from: &Cut, query: &str) -> Result<Frames<'_>, Failure> {
         match self {
             Self::Stopped { parts, .. } | Self::Database { parts, .. } => Ok(frames(parts, from)?),
             Self::Served { data, address, token, certificates } => {
-                let answer = ask(data, *address, token, certificates.as_ref(), from)?;
+                let answer = ask(data, *address, token, certificates.as_ref(), (from, query))?;
                 let name = PathBuf::from(format!("the answer of the server at {address}"));
                 Ok(Box::new(sent_frames(FrameReader::new(answer, name)?)))
             }
@@ -181,7 +190,7 @@ fn ask(
     address: SocketAddr,
     token: &Secret,
     certificates: Option<&PathBuf>,
-    from: &Cut,
+    (from, query): (&Cut, &str),
 ) -> Result<AnswerBody, Failure> {
     let unreachable = |what: String| {
         Failure::from(format!(
@@ -191,10 +200,8 @@ fn ask(
         ))
     };
     let trust = certificates.map(tls::trust).transpose().map_err(|error| format!("CENTAVO_OPS_TLS_CERT: {error}"))?;
-    let path = match from.is_empty() {
-        true => "/ops/backup".to_owned(),
-        false => format!("/ops/backup?from={}", from.name()),
-    };
+    let first = if from.is_empty() { "1".to_owned() } else { from.name() };
+    let path = format!("/ops/backup?from={first}{query}");
     let request = || {
         Request::get(&path)
             .header(AUTHORIZATION, format!("Bearer {}", token.reveal()))

@@ -24,6 +24,7 @@ pub mod rail_check;
 pub mod remote;
 pub mod report;
 pub mod restore;
+pub mod served_journal;
 pub mod shell_help;
 pub mod terminal;
 pub mod trigger;

@@ -1,10 +1,11 @@
-//! `centavo verify`: checks a stopped data directory, or a database as it is now, from its first
-//! Record to its last.
+//! `centavo verify`: checks a stopped data directory, a database as it is now, or the journal that
+//! a running server sends (`--live`), from its first Record to its last.
 //!
 //! Prints what was checked on standard output, or the first defect in one line on standard error.
 //! It writes no Record, and makes no data directory where there is none. It needs the master key
 //! only to open the sealed parts.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::panic;
 use std::path::{Path, PathBuf};
@@ -13,17 +14,20 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use actors::verify::{
-    Promise, SealedParts, VerificationResult, VerifyError, VerifyProgress, verify_against, without_gaps,
+    Promise, SealedParts, THREADS, VerificationResult, VerifyError, VerifyProgress, verify_against, without_gaps,
 };
 use derived::checkpoint::{SignedCheckpoint, hex};
 use derived::extents::ExtentError;
 use derived::seal::Keyring;
 use indicatif::ProgressBar;
-use store::SledOptions;
+use store::{Part, SledOptions, priority};
 use wire::reais::reais;
 
+use crate::commands::journal_source::JournalSource;
+use crate::commands::served_journal::ServedJournal;
 use crate::commands::{Failure, terminal};
 use crate::server::checkpoints;
+use crate::settings::checked::JournalSettings;
 use crate::settings::secrets::{SecretSource, existing_master_key};
 use crate::settings::store_choice::{Store, folder, snapshot};
 use web::views::checkpoint::CheckpointView;
@@ -34,6 +38,32 @@ const LOCK_WAIT: Duration = Duration::from_secs(2);
 /// Verifies a data directory, also against a file of checkpoints, and prints a summary. Without
 /// such a file it is compared with the checkpoints that a server wrote into the directory.
 pub fn run(data: &Path, store: &Store, master_key: &SecretSource, against: Option<&Path>) -> Result<(), Failure> {
+    let place = if store.is_postgres() { store.place().to_owned() } else { data.display().to_string() };
+    let open = || opened(data, store);
+    summarize(data, (&place, false), master_key, against, open)
+}
+
+/// The same with the journal that a running server sends; without a server, with the directory. It
+/// runs when others leave time.
+pub fn run_live(journal: &JournalSettings, master_key: &SecretSource, against: Option<&Path>) -> Result<(), Failure> {
+    priority::run_last();
+    let source = JournalSource::open(journal)?;
+    let (place, is_served) = (source.to_string(), matches!(source, JournalSource::Served { .. }));
+    let open = || match source {
+        JournalSource::Stopped { parts, .. } | JournalSource::Database { parts, .. } => Ok(parts),
+        served @ JournalSource::Served { .. } => ServedJournal::parts(served),
+    };
+    summarize(&journal.data, (&place, is_served), master_key, against, open)
+}
+
+/// Verifies what `open` gives, and prints a summary.
+fn summarize(
+    data: &Path,
+    (place, is_served): (&str, bool),
+    master_key: &SecretSource,
+    against: Option<&Path>,
+    open: impl FnOnce() -> Result<Vec<Part>, Failure>,
+) -> Result<(), Failure> {
     let begun = Instant::now();
     let own = data.join(checkpoints::FOLDER);
     let checkpoints = match against {
@@ -41,11 +71,10 @@ pub fn run(data: &Path, store: &Store, master_key: &SecretSource, against: Optio
         None if own.is_dir() => checkpoints_in(&own)?,
         None => Vec::new(),
     };
-    let checked = quietly("the check could not go on", || check(data, store, master_key, &checkpoints));
+    let checked = quietly("the check could not go on", || check(&open()?, data, master_key, &checkpoints));
     let CheckResult { verified, skipped, set_aside } =
         checked.map_err(|failure| if against.is_none() { of_own(failure, &own) } else { failure })?;
-    let place = if store.is_postgres() { store.place().to_owned() } else { data.display().to_string() };
-    say_verified(&place, &verified, skipped, begun.elapsed());
+    say_verified((place, is_served), &verified, skipped, begun.elapsed());
     say_compared(&checkpoints, against.is_none().then_some(&own));
     for file in set_aside {
         terminal::say(&format!("  damaged, made again, and kept: {}", file.display()));
@@ -123,27 +152,32 @@ struct CheckResult {
     set_aside: Vec<PathBuf>,
 }
 
-/// Opens and verifies a data directory.
-fn check(
-    data: &Path,
-    store: &Store,
-    master_key: &SecretSource,
-    checkpoints: &[SignedCheckpoint],
-) -> Result<CheckResult, Failure> {
+/// The partitions of a stopped data directory, or of a database as it is now.
+fn opened(data: &Path, store: &Store) -> Result<Vec<Part>, Failure> {
     let parts = match store {
         Store::Sled => folder(data, &SledOptions { lock_wait: LOCK_WAIT, ..SledOptions::default() }),
         Store::Postgres(options) => snapshot(options),
     };
-    let parts = parts.map_err(|error| match error {
+    let failure = |error| match error {
         ExtentError::Store(error) => VerifyError::from(error),
         error => error.into(),
-    })?;
+    };
+    Ok(parts.map_err(failure)?)
+}
+
+/// Verifies partitions; the master key may be in the data directory.
+fn check(
+    parts: &[Part],
+    data: &Path,
+    master_key: &SecretSource,
+    checkpoints: &[SignedCheckpoint],
+) -> Result<CheckResult, Failure> {
     let key = existing_master_key(master_key, data)?;
     let keyring = key.map(|key| Keyring::open_unchanged(key, Arc::clone(parts[0].store()))).transpose();
     let keyring = keyring.map_err(VerifyError::from)?;
     // Each partition is read, and then its states are replayed: one bar at a time.
     let mut bar: Option<(bool, ProgressBar)> = None;
-    let verified = verify_against(&parts, keyring.as_ref(), checkpoints, &mut |progress| {
+    let verified = verify_against(parts, keyring.as_ref(), checkpoints, &mut |progress| {
         let (is_of_journal, done, total) = match progress {
             VerifyProgress::Journal(done, total) => (true, done, total),
             VerifyProgress::States(done, total) => (false, done, total),
@@ -185,8 +219,9 @@ pub(crate) fn quietly<T>(what_ended: &str, work: impl FnOnce() -> Result<T, Fail
             };
             // A second panic in here would abort the process.
             let is_noted = PANIC.try_with(note).ok().flatten().is_some();
-            let is_of_database = thread::current().name().is_some_and(|name| name.starts_with("sled"));
-            if !is_noted && !is_of_database {
+            // Their panics are errors of the store, or go on in the caller.
+            let goes_on = |name: &str| name.starts_with("sled") || name.starts_with(THREADS);
+            if !is_noted && !thread::current().name().is_some_and(goes_on) {
                 before(info);
             }
         }));
@@ -194,10 +229,18 @@ pub(crate) fn quietly<T>(what_ended: &str, work: impl FnOnce() -> Result<T, Fail
     PANIC.set(Some(String::new()));
     let done = panic::catch_unwind(panic::AssertUnwindSafe(work));
     let message = PANIC.take().unwrap_or_default();
-    done.unwrap_or_else(|_| Err(format!("{what_ended}: {message}").into()))
+    done.unwrap_or_else(|panic| {
+        // That of another thread was not noted here.
+        let message = if message.is_empty() { panic_text(&*panic) } else { &message };
+        Err(format!("{what_ended}: {message}").into())
+    })
 }
 
-fn say_verified(place: &str, verified: &VerificationResult, skipped: bool, took: Duration) {
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref().copied()).unwrap_or_default()
+}
+
+fn say_verified((place, is_served): (&str, bool), verified: &VerificationResult, skipped: bool, took: Duration) {
     let row = |label: &str, text: String| [label.to_owned(), text];
     let count = terminal::count;
     let unusable = |unusable: u64| match unusable {
@@ -205,7 +248,7 @@ fn say_verified(place: &str, verified: &VerificationResult, skipped: bool, took:
         unusable => format!("; {} unusable, to be made again", count(unusable)),
     };
     let (last, derived) = (verified.heads.cut().name(), &verified.derived);
-    let rows = [
+    let mut rows = vec![
         row("Records", format!("{} in {} blocks", count(verified.records), count(verified.blocks))),
         row("Ledgers", count(verified.ledgers)),
         row(
@@ -238,7 +281,10 @@ fn say_verified(place: &str, verified: &VerificationResult, skipped: bool, took:
         row("Sealed parts", sealed(&verified.sealed, skipped)),
         row("Head", format!("sequence {last}, {:?}", verified.heads.hash())),
         row("Size", terminal::bytes(verified.size_bytes)),
+        row("Not checked", "what is derived: snapshots, index, readers' view, balance files".to_owned()),
     ];
+    let is_of_served = |label: &str| !["Snapshots", "Index", "Readers' view", "Balance files", "Size"].contains(&label);
+    rows.retain(|[label, _]| if is_served { is_of_served(label) } else { label != "Not checked" });
     terminal::say_done(&format!("{place}: the books are whole"), took.as_secs_f64(), &rows);
 }
 
@@ -263,10 +309,9 @@ mod tests {
     #[test]
     fn a_wrong_path_is_an_error_and_makes_nothing() {
         let place = tempfile::tempdir().unwrap();
-        let error =
-            check(&place.path().join("nowhere"), &Store::Sled, &SecretSource::Data, &[]).unwrap_err().to_string();
+        let error = opened(&place.path().join("nowhere"), &Store::Sled).unwrap_err().to_string();
         assert!(error.contains("there is no journal here"), "{error}");
-        let error = check(place.path(), &Store::Sled, &SecretSource::Data, &[]).unwrap_err().to_string();
+        let error = opened(place.path(), &Store::Sled).unwrap_err().to_string();
         assert!(error.contains("there is no journal here"), "{error}");
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
     }
@@ -275,10 +320,11 @@ mod tests {
     fn a_server_that_runs_is_named() {
         let place = tempfile::tempdir().unwrap();
         let store = SledStore::open(place.path(), &SledOptions::default()).unwrap();
-        let error = check(place.path(), &Store::Sled, &SecretSource::Data, &[]).unwrap_err().to_string();
+        let error = opened(place.path(), &Store::Sled).unwrap_err().to_string();
         assert!(error.contains("in use by another process; stop it"), "{error}");
         drop(store);
-        check(place.path(), &Store::Sled, &SecretSource::Data, &[]).unwrap();
+        let parts = opened(place.path(), &Store::Sled).unwrap();
+        check(&parts, place.path(), &SecretSource::Data, &[]).unwrap();
         assert!(!place.path().join("master.key").exists());
     }
 

@@ -503,7 +503,7 @@ fn states(
         last_uses: Arc::clone(&app.last_uses),
         wrong_credentials,
         opening: tokio::sync::Mutex::default(),
-        backing_up: Arc::new(Semaphore::new(1)),
+        backing_up: Arc::new(Semaphore::new(2)),
         last_backup,
         exporting: Arc::new(Semaphore::new(1)),
         reading_past: Arc::new(Semaphore::new(1)),

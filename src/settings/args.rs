@@ -486,6 +486,14 @@ pub struct JournalArgs {
     /// The store.
     #[command(flatten)]
     pub store: StoreArgs,
+    /// The server.
+    #[command(flatten)]
+    pub server: ServerOfJournalArgs,
+}
+
+/// Flags that find the server of a journal.
+#[derive(Debug, ClapArgs)]
+pub struct ServerOfJournalArgs {
     /// Where a server that has the data open is called by operators [default: 127.0.0.1:8081].
     #[arg(long, env = "CENTAVO_OPS_LISTEN", value_name = "ADDRESS:PORT", value_parser = address)]
     pub ops_listen: Option<SocketAddr>,
@@ -675,6 +683,13 @@ pub struct VerifyArgs {
     /// checkpoints in the data directory, if there is one].
     #[arg(long, value_name = "FILE|FOLDER")]
     pub against: Option<PathBuf>,
+    /// Check the Records of a server that has the data open: it sends its journal, as for a backup.
+    /// Snapshots, index, the readers' view and balance files are left out.
+    #[arg(long)]
+    pub live: bool,
+    /// The server.
+    #[command(flatten)]
+    pub server: ServerOfJournalArgs,
 }
 
 /// How lines of the log are written.

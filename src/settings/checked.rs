@@ -1,6 +1,6 @@
 //! Checked settings of a server and of the commands.
 
-use super::args::{DemoArgs, ExportArgs, JournalArgs, LogFormat, ReportArgs, ServeArgs};
+use super::args::{DemoArgs, ExportArgs, JournalArgs, LogFormat, ReportArgs, ServeArgs, ServerOfJournalArgs};
 use super::values::LastRecords;
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
@@ -356,13 +356,17 @@ pub struct ReportSettings {
 impl JournalArgs {
     /// Checks all settings.
     pub fn settings(self) -> Result<JournalSettings, ConfigError> {
-        Ok(JournalSettings {
-            data: self.data.unwrap_or_else(|| PathBuf::from(DATA_DEFAULT)),
-            ops_listen: self.ops_listen.unwrap_or(OPS_LISTEN_DEFAULT),
-            ops_tls_cert: self.ops_tls_cert,
-            store: self.store.store()?,
-            ops_token: SecretSource::given("CENTAVO_OPS_TOKEN", self.ops_token, self.ops_token_file)?,
-        })
+        self.server.journal(self.data.unwrap_or_else(|| PathBuf::from(DATA_DEFAULT)), self.store.store()?)
+    }
+}
+
+impl ServerOfJournalArgs {
+    /// The settings of a journal, with those of its server.
+    pub fn journal(self, data: PathBuf, store: Store) -> Result<JournalSettings, ConfigError> {
+        let Self { ops_listen, ops_tls_cert, ops_token, ops_token_file } = self;
+        let ops_token = SecretSource::given("CENTAVO_OPS_TOKEN", ops_token, ops_token_file)?;
+        let ops_listen = ops_listen.unwrap_or(OPS_LISTEN_DEFAULT);
+        Ok(JournalSettings { data, store, ops_listen, ops_tls_cert, ops_token })
     }
 }
 

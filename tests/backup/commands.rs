@@ -72,6 +72,13 @@ pub(crate) async fn verify(data: &Path) -> Result<String, String> {
     run(Command::new(BINARY).args(["verify", "--data"]).arg(data)).await
 }
 
+/// `centavo verify --live` of what a server at an address has open.
+pub(crate) async fn verify_live(data: &Path, operations: &str) -> Result<String, String> {
+    let mut command = Command::new(BINARY);
+    command.args(["verify", "--live", "--data"]).arg(data).env("CENTAVO_OPS_TOKEN", OPS_TOKEN);
+    run(command.args(["--ops-listen", operations.trim_start_matches("http://")])).await
+}
+
 /// `centavo verify --against`.
 pub(crate) async fn verify_against(data: &Path, checkpoints: &Path) -> Result<String, String> {
     run(Command::new(BINARY).args(["verify", "--data"]).arg(data).arg("--against").arg(checkpoints)).await

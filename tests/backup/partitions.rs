@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use testkit::server::{Launch, OPS_TOKEN, Server};
 
 use crate::callers::{Callers, KeyedAnswer};
-use crate::commands::{BINARY, backup, backup_through, copy, files, head_of, restore, run, verify, verify_against};
+use crate::commands::{
+    BINARY, backup, backup_through, copy, files, head_of, restore, run, verify, verify_against, verify_live,
+};
 use crate::forged::{audit, python};
 use crate::{Follower, until_copied};
 
@@ -116,6 +118,35 @@ async fn a_store_of_three_partitions_is_backed_up_restored_and_moved() {
     charge(&all, &server, 200).await;
     server.stop().unwrap();
     assert_is_of_all(head_of(&verify(&moved).await.unwrap()));
+}
+
+/// Also beside charges; it counts as no backup.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_journals_of_a_running_server_are_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, copies) = (folder.path().join("data"), folder.path().join("copies"));
+    let server = start(&data).await;
+    let all = open_all(&server).await;
+    charge(&all, &server, 300).await;
+    let loads: Vec<_> = all.iter().map(|callers| callers.charge_at(&server.public)).collect();
+    let said = verify_live(&data, &server.operations).await.unwrap();
+    for load in loads {
+        load.end().await;
+    }
+    assert!(said.contains("the server at 127.0.0.1:") && said.contains("the books are whole"), "{said}");
+    assert!(said.contains("0 erased") && !said.contains("Snapshots  "), "{said}");
+    assert_is_of_all(head_of(&said));
+    let last = reqwest::Client::new().get(format!("{}/ops/backups/last", server.operations)).bearer_auth(OPS_TOKEN);
+    assert_eq!(last.send().await.unwrap().text().await.unwrap(), "{}");
+    let live = verify_live(&data, &server.operations).await.unwrap();
+    let taken = backup_through(&data, &copies, &server.operations).await.unwrap();
+    assert_eq!(head_of(&live), head_of(&taken));
+    let refused = verify_live(&data, "127.0.0.1:1").await.unwrap_err();
+    assert!(refused.contains("no server answers at 127.0.0.1:1"), "{refused}");
+    let operations = server.operations.clone();
+    server.stop().unwrap();
+    let stopped = verify_live(&data, &operations).await.unwrap();
+    assert!(stopped.contains("each equal to a replay"), "without a server all is verified: {stopped}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

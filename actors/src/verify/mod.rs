@@ -17,39 +17,53 @@
 //! - a closed month is sealed with what the journal held at its end;
 //! - it is the journal that the given checkpoints describe.
 //!
-//! Then every owner's state is built by replay, one at a time. It is compared with the snapshot at
-//! the snapshot's two positions, and, at the head, with the books.
+//! Meanwhile every owner's state is replayed. It is compared with the snapshot at the snapshot's
+//! two positions, and, at the head, with the books.
+//!
+//! Reading, decoding, checking and replaying are done by threads of their own, which give one
+//! another the Records in the order of the journal (see `stream.rs`).
 //!
 //! It changes no Record, no key and no snapshot, and stops at the first promise that is broken,
 //! which [`BrokenPromise`] names.
 //!
 //! # Memory
-//! It grows with the accounts of all ledgers, with eight bytes for each Record and owner whose
-//! state it concerns, with the minutes in which something is still due to a ledger (some 40 bytes
-//! each, however many charges), and with the idempotency keys of the last 24 hours. While there are
-//! receivables files to compare, it also grows with what they hold: up to 2^20 parts of some 150
-//! bytes. It does not grow with the content of Records. It is that of the largest partition.
+//! It grows with the accounts of all ledgers, with the minutes in which something is still due to a
+//! ledger (some 40 bytes each, however many charges), and with the idempotency keys of the last 24
+//! hours. There are the states of at most [`OWNERS_MAX`] owners in it, as when they are awake; the
+//! journal is read once more for each further [`OWNERS_MAX`]. While there are receivables files to
+//! compare, it also grows with what they hold: up to 2^20 parts of some 150 bytes. Of the Records
+//! themselves, only those that are under way between threads are in memory: some 20 batches of 64
+//! KiB and a block more. It is that of the largest partition.
 
 mod checkpoints;
 mod derived_data;
 mod states;
+mod stream;
 mod summary;
 
 use std::fmt;
+use std::panic::resume_unwind;
+use std::sync::mpsc::sync_channel;
+use std::thread;
 
 use derived::checkpoint::SignedCheckpoint;
 use derived::extents::{ExtentError, Extents};
 use derived::heads::Heads;
 use derived::records::LoadError;
 use derived::seal::{Keyring, SealError};
+use ledger::Record;
 use store::{Head, Part, Partition, Sequence, StoreError};
 
 use checkpoints::CheckpointCheck;
 pub use checkpoints::without_gaps;
-use states::States;
-use summary::JournalSummary;
+use states::{Replays, States};
+use summary::{CheckedRecord, Checker, JournalSummary};
 
 pub use derived_data::DerivedParts;
+pub use stream::THREADS;
+
+/// Owners whose states are replayed in one pass over the journal. Each takes some kilobytes.
+pub const OWNERS_MAX: usize = 1 << 17;
 
 /// Verifies a store as [`verify_against`] does, without checkpoints.
 pub fn verify(
@@ -67,6 +81,17 @@ pub fn verify_against(
     parts: &[Part],
     keyring: Option<&Keyring>,
     checkpoints: &[SignedCheckpoint],
+    progress: &mut dyn FnMut(VerifyProgress),
+) -> VerifyResult<VerificationResult> {
+    verify_in_passes(parts, keyring, checkpoints, OWNERS_MAX, progress)
+}
+
+/// Verifies with the states of at most so many owners in memory.
+fn verify_in_passes(
+    parts: &[Part],
+    keyring: Option<&Keyring>,
+    checkpoints: &[SignedCheckpoint],
+    owners_max: usize,
     progress: &mut dyn FnMut(VerifyProgress),
 ) -> VerifyResult<VerificationResult> {
     let heads = Heads::of_parts(parts)?;
@@ -89,7 +114,12 @@ pub fn verify_against(
                 states @ VerifyProgress::States(..) => states,
             });
         };
-        let of_part = verify_part(part, &extents, keyring, checkpoints, head, &mut of_all);
+        let against = CheckpointCheck::new(checkpoints, partition);
+        let of_part = against.and_then(|against| {
+            let checker = Checker::new(part, &extents, keyring.is_some(), against)?;
+            let replays = Replays::new(part, head, owners_max)?;
+            verify_part(part, head, keyring, (checker, replays), &mut of_all)
+        });
         verified.add(of_part.map_err(|error| error.of(partition))?);
         read += head.next.0 - 1;
     }
@@ -99,19 +129,47 @@ pub fn verify_against(
     Ok(verified)
 }
 
-/// Verifies one partition.
+/// Verifies one partition, in one pass over its journal and further ones for the states of owners
+/// beyond the first.
 fn verify_part(
     part: &Part,
-    extents: &Extents,
-    keyring: Option<&Keyring>,
-    checkpoints: &[SignedCheckpoint],
     head: Head,
+    keyring: Option<&Keyring>,
+    (mut checker, mut replays): (Checker, Replays),
     progress: &mut dyn FnMut(VerifyProgress),
 ) -> VerifyResult<(JournalSummary, States)> {
-    let against = CheckpointCheck::new(checkpoints, part.partition())?;
-    let journal = summary::check(part, extents, keyring, against, head, progress)?;
-    let states = states::check(part, &journal, head, progress)?;
-    Ok((journal, states))
+    let records = head.next.0 - 1;
+    thread::scope(|scope| {
+        let (checked, to_replay) = sync_channel::<Vec<(Sequence, Record)>>(stream::AHEAD);
+        let replaying = stream::start(scope, "states", || {
+            to_replay.into_iter().flatten().try_for_each(|(at, record)| replays.take(at, &record))
+        });
+        let decode = |bytes: &[u8]| CheckedRecord::of(bytes, keyring);
+        let journal = stream::in_order(part.blocks(Sequence::FIRST), decode, |block, records_of_block| {
+            // A replay that failed takes no more; the journal is read to its end all the same.
+            let _is_taken = checked.send(checker.block(&block, records_of_block)?).is_ok();
+            progress(VerifyProgress::Journal(block.next().0 - 1, records));
+            Ok(())
+        });
+        drop(checked);
+        let replayed = replaying.join();
+        journal?;
+        replayed.unwrap_or_else(|panic| resume_unwind(panic))
+    })?;
+    let journal = checker.finish(head)?;
+    let mut pass = 0;
+    while replays.end_pass(&journal)? {
+        stream::in_order(part.blocks(Sequence::FIRST), Record::decode, |block, decoded| {
+            for (at, record) in (block.first.0..).zip(decoded) {
+                let record = record.map_err(|error| LoadError::Decode { sequence: at, error })?;
+                replays.take(Sequence(at), &record)?;
+            }
+            progress(VerifyProgress::States(pass * records + block.next().0 - 1, (pass + 1) * records));
+            Ok(())
+        })?;
+        pass += 1;
+    }
+    Ok((journal, replays.finish()))
 }
 
 /// Progress of a verification.
@@ -119,7 +177,7 @@ fn verify_part(
 pub enum VerifyProgress {
     /// Records of the journals that were checked, and their total.
     Journal(u64, u64),
-    /// Steps of the replays of one partition that were done, and their total.
+    /// Records of one partition that were read again for more states, and their total so far.
     States(u64, u64),
 }
 

@@ -1,21 +1,24 @@
 //! Check of the journal, Record by Record; its summary is the input of the check of the states.
+//!
+//! What concerns one Record alone is computed by [`CheckedRecord::of`], on any thread. [`Checker`]
+//! takes the Records in their order, and judges.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ledger::invariants::{GroupBooks, Violation};
 use ledger::postings;
 use ledger::receivable_sums::{ReceivableSums, WrongReceivables};
 use ledger::receivables::ReceivablesDiffer;
-use ledger::record::IDEMPOTENCY_KEPT_MS;
+use ledger::record::{DecodeError, IDEMPOTENCY_KEPT_MS};
 use ledger::{Account, Entry, Event, Fingerprint, GroupNumber, LedgerId, Record, Sealed, SealedFor, Side, Timestamp};
 
 use super::checkpoints::CheckpointCheck;
 use super::derived_data::{DerivedCheck, DerivedParts};
-use super::{Promise, SealedParts, VerifyError, VerifyProgress, VerifyResult, broken};
+use super::{Promise, SealedParts, VerifyError, VerifyResult, broken};
 use derived::extents::Extents;
 use derived::names::Names;
-use derived::seal::{Keyring, SealedState};
+use derived::seal::{Keyring, SealError, SealedState};
 use store::{Block, Head, Part, Partition, Sequence};
 
 /// Summary of the journal for the check of the states.
@@ -29,49 +32,73 @@ pub(super) struct JournalSummary {
     pub(super) names: Names,
     pub(super) derived: DerivedParts,
     pub(super) books: HashMap<Option<GroupNumber>, GroupBooks>,
-    /// The Records that change each owner's state.
-    pub(super) concerning: BTreeMap<LedgerId, OwnerRecords>,
 }
 
-/// The Records that change one owner's state, each list in order.
-#[derive(Default)]
-pub(super) struct OwnerRecords {
-    /// The sequences of its own Records.
-    pub(super) own: Vec<u64>,
-    /// The sequences of Records of others that concern it.
-    pub(super) foreign: Vec<u64>,
+/// A Record, and what its checks found that need no other Record.
+pub(super) struct CheckedRecord {
+    record: Record,
+    entries: EntriesFound,
+    /// The state of each sealed part, if there is a key ring, and its words.
+    sealed: Vec<(Result<Option<SealedState>, SealError>, &'static str)>,
 }
 
-/// Checks the whole journal.
-pub(super) fn check(
-    store: &Part,
-    extents: &Extents,
-    keyring: Option<&Keyring>,
-    against: CheckpointCheck,
-    head: Head,
-    progress: &mut dyn FnMut(VerifyProgress),
-) -> VerifyResult<JournalSummary> {
-    let derived = DerivedCheck::new(store)?;
-    let (journal, keys) = (JournalSummary::default(), KeysOfLastDay::default());
-    let receivables = ReceivableSums::default();
-    let profiles = HashMap::new();
-    let of = (extents, store.partition());
-    let mut checker =
-        Checker { of, keyring, journal, against, derived, keys, receivables, profiles, booked_at_ms: None };
-    checker.journal.sealed.opened = keyring.map(|_| 0);
-    for block in store.blocks(Sequence::FIRST) {
-        let block = block?;
-        checker.block(&block)?;
-        progress(VerifyProgress::Journal(block.next().0 - 1, head.next.0 - 1));
+/// Comparison of the stored entries with those that the events make.
+enum EntriesFound {
+    Equal,
+    /// Amounts of the events that do not add up.
+    Overflow,
+    /// The first that differ: the expected and the stored one.
+    Differ(Option<Entry>, Option<Entry>),
+}
+
+impl CheckedRecord {
+    /// Decodes a Record and checks it.
+    pub(super) fn of(bytes: &[u8], keyring: Option<&Keyring>) -> Result<Self, DecodeError> {
+        let record = Record::decode(bytes)?;
+        let (entries, sealed) = (entries(&record), sealed(&record, keyring));
+        Ok(Self { record, entries, sealed })
     }
-    checker.against.finish(head)?;
-    Ok(JournalSummary { derived: checker.derived.finish(), ..checker.journal })
 }
 
-struct Checker<'a> {
+/// Compares the stored entries with those that the events make. Amounts that do not add up make
+/// [`ledger::postings`] panic, since they are a defect within the program; here the panic is
+/// caught, since they are what is looked for.
+fn entries(record: &Record) -> EntriesFound {
+    let made = catch_unwind(AssertUnwindSafe(|| postings::entries(record.owner, &record.events)));
+    let Ok(made) = made else { return EntriesFound::Overflow };
+    let places = made.len().max(record.entries.len());
+    match (0..places).find(|place| made.get(*place) != record.entries.get(*place)) {
+        None => EntriesFound::Equal,
+        Some(place) => EntriesFound::Differ(made.get(place).cloned(), record.entries.get(place).cloned()),
+    }
+}
+
+/// Opens every sealed part.
+fn sealed(record: &Record, keyring: Option<&Keyring>) -> Vec<(Result<Option<SealedState>, SealError>, &'static str)> {
+    let mut found = Vec::new();
+    if let Some(sealed) = &record.personal {
+        let state = keyring.map(|keyring| keyring.inspect(record.personal_for(), sealed)).transpose();
+        found.push((state, "personal data"));
+    }
+    for event in &record.events {
+        let (secret, what, sealed_for) = match event {
+            Event::ApiKeyCreated { id, webhook_secret, .. }
+            | Event::WebhookSecretRotated { id, webhook_secret, .. } => {
+                (webhook_secret, "a webhook secret", SealedFor::webhook_secret(*id))
+            }
+            Event::CardStored { id, token, .. } => (token, "a card's token", SealedFor::card_token(*id)),
+            _ => continue,
+        };
+        let opens = keyring.map(|keyring| keyring.open_secret(sealed_for, secret).is_some());
+        found.push((Ok(opens.map(|opens| if opens { SealedState::Opens } else { SealedState::Damaged })), what));
+    }
+    found
+}
+
+/// Checks the Records of a partition in their order.
+pub(super) struct Checker<'a> {
     /// The partition, among those of the extents.
     of: (&'a Extents, Partition),
-    keyring: Option<&'a Keyring>,
     journal: JournalSummary,
     against: CheckpointCheck,
     derived: DerivedCheck<'a>,
@@ -82,8 +109,27 @@ struct Checker<'a> {
     booked_at_ms: Option<i64>,
 }
 
-impl Checker<'_> {
-    fn block(&mut self, block: &Block) -> VerifyResult<()> {
+impl<'a> Checker<'a> {
+    /// Nothing is checked yet. `is_opening`: the sealed parts are opened.
+    pub(super) fn new(
+        store: &'a Part,
+        extents: &'a Extents,
+        is_opening: bool,
+        against: CheckpointCheck,
+    ) -> VerifyResult<Self> {
+        let (mut journal, keys) = (JournalSummary::default(), KeysOfLastDay::default());
+        journal.sealed.opened = is_opening.then_some(0);
+        let (derived, receivables, profiles) = (DerivedCheck::new(store)?, ReceivableSums::default(), HashMap::new());
+        let of = (extents, store.partition());
+        Ok(Self { of, journal, against, derived, keys, receivables, profiles, booked_at_ms: None })
+    }
+
+    /// Checks the next block and gives its Records.
+    pub(super) fn block(
+        &mut self,
+        block: &Block,
+        records: Vec<Result<CheckedRecord, DecodeError>>,
+    ) -> VerifyResult<Vec<(Sequence, Record)>> {
         if let Some(before) = self.booked_at_ms.filter(|before| block.booked_at_ms < *before) {
             let expected = format!("a block booked at {before} ms or later");
             let whose = "the journal".to_owned();
@@ -92,14 +138,20 @@ impl Checker<'_> {
         self.booked_at_ms = Some(block.booked_at_ms);
         self.journal.blocks += 1;
         self.against.begin_block(block);
-        for (sequence, bytes) in (block.first.0..).zip(&block.records) {
-            self.record(Sequence(sequence), bytes)?;
-        }
-        self.against.end_of_block(block)
+        let numbered = (block.first.0..).map(Sequence).zip(records);
+        let checked = numbered.map(|(at, record)| Ok((at, self.record(at, record)?))).collect::<VerifyResult<_>>()?;
+        self.against.end_of_block(block)?;
+        Ok(checked)
     }
 
-    fn record(&mut self, at: Sequence, bytes: &[u8]) -> VerifyResult<()> {
-        let record = Record::decode(bytes).map_err(|error| {
+    /// The summary of the whole journal.
+    pub(super) fn finish(self, head: Head) -> VerifyResult<JournalSummary> {
+        self.against.finish(head)?;
+        Ok(JournalSummary { derived: self.derived.finish(), ..self.journal })
+    }
+
+    fn record(&mut self, at: Sequence, checked: Result<CheckedRecord, DecodeError>) -> VerifyResult<Record> {
+        let CheckedRecord { record, entries, sealed } = checked.map_err(|error| {
             broken(Promise::Readable, Some(at), "the journal".to_owned(), "a Record of this release or before", error)
         })?;
         self.journal.names.learn(&record);
@@ -107,13 +159,14 @@ impl Checker<'_> {
         self.books(at, &record)?;
         self.against.count(&record);
         self.against.periods(at, &record)?;
-        self.entries(at, &record)?;
+        self.entries(at, &record, entries)?;
         self.receivables(at, &record)?;
         self.idempotency(at, &record)?;
-        self.sealed(at, &record)?;
-        self.journal.concern(at, &record);
+        self.versions(at, &record)?;
+        sealed.into_iter().try_for_each(|(state, what)| self.count_sealed(at, &record, state?, what))?;
         let booked_at = Timestamp(self.booked_at_ms.unwrap_or_default());
-        self.derived.count((at, booked_at), &record, &self.journal.books, &self.journal.names)
+        self.derived.count((at, booked_at), &record, &self.journal.books, &self.journal.names)?;
+        Ok(record)
     }
 
     /// Checks that a Record is where its group is looked for. Each partition has a house ledger.
@@ -140,28 +193,19 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Compares the stored entries with those that the events make. Amounts that do not add up make
-    /// [`ledger::postings`] panic, since they are a defect within the program; here the panic is
-    /// caught, since they are what is looked for.
-    fn entries(&self, at: Sequence, record: &Record) -> VerifyResult<()> {
-        let made = catch_unwind(AssertUnwindSafe(|| postings::entries(record.owner, &record.events)));
-        let Ok(made) = made else {
-            let whose = self.journal.names.of(record.owner);
-            return Err(broken(
-                Promise::Entries,
-                Some(at),
-                whose,
-                "amounts that add up",
-                "events whose amounts do not",
-            ));
+    /// Refuses entries that are not those of the events.
+    fn entries(&self, at: Sequence, record: &Record, found: EntriesFound) -> VerifyResult<()> {
+        let (ledger, expected, found) = match found {
+            EntriesFound::Equal => return Ok(()),
+            EntriesFound::Overflow => {
+                let (expected, found) = ("amounts that add up", "events whose amounts do not");
+                (record.owner, expected.to_owned(), found.to_owned())
+            }
+            EntriesFound::Differ(expected, found) => {
+                let ledger = expected.as_ref().or(found.as_ref()).map_or(record.owner, Entry::ledger);
+                (ledger, self.journal.lines(expected.as_ref()), self.journal.lines(found.as_ref()))
+            }
         };
-        let places = made.len().max(record.entries.len());
-        let Some(place) = (0..places).find(|place| made.get(*place) != record.entries.get(*place)) else {
-            return Ok(());
-        };
-        let (expected, found) = (made.get(place), record.entries.get(place));
-        let ledger = expected.or(found).map_or(record.owner, Entry::ledger);
-        let (expected, found) = (self.journal.lines(expected), self.journal.lines(found));
         Err(broken(Promise::Entries, Some(at), self.journal.names.of(ledger), expected, found))
     }
 
@@ -197,31 +241,10 @@ impl Checker<'_> {
         }
     }
 
-    fn sealed(&mut self, at: Sequence, record: &Record) -> VerifyResult<()> {
-        if let Some(sealed) = &record.personal {
-            self.versions(at, record, sealed)?;
-            let state = self.keyring.map(|keyring| keyring.inspect(record.personal_for(), sealed)).transpose()?;
-            self.count_sealed(at, record, state, "personal data")?;
-        }
-        for event in &record.events {
-            let (secret, what, sealed_for) = match event {
-                Event::ApiKeyCreated { id, webhook_secret, .. }
-                | Event::WebhookSecretRotated { id, webhook_secret, .. } => {
-                    (webhook_secret, "a webhook secret", SealedFor::webhook_secret(*id))
-                }
-                Event::CardStored { id, token, .. } => (token, "a card's token", SealedFor::card_token(*id)),
-                _ => continue,
-            };
-            let opens = self.keyring.map(|keyring| keyring.open_secret(sealed_for, secret).is_some());
-            let state = opens.map(|opens| if opens { SealedState::Opens } else { SealedState::Damaged });
-            self.count_sealed(at, record, state, what)?;
-        }
-        Ok(())
-    }
-
     /// Checks that a profile is the next version of what it replaces.
-    fn versions(&mut self, at: Sequence, record: &Record, sealed: &Sealed) -> VerifyResult<()> {
-        let Some(profile) = record.personal_for().filter(SealedFor::is_versioned) else { return Ok(()) };
+    fn versions(&mut self, at: Sequence, record: &Record) -> VerifyResult<()> {
+        let profile = record.personal_for().filter(SealedFor::is_versioned);
+        let Some((profile, sealed)) = profile.zip(record.personal.as_ref()) else { return Ok(()) };
         let version = self.profiles.insert(profile, sealed.version).unwrap_or_default();
         if sealed.follows(&Sealed { version, ..Sealed::default() }) {
             return Ok(());
@@ -267,13 +290,6 @@ impl JournalSummary {
     /// The full name of an account, with the outside names of ledgers.
     pub(super) fn account(&self, ledger: LedgerId, account: Account) -> String {
         account.name(ledger.group().unwrap_or_default(), |ledger| self.names.of(ledger))
-    }
-
-    fn concern(&mut self, at: Sequence, record: &Record) {
-        self.concerning.entry(record.owner).or_default().own.push(at.0);
-        for ledger in record.other_ledgers() {
-            self.concerning.entry(ledger).or_default().foreign.push(at.0);
-        }
     }
 
     fn violated(&self, at: Sequence, owner: LedgerId, violation: Violation) -> VerifyError {
@@ -345,19 +361,13 @@ mod tests {
     #[test]
     fn a_block_booked_before_the_one_that_it_follows_is_found() {
         let store = MemoryStore::new().part();
-        let derived = DerivedCheck::new(&store).unwrap();
-        let (journal, keys) = (JournalSummary::default(), KeysOfLastDay::default());
-        let (against, receivables) = (CheckpointCheck::default(), ReceivableSums::default());
-        let profiles = HashMap::new();
-        let (extents, keyring) = (Extents::default(), None);
-        let of = (&extents, Partition(0));
-        let mut checker =
-            Checker { of, keyring, journal, against, derived, keys, receivables, profiles, booked_at_ms: None };
+        let extents = Extents::default();
+        let mut checker = Checker::new(&store, &extents, false, CheckpointCheck::default()).unwrap();
         for (booked_at_ms, is_sound) in [(5, true), (5, true), (6, true), (5, false)] {
             let (partition, first, previous) = (Partition(0), Sequence(1), BlockHash::ZERO);
-            let checked = checker.block(&Block { partition, first, booked_at_ms, previous, records: Vec::new() });
-            match checked {
-                Ok(()) => assert!(is_sound, "{booked_at_ms}"),
+            let block = Block { partition, first, booked_at_ms, previous, records: Vec::new() };
+            match checker.block(&block, Vec::new()) {
+                Ok(_) => assert!(is_sound, "{booked_at_ms}"),
                 Err(error) => {
                     assert!(!is_sound && error.to_string().contains("booking times never go back"), "{error}")
                 }

@@ -19,8 +19,8 @@ use web::{Checker, Result, number, ok, query, single, time};
 
 /// What a backup lacks that has all before `from`, in the frames of a backup's files, through the
 /// heads of this moment. With `wait`, it waits for a Record from `from` on, of any partition, so
-/// that a copy can keep up. One at a time. It waits for the caller in a thread of its own, with a
-/// few parts in memory; nobody else waits for it.
+/// that a copy can keep up. Two at a time: a check of the whole journal delays no backup. It waits
+/// for the caller in a thread of its own, with a few parts in memory; nobody else waits for it.
 #[utoipa::path(get, path = "/ops/backup", operation_id = "get_backup", params(("from" = Option<String>, Query, description = "The first Record that is lacking; of each partition where there are several, as `0=43,1=18`, and of one that is not named all. Everything when absent.", example = "1"),
         ("wait" = Option<u64>, Query, minimum = 0, maximum = 20, description = "Seconds to wait for such a Record. An answer to a request with it, 0 too, does not count for `centavo_backup_age_seconds`.", example = 0)),
     responses((status = 200, body = String, content_type = "application/octet-stream")))]
@@ -29,9 +29,9 @@ pub async fn backup(State(desk): DeskState, _: Admin, parts: Parts) -> Result<Re
     let from = lacking(&pairs, &desk.engine.published())?;
     let wait = number(&pairs, "wait", 0..=20)?;
     wait_for(&desk, &from, Duration::from_secs(wait.unwrap_or_default())).await;
-    let one_at_a_time = turn(&desk.backing_up, "Another backup is under way.").await?;
+    let turn = turn(&desk.backing_up, "Other backups are under way.").await?;
     let body = streamed("a backup", move |mut out| {
-        let _until_it_ends = one_at_a_time;
+        let _until_it_ends = turn;
         write_magic(&mut out)?;
         // The copy has everything through the head of its begin, and perhaps more.
         let through = desk.engine.records_published();

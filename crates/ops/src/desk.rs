@@ -57,7 +57,7 @@ pub struct Desk {
     pub wrong_credentials: Arc<WrongCredentials>,
     /// Lock for opening or changing a merchant: one at a time.
     pub opening: tokio::sync::Mutex<()>,
-    /// One permit: one backup at a time.
+    /// A permit for each backup at a time.
     pub backing_up: Arc<Semaphore>,
     /// Time of the last backup.
     pub last_backup: LastBackup,
