@@ -14,6 +14,7 @@
 //! The log is on, as `serve` writes it. Rows 1 and 1b are measured without rate limits and with
 //! them; all other rows are without, since one API key sends what many would.
 
+mod batches;
 mod ceiling;
 mod charges;
 mod connections;
@@ -127,7 +128,7 @@ fn main() {
     logging::start(LogFormat::Text, SERVE_FILTER).expect("a thread for the log");
     let mut report = Report::default();
     let facts = machine::facts(&plan.stores) + &machine::memory("before");
-    if plan.wants(&["1", "1b", "2", "3", "5", "13", "14", "15", "16", "17"]) {
+    if plan.wants(&["1", "1b", "2", "3", "5", "13", "14", "15", "16", "17", "18"]) {
         let fronts = plan.open(100);
         let served = plan.wants(&["1", "1b"]);
         let served: Vec<_> =
@@ -138,6 +139,7 @@ fn main() {
             open_loop::measure(&plan, &mut report, front);
             keyed::measure(&plan, &mut report, front);
             connections::measure(&plan, &mut report, front);
+            batches::measure(&plan, &mut report, front);
         }
         ceiling::measure(&plan, &mut report, &fronts[0]);
         stop(fronts);

@@ -173,12 +173,12 @@ async fn make_key(engine: &Engine, group: GroupNumber) -> String {
     text
 }
 
-/// The request for a card charge.
-pub(crate) fn charge(key: &str, amount: Centavos, splits: &[(ObjectId, Centavos)], keyed: bool) -> Vec<u8> {
+/// The body of a card charge.
+pub(crate) fn charge_body(amount: Centavos, splits: &[(ObjectId, Centavos)]) -> String {
     let item =
         |(id, amount): &(ObjectId, Centavos)| format!(r#"{{"sub_recipient_id":"{}","amount":{}}}"#, id.uuid(), amount);
     let splits: Vec<String> = splits.iter().map(item).collect();
-    let body = format!(
+    format!(
         concat!(
             r#"{{"amount":{},"customer":{{"name":"Pedro da Silva","email":"pedro@example.com","#,
             r#""document":"12345678909"}},"credit_card":{{"number":"4111111111111111","#,
@@ -187,7 +187,12 @@ pub(crate) fn charge(key: &str, amount: Centavos, splits: &[(ObjectId, Centavos)
         ),
         amount,
         splits.join(",")
-    );
+    )
+}
+
+/// The request for a card charge.
+pub(crate) fn charge(key: &str, amount: Centavos, splits: &[(ObjectId, Centavos)], keyed: bool) -> Vec<u8> {
+    let body = charge_body(amount, splits);
     let first = if keyed { KEYED } else { "POST /api/card HTTP/1.1\r\n" };
     let head = format!("{first}host: bench\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\n");
     format!("{head}content-length: {}\r\n\r\n{body}", body.len()).into_bytes()
