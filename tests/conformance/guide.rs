@@ -68,7 +68,7 @@ const PAGES: [(&str, &[&str], &str); 16] = [
             "{\"splits\":[1250],\"net\":8115}",
             "[201,null,400,\"validation_failed\"]\n[201,null,400,\"validation_failed\"]\n",
         ],
-        "charged by its token",
+        "2 charges of one batch",
     ),
     (
         "pix",
