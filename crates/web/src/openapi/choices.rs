@@ -83,7 +83,7 @@ fn variant(whole: &Value, choices: &[Choice], chosen: &Choice) -> Value {
     }
     required.sort_by(|one, other| one.as_str().cmp(&other.as_str()));
     required.dedup();
-    // True anyway. Redocly takes two variants for one, unless a constraint stands beside the fields.
+    // True anyway. Redocly takes two variants for one, unless the schema has a constraint too.
     schema["minProperties"] = required.len().into();
     schema["required"] = required.into();
     let others = choices.iter().filter(|choice| *choice != chosen);
