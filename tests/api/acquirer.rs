@@ -147,7 +147,7 @@ pub(crate) async fn send_file(world: &World, token: &str, query: &str, file: &st
     world.send(reqwest::Method::POST, &format!("/ops/batches{query}"), &headers, file.to_owned()).await
 }
 
-const FILE_HEAD: &str = "batch,paid_on,charge,kind,id,gross,fee,net\n";
+pub(crate) const FILE_HEAD: &str = "batch,paid_on,charge,kind,id,gross,fee,net\n";
 
 /// The line of the only installment of a debit of 100 reais, with its fee.
 fn debit_line(batch: &str, charge: &str, fee: i64) -> String {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use testkit::adyen_player::{AdyenPlayer, BLOCKED, CHALLENGED, NO_BALANCE, notification};
 use testkit::played_http::Oddity;
 
-use crate::acquirer::{platform, send_file};
+use crate::acquirer::{FILE_HEAD, platform, send_file};
 use crate::world::*;
 
 fn rails(folder: &Path, player: &AdyenPlayer) -> Option<NamedRailSettings> {
@@ -353,8 +353,12 @@ fn report_line(batch: u8, kind: &str, [charge, modification]: [&str; 2], gross: 
         None => format!(",{amount}"),
     };
     let (gross, net) = (columns(gross), columns(net));
-    format!("PSP{batch},{charge},2026-11-2{batch} 03:12:45,{kind},{modification},BRL,{gross},BRL,{net},,{batch}\n")
+    format!("Loja,PSP{batch},{charge},2026-11-2{batch} 03:12:45,{kind},{modification},BRL,{gross},BRL,{net},,{batch}\n")
 }
+
+const REPORT_HEAD: &str = "Merchant Account,Psp Reference,Merchant Reference,Creation Date,Type,\
+                           Modification Reference,Gross Currency,Gross Debit (GC),Gross Credit (GC),Net Currency,\
+                           Net Debit (NC),Net Credit (NC),Modification Merchant Reference,Batch Number\n";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_report_settles_each_installment_and_chargebacks() {
@@ -369,9 +373,6 @@ async fn a_report_settles_each_installment_and_chargebacks() {
         notify(&world, &notification(event, "true", "DISPUTE1", [&lost, &psp], 10_000)).await;
     }
     assert_eq!(platform(&merchant).await, [9_000, 0, 0]);
-    let head = "Psp Reference,Merchant Reference,Creation Date,Type,Modification Reference,Gross Currency,\
-                Gross Debit (GC),Gross Credit (GC),Net Currency,Net Debit (NC),Net Credit (NC),\
-                Modification Merchant Reference,Batch Number\n";
     let (third, case) = ([three.as_str(), ""], [lost.as_str(), "DISPUTE1"]);
     let reports = [
         [
@@ -390,7 +391,7 @@ async fn a_report_settles_each_installment_and_chargebacks() {
             report_line(3, "Settled", third, "30.00", "29.10"),
         ],
     ]
-    .map(|lines| head.to_owned() + &lines.concat());
+    .map(|lines| REPORT_HEAD.to_owned() + &lines.concat());
     // One operator sends all of them before another one sends the first.
     for report in &reports {
         send_file(&world, OPS_TOKEN, "", report).await.expect(202);
@@ -410,6 +411,49 @@ async fn a_report_settles_each_installment_and_chargebacks() {
         let found = world.reconcile("text/csv", "", report.clone()).await.expect(200);
         assert_eq!((&found["matched"], found["lines"].as_i64()), (&json!(3 - in_suspense), Some(3)), "{found}");
     }
+    world.check_books().await;
+}
+
+/// Each merchant account counts its own batches. What was booked before references named the
+/// account is known by its former one.
+#[tokio::test]
+async fn batches_of_two_merchant_accounts_are_two() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let mut charges = Vec::new();
+    for _ in 0..6 {
+        let debit = with(&card(10_000, APPROVED), "/payment_type", json!("debit"));
+        charges.push(text(&merchant.post("/api/card", &debit).await.expect(201)["txid"]));
+    }
+    let line = |batch, number: usize| report_line(batch, "Settled", [&charges[number], ""], "100.00", "97.01");
+    let of_other = |line: String| line.replace("Loja,", "Outra_Loja-2,");
+    let book = async |file: &str| {
+        send_file(&world, OPS_TOKEN, "", file).await.expect(202);
+        send_file(&world, SECOND_OPS_TOKEN, "", file).await.expect(200);
+    };
+    let both = [REPORT_HEAD, &line(1, 0), &of_other(line(1, 1))].concat();
+    book(&both).await;
+    let former = |batch: &str, number: usize| {
+        format!("{batch},2026-11-2{},{},installment,1,10000,299,9701\n", &batch[batch.len() - 1..], charges[number])
+    };
+    book(&[FILE_HEAD, &former("ADYEN-2", 2), &former("LOTE-2", 5)].concat()).await;
+    let own = [REPORT_HEAD, &line(2, 2)].concat();
+    let refused = send_file(&world, OPS_TOKEN, "", &own).await.refused(409, "batch_already_booked");
+    assert_eq!(refused["batch"], "ADYEN-2");
+    book(&[REPORT_HEAD, &of_other(line(2, 3))].concat()).await;
+    // A file that was sent under the former reference goes on under it.
+    send_file(&world, OPS_TOKEN, "", &[FILE_HEAD, &former("ADYEN-3", 4)].concat()).await.expect(202);
+    let own_third = [REPORT_HEAD, &line(3, 4)].concat();
+    assert_eq!(send_file(&world, SECOND_OPS_TOKEN, "", &own_third).await.expect(200)["status"], "booked");
+    let listed = world.ops_get("/ops/batches").await.expect(200);
+    let listed: Vec<_> = items(&listed).iter().map(|batch| text(&batch["batch"])).collect();
+    let expected = ["ADYEN-3", "ADYEN-Outra_Loja-2-2", "LOTE-2", "ADYEN-2", "ADYEN-Outra_Loja-2-1", "ADYEN-Loja-1"];
+    assert_eq!(listed, expected);
+    for (file, lines) in [(&both, 2), (&own, 1), (&own_third, 1)] {
+        let found = world.reconcile("text/csv", "", file.clone()).await.expect(200);
+        assert_eq!([&found["matched"], &found["lines"]], [lines, lines], "{found}");
+    }
+    assert_eq!(platform(&merchant).await, [0, 6 * 9_701, 6 * 299]);
     world.check_books().await;
 }
 

@@ -1,7 +1,7 @@
 //! Batches of the acquirer: the list of those that are booked; and the booking of a settlement
 //! file, for an acquirer that gives files only, by two operators.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use actors::engine::{Engine, FileBatch, FilePreview, FileRefusal, Listed, SettlementFile};
@@ -11,12 +11,12 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use books::reconcile::acquirer::{self, FileLine};
-use books::reconcile::adyen_report;
 use books::reconcile::finding::{FileError, SettledAmount};
+use books::reconcile::{adyen_report, booked_movements};
 use chrono::NaiveDate;
 use derived::checkpoint::hex;
 use ledger::merchant::SentFile;
-use ledger::{EndedBatch, LedgerId, Record};
+use ledger::{EndedBatch, LedgerId, ObjectId, Record};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use store::cut::Position;
@@ -332,13 +332,35 @@ fn read(engine: &Arc<Engine>, file: &[u8]) -> Result<SettlementFile> {
 /// approval where it is approved, so that a booking that broke off goes on with the same lines.
 /// Gives the digest of the lines as they were read.
 pub(crate) fn name_lines(engine: &Arc<Engine>, lines: &mut [FileLine]) -> Result<[u8; 32], Problem> {
+    let former = |line: &FileLine| line.text.as_ref().and_then(|_| adyen_report::former_reference(&line.batch));
+    let records = EngineRecords::new(engine);
+    let formerly = digest_of(lines, |line| former(line).unwrap_or_else(|| line.batch.clone()));
+    let is_former = engine.sent_file(&formerly)?.is_some();
+    let digest = if is_former { formerly } else { digest_of(lines, |line| line.batch.clone()) };
+    let mut batches: BTreeMap<String, (String, BTreeSet<ObjectId>)> = BTreeMap::new();
+    for (line, former) in lines.iter().filter_map(|line| Some((line, former(line)?))) {
+        batches.entry(line.batch.clone()).or_insert((former, BTreeSet::new())).1.insert(line.key.0);
+    }
+    // A batch that was booked, or a file that was sent, before references named the merchant
+    // account keeps its references. A charge is of one account.
+    for (batch, (former, charges)) in batches {
+        let booked = booked_movements::batch(&records, &former)?;
+        if is_former || booked.lines.keys().any(|(charge, _)| charges.contains(charge)) {
+            lines.iter_mut().filter(|line| line.batch == batch).for_each(|line| line.batch.clone_from(&former));
+        }
+    }
+    let approved_at = engine.sent_file(&digest)?.and_then(|sent| sent.approved_at);
+    adyen_report::name_objects(&records, lines, approved_at)?;
+    Ok(digest)
+}
+
+/// SHA-256 of lines, under these references of their batches.
+fn digest_of(lines: &[FileLine], reference: impl Fn(&FileLine) -> String) -> [u8; 32] {
     let mut digest = Sha256::new();
-    for FileLine { batch, key: (charge, object), settled: SettledAmount { paid_on, gross, fee }, .. } in &*lines {
-        let ((kind, id), charge) = (acquirer::kind_and_id(*object), charge.txid());
+    for line in lines {
+        let FileLine { key: (charge, object), settled: SettledAmount { paid_on, gross, fee }, .. } = line;
+        let ((kind, id), charge, batch) = (acquirer::kind_and_id(*object), charge.txid(), reference(line));
         digest.update(format!("{batch},{paid_on},{charge},{kind},{id},{},{}\n", gross.0, fee.0));
     }
-    let digest = digest.finalize().into();
-    let approved_at = engine.sent_file(&digest)?.and_then(|sent| sent.approved_at);
-    adyen_report::name_objects(&EngineRecords::new(engine), lines, approved_at)?;
-    Ok(digest)
+    digest.finalize().into()
 }

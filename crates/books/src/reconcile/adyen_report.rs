@@ -17,12 +17,16 @@ use super::booked_movements::BookedRecords;
 use super::finding::{FileError, SettledAmount};
 
 const CURRENCY: &str = "BRL";
-/// Beginning of the references of its batches.
+/// Beginning of the references of its batches, before the merchant account and the number: each
+/// account counts its own batches.
 const BATCH: &str = "ADYEN-";
 /// End of the name of a case whose money is taken a second time.
 const AGAIN: &str = "/2";
+/// Characters of a merchant account at most.
+const ACCOUNT_LEN_MAX: usize = 70;
 /// Columns that a report must have.
-const COLUMNS: [&str; 13] = [
+const COLUMNS: [&str; 14] = [
+    "Merchant Account",
     "Psp Reference",
     "Merchant Reference",
     "Creation Date",
@@ -77,6 +81,12 @@ pub(super) fn read(body: &str) -> Result<Vec<FileLine>, FileError> {
     Ok(lines)
 }
 
+/// The reference that a batch of a report had before references named the merchant account.
+pub fn former_reference(batch: &str) -> Option<String> {
+    let (_, number) = batch.strip_prefix(BATCH)?.rsplit_once('-')?;
+    Some(format!("{BATCH}{number}"))
+}
+
 /// Gives the lines of a report the objects that the books have: to each installment its number, one
 /// for each line of its charge in the order of batches, and to a chargeback its dispute. A line of
 /// which a charge has none names no charge. Lines of other files stay as they are. What was booked
@@ -86,7 +96,7 @@ pub fn name_objects<B: BookedRecords>(
     lines: &mut [FileLine],
     until: Option<Timestamp>,
 ) -> Result<(), B::Error> {
-    let number = |batch: &str| batch.strip_prefix(BATCH).and_then(|number| number.parse::<u64>().ok());
+    let number = |batch: &str| batch.strip_prefix(BATCH)?.rsplit('-').next()?.parse::<u64>().ok();
     let batches: BTreeSet<_> = lines.iter().map(|line| line.batch.clone()).collect();
     let mut order: Vec<_> = lines.iter_mut().filter(|line| line.text.is_some()).collect();
     order.sort_by_key(|line| (number(&line.batch), line.line));
@@ -146,6 +156,7 @@ fn of_no_charge(text: &str, own: &str, line: u64) -> LineKey {
 /// A line, on its own day, and whether it is the payout of its batch.
 fn line_of(line: u64, cells: [&str; COLUMNS.len()]) -> Result<(FileLine, bool), String> {
     let [
+        account,
         psp,
         reference,
         created,
@@ -165,6 +176,10 @@ fn line_of(line: u64, cells: [&str; COLUMNS.len()]) -> Result<(FileLine, bool), 
     }
     if !(1..=18).contains(&batch.len()) || !batch.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err("Batch Number inválido".to_owned());
+    }
+    let is_of_account = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if !(1..=ACCOUNT_LEN_MAX).contains(&account.len()) || !account.bytes().all(is_of_account) {
+        return Err("Merchant Account inválida".to_owned());
     }
     let day = created.get(..10).and_then(|day| NaiveDate::parse_from_str(day, "%Y-%m-%d").ok());
     let paid_on = day.ok_or_else(|| "Creation Date inválida".to_owned())?;
@@ -188,7 +203,7 @@ fn line_of(line: u64, cells: [&str; COLUMNS.len()]) -> Result<(FileLine, bool), 
         _ => of_no_charge(&text, own, line),
     };
     let settled = SettledAmount { paid_on, gross, fee: gross - net };
-    let batch = format!("{BATCH}{batch}");
+    let batch = format!("{BATCH}{account}-{batch}");
     Ok((FileLine { line, batch, key, settled, text: Some(text) }, kind == "MerchantPayout"))
 }
 
@@ -248,12 +263,14 @@ mod tests {
             .map(|line| (line.batch.as_str(), line.settled.gross.0, line.settled.fee.0, line.settled.net().0))
             .collect();
         let expected = [(10_000, 299, 9_701), (-4_000, 50, -4_050), (0, 198, -198), (500, 0, 500)]
-            .map(|(a, b, c)| ("ADYEN-7", a, b, c));
+            .map(|(a, b, c)| ("ADYEN-Loja-7", a, b, c));
         assert_eq!(seen, expected);
         let [charge, refund] = [CHARGE, REFUND].map(|id| ObjectId::parse(id).unwrap());
         assert_eq!(file.lines[0].key, (charge, SettledObject::Installment(1)));
         assert_eq!(file.lines[1].key, (charge, SettledObject::Refund(refund)));
         assert!(file.lines[2..].iter().all(|line| line.key.0 != charge), "these name no charge");
+        let former = ["ADYEN-Loja-7", "ADYEN-Loja-ECOM-7", "ADYEN-7", "LOTE-A-7"].map(former_reference);
+        assert_eq!(former, [Some("ADYEN-7".to_owned()), Some("ADYEN-7".to_owned()), None, None]);
     }
 
     #[test]
@@ -267,6 +284,8 @@ mod tests {
             (",BRL,,", ",USD,,", "a moeda deve ser BRL"),
             ("2026-11-26", "26/11/2026", "Creation Date inválida"),
             (",7,", ",sete,", "Batch Number inválido"),
+            ("Loja,", ",", "Merchant Account inválida"),
+            ("Loja,", "Loja Azul,", "Merchant Account inválida"),
         ] {
             let wrong = good.replacen(from, to, 1).replace("\"", "");
             let text = report(&[good.clone(), wrong.clone()]);
