@@ -12,6 +12,7 @@
 mod at_once;
 mod durable_files;
 mod mixed;
+mod settlement_file;
 
 use std::path::Path;
 use std::time::Duration;
@@ -70,6 +71,16 @@ async fn no_more_goes_out_than_there_was() {
     std::fs::create_dir_all(&data).unwrap();
     let first_seed = setting("CENTAVO_CRASH_SEED").unwrap_or(1);
     let summary = at_once::ask_at_once_and_crash(&data, first_seed..first_seed + 4).await;
+    println!("{}", summary.unwrap_or_else(|failure| panic!("{failure}")));
+}
+
+/// The booking of a settlement report breaks off between two of its batches.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_settlement_report_is_booked_once_across_kills() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    std::fs::create_dir_all(&data).unwrap();
+    let summary = settlement_file::book_and_crash(&data).await;
     println!("{}", summary.unwrap_or_else(|failure| panic!("{failure}")));
 }
 
