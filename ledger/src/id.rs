@@ -68,6 +68,14 @@ impl fmt::Display for LedgerId {
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId(pub u128);
 
+/// Characters of [`ObjectId::short_text`].
+pub const SHORT_ID_LEN: usize = 20;
+
+const SHORT_DIGITS: [char; 32] = [
+    '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F', 'G', 'H', 'J', 'K', 'M', 'N', 'P',
+    'Q', 'R', 'S', 'T', 'V', 'W', 'X', 'Y', 'Z',
+];
+
 impl ObjectId {
     /// An id under which Records with a text are found. It is no object's: its birth time is 0.
     pub fn of_text(text: &str) -> Self {
@@ -85,6 +93,16 @@ impl ObjectId {
     /// alphanumerics).
     pub fn txid(self) -> String {
         self.uuid().simple().to_string()
+    }
+
+    /// The id in 20 capital letters and digits (base 32 without I, L, O and U), for institutions
+    /// that keep no longer one: the milliseconds, all random bits and 17 bits of the group. Two ids
+    /// of one process always differ in it; those of different processes are the same only where
+    /// they agree in the millisecond and in 59 bits more.
+    pub fn short_text(self) -> String {
+        let random = (((self.0 >> 64) & 0x0FFF) << NUMBER_BITS) | ((self.0 >> 32) & u128::from(NUMBER_MASK));
+        let bits = (((self.0 >> 80) & 0x01FF_FFFF_FFFF) << 59) | (random << 17) | (self.0 & 0x0001_FFFF);
+        (1..=SHORT_ID_LEN).map(|place| SHORT_DIGITS[(bits >> (100 - 5 * place)) as usize & 31]).collect()
     }
 
     /// Reads either shape, in letters of either case (RFC 9562, 4); `None` if `text` is no version
@@ -307,6 +325,20 @@ mod tests {
             prop_assert_eq!(ids.group(recipient), GroupNumber(group));
             prop_assert_eq!(ids.recipient_number(recipient), RecipientNumber(number));
         }
+    }
+
+    #[test]
+    fn short_ids_differ_where_ids_of_one_process_do() {
+        let (ids, at) = (IdKey::new([7; 16]), 1_800_000_000_000);
+        let of = |at, random| ids.object(GroupNumber(1), Timestamp(at), random).short_text();
+        let bits = (0..42).map(|bit| of(at, 1 << bit));
+        let mut texts: Vec<_> = bits.chain([of(at, 0), of(at + 1, 0), of(at + 86_400_000, 0)]).collect();
+        assert_eq!(texts[0], of(at, 1), "it follows from the id");
+        let is_digit = |letter: char| letter.is_ascii_digit() || letter.is_ascii_uppercase();
+        assert!(texts.iter().all(|text| text.len() == SHORT_ID_LEN && text.chars().all(is_digit)), "{texts:?}");
+        texts.sort();
+        texts.dedup();
+        assert_eq!(texts.len(), 45);
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub enum Fault {
     RepaysTooMuch,
     /// Its batches change when they are read again.
     ChangesBatches,
+    /// Two transfers have one short id.
+    SharesShortIds,
 }
 
 /// What the player has under an id.
@@ -75,6 +77,8 @@ pub struct RailRecords {
     pub capabilities: Value,
     /// By path: `/cards/ID`.
     pub objects: BTreeMap<String, PlayedObject>,
+    /// The path of the transfer that has a short id.
+    pub short_ids: BTreeMap<String, String>,
     /// The path of each order that moved money, once for each time.
     pub carried_out: Vec<String>,
     /// Cards that were deleted.
@@ -128,6 +132,7 @@ impl RailPlayer {
                 "deletes_tokens": true,
             }),
             objects: BTreeMap::new(),
+            short_ids: BTreeMap::new(),
             carried_out: Vec::new(),
             deleted_tokens: Vec::new(),
             payments: Vec::new(),
@@ -252,7 +257,7 @@ fn answer(records: &mut RailRecords, request: &Request) -> Reply {
             close(records, list, id)
         }
         ("PUT", [list @ ("cards" | "pix" | "payouts" | "repayments"), id]) => order(records, request, list, id),
-        ("GET", [list @ ("cards" | "pix" | "payouts" | "repayments"), id]) => get(records, list, id),
+        ("GET", [list @ ("cards" | "pix" | "payouts" | "repayments"), id]) => get(records, request, list, id),
         _ => page_of_a_gateway(),
     }
 }
@@ -273,6 +278,15 @@ fn order(records: &mut RailRecords, request: &Request, list: &str, id: &str) -> 
         return invalid(records, request, defect);
     }
     let path = format!("/{list}/{id}");
+    if let Some(short_id) = short_id(records, request, list) {
+        if short_id.len() != 20 || !short_id.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase()) {
+            return invalid(records, request, "short_id");
+        }
+        let own = records.short_ids.entry(short_id).or_insert_with(|| path.clone());
+        if *own != path && records.fault != Some(Fault::SharesShortIds) {
+            return problem(409, "other_order", Some(id));
+        }
+    }
     let known = records.objects.get(&path).cloned();
     let repeats = records.capabilities["repeats"].as_str().unwrap_or_default().to_owned();
     if let Some(known) = known {
@@ -325,7 +339,18 @@ fn refusal(records: &RailRecords, list: &str, body: &Value) -> Option<&'static s
     }
 }
 
-fn get(records: &mut RailRecords, list: &str, id: &str) -> Reply {
+/// The short id of a transfer, where the institution keeps no other one; empty where it is absent.
+fn short_id(records: &RailRecords, request: &Request, list: &str) -> Option<String> {
+    let wants_one = list == "payouts" && records.capabilities["id_length"].as_u64().is_some_and(|length| length < 32);
+    wants_one.then(|| request.parameter("short_id").unwrap_or_default().to_owned())
+}
+
+fn get(records: &mut RailRecords, request: &Request, list: &str, id: &str) -> Reply {
+    // An institution that keeps short ids finds by nothing else.
+    let path = short_id(records, request, list).map(|short_id| records.short_ids.get(&short_id).cloned());
+    if path.is_some_and(|path| path != Some(format!("/{list}/{id}"))) {
+        return problem(404, "not_found", Some(id));
+    }
     if records.objects.contains_key(&format!("/{list}/{id}")) && records.fault != Some(Fault::LosesOrders) {
         return shown(records, list, id, 200);
     }

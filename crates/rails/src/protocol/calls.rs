@@ -9,12 +9,14 @@ use bytes::Bytes;
 use form_urlencoded::Serializer;
 use hyper::Method;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use ledger::ObjectId;
 use ledger::time::Timestamp;
 use parking_lot::RwLock;
 use zeroize::Zeroizing;
 
 use super::capabilities::{Capabilities, KnownCapabilities};
 use super::messages::{Outcome, outcome};
+use super::payouts;
 use super::settings::RailKind;
 pub(super) use crate::client::now;
 use crate::client::{ANSWER_MAX, Address, Answer, Body, Credentials, Outgoing, send};
@@ -83,7 +85,7 @@ impl BridgeCalls {
         let path = "/capabilities";
         let answer = self.call(Method::GET, path, None, CAPABILITIES_MAX).await.map_err(|_| RailError::NotSent)?;
         let read = match answer.status.as_u16() {
-            200 => answer.read::<Capabilities>(),
+            200 => answer.read::<Capabilities>().and_then(Capabilities::checked),
             status => Err(format!("its answer {status} is none")),
         };
         match read {
@@ -101,7 +103,7 @@ impl BridgeCalls {
     /// Sends an order; gives what the bridge then has, which is never nothing.
     pub(super) async fn order(&self, command: Order<'_>) -> RailResult<Outcome> {
         let Order { list, id, body, may_repeat } = command;
-        let path = format!("{list}/{id}");
+        let path = self.with_short_id(format!("{list}/{id}"));
         for send in 0..=usize::from(may_repeat) {
             let answer = match self.call(Method::PUT, &path, Some(body.clone()), ANSWER_MAX).await {
                 Err(RailError::NotSent) if send == 0 => return Err(RailError::NotSent),
@@ -124,9 +126,17 @@ impl BridgeCalls {
 
     /// What the bridge has under an id.
     pub(super) async fn find(&self, list: &str, id: &str) -> RailResult<Outcome> {
-        let path = format!("{list}/{id}");
+        let path = self.with_short_id(format!("{list}/{id}"));
         let answer = self.call(Method::GET, &path, None, ANSWER_MAX).await?;
         outcome(&answer, id).map_err(|defect| self.unknown(&path, &defect))
+    }
+
+    /// The path of a request, with the short id of a transfer whose own is too long for the
+    /// institution.
+    pub(super) fn with_short_id(&self, path: String) -> String {
+        let is_short = self.known.last().is_some_and(|known| known.has_short_ids());
+        let id = path.strip_prefix(payouts::LIST).filter(|_| is_short).and_then(|id| ObjectId::parse(id.get(1..)?));
+        id.map_or(path.clone(), |id| format!("{path}?short_id={}", id.short_text()))
     }
 
     /// Orders the end of a charge where that can be ordered, and asks for it where not; gives what

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use ledger::id::SHORT_ID_LEN;
 use ledger::time::Timestamp;
 use parking_lot::RwLock;
 use serde::Deserialize;
@@ -36,6 +37,9 @@ pub(super) struct Capabilities {
     /// Whether a stored card can be deleted; false in a bridge that does not say.
     #[serde(default)]
     pub(super) deletes_tokens: bool,
+    /// Characters that an id of a transfer has at the institution, at most; none in a bridge that
+    /// does not say.
+    pub(super) id_length: Option<usize>,
 }
 
 impl Capabilities {
@@ -43,6 +47,19 @@ impl Capabilities {
     pub(super) fn may_repeat(&self, first: Timestamp, now: Timestamp) -> bool {
         let age_ms = u64::try_from(now.0.saturating_sub(first.0)).unwrap_or_default();
         self.repeats != Repeats::Again && age_ms < self.remembers_s.saturating_mul(1_000)
+    }
+
+    /// Error: the institution keeps less than a short id has.
+    pub(super) fn checked(self) -> Result<Self, String> {
+        match self.id_length {
+            Some(length) if length < SHORT_ID_LEN => Err("id_length is below 20".to_owned()),
+            _ => Ok(self),
+        }
+    }
+
+    /// Whether ids of transfers are too long for the institution. Ours have 32 characters.
+    pub(super) fn has_short_ids(&self) -> bool {
+        self.id_length.is_some_and(|length| length < 32)
     }
 
     /// How long an answer may take that is no surprise.

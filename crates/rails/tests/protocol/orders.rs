@@ -93,6 +93,34 @@ async fn where_a_repeat_is_carried_out_again_nothing_is_sent_twice() {
     assert_eq!(PixRail::open(&world.rail, open_pix(id(4))).await, Err(RailError::NotSent));
 }
 
+/// An institution that keeps ids of 20 characters finds a transfer by its short id alone.
+#[tokio::test]
+async fn a_transfer_is_found_by_its_short_id() {
+    let world = World::new("refused").await;
+    world.player.records().capabilities["id_length"] = json!(20);
+    world.captured(1).await;
+    world.player.is_odd("PUT", "/payouts/", 1, Oddity::CutsAnswerAt(0));
+    for number in [2, 3] {
+        let transfer = payout(number, "someone@example.com");
+        for answer in [world.rail.send(transfer.clone()).await, world.rail.find(transfer, now()).await] {
+            assert!(matches!(answer, Ok(PayoutAnswer::Processed { .. })), "{answer:?}");
+        }
+    }
+    let paths = [2, 3].map(|number| format!("/payouts/{}", id(number).txid()));
+    assert_eq!(world.player.records().carried_out[1..], paths, "each once");
+    let short_ids = [2, 3].map(|number| id(number).short_text());
+    assert!(world.player.records().short_ids.keys().eq(&short_ids));
+    let stage = world.player.stage();
+    let mut others = stage.requests.iter().filter(|seen| !seen.path.starts_with("/payouts/"));
+    assert!(others.all(|seen| seen.query.is_empty()), "nothing else has one");
+    drop(stage);
+    // It would keep too little.
+    let world = World::new("refused").await;
+    world.player.records().capabilities["id_length"] = json!(19);
+    assert_eq!(world.rail.send(payout(4, "someone@example.com")).await, Err(RailError::NotSent));
+    assert_eq!(world.player.count("PUT", ""), 0);
+}
+
 /// What a bridge remembers for a time counts no longer.
 #[tokio::test]
 async fn past_its_memory_a_bridge_is_only_asked() {

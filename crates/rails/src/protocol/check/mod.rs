@@ -44,7 +44,7 @@ pub struct Finding {
 }
 
 /// What each rule promises, in its order.
-const PROMISES: [&str; 15] = [
+const PROMISES: [&str; 16] = [
     "the capabilities say what the bridge is",
     "nothing is answered without the secret",
     "an id that it has not is 404 not_found",
@@ -60,6 +60,7 @@ const PROMISES: [&str; 15] = [
     "a PIX charge has a BR Code, and ends unpaid",
     "refunds are made once, and never above the payment",
     "what a list has shown once it shows again",
+    "a short id has one transfer",
 ];
 
 /// Tries each rule, and reports each finding at once. Returns true if no rule is broken.
@@ -76,6 +77,7 @@ pub async fn check(bridge: &Protocol, orders: CheckOrders, mut report: impl FnMu
             return false;
         }
     };
+    bridge.calls.known.note(capabilities.clone());
     note(1, Ok(()));
     let check = Check { calls: &bridge.calls, capabilities, orders, ids: wire_calls::Ids::new() };
     note(2, check.asks_for_the_secret().await);
@@ -92,6 +94,7 @@ pub async fn check(bridge: &Protocol, orders: CheckOrders, mut report: impl FnMu
     note(13, check.registers_pix().await);
     note(14, check.refunds_once().await);
     note(15, check.lists_the_same_again().await);
+    note(16, check.keeps_short_ids_apart().await);
     is_sound
 }
 

@@ -1,10 +1,10 @@
-//! Rules 2 to 9 and 14: orders, repeats, cuts, refunds.
+//! Rules 2 to 9, 14 and 16: orders, repeats, cuts, refunds, short ids.
 
 use futures_util::future::join;
 use hyper::Method;
 use serde_json::{Value, json};
 
-use super::super::{cards, repayments};
+use super::super::{cards, payouts, repayments};
 use super::wire_calls::ObservedAnswer;
 use super::{AMOUNT, Check, Defect, Rule, broken, not_tested};
 use crate::shared_settings::Repeats;
@@ -146,6 +146,23 @@ impl Check<'_> {
             if again.status() == 409 { Ok(()) } else { again.same_as(&found) }
         })
         .await
+    }
+
+    /// Rule 16.
+    pub(super) async fn keeps_short_ids_apart(&self) -> Rule {
+        if !self.capabilities.has_short_ids() || !self.serves("payout") || self.orders.pix_key.is_none() {
+            return not_tested("it serves no transfers, its ids are long enough, or there is no PIX key to send to");
+        }
+        let (id, other) = (self.ids.next(), self.ids.next());
+        let path = format!("{}/{id}", payouts::LIST);
+        let (body, first) = self.ordered(payouts::LIST, &id).await?;
+        let sent = self.calls.with_short_id(path.clone());
+        let seen = self.put(&sent.replace(&id, &other), &body).await?;
+        if seen.status() != 409 {
+            return seen.broken("409, as the short id has another transfer");
+        }
+        self.get(&format!("{}/{other}", payouts::LIST)).await?.none()?;
+        self.get(&path).await?.same_as(&first)
     }
 
     /// Rule 14.

@@ -50,7 +50,7 @@ pub(super) struct ObservedAnswer {
 
 impl ObservedAnswer {
     fn of(request: String, answer: Answer) -> Self {
-        let id = request.split('/').nth(2).unwrap_or_default().to_owned();
+        let id = request.split(['/', '?']).nth(2).unwrap_or_default().to_owned();
         let body = answer.read().unwrap_or_default();
         Self { request, id, answer, body }
     }
@@ -149,7 +149,8 @@ impl Check<'_> {
 
     /// Orders, and hears no answer.
     pub(super) async fn put_and_cut(&self, path: &str, of: &Value) {
-        let _ = self.calls.call(Method::PUT, path, Some(body(of)), Duration::from_millis(1)).await;
+        let path = self.calls.with_short_id(path.to_owned());
+        let _ = self.calls.call(Method::PUT, &path, Some(body(of)), Duration::from_millis(1)).await;
     }
 }
 
@@ -159,6 +160,7 @@ async fn request(
     path: &str,
     of: Option<&Value>,
 ) -> Result<ObservedAnswer, Defect> {
+    let path = &calls.with_short_id(path.to_owned());
     let request = format!("{method} {path}");
     match calls.call(method, path, of.map(body), ANSWER_MAX).await {
         Ok(answer) => Ok(ObservedAnswer::of(request, answer)),
@@ -172,7 +174,7 @@ pub(super) async fn capabilities(calls: &BridgeCalls) -> Result<Capabilities, De
     if seen.status() != 200 {
         return seen.broken("200");
     }
-    let read = seen.answer.read::<Capabilities>();
+    let read = seen.answer.read().and_then(Capabilities::checked);
     let capabilities = read.or_else(|defect| broken(format!("{}: {defect}", seen.says())))?;
     let kinds = ["card", "pix", "payout"];
     if !capabilities.serves.iter().any(|served| kinds.contains(&served.as_str())) {
