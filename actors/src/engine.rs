@@ -104,6 +104,7 @@ pub use other_processes::{AskedElsewhere, Others};
 pub use outcome::CommandContext;
 pub use ownership::PartitionHere;
 pub use pix::{NewPixCharge, PixEnded, PixOpened, PixPayment};
+pub use rail_cases::CaseNeed;
 pub use reads::{ChargeQuery, Listed, NewestCharges, Objects, Records, RecordsWith};
 pub use search::{FoundRecords, RecordList, SoughtValue, ValueSource};
 pub use settlement_file::{FileBatch, FilePreview, FileRefusal, SettlementFile};

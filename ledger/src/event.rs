@@ -610,6 +610,20 @@ pub enum Event {
         /// What it says.
         #[n(4)]
         stage: CaseStage,
+        /// Its item of the operators' queue; `None` if it has none.
+        #[n(5)]
+        id: Option<ObjectId>,
+    },
+    /// Merchant: what an acquirer said of a case does not wait any more: it is booked, or operators
+    /// have dropped it. No money moves.
+    #[n(166)]
+    DeferredCaseEnded {
+        /// The item of the operators' queue.
+        #[n(0)]
+        id: ObjectId,
+        /// The charge's id.
+        #[n(1)]
+        charge: ObjectId,
     },
     /// Merchant: the rail has money again that it had sent back to a payer, or taken back for one.
     #[n(121)]

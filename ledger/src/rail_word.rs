@@ -21,7 +21,8 @@ pub struct RailWord {
 /// The word of an operator, as a command.
 #[derive(Clone, Debug)]
 pub struct SayRailWord {
-    /// The order: a charge, cashout, withdrawal, refund, dispute or repayment.
+    /// The order: a charge, cashout, withdrawal, refund, dispute or repayment; or a notification
+    /// that waits.
     pub id: ObjectId,
     /// The word.
     pub word: RailWord,
@@ -35,6 +36,8 @@ pub struct SayRailWord {
     pub refund: Option<Box<FailRefund>>,
     /// The processed cashout whose money came back, if it is one.
     pub returned: Option<Box<ReturnedCashout>>,
+    /// The charge of a notification that waits, if it is one.
+    pub deferred: Option<ObjectId>,
 }
 
 impl SayRailWord {

@@ -345,6 +345,88 @@ async fn notifications_come_to_the_same_in_every_order() {
     world.check_books().await;
 }
 
+/// What waits for operators, of the kind `rail`.
+async fn waiting(world: &World) -> Vec<Value> {
+    items(&world.ops_get("/ops/queue?kind=rail").await.expect(200)).to_vec()
+}
+
+/// What waits is in the queue, with what it waits for. Two operators drop it, or it is booked once
+/// they have made it fit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_notification_that_waits_is_dropped_by_operators_or_booked() {
+    let player = AdyenPlayer::start().await;
+    let world = live(&player, tempfile::tempdir().unwrap()).await;
+    let merchant = world.merchant().await;
+    let mut charges = Vec::new();
+    for case in ["DISPUTE1", "DISPUTE2"] {
+        let txid = text(&merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201)["txid"]);
+        notify(&world, &notification("CHARGEBACK_REVERSED", "true", case, [&txid, ""], 10_000)).await;
+        charges.push(txid);
+    }
+    let shown = waiting(&world).await;
+    let of = |item: &Value| ["payment_id", "case_id", "waits_for"].map(|name| text(&item[name]));
+    let expected = |number: usize, case: &str| [&charges[number], case, "acceptance"].map(str::to_owned);
+    assert_eq!(shown.iter().map(of).collect::<Vec<_>>(), [expected(0, "DISPUTE1"), expected(1, "DISPUTE2")]);
+    let settle = format!("/ops/rail-items/{}/settle", text(&shown[0]["id"]));
+    let word = |outcome: &str| json!({"outcome": outcome, "reference": "P-1", "reason": "De outra loja"});
+    world.ops_post(&settle, &word("happened")).await.refused(409, "outcome_not_unknown");
+    world.ops_post(&settle, &word("did_not_happen")).await.expect(202);
+    world.ops_post(&settle, &word("did_not_happen")).await.refused(409, "second_operator_needed");
+    let waits_still = of(&waiting(&world).await[0]);
+    assert_eq!(waits_still, expected(0, "DISPUTE1"));
+    world.second_ops_post(&settle, &[], &word("did_not_happen")).await.expect(200);
+    world.second_ops_post(&settle, &[], &word("did_not_happen")).await.refused(409, "outcome_not_unknown");
+    // It is dropped for good.
+    notify(&world, &notification("CHARGEBACK_REVERSED", "true", "DISPUTE1", [&charges[0], ""], 10_000)).await;
+    assert_eq!(waiting(&world).await.iter().map(of).collect::<Vec<_>>(), [expected(1, "DISPUTE2")]);
+    let by_hand = json!({"amount": 10_000, "kind": "chargeback", "reason": "Golpe"});
+    for txid in &charges {
+        let opened = world.ops_post(&format!("/ops/charges/{txid}/disputes"), &by_hand).await.expect(201);
+        world.ops_post(&format!("/ops/disputes/{}/accept", text(&opened["id"])), &json!({})).await.expect(200);
+    }
+    let names = merchant.names.clone();
+    drop(merchant);
+    // A server looks when it starts, and then once a minute.
+    let world = live(&player, world.stopped().await).await;
+    let merchant = Merchant { world: &world, names };
+    until("it is booked", async || waiting(&world).await.is_empty()).await;
+    dispute(&merchant, &charges[0], "accepted").await;
+    dispute(&merchant, &charges[1], "reversed").await;
+    world.check_books().await;
+}
+
+/// Operators reverse a dispute before Adyen says so, and the case is lost again. A word under its
+/// id is that of the first win once more, or of a second one: it is not booked, and not lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_win_of_a_case_that_operators_reversed_is_theirs_to_decide() {
+    let player = AdyenPlayer::start().await;
+    let world = live(&player, tempfile::tempdir().unwrap()).await;
+    let merchant = world.merchant().await;
+    let txid = text(&merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201)["txid"]);
+    let says = async |event| notify(&world, &notification(event, "true", "DISPUTE1", [&txid, ""], 10_000)).await;
+    let reverse = async || {
+        let lost = text(&dispute(&merchant, &txid, "accepted").await["id"]);
+        let asked = world.ops_post(&format!("/ops/disputes/{lost}/reverse"), &json!({"reason": "Ganha"})).await;
+        let approve = format!("/ops/entries/{}/approve", text(&asked.expect(201)["id"]));
+        world.second_ops_post(&approve, &[], &json!({})).await.expect(200);
+    };
+    says("CHARGEBACK").await;
+    reverse().await;
+    says("CHARGEBACK_REVERSED").await;
+    assert_eq!((waiting(&world).await.len(), platform(&merchant).await[0]), (0, 10_000));
+    says("SECOND_CHARGEBACK").await;
+    for _ in 0..2 {
+        says("CHARGEBACK_REVERSED").await;
+        let waits = waiting(&world).await;
+        assert_eq!((waits.len(), &waits[0]["waits_for"]), (1, &json!("decision")), "{waits:?}");
+        assert_eq!(platform(&merchant).await[0], 0);
+    }
+    reverse().await;
+    says("CHARGEBACK_REVERSED").await;
+    assert_eq!((waiting(&world).await.len(), platform(&merchant).await[0]), (0, 10_000));
+    world.check_books().await;
+}
+
 /// A line of a settlement details report: its batch, type, charge, modification, and the amounts in
 /// reais, gross and net.
 fn report_line(batch: u8, kind: &str, [charge, modification]: [&str; 2], gross: &str, net: &str) -> String {

@@ -123,7 +123,8 @@ async fn statuses(server: &Server, bridges: &Bridges, load: &Load) -> Result<Vec
 pub(crate) async fn settle_unknown(server: &Server, bridges: &Bridges) {
     let Ok(queue) = read(server, "/ops/queue").await else { return };
     for item in queue["items"].as_array().into_iter().flatten() {
-        if !matches!(text(&item["kind"]).as_str(), "rail" | "payout") {
+        let is_unknown = matches!(text(&item["kind"]).as_str(), "rail" | "payout") && item["waits_for"].is_null();
+        if !is_unknown {
             continue;
         }
         let id = text(&item["id"]).replace('-', "");

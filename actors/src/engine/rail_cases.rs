@@ -5,6 +5,7 @@
 //! A case that was booked changes nothing when it is read again, so a look reads more than what is
 //! new.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -20,7 +21,7 @@ use tokio::time::sleep;
 
 use super::outcome::CommandContext;
 use super::pix_intake::IntakeError;
-use super::{Engine, INSIDE_BYTES, Result, Unavailable};
+use super::{Engine, INSIDE_BYTES, Result, Unavailable, WaitingItem, WaitingKind};
 use crate::rails::{CASES_EVERY, CaseAnswer, CaseStage, PixSpan, RailCase};
 use crate::resident::Outcome;
 
@@ -35,29 +36,45 @@ const READ: &str = "cases-read/";
 /// Beginning of the names under which the store notes an answered case, by rail and id.
 const ANSWERED: &str = "case-answered/";
 
-/// Whose cases are read.
-#[derive(Clone, Copy)]
-enum CaseRail<'a> {
-    Card(&'a RailName),
-    Pix(&'a RailName),
+/// What would make a notification fit that does not fit the disputes of its charge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CaseNeed {
+    /// An accepted dispute of its amount.
+    Acceptance,
+    /// The release or reversal of an earlier dispute.
+    Reversal,
+    /// Operators reverse the dispute, or drop the notification: they said that the case was won, it
+    /// was lost again, and this is about either.
+    Decision,
 }
 
-impl CaseRail<'_> {
-    fn name(&self) -> &RailName {
-        let (Self::Card(name) | Self::Pix(name)) = self;
-        name
-    }
+/// A notification that came before what it is about.
+struct DeferredCase {
+    /// Its item of the queue; `None` if it has none.
+    id: Option<ObjectId>,
+    case: RailCase,
+    /// Whether it is booked, or dropped.
+    has_ended: bool,
+}
 
-    fn is_card(&self) -> bool {
-        matches!(self, Self::Card(_))
-    }
+/// Whose cases are read.
+#[derive(Clone, Copy)]
+struct CaseRail<'a> {
+    name: &'a RailName,
+    is_card: bool,
 }
 
 impl Engine {
-    /// Reads the cases of all named acquirers and PIX institutions. Runs until it is dropped.
+    /// Reads the cases of all named acquirers and PIX institutions, and books notifications that
+    /// operators have made fit. Runs until it is dropped.
     pub async fn run_rail_cases(&self) {
-        let cards = self.rails.card.named_ones().map(|(name, _)| CaseRail::Card(name));
-        let all = cards.chain(self.rails.pix.named_ones().map(|(name, _)| CaseRail::Pix(name)));
+        tokio::join!(self.read_cases(), self.book_deferred_cases());
+    }
+
+    async fn read_cases(&self) {
+        let cards = self.rails.card.named_ones().map(|(name, _)| CaseRail { name, is_card: true });
+        let pix = self.rails.pix.named_ones().map(|(name, _)| CaseRail { name, is_card: false });
+        let all = cards.chain(pix);
         join_all(all.map(|rail| async move {
             loop {
                 if self.serves_house()
@@ -65,7 +82,7 @@ impl Engine {
                     && !self.admission.is_closed()
                     && let Err(error) = self.look_for_cases(rail).await
                 {
-                    tracing::warn!(rail = %rail.name(), %error, "the cases of a rail can't be read now");
+                    tracing::warn!(rail = %rail.name, %error, "the cases of a rail can't be read now");
                 }
                 sleep(self.cases_every(rail)).await;
             }
@@ -74,25 +91,23 @@ impl Engine {
     }
 
     fn cases_every(&self, of: CaseRail<'_>) -> Duration {
-        match of {
-            CaseRail::Card(_) => CASES_EVERY,
-            CaseRail::Pix(name) => self.rails.pix.get(Some(name)).map_or(CASES_EVERY, |rail| rail.cases_every()),
-        }
+        let pix = self.rails.pix.get(Some(of.name)).filter(|_| !of.is_card);
+        pix.map_or(CASES_EVERY, |rail| rail.cases_every())
     }
 
     /// Reads the cases of a rail once, and books what is new.
     async fn look_for_cases(&self, of: CaseRail<'_>) -> Result<(), IntakeError> {
-        let (now, kind) = (self.now(), if of.is_card() { "card" } else { "pix" });
+        let (now, kind) = (self.now(), if of.is_card { "card" } else { "pix" });
         self.catch_up().await.map_err(Unavailable::from)?;
-        let kept_name = format!("{READ}{kind}/{}", of.name());
+        let kept_name = format!("{READ}{kind}/{}", of.name);
         let stored = self.side_value(&kept_name).map_err(Unavailable::from)?.and_then(|bytes| bytes.try_into().ok());
         let from = stored
             .map_or(now.plus_ms(-FIRST_LOOK_MS), |stored| Timestamp(i64::from_be_bytes(stored)).plus_ms(-OVERLAP_MS));
         for page in 0.. {
             let span = PixSpan { from, until: now, page };
-            let found = match of {
-                CaseRail::Card(name) => self.card_rail(Some(name))?.call(PAGE_MAX, |rail| rail.cases(span)).await?,
-                CaseRail::Pix(name) => self.pix_rail(Some(name))?.call(PAGE_MAX, |rail| rail.cases(span)).await?,
+            let found = match of.is_card {
+                true => self.card_rail(Some(of.name))?.call(PAGE_MAX, |rail| rail.cases(span)).await?,
+                false => self.pix_rail(Some(of.name))?.call(PAGE_MAX, |rail| rail.cases(span)).await?,
             };
             for case in found.cases {
                 self.take_case(of, case).await?;
@@ -107,17 +122,17 @@ impl Engine {
     /// Books a case of a charge of this rail, and answers it where it is decided here.
     async fn take_case(&self, of: CaseRail<'_>, case: RailCase) -> Result<(), IntakeError> {
         let charge: Option<Charge> = self.object(case.charge).map_err(Unavailable::from)?;
-        let Some(charge) = charge.filter(|charge| charge.rail.as_ref() == Some(of.name())) else {
-            tracing::warn!(rail = %of.name(), case = case.id, amount = %case.amount, "a case names no charge of its rail");
+        let Some(charge) = charge.filter(|charge| charge.rail.as_ref() == Some(of.name)) else {
+            tracing::warn!(rail = %of.name, case = case.id, amount = %case.amount, "a case names no charge of its rail");
             return Ok(());
         };
         // A bridge may be the acquirer and the PIX institution under one name.
-        if charge.terms.method.is_card() != of.is_card() {
+        if charge.terms.method.is_card() != of.is_card {
             return Ok(());
         }
         self.book_case(case.clone()).await?;
-        match (of, &case.stage) {
-            (CaseRail::Pix(name), CaseStage::Open) => self.answer_case(name, &case).await,
+        match case.stage {
+            CaseStage::Open if !of.is_card => self.answer_case(of.name, &case).await,
             _ => Ok(()),
         }
     }
@@ -146,7 +161,10 @@ impl Engine {
         }
         let shard = self.serving_shard(group)?;
         let _one_at_a_time = shard.house.lock().await;
-        self.fit_case(group, &case).await.map(drop)
+        if !self.fit_case(group, &case).await? {
+            log_unfit(&case);
+        }
+        Ok(())
     }
 
     /// Books a case of a notification. One that does not fit its disputes yet is a Record, and is
@@ -154,52 +172,108 @@ impl Engine {
     pub(super) async fn book_notified_case(&self, group: GroupNumber, case: RailCase) -> Result<()> {
         let shard = self.serving_shard(group)?;
         let _one_at_a_time = shard.house.lock().await;
-        let mut deferred = self.deferred_cases(case.charge)?;
-        if !self.fit_case(group, &case).await? {
-            if !deferred.iter().any(|known| known.id == case.id && known.stage.is_same(&case.stage)) {
-                let RailCase { id, charge, amount, due_at, stage, .. } = case;
-                let deferred = Event::CaseDeferred { charge, case: id, amount, due_at, stage };
-                let permit = self.admission.take(INSIDE_BYTES).await;
-                self.command(group, MerchantCommand::DeferCase(Box::new(deferred)), permit).await?;
-            }
-            return Ok(());
+        if self.fit_case(group, &case).await? {
+            return self.book_deferred(group, case.charge).await;
         }
+        // What operators have dropped is not booked when it comes again.
+        let known = self.deferred_cases(case.charge)?;
+        if !known.iter().any(|known| known.case.id == case.id && known.case.stage.is_same(&case.stage)) {
+            log_unfit(&case);
+            let RailCase { id: case, charge, amount, due_at, stage, .. } = case;
+            let id = Some(self.new_id(group)?);
+            self.note_deferral(group, Event::CaseDeferred { charge, case, amount, due_at, stage, id }).await?;
+        }
+        Ok(())
+    }
+
+    async fn note_deferral(&self, group: GroupNumber, event: Event) -> Result<()> {
+        let permit = self.admission.take(INSIDE_BYTES).await;
+        self.command(group, MerchantCommand::DeferCase(Box::new(event)), permit).await.map(drop)
+    }
+
+    /// Books what waits of a charge's cases, as far as it fits now.
+    async fn book_deferred(&self, group: GroupNumber, charge: ObjectId) -> Result<()> {
+        let mut waiting = self.deferred_cases(charge)?;
+        waiting.retain(|deferred| !deferred.has_ended);
         let mut before = usize::MAX;
-        while deferred.len() < before {
-            before = deferred.len();
-            for case in std::mem::take(&mut deferred) {
-                if !self.fit_case(group, &case).await? {
-                    deferred.push(case);
+        while waiting.len() < before {
+            before = waiting.len();
+            for deferred in std::mem::take(&mut waiting) {
+                if !self.fit_case(group, &deferred.case).await? {
+                    waiting.push(deferred);
+                } else if let Some(id) = deferred.id {
+                    self.note_deferral(group, Event::DeferredCaseEnded { id, charge }).await?;
                 }
             }
         }
         Ok(())
     }
 
+    /// Books, once a minute, what waits and fits since operators have opened or decided a dispute.
+    async fn book_deferred_cases(&self) {
+        let mut tried = BTreeMap::new();
+        loop {
+            for shard in self.shards.owned() {
+                let is_wanted = |item: &WaitingItem| matches!(item.what, WaitingKind::Rail { .. });
+                let found = shard.read_model().waiting(is_wanted, |_| (), usize::MAX);
+                for item in found.items.into_iter().take_while(|_| !self.admission.is_closed()) {
+                    if let Err(error) = self.try_deferred(item.id, &mut tried).await {
+                        tracing::warn!(id = %item.id.uuid(), %error, "a notification that waits is tried again");
+                    }
+                }
+            }
+            sleep(CASES_EVERY).await;
+        }
+    }
+
+    /// Tries a notification that waits, unless nothing of its charge has changed since the last
+    /// try.
+    async fn try_deferred(&self, id: ObjectId, tried: &mut BTreeMap<ObjectId, usize>) -> Result<()> {
+        let Some((RailCase { charge, .. }, _)) = self.deferred_case(id)? else { return Ok(()) };
+        let group = self.ids().group(charge);
+        let shard = self.serving_shard(group)?;
+        let _one_at_a_time = shard.house.lock().await;
+        let records = self.records_about(charge)?.len();
+        if tried.get(&id) != Some(&records) {
+            self.book_deferred(group, charge).await?;
+            tried.insert(id, records);
+        }
+        Ok(())
+    }
+
+    /// A notification that waits, by its item of the queue, and what would make it fit.
+    pub fn deferred_case(&self, id: ObjectId) -> Result<Option<(RailCase, CaseNeed)>> {
+        let is_it = |deferred: &DeferredCase| deferred.id == Some(id) && !deferred.has_ended;
+        let Some(DeferredCase { case, .. }) = self.deferred_cases(id)?.into_iter().find(is_it) else {
+            return Ok(None);
+        };
+        let is_lost = |dispute: &Dispute| {
+            is_of(dispute, &case.id) && matches!(dispute.decision, DisputeDecision::Accepted { .. })
+        };
+        let need = match case.stage {
+            CaseStage::Won(_) if self.disputes_of(case.charge)?.iter().any(is_lost) => CaseNeed::Decision,
+            CaseStage::Won(_) => CaseNeed::Acceptance,
+            CaseStage::Open | CaseStage::Debited(_) | CaseStage::Released => CaseNeed::Reversal,
+        };
+        Ok(Some((case, need)))
+    }
+
     /// Books what is new of a case; false where it does not fit the disputes of its charge.
     async fn fit_case(&self, group: GroupNumber, case: &RailCase) -> Result<bool> {
         let Some(facts) = self.charge_facts(case.charge)? else {
-            tracing::error!(
-                case = case.id,
-                charge = case.charge.txid(),
-                "a rail has a case of a charge that is not paid"
-            );
+            tracing::error!(case = case.id, charge = case.charge.txid(), "a case of a charge that is not paid");
             return Ok(true);
         };
         let disputes = self.disputes_of(case.charge)?;
         // A case that was debited again has a dispute for each time.
         let own = disputes.iter().rfind(|dispute| is_of(dispute, &case.id)).cloned();
-        let fits = match (&case.stage, own) {
+        Ok(match (&case.stage, own) {
             (CaseStage::Open, Some(_)) | (CaseStage::Released, None) => true,
             (CaseStage::Open, None) => self.open_case(group, &facts, case, None).await?.is_some(),
             (CaseStage::Released, Some(dispute)) => self.release_case(group, facts, &dispute).await.map(|()| true)?,
             (CaseStage::Won(stamp), _) => self.win_case(facts, disputes, case, stamp.clone()).await?,
             (CaseStage::Debited(stamp), own) => self.book_debit(group, facts, (disputes, own), case, stamp).await?,
-        };
-        if !fits {
-            tracing::error!(case = case.id, charge = case.charge.txid(), amount = %case.amount, stage = ?case.stage, "a rail's case does not fit the disputes of its charge");
-        }
-        Ok(fits)
+        })
     }
 
     /// Books that a rail has taken the money of a case; false where it was taken and is not back.
@@ -242,18 +316,26 @@ impl Engine {
         }
     }
 
-    /// What acquirers have said of a charge's cases before its time.
-    fn deferred_cases(&self, charge: ObjectId) -> Result<Vec<RailCase>> {
-        let events = self.records_about(charge)?.into_iter().flat_map(|record| record.events);
-        let deferred = events.filter_map(|event| match event {
-            // The bank's text is stored sealed alone, with a dispute: this one has its case
-            // instead.
-            Event::CaseDeferred { charge, case: id, amount, due_at, stage } => {
-                Some(RailCase { reason: id.clone(), id, charge, amount, due_at, stage, is_debit_alone: false })
+    /// What acquirers have said of cases before its time: those of a charge, or that of an item of
+    /// the queue.
+    fn deferred_cases(&self, id: ObjectId) -> Result<Vec<DeferredCase>> {
+        let mut deferred: Vec<DeferredCase> = Vec::new();
+        for event in self.records_about(id)?.into_iter().flat_map(|record| record.events) {
+            match event {
+                Event::CaseDeferred { charge, case, amount, due_at, stage, id } => {
+                    // The bank's text is stored sealed alone, with a dispute: this one has its case
+                    // instead.
+                    let reason = case.clone();
+                    let case = RailCase { id: case, charge, amount, reason, due_at, stage, is_debit_alone: false };
+                    deferred.push(DeferredCase { id, case, has_ended: false });
+                }
+                Event::DeferredCaseEnded { id, .. } => {
+                    deferred.iter_mut().filter(|one| one.id == Some(id)).for_each(|one| one.has_ended = true);
+                }
+                _ => {}
             }
-            _ => None,
-        });
-        Ok(deferred.collect())
+        }
+        Ok(deferred)
     }
 
     /// Opens the dispute of a case; `None` if it cannot be, which the log says. `again` is the
@@ -282,12 +364,7 @@ impl Engine {
         match self.command_once(group, key, command, CommandContext::from(permit)).await? {
             Outcome::Recorded(record) => Ok(Dispute::made_by(&record)),
             Outcome::Refused(rejection) => {
-                tracing::error!(
-                    ?rejection,
-                    case = case.id,
-                    charge = case.charge.txid(),
-                    "a case of a rail is not booked"
-                );
+                tracing::error!(?rejection, case = case.id, charge = case.charge.txid(), "a case is not booked");
                 Ok(None)
             }
             Outcome::Unchanged => Ok(None),
@@ -343,15 +420,20 @@ impl Engine {
             Event::DisputeReversed { id, .. } => Some(*id),
             _ => None,
         })?;
-        let is_own = |id| disputes.iter().any(|dispute| dispute.id == id && is_of(dispute, &case.id));
-        // Two operators may have said so before.
-        if reversals.iter().any(|(id, won)| won.as_ref().map_or(is_own(*id), |won| *won == stamp.id)) {
+        if reversals.iter().any(|(_, won)| won.as_ref() == Some(&stamp.id)) {
             return Ok(true);
         }
+        let is_own = |id| disputes.iter().any(|dispute| dispute.id == id && is_of(dispute, &case.id));
+        let was_said = reversals.iter().any(|(id, won)| won.is_none() && is_own(*id));
         let is_lost = |dispute: &Dispute| matches!(dispute.decision, DisputeDecision::Accepted { amount, .. } if amount == case.amount);
         let (own, other): (Vec<_>, Vec<_>) = disputes.into_iter().partition(|dispute| is_of(dispute, &case.id));
         // An acquirer may name the case anew: then it is the only lost one of the charge.
         let are_back = own.iter().all(is_back);
+        // Two operators have said so before. Where the case was lost again since, they say whether
+        // it is won again.
+        if was_said {
+            return Ok(are_back);
+        }
         let mut lost: Vec<_> = own.into_iter().filter(is_lost).collect();
         if lost.is_empty() && are_back {
             lost = other.into_iter().filter(is_lost).collect();
@@ -415,6 +497,10 @@ impl Engine {
         }
         Ok(disputes)
     }
+}
+
+fn log_unfit(case: &RailCase) {
+    tracing::error!(case = case.id, charge = case.charge.txid(), amount = %case.amount, stage = ?case.stage, "a rail's case does not fit the disputes of its charge");
 }
 
 /// Whether a dispute is that of a rail's case.

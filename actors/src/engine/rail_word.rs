@@ -32,7 +32,8 @@ impl Engine {
         }
         let asked_by = request.map(|request| request.by);
         let bank = self.bank_of_transfer(id)?;
-        let said = SayRailWord { id, word, reason, asked_by, bank, refund: None, returned: None };
+        let deferred = self.deferred_case(id)?.filter(|_| !word.happened).map(|(case, _)| case.charge);
+        let said = SayRailWord { id, word, reason, asked_by, bank, refund: None, returned: None, deferred };
         let outcome = match self.object::<Withdrawal>(id)? {
             Some(withdrawal) => {
                 let command = RecipientCommand::SayRailWord(Box::new(said));

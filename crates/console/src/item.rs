@@ -165,6 +165,9 @@ fn facts(desk: &Desk, visit: &Visit, item: &QueueItem) -> Markup {
     let due = item.due_at.as_ref();
     pairs.extend(due.map(|at| (visit.say(words::ANSWER_UNTIL), show::text_moment(visit.language, at))));
     pairs.extend(item.case_id.as_ref().map(|id| (visit.say(words::CASE), html! { code { (id) } })));
+    pairs.extend(
+        item.waits_for.map(|need| (visit.say(words::WAITS_FOR), html! { (visit.say(wire_words::need(need))) })),
+    );
     if item.exceeds_charge == Some(true) {
         pairs.push((visit.say(words::NOTES), html! { (visit.say(words::EXCEEDS_CHARGE)) }));
     }
@@ -250,9 +253,14 @@ fn decision(desk: &Desk, visit: &Visit, item: &QueueItem, foreseen: &ForeseenDec
 /// The form for an outcome that a rail left unknown: two operators say it, one after the other.
 fn settlement(visit: &Visit, item: &QueueItem) -> Markup {
     let is_own = item.requested_by.as_deref() == Some(visit.operator.name.as_str());
+    let outcomes = [("did_not_happen", words::DID_NOT_HAPPEN), ("happened", words::HAPPENED)];
+    let (about, outcomes) = match item.waits_for {
+        Some(_) => (words::DROP_WHAT, &outcomes[..1]),
+        None => (words::SETTLE_WHAT, &outcomes[..]),
+    };
     html! {
         (visit.card("settle", words::SETTLE_BY_WORD, html! {
-            p { (visit.say(words::SETTLE_WHAT)) }
+            p { (visit.say(about)) }
             @if is_own { p.warning { (visit.say(words::SECOND_OPERATOR)) } }
             @if visit.may(Role::Decide) && !is_own {
                 form method="post" action={"/console/queue/" (item.id) "/settle"} {
@@ -260,8 +268,8 @@ fn settlement(visit: &Visit, item: &QueueItem) -> Markup {
                     label for="outcome" { (visit.say(words::WHAT_BECAME)) }
                     select id="outcome" name="outcome" required {
                         option value="" {}
-                        @for (name, word) in [("happened", words::HAPPENED), ("did_not_happen", words::DID_NOT_HAPPEN)] {
-                            option value=(name) selected[item.outcome == Some(name)] { (visit.say(word)) }
+                        @for (name, word) in outcomes {
+                            option value=(name) selected[item.outcome == Some(*name)] { (visit.say(*word)) }
                         }
                     }
                     label for="reference" { (visit.say(words::REFERENCE)) }

@@ -109,6 +109,16 @@ pub(crate) fn waiting_status(name: &str) -> Word {
     }
 }
 
+/// What a notification of a case waits for, by its name in the interface.
+pub(crate) fn need(name: &str) -> Word {
+    match name {
+        "acceptance" => word("uma contestação aceita deste valor", "an accepted dispute of this amount"),
+        "reversal" => word("a reversão de uma contestação anterior", "the reversal of an earlier dispute"),
+        "decision" => word("operadores: reverter de novo ou descartar", "operators: reverse again or drop"),
+        _ => OTHER,
+    }
+}
+
 /// The status of a month, by its name in the interface.
 pub(crate) fn period_status(name: &str) -> Word {
     match name {

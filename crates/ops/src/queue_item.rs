@@ -1,6 +1,7 @@
 //! Item of the queue: what it shows to whoever decides on it.
 
-use actors::engine::{RecipientRow, WaitingItem, WaitingKind};
+use actors::engine::{CaseNeed, RecipientRow, WaitingItem, WaitingKind};
+use actors::rails::RailCase;
 use derived::checkpoint::hex;
 use ledger::merchant::SentFile;
 use ledger::rail_word::AskedRailWord;
@@ -27,7 +28,8 @@ pub struct QueueItem {
     /// `recipient`, `withdrawal`, `refund`, `dispute`, `entry` of an operator, `period`: a month
     /// that a second operator is to close (`POST /ops/periods/{period}/close`), `payout`: a
     /// transfer whose institution has not answered for ten minutes, or `rail`: a charge or
-    /// repayment that its rail has left unknown for an hour, or a repayment that it refuses;
+    /// repayment that its rail has left unknown for an hour, a repayment that it refuses, or a
+    /// notification of a case that does not fit the disputes of its charge (`waits_for`);
     /// `erasure`: an erasure of personal data that another operator has to ask for too; `id` is its
     /// month.
     /// `batch`: a settlement file that another operator has to send too (`POST /ops/batches`),
@@ -79,13 +81,19 @@ pub struct QueueItem {
     /// True for one that passes what was left of the charge, and is to be contested; disputes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exceeds_charge: Option<bool>,
-    /// The rail's id of the case; disputes that a rail opened.
+    /// The rail's id of the case; disputes that a rail opened, and notifications.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "MED-2026-118")]
     pub case_id: Option<String>,
     /// Until when the rail has to be answered; disputes that a rail opened, where it says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub due_at: Option<String>,
+    /// What would make a notification fit, so that it is booked: `acceptance` of a dispute of its
+    /// amount, `reversal` (or release) of an earlier dispute, or a `decision`: the case was lost
+    /// again after operators had reversed it, and they reverse it again or drop the notification.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^(acceptance|reversal|decision)$")]
+    pub waits_for: Option<&'static str>,
     /// The recipient; withdrawals, their transfers and returns, write-offs of its debt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recipient_id: Option<String>,
@@ -257,6 +265,17 @@ impl QueueItem {
         }
     }
 
+    /// Takes in a notification that waits.
+    fn say_deferred(&mut self, deferred: Option<(RailCase, CaseNeed)>) {
+        let Some((case, need)) = deferred else { return };
+        (self.case_id, self.due_at) = (Some(case.id), case.due_at.map(time));
+        self.waits_for = Some(match need {
+            CaseNeed::Acceptance => "acceptance",
+            CaseNeed::Reversal => "reversal",
+            CaseNeed::Decision => "decision",
+        });
+    }
+
     /// Takes in the first of two approvals, or that there have to be two.
     fn say_approvals(&mut self, desk: &Desk, id: ObjectId, amount: Centavos) -> Result<()> {
         let by = first_approval(desk, id, amount)?;
@@ -308,6 +327,7 @@ fn plain_view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem> {
         exceeds_charge: None,
         case_id: None,
         due_at: None,
+        waits_for: None,
         recipient_id: recipient_id(&desk.engine, item.ledger).map(|id| id.uuid().to_string()),
         name: owner_name(&desk.engine, item.ledger).filter(|_| matches!(item.ledger, LedgerId::Recipient(..))),
         document: None,
@@ -360,6 +380,7 @@ pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem> {
         WaitingKind::Rail { charge, .. } => {
             view.payment_id = Some(charge.txid());
             view.say_unknown(desk.engine.asked_rail_word(item.id)?);
+            view.say_deferred(desk.engine.deferred_case(item.id)?);
         }
         WaitingKind::HouseEntry { .. } => {
             let entry = OperatorEntry::known(&desk.engine, item.id)?;

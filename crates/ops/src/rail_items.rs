@@ -87,7 +87,8 @@ pub fn outcome_name(happened: bool) -> &'static str {
     if happened { "happened" } else { "did_not_happen" }
 }
 
-/// Ends a charge, cashout, withdrawal or repayment that its rail has left unknown for an hour. Two
+/// Ends a charge, cashout, withdrawal or repayment that its rail has left unknown for an hour, or
+/// drops a notification that waits (`did_not_happen`, at any time). Two
 /// operators must say the same outcome with the same reference, one after the other: the first word
 /// is 202 and changes nothing, the second one ends it as the rail's answer would. The same operator
 /// gets 409 `second_operator_needed`; what is not unknown for an hour, 409 `outcome_not_unknown`.

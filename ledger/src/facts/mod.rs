@@ -108,7 +108,9 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::FiscalDocumentUnlinked { charge: id, key, .. } => charge::fiscal_document_unlinked(to, *id, *key),
         Event::ReferenceReserved { key, .. } => to.uses_up(*key),
         Event::CardRefused { charge, .. } => card::refused(to, *charge),
-        Event::CardAuthorized { charge, .. } | Event::CaseDeferred { charge, .. } => to.about(*charge),
+        Event::CardAuthorized { charge, .. } => to.about(*charge),
+        Event::CaseDeferred { charge, id, .. } => [*charge].iter().chain(id).for_each(|id| to.about(*id)),
+        Event::DeferredCaseEnded { id, charge } => [*id, *charge].into_iter().for_each(|id| to.about(id)),
         Event::CardUnanswered { charge } => card::unanswered(to, *charge),
         Event::CardStored { id, .. } => card::stored(to, *id),
         Event::PixPaid { charge, terms, seller, end_to_end_id, .. } => {
@@ -258,6 +260,9 @@ impl Event {
             Self::DisputeAccepted { .. } => ["Contestação aceita", "Dispute accepted"],
             Self::CaseDeferred { .. } => {
                 ["Aviso do adquirente fora de ordem, espera", "Notice of the acquirer out of order, it waits"]
+            }
+            Self::DeferredCaseEnded { .. } => {
+                ["Aviso do adquirente não espera mais", "Notice of the acquirer waits no more"]
             }
             Self::DisputeReleased { .. } => ["Contestação liberada", "Dispute released"],
             Self::DisputeReversed { .. } => {

@@ -244,7 +244,7 @@ pub enum MerchantCommand {
         /// Id of the charge.
         charge: ObjectId,
     },
-    /// Keep what an acquirer says of a case until it can be booked: the fact itself.
+    /// Keep what an acquirer says of a case until it can be booked, or no longer: the fact itself.
     DeferCase(Box<Event>),
     /// Create a PIX charge (interface 2.3).
     OpenPix {

@@ -398,6 +398,7 @@ impl MerchantState {
             Event::DeficitRecovered { .. }
             | Event::CardUnanswered { .. }
             | Event::CaseDeferred { .. }
+            | Event::DeferredCaseEnded { .. }
             | Event::CardStored { .. }
             | Event::RepaymentReversed { .. }
             | Event::RailWordAsked { .. }

@@ -39,14 +39,15 @@ impl MerchantState {
     /// The first word is noted; the second one ends the order. A capture by word has no fee of the
     /// acquirer: the batch that settles it brings the fee.
     pub(super) fn say_rail_word(&self, mut said: SayRailWord, now: Timestamp) -> Result<Decision> {
-        let returned = said.returned.take();
-        if returned.is_none() {
+        let (id, returned, deferred) = (said.id, said.returned.take(), said.deferred);
+        if returned.is_none() && deferred.is_none() {
             SayRailWord::check_age(self.unknown_since(said.id).ok_or(Rejection::OutcomeNotUnknown)?, now)?;
         }
         let Some(asked_by) = said.asked_by.clone() else { return Ok(Decision::of(said.into_request())) };
-        let mut decision = match returned {
-            Some(returned) => self.return_cashout(*returned),
-            None => self.ended_by_word(&said, now)?,
+        let mut decision = match (returned, deferred) {
+            (Some(returned), _) => self.return_cashout(*returned),
+            (None, Some(charge)) => Decision::of(Event::DeferredCaseEnded { id, charge }),
+            (None, None) => self.ended_by_word(&said, now)?,
         };
         decision.events.push(said.given(asked_by));
         Ok(decision)

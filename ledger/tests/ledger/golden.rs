@@ -599,9 +599,25 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                     amount: Centavos(4_000),
                     due_at: Some(Timestamp(1_769_860_830_500)),
                     stage: CaseStage::Won(RailStamp::new("DISPUTE1".to_owned(), Timestamp(1_767_268_829_000))),
+                    id: None,
                 },
             ),
         ),
+        (
+            "case-deferred-with-item",
+            one(
+                merchant,
+                Event::CaseDeferred {
+                    charge: id(3),
+                    case: "DISPUTE1".to_owned(),
+                    amount: Centavos(4_000),
+                    due_at: None,
+                    stage: CaseStage::Debited(RailStamp::new("DISPUTE1/2".to_owned(), Timestamp(1_767_268_829_000))),
+                    id: Some(id(4)),
+                },
+            ),
+        ),
+        ("deferred-case-ended", one(merchant, Event::DeferredCaseEnded { id: id(4), charge: id(3) })),
         ("card-unanswered", one(merchant, Event::CardUnanswered { charge: id(3) })),
         ("pix-paid", requested(one(merchant, pix_paid(pix_terms())))),
         (

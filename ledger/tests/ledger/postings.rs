@@ -335,6 +335,7 @@ fn every_event_of_a_merchant_has_its_lesson() {
             "CaseDeferred",
             "ChartOfAccountsSet",
             "ClockMoved",
+            "DeferredCaseEnded",
             "ErasureRequested",
             "ErasureWithdrawn",
             "FiscalDocumentLinked",

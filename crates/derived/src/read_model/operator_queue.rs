@@ -90,7 +90,7 @@ pub enum WaitingKind {
         amount: Centavos,
     },
     /// A rail has left the outcome of an order unknown for an hour, or refuses to send a payment
-    /// back that nobody asked for.
+    /// back that nobody asked for; or a notification does not fit the disputes of its charge.
     #[n(7)]
     Rail {
         /// The charge.
@@ -289,6 +289,9 @@ impl WaitingSet {
             (Event::PayerNotRepaid { id, charge, amount, .. }, _) => {
                 self.put(about, *id, WaitingKind::Rail { charge: *charge, amount: *amount });
             }
+            (Event::CaseDeferred { id: Some(id), charge, amount, .. }, _) => {
+                self.put(about, *id, WaitingKind::Rail { charge: *charge, amount: *amount });
+            }
             (Event::DisputeOpened { id, charge, amount, exceeds, case, .. }, _) => {
                 let (charge, amount, exceeds, case) = (*charge, *amount, *exceeds, case.clone());
                 self.put(about, *id, WaitingKind::Dispute { charge, amount, exceeds, case });
@@ -305,7 +308,8 @@ impl WaitingSet {
                 | Event::CashoutFailed { id, .. }
                 | Event::RefundApproved { id, .. }
                 | Event::RefundRejected { id, .. }
-                | Event::PayerRepaid { id, .. },
+                | Event::PayerRepaid { id, .. }
+                | Event::DeferredCaseEnded { id, .. },
                 _,
             ) => self.remove(about, *id),
             _ => self.count_entry(event, about, record),
