@@ -86,7 +86,7 @@ fn the_store_goes_on_under_churn_and_bounds_its_writes_under_way() {
     let mut options = SledOptions { reserve_bytes: 0, ..SledOptions::default() };
     if seconds.is_some() {
         // Small segments, so that some are closed, opened and made meanwhile.
-        (options.segment_bytes, options.segments_open_max) = (16 << 20, 2);
+        options.segment_bytes = 16 << 20;
     }
     let churn = Arc::new(Churn {
         store: Part::take(Arc::new(SledStore::open(data.path(), &options).unwrap()), PARTITION).unwrap(),

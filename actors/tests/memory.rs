@@ -1,5 +1,5 @@
-//! Memory of a store whose closed segments are read: sled keeps what it gave, whatever its cache is
-//! set to, so the store closes the segments. One test, since the memory is that of the process.
+//! Memory of a store whose closed segments are read: they are files, of which a few pages are kept.
+//! One test, since the memory is that of the process.
 
 #![allow(clippy::unwrap_used)]
 
@@ -80,5 +80,5 @@ fn read(store: &SledStore) {
     let [_, all] = memory();
     let grown = [scans, all].map(|peak| peak.saturating_sub(before) / MIB);
     println!("it grew by {grown:?} MiB: two scans; Records from everywhere besides");
-    assert!(grown[0] < 64 && grown[1] < 128, "{grown:?}");
+    assert!(grown.iter().all(|grown| *grown < 16), "{grown:?}");
 }

@@ -321,9 +321,6 @@ pub struct ServeArgs {
     /// Bytes of a segment of the journal. For tests, which need many small ones.
     #[arg(long, env = "CENTAVO_SEGMENT_BYTES", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub segment_bytes: Option<u64>,
-    /// How many closed segments of the journal stay open for readers. For tests.
-    #[arg(long, env = "CENTAVO_SEGMENTS_OPEN", hide = true)]
-    pub segments_open: Option<usize>,
     /// Records of a run of the index. For tests, which need many small ones.
     #[arg(long, env = "CENTAVO_RECORDS_PER_RUN", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub records_per_run: Option<u64>,

@@ -198,7 +198,6 @@ impl ServeArgs {
         let sled = SledOptions::default();
         SledOptions {
             segment_bytes: self.segment_bytes.unwrap_or(sled.segment_bytes),
-            segments_open_max: self.segments_open.unwrap_or(sled.segments_open_max),
             reserve_bytes: self.disk_reserve_bytes.unwrap_or(sled.reserve_bytes),
             ballast_bytes: self.ballast_bytes.unwrap_or(BALLAST_BYTES),
             ..sled

@@ -51,7 +51,7 @@ async fn charge(data: &Path) {
 }
 
 async fn read_all(folder: &Path, data: &Path) {
-    // As it is shipped: fifteen closed segments may be open.
+    // As it is shipped.
     let launch = Launch::as_shipped(data).with("CENTAVO_SEGMENT_BYTES", SEGMENT_BYTES.to_string());
     let server = Server::start(&launch).await.unwrap();
     let get = async |path: &str| {

@@ -83,8 +83,8 @@ impl Fault {
         let content = fs::read(data.join(&file)).unwrap();
         let harm = Harm::choose(&content, chance);
         match harm {
-            // The journal's segments come one after the other: a whole one can be lost.
-            Harm::LoseFile if part == Part::Journal && chance.below(3) == 0 => {
+            // The database of the current segment can be lost as a whole.
+            Harm::LoseFile if part == Part::Journal && file.iter().count() > 2 && chance.below(3) == 0 => {
                 Self { part, file, harm: Harm::LoseFolder }
             }
             harm => Self { part, file, harm },

@@ -57,10 +57,8 @@ async fn soak(data: &Path) -> Result<(), String> {
         std::env::var("CENTAVO_SOAK_MINUTES").ok().map(|text| text.parse().expect("minutes"));
     let minutes = minutes_wanted.unwrap_or(MINUTES_DEFAULT);
     let rate = setting("CENTAVO_SOAK_RATE").unwrap_or(120).max(1);
-    // Small segments, few of them open: all files that may be open are open before the warm-up
-    // ends.
-    let small =
-        [("CENTAVO_RECORDS_PER_RUN", "5000"), ("CENTAVO_SEGMENT_BYTES", "50000"), ("CENTAVO_SEGMENTS_OPEN", "3")];
+    // Small segments: all files that may be open are open before the warm-up ends.
+    let small = [("CENTAVO_RECORDS_PER_RUN", "5000"), ("CENTAVO_SEGMENT_BYTES", "50000")];
     let launch = small.iter().fold(Launch::on(data), |launch, (name, value)| launch.with(name, *value));
     let server = Server::start(&launch).await?;
     let mut merchants = [Callers::open(&server).await?, Callers::open(&server).await?, Callers::open(&server).await?];

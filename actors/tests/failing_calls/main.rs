@@ -120,9 +120,7 @@ fn every_failure(failing: &Failing) {
 fn survivable(call: &str, path: &str, is_closed: bool) -> Option<&'static str> {
     let name = path.rsplit('/').next().unwrap_or_default();
     match (call, name) {
-        _ if is_closed => {
-            Some("a closed folder was durable before; one that leaves the open ones is opened anew when it is read")
-        }
+        _ if is_closed => Some("a closed segment was durable before; its file is written again at the next start"),
         ("fsync", _) if path.starts_with("sync-check") => Some("it is closed, and then removed, unread"),
         _ if path == "files" || path.starts_with("files/") => {
             Some("what is derived is refused, stops nothing else, and is written again")

@@ -110,14 +110,12 @@ impl Display for Line {
     }
 }
 
-/// Small segments, so that the script closes some of them, and keeps one open beside the current
-/// one.
+/// Small segments, so that the script closes some of them.
 pub(crate) fn options() -> SledOptions {
     SledOptions {
         journal_cache_bytes: 1 << 20,
         state_cache_bytes: 1 << 20,
         segment_bytes: 60_000,
-        segments_open_max: 1,
         reserve_bytes: 0,
         ballast_bytes: 1 << 20,
         ..SledOptions::default()

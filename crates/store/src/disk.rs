@@ -11,8 +11,8 @@
 //! <data>/ballast    takes room, to be deleted when the disk is full; see `space.rs`
 //! ```
 //!
-//! Journal and state area are separate databases so that the journal is only ever appended to: it
-//! goes on in another segment when one is full, and can be copied while it grows.
+//! Journal and state area are separate so that the journal is only ever appended to: it goes on in
+//! another segment when one is full, and closed segments can be copied while it grows.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -789,7 +789,7 @@ mod tests {
         drop(store);
         // Each database is opened once more, so that sled has snapshots.
         assert_eq!(open_with(data.path(), &small_segments()).blocks(PARTITION, Sequence::FIRST).count(), written.len());
-        for folder in ["journal/000001", "journal/000007", "state"] {
+        for folder in ["journal/000007", "state"] {
             let files = files_of(&data.path().join(folder));
             let files: Vec<_> = files.iter().filter(|file| !file.ends_with("db")).collect();
             assert_eq!(files.len(), 2, "settings and a snapshot: {files:?}");
@@ -878,19 +878,89 @@ mod tests {
     }
 
     #[test]
-    fn closed_segments_are_opened_when_they_are_read() {
+    fn closed_segments_become_files() {
         let data = TempDir::new().unwrap();
-        seven_segments(data.path());
-        let store = open_with(data.path(), &small_segments());
-        assert_eq!(store.journal.open_closed_segments(), 0);
-        let bytes = store.size_bytes().unwrap();
-        assert!(bytes > 7 * 20_000, "{bytes}");
-        assert_eq!(store.journal.open_closed_segments(), 0);
-        assert_eq!(store.blocks(PARTITION, Sequence(1)).map(Result::unwrap).count(), 21);
-        assert_eq!(store.journal.open_closed_segments(), 0, "a scan closes the segments that it leaves");
-        let blocks = store.blocks(PARTITION, Sequence(1)).map(|block| block.unwrap().first);
-        blocks.collect::<Vec<_>>().iter().for_each(|first| drop(part(&store).record(*first).unwrap()));
-        assert_eq!(store.journal.open_closed_segments(), 6);
+        let written = seven_segments(data.path());
+        let journal = |name: &str| data.path().join("journal").join(name);
+        for number in 1..=6 {
+            assert!(journal(&format!("{number:06}.chunks")).is_file() && !journal(&format!("{number:06}")).exists());
+        }
+        // A process that ended before it had removed the database, or written the file.
+        copy_folder(&journal("000007"), &journal("000003"));
+        assert_eq!(read_all_in(data.path(), &small_segments()).unwrap(), written);
+        assert!(!journal("000003").exists());
+    }
+
+    /// Where the disk has no room for a file beside its database, the database serves readers.
+    #[test]
+    fn a_closed_segment_stays_a_database_until_there_is_room() {
+        let data = TempDir::new().unwrap();
+        let store = open_with(data.path(), &SledOptions { reserve_bytes: u64::MAX >> 1, ..small_segments() });
+        let written: Vec<_> = (0..7).map(|number| append(&store, vec![bytes(number, 6_900)])).collect();
+        drop(store);
+        assert!(data.path().join("journal/000002").is_dir() && !data.path().join("journal/000002.chunks").exists());
+        let store = open_with(data.path(), &SledOptions { reserve_bytes: u64::MAX >> 1, ..small_segments() });
+        assert_eq!(store.journal.closed_databases(), 2);
+        assert_eq!(store.blocks(PARTITION, Sequence::FIRST).collect::<Result<Vec<_>>>().unwrap(), written);
+        drop(store);
+        assert_eq!(read_all_in(data.path(), &small_segments()).unwrap(), written);
+        assert!(!data.path().join("journal/000002").exists() && data.path().join("journal/000002.chunks").is_file());
+    }
+
+    /// Pages of a file: chunks of many sizes and several partitions, each read alone and in a row.
+    #[test]
+    fn every_record_and_block_of_a_large_file_is_found() {
+        let data = TempDir::new().unwrap();
+        let store = open_with(data.path(), &SledOptions { segment_bytes: 2 << 20, ..options() });
+        let take = |number| Part::take(Arc::<SledStore>::clone(&store), Partition(number)).unwrap();
+        let parts: Vec<Part> = (0..3).map(take).collect();
+        let sizes = [1, 300, 6_900, 20_000, 2_500];
+        for number in 0..600_usize {
+            let records = (0..=number % 3).map(|at| bytes(number as u64, sizes[(number + at) % 5])).collect();
+            let (part, partition) = (&parts[number % 3], Partition((number % 3) as u16));
+            let block = block_after(part.head().unwrap(), records);
+            part.append(&Block { partition, ..block }).unwrap();
+        }
+        let all = |store: &SledStore| -> Vec<Block> {
+            let of = |number| store.blocks(Partition(number), Sequence::FIRST).map(Result::unwrap).collect::<Vec<_>>();
+            (0..3).flat_map(of).collect()
+        };
+        let written = all(&store);
+        drop((parts, store));
+        let store = open(data.path());
+        assert!(data.path().join("journal/000001.chunks").metadata().unwrap().len() > 6 * 256 * 1024);
+        assert_eq!(all(&store), written);
+        for block in &written {
+            for (offset, expected) in block.records.iter().enumerate() {
+                let sequence = block.first.plus(offset as u64);
+                let found = store.records(block.partition, &[sequence]).unwrap().remove(0).unwrap();
+                assert_eq!((&found.bytes, found.sequence), (expected, sequence));
+            }
+            let next = store.blocks(block.partition, block.first).next().unwrap().unwrap();
+            assert_eq!(next, *block);
+        }
+    }
+
+    /// A flipped bit of a file is found by what is read there, and by nothing else.
+    #[test]
+    fn a_damaged_file_of_a_closed_segment_is_found_when_it_is_read() {
+        let data = TempDir::new().unwrap();
+        let written = seven_segments(data.path());
+        let path = data.path().join("journal/000002.chunks");
+        let sound = std::fs::read(&path).unwrap();
+        // Behind the last chunk there are zeros, which nobody reads.
+        let used = sound.iter().rposition(|byte| *byte != 0).unwrap();
+        for at in (0..used).step_by(37) {
+            let mut damaged = sound.clone();
+            damaged[at] ^= 1;
+            std::fs::write(&path, damaged).unwrap();
+            let store = open_with(data.path(), &small_segments());
+            let read: Vec<_> = store.blocks(PARTITION, Sequence::FIRST).collect();
+            assert!(matches!(read.last(), Some(Err(StoreError::Damaged { .. }))), "byte {at}");
+            assert!((3..6).contains(&(read.len() - 1)), "byte {at}: {}", read.len());
+            let after = store.blocks(PARTITION, Sequence(7)).map(Result::unwrap);
+            assert_eq!(after.collect::<Vec<_>>(), written[6..], "byte {at}");
+        }
     }
 
     /// Readers wander through the segments, while a writer closes some and an iterator holds one.
@@ -923,7 +993,10 @@ mod tests {
         for missing in ["journal/000001", "journal/000003", "journal/000006", "journal/000007"] {
             let data = TempDir::new().unwrap();
             seven_segments(data.path());
-            std::fs::remove_dir_all(data.path().join(missing)).unwrap();
+            match missing {
+                "journal/000007" => std::fs::remove_dir_all(data.path().join(missing)).unwrap(),
+                closed => std::fs::remove_file(data.path().join(format!("{closed}.chunks"))).unwrap(),
+            }
             let error = SledStore::open(data.path(), &small_segments()).unwrap_err();
             assert!(matches!(error, StoreError::Damaged { .. }), "{missing}: {error}");
             assert!(error.to_string().contains(missing), "{missing}: {error}");
@@ -960,27 +1033,20 @@ mod tests {
     }
 
     /// Whether its closing line is there or must be made anew, a closed segment that lost its end
-    /// is named.
+    /// is damaged.
     #[test]
     fn a_closed_segment_that_is_shorter_is_damaged() {
-        for (keeps_line, named) in [(true, "journal/000001"), (false, "journal/000002")] {
+        for keeps_line in [true, false] {
             let data = TempDir::new().unwrap();
-            append(&open_with(data.path(), &small_segments()), vec![bytes(0, 6_900)]);
-            let shorter = data.path().join("shorter");
-            copy_folder(&data.path().join("journal/000001"), &shorter);
-            append(&open(data.path()), vec![bytes(0, 6_900)]);
-            let store = open_with(data.path(), &small_segments());
-            (1..9).for_each(|number| drop(append(&store, vec![bytes(number, 6_900)])));
-            drop(store);
-            std::fs::remove_dir_all(data.path().join("journal/000001")).unwrap();
-            std::fs::rename(&shorter, data.path().join("journal/000001")).unwrap();
+            seven_segments(data.path());
+            let path = data.path().join("journal/000002.chunks");
+            let sound = std::fs::read(&path).unwrap();
+            std::fs::write(&path, &sound[..10_000]).unwrap();
             if !keeps_line {
-                std::fs::remove_file(data.path().join("journal/000001.closed")).unwrap();
+                std::fs::remove_file(data.path().join("journal/000002.closed")).unwrap();
             }
             let error = read_all_in(data.path(), &small_segments()).unwrap_err();
-            assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
-            assert!(error.to_string().contains(named), "{error}");
-            assert_eq!(error.to_string().contains("but it was closed before sequence"), keeps_line, "{error}");
+            assert!(error.to_string().contains("000002.chunks: damaged"), "{error}");
         }
     }
 
@@ -1011,13 +1077,12 @@ mod tests {
         }
     }
 
-    /// Readers all over the journal, while it rolls on: segments are closed behind them and opened
-    /// again, and nobody notices.
+    /// Readers all over the journal, while it rolls on: databases become files behind them, and
+    /// nobody notices.
     #[test]
-    fn few_segments_stay_open_and_readers_find_every_record() {
+    fn readers_find_every_record_while_segments_become_files() {
         let data = TempDir::new().unwrap();
-        let options = SledOptions { segments_open_max: 2, ..small_segments() };
-        let store = open_with(data.path(), &options);
+        let store = open_with(data.path(), &small_segments());
         std::thread::scope(|scope| {
             for reader in 0..2_u64 {
                 let store = &store;
@@ -1037,8 +1102,8 @@ mod tests {
         let rolled = std::fs::read_dir(data.path().join("journal")).unwrap().count();
         assert!(rolled > 10, "{rolled} segments and closing lines");
         let deadline = Instant::now() + Duration::from_secs(20);
-        while store.journal.open_closed_segments() > 2 {
-            assert!(Instant::now() < deadline, "{} segments stay open", store.journal.open_closed_segments());
+        while store.journal.closed_databases() > 0 {
+            assert!(Instant::now() < deadline, "{} stay databases", store.journal.closed_databases());
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -1109,7 +1174,7 @@ mod tests {
     }
 
     fn small_segments() -> SledOptions {
-        SledOptions { segment_bytes: 20_000, segments_open_max: 100, ..options() }
+        SledOptions { segment_bytes: 20_000, ..options() }
     }
 
     fn impatient_opening() -> Opening {

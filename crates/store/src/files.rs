@@ -74,23 +74,8 @@ impl Files {
     }
 
     pub(super) fn part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>> {
-        let path = self.folder.join(name);
-        let file = match self.file(name, &path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            file => file.map_err(|source| machine(&path, source))?,
-        };
-        let mut part = vec![0; length];
-        let mut read = 0;
-        while read < length {
-            match file.read_at(&mut part[read..], offset + read as u64) {
-                Ok(0) => break,
-                Ok(bytes) => read += bytes,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => return Err(machine(&path, source)),
-            }
-        }
-        part.truncate(read);
-        Ok(Some(part))
+        let Some(file) = self.file(name)? else { return Ok(None) };
+        read_part(&file, offset, length).map(Some).map_err(|source| machine(&self.folder.join(name), source))
     }
 
     pub(super) fn list(&self) -> Result<Vec<(String, u64)>> {
@@ -110,19 +95,22 @@ impl Files {
         }
     }
 
-    /// A file to read from. It is opened under the lock, so that a thread that replaces or removes
-    /// the file also closes it.
-    fn file(&self, name: &str, path: &Path) -> io::Result<Arc<File>> {
+    /// A file to read from, if it is there. It is opened under the lock, so that a thread that
+    /// replaces or removes the file also closes it.
+    pub(super) fn file(&self, name: &str) -> Result<Option<Arc<File>>> {
         let mut open = self.open.lock();
         let known = open.iter().position(|(known, _)| known == name);
-        let entry = match known.and_then(|at| open.remove(at)) {
-            Some(known) => known,
-            None => (name.to_owned(), Arc::new(File::open(path)?)),
+        let file = match known.and_then(|at| open.remove(at)) {
+            Some((_, file)) => file,
+            None => match File::open(self.folder.join(name)) {
+                Ok(file) => Arc::new(file),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(source) => return Err(machine(&self.folder.join(name), source)),
+            },
         };
-        let file = Arc::clone(&entry.1);
-        open.push_front(entry);
+        open.push_front((name.to_owned(), Arc::clone(&file)));
         open.truncate(OPEN_MAX);
-        Ok(file)
+        Ok(Some(file))
     }
 
     /// Another file has the name from now on, or none.
@@ -147,6 +135,22 @@ impl Files {
         };
         list().map_err(|source| machine(&self.folder, source))
     }
+}
+
+/// Up to `length` bytes of a file; fewer at its end.
+pub(super) fn read_part(file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+    let mut part = vec![0; length];
+    let mut read = 0;
+    while read < length {
+        match file.read_at(&mut part[read..], offset + read as u64) {
+            Ok(0) => break,
+            Ok(bytes) => read += bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(source) => return Err(source),
+        }
+    }
+    part.truncate(read);
+    Ok(part)
 }
 
 /// Options that make new files readable by this user only.

@@ -25,6 +25,7 @@ mod postgres;
 pub mod priority;
 mod salvage;
 mod segment;
+mod segment_file;
 mod segments;
 mod sled;
 mod space;
@@ -57,7 +58,7 @@ pub use self::postgres::{
     TAKEOVER, now_ms,
 };
 pub use self::salvage::Remains;
-use self::sled::{Database, Pair, check_sync};
+use self::sled::{Database, check_sync};
 
 /// The longest key of the state area, in bytes.
 pub const STATE_KEY_BYTES_MAX: usize = 128;

@@ -5,8 +5,7 @@ use std::time::Duration;
 /// How a [`SledStore`](super::SledStore) is opened.
 #[derive(Debug, Clone)]
 pub struct SledOptions {
-    /// The memory for pages of each open segment of the journal, in bytes. Little is read twice
-    /// there.
+    /// The memory for pages of the journal's current segment, in bytes. Little is read twice there.
     pub journal_cache_bytes: u64,
     /// The memory for pages of the state area, in bytes.
     pub state_cache_bytes: u64,
@@ -16,8 +15,6 @@ pub struct SledOptions {
     /// crash reads all of the last one, which takes up to five seconds a GiB with an empty page
     /// cache.
     pub segment_bytes: u64,
-    /// Closed segments of the journal that stay open for readers.
-    pub segments_open_max: usize,
     /// Size that each of the two files of the write-ahead log reaches, in bytes.
     pub wal_bytes: usize,
     /// Bytes that must stay free on the disk: room to finish what was begun, and to open again.
@@ -37,7 +34,6 @@ impl Default for SledOptions {
             state_cache_bytes: 8 << 20,
             lock_wait: Duration::from_secs(10),
             segment_bytes: 256 << 20,
-            segments_open_max: 15,
             wal_bytes: 4 << 20,
             reserve_bytes: 65 << 20,
             checks_end: true,

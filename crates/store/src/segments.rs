@@ -1,29 +1,25 @@
-//! Segments of the journal: a row of databases. Only the last one is written.
+//! Segments of the journal: only the last one is written, and is a database.
 //!
 //! ```text
-//! journal/000001/         a database of chunks; see `segment.rs`
+//! journal/000001.chunks   a closed segment: a file of chunks; see `segment_file.rs`
 //! journal/000001.closed   its closing line: what it holds and where it ends
-//! journal/000002/         the current one
+//! journal/000002/         the current segment: a database of chunks; see `segment.rs`
 //! journal/000003/         perhaps: the next one, made ahead of time and empty
 //! journal/wal-0, wal-1    the write-ahead log: the last blocks, which the current segment may not
 //!                         have on the disk yet; see `wal.rs`
 //! ```
 //!
-//! So the time that opening takes and the reach of a flipped bit do not grow with the journal, and
-//! a copy of closed segments stays good for ever.
+//! So the time that opening takes, the reach of a flipped bit and the memory for reading do not
+//! grow with the journal, and a copy of closed segments stays good for ever.
 //!
 //! A segment is closed in this order, each step durable before the next: the next segment is made,
 //! all blocks are in this one, the closing line is written, the next block goes into the next
-//! segment. A closed segment is never written again. It is opened when it is first read; the few
-//! that were read last stay open.
+//! segment. Then a background thread writes its chunks into a file and removes the database. Where
+//! there is not enough room for the file, or the process ends before, the database serves readers
+//! until a later attempt: at the next start, or when the next segment is closed.
 //!
-//! An open database keeps in memory all that it gave and took, whatever its cache is set to. So a
-//! scan closes the segments that it leaves, and opens one again that gave it much; and of the
-//! others those that were used least recently are closed when all together gave too much. Only the
-//! current segment may be in memory as a whole.
-//!
-//! A segment that this process closed is opened once more when it leaves that group: sled then
-//! writes a snapshot of its own, and opens the segment quickly from then on.
+//! An open database keeps in memory all that it gave and took, whatever its cache is set to. So
+//! only the current segment may be in memory as a whole, and one that was just closed.
 //!
 //! A closing line is derived: one that is lost or damaged is made anew from its segment.
 
@@ -38,12 +34,15 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 
 use super::chunk::{CHECKSUM_BYTES, Fault, Key, checksum_of};
-use super::files::{Files, bytes_below, create_folder, damaged, machine};
+use super::files::{Files, bytes_below, create_folder, damaged, machine, remove_folder};
 use super::monitor::{Monitor, WaitFor};
-use super::segment::{Segment, Span};
+use super::segment::{Chunks, Segment, Span};
+use super::segment_file::{self, RecentDirectories, SegmentFile};
 use super::sled::{Opening, UNFLUSHED_BYTES_MAX_OF_JOURNAL};
 use super::wal::{AppendResult, WalFrame, WriteAheadLog};
-use super::{Block, BlockHash, Database, Head, Partition, Result, Sequence, SledOptions, StoreError, StoredRecord};
+use super::{
+    Block, BlockHash, Database, Head, Partition, Result, Sequence, SledOptions, StoreError, StoredRecord, space,
+};
 
 /// The segments of the journal.
 #[derive(Debug)]
@@ -68,7 +67,8 @@ impl Segments {
     ) -> Result<Segments> {
         let path = create_folder(&data.join(JOURNAL))?;
         let (wal, frames) = WriteAheadLog::open(&path, options.wal_bytes)?;
-        let place = Place { files: Files::open(path.clone())?, path, options: options.clone(), monitor };
+        let (files, recent) = (Arc::new(Files::open(path.clone())?), Arc::default());
+        let place = Place { files, recent, path, options: options.clone(), monitor };
         let (row, next) = place.open_row(expected, frames)?;
         let spans = row.current.spans()?;
         let bytes = if spans.is_empty() { 0 } else { bytes_below(row.current.path())? };
@@ -80,11 +80,11 @@ impl Segments {
             bytes: AtomicU64::new(bytes),
             is_next_asked_for: AtomicBool::new(false),
             is_flush_asked_for: AtomicBool::new(false),
-            uses: AtomicU64::new(0),
-            given: AtomicU64::new(0),
             poisoned,
         });
         let (work, requests) = channel();
+        // What an earlier process closed and did not write into a file.
+        work.send(SegmentWork::WriteClosed).map_err(|_| damaged(data, "its thread ended"))?;
         let (settling, to_settle) = channel();
         let (working, settled) = (Arc::clone(&shared), Arc::clone(&shared));
         let thread = |name: &str, run: Box<dyn FnOnce() + Send>| {
@@ -123,7 +123,7 @@ impl Segments {
         if shared.bytes.load(Ordering::Relaxed) >= segment_bytes {
             let _waiting = shared.place.monitor.begin(WaitFor::SegmentRoll);
             shared.roll()?;
-            self.ask(SegmentWork::CloseSome);
+            self.ask(SegmentWork::WriteClosed);
         }
         let chunk_bytes: u64 = chunks.iter().map(|(_, value)| value.len() as u64).sum();
         let current = Arc::clone(&shared.row.read().current);
@@ -147,36 +147,18 @@ impl Segments {
 
     /// A Record below the head.
     pub(super) fn record(&self, partition: Partition, sequence: Sequence) -> Result<StoredRecord> {
-        let (segment, _) = self.segment_with(partition, sequence)?;
-        let before = segment.given();
-        let record = segment.record(partition, sequence);
-        let given = segment.given() - before;
-        if self.shared.given.fetch_add(given, Ordering::Relaxed) + given > GIVEN_MAX {
-            self.ask(SegmentWork::CloseSome);
-        }
-        record
+        self.segment_with(partition, sequence).0.record(partition, sequence)
     }
 
     /// The blocks from the block that holds `from` up to `head`; `from` is below `head`.
     pub(super) fn blocks(&self, partition: Partition, from: Sequence, head: Head) -> Result<BlocksOfSegments<'_>> {
-        let (segment, span) = self.segment_with(partition, from)?;
+        let (segment, span) = self.segment_with(partition, from);
         let first = segment.first_of_block_with(partition, from)?;
         let previous = match span {
             Some(span) if span.first == first => span.previous,
             _ => self.hash_before(partition, first)?,
         };
-        drop(segment);
-        let (source, end) = (self.source_of(partition, first), span.map_or(head.next, |span| span.head.next));
-        Ok(BlocksOfSegments { journal: self, source, end, partition, head, next: first, previous, is_over: false })
-    }
-
-    /// Where a scan reads a Record below the head.
-    fn source_of(&self, partition: Partition, sequence: Sequence) -> Source {
-        let row = self.shared.row.read();
-        match row.closed_with(partition, sequence) {
-            Some(closed) => Source::Closed(Arc::clone(closed)),
-            None => Source::Current(Arc::clone(&row.current)),
-        }
+        Ok(BlocksOfSegments { journal: self, partition, head, next: first, previous, is_over: false })
     }
 
     /// The hash of the block that ends where `first` begins, in whichever segment that is.
@@ -184,7 +166,7 @@ impl Segments {
         if first == Sequence::FIRST {
             return Ok(BlockHash::ZERO);
         }
-        let (segment, span) = self.segment_with(partition, Sequence(first.0 - 1))?;
+        let (segment, span) = self.segment_with(partition, Sequence(first.0 - 1));
         match span {
             Some(span) if span.head.next == first => Ok(span.head.hash),
             _ => segment.hash_of_block_before(partition, first),
@@ -193,26 +175,12 @@ impl Segments {
 
     /// The segment that holds a Record below the head; and, if it is closed, what it holds of the
     /// partition.
-    fn segment_with(&self, partition: Partition, sequence: Sequence) -> Result<(Arc<Segment>, Option<Span>)> {
-        let closed = {
-            let row = self.shared.row.read();
-            match row.closed_with(partition, sequence) {
-                Some(closed) => Arc::clone(closed),
-                None => return Ok((Arc::clone(&row.current), None)),
-            }
-        };
-        let segment = self.opened(&closed)?;
-        Ok((segment, closed.spans.get(&partition).copied()))
-    }
-
-    /// A closed segment, which is opened if need be.
-    fn opened(&self, closed: &ClosedSegment) -> Result<Arc<Segment>> {
-        closed.used.store(self.shared.uses.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
-        let (segment, was_opened) = closed.segment(&self.shared.place)?;
-        if was_opened {
-            self.ask(SegmentWork::CloseSome);
+    fn segment_with(&self, partition: Partition, sequence: Sequence) -> (Arc<dyn Chunks>, Option<Span>) {
+        let row = self.shared.row.read();
+        match row.closed_with(partition, sequence) {
+            Some(closed) => (closed.chunks(), closed.spans.get(&partition).copied()),
+            None => (Arc::<Segment>::clone(&row.current), None),
         }
-        Ok(segment)
     }
 
     fn settle(&self, settle: Settle) {
@@ -231,10 +199,11 @@ impl Segments {
         Arc::clone(&self.shared.row.read().current)
     }
 
+    /// How many closed segments are databases still.
     #[cfg(test)]
-    pub(super) fn open_closed_segments(&self) -> usize {
-        let closed = self.shared.row.read().closed.clone();
-        closed.iter().filter(|closed| closed.open.lock().is_some()).count()
+    pub(super) fn closed_databases(&self) -> usize {
+        let row = self.shared.row.read();
+        row.closed.iter().filter(|closed| closed.database.read().is_some()).count()
     }
 }
 
@@ -249,26 +218,10 @@ impl Drop for Segments {
     }
 }
 
-/// Bytes that closed segments may have given since they were opened, all together; beyond, those
-/// that were used least recently are closed. In memory it is half as much again.
-const GIVEN_MAX: u64 = 64 << 20;
-/// Bytes that one of them may have given to a scan; beyond, the scan closes it and opens it again.
-const GIVEN_TO_SCAN_MAX: u64 = 24 << 20;
-
-/// Where a scan reads. A closed segment is looked up for each block, so that nobody holds it open
-/// between two blocks.
-enum Source {
-    Current(Arc<Segment>),
-    Closed(Arc<ClosedSegment>),
-}
-
-/// Reads and checks one block after the other, across the segments. It closes the segments that it
-/// leaves, since an open one keeps in memory what it gave.
+/// Reads and checks one block after the other, across the segments. A segment is looked up for each
+/// block, so that nobody holds a database between two blocks.
 pub(super) struct BlocksOfSegments<'a> {
     journal: &'a Segments,
-    source: Source,
-    /// End of the segment: the next sequence.
-    end: Sequence,
     partition: Partition,
     head: Head,
     next: Sequence,
@@ -291,33 +244,16 @@ impl Iterator for BlocksOfSegments<'_> {
 
 impl BlocksOfSegments<'_> {
     fn checked(&mut self) -> Result<Block> {
-        if self.next == self.end {
-            self.source = self.journal.source_of(self.partition, self.next);
-            let span = match &self.source {
-                Source::Closed(closed) => closed.spans.get(&self.partition),
-                Source::Current(_) => None,
-            };
-            self.end = span.map_or(self.head.next, |span| span.head.next);
-        }
-        let segment = match &self.source {
-            Source::Current(segment) => Arc::clone(segment),
-            Source::Closed(closed) => self.journal.opened(closed)?,
-        };
+        let (segment, span) = self.journal.segment_with(self.partition, self.next);
+        let end = span.map_or(self.head.next, |span| span.head.next);
         let (block, hash) = segment.block(self.partition, self.next)?;
         let reaches_head = block.next() == self.head.next;
-        let is_beyond = block.next() > self.head.next || block.next() > self.end;
+        let is_beyond = block.next() > self.head.next || block.next() > end;
         if block.previous != self.previous || is_beyond || (reaches_head && hash != self.head.hash) {
             return Err(segment.damaged(Some(self.next), Fault::Chain));
         }
         self.next = block.next();
         self.previous = hash;
-        let given = segment.given();
-        drop(segment);
-        if let Source::Closed(closed) = &self.source
-            && (self.next == self.end || given > GIVEN_TO_SCAN_MAX)
-        {
-            closed.close(&self.journal.shared.place)?;
-        }
         Ok(block)
     }
 }
@@ -327,8 +263,8 @@ impl BlocksOfSegments<'_> {
 enum SegmentWork {
     /// Make the next segment, which will soon be needed.
     MakeNext,
-    /// Close the segments that were read least recently, if too many are open, or gave too much.
-    CloseSome,
+    /// Write the segments that were closed into files.
+    WriteClosed,
 }
 
 /// Reasons to flush the current segment.
@@ -351,10 +287,6 @@ struct SegmentsShared {
     bytes: AtomicU64,
     is_next_asked_for: AtomicBool,
     is_flush_asked_for: AtomicBool,
-    /// Counts the uses of closed segments, to know which was used last.
-    uses: AtomicU64,
-    /// Bytes that the open ones among the closed segments gave, about.
-    given: AtomicU64,
     poisoned: Arc<AtomicBool>,
 }
 
@@ -375,7 +307,7 @@ impl SegmentsShared {
         let closing = SegmentClosing { spans: current.spans()? };
         self.place.files.put(&closing_name(number), &closing.to_bytes())?;
         let mut row = self.row.write();
-        let closed = row.closed_after_last(number, closing.spans, Some(current));
+        let closed = self.place.closed_after(&row, number, closing.spans, Some(current));
         row.closed.push(Arc::new(closed));
         row.current = Arc::new(next);
         self.bytes.store(0, Ordering::Relaxed);
@@ -407,41 +339,18 @@ impl SegmentsShared {
                         self.poisoned.store(true, Ordering::SeqCst);
                     }
                 }
-                SegmentWork::CloseSome => {
-                    if let Err(error) = self.close_some() {
-                        tracing::error!(%error, "a closed segment of the journal can't be read");
+                SegmentWork::WriteClosed => {
+                    if let Err(error) = self.write_closed() {
+                        tracing::error!(%error, "a closed segment of the journal can't be written into a file; it is tried again");
                     }
                 }
             }
         }
     }
 
-    fn close_some(&self) -> Result<()> {
-        // One that is being read just now is tried again, for a while.
-        for _ in 0..20 {
-            let closed = self.row.read().closed.clone();
-            let given = |closed: Arc<ClosedSegment>| {
-                let given = closed.open.lock().as_ref().map(|segment| segment.given());
-                given.map(|given| (closed, given))
-            };
-            let mut open: Vec<_> = closed.into_iter().filter_map(given).collect();
-            open.sort_by_key(|(closed, _)| closed.used.load(Ordering::Relaxed));
-            let mut left = open.iter().map(|(_, given)| given).sum::<u64>();
-            self.given.store(left, Ordering::Relaxed);
-            let mut count = open.len();
-            let is_too_much = |(_, given): &(Arc<ClosedSegment>, u64)| {
-                let is_too_much = count > self.place.options.segments_open_max || left > GIVEN_MAX;
-                (count, left) = (count - 1, left - given);
-                is_too_much
-            };
-            let too_much: Vec<_> = open.into_iter().take_while(is_too_much).collect();
-            if too_much.is_empty() {
-                break;
-            }
-            too_much.iter().try_for_each(|(closed, _)| closed.close(&self.place))?;
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        Ok(())
+    fn write_closed(&self) -> Result<()> {
+        let closed = self.row.read().closed.clone();
+        closed.iter().try_for_each(|closed| closed.write(&self.place))
     }
 
     fn make_next(&self) -> Result<()> {
@@ -478,19 +387,6 @@ impl Row {
             |closed: &Arc<ClosedSegment>| closed.heads.get(&partition).is_none_or(|head| head.next <= sequence);
         self.closed.get(self.closed.partition_point(ends_before))
     }
-
-    fn closed_after_last(
-        &self,
-        number: u32,
-        spans: BTreeMap<Partition, Span>,
-        open: Option<Arc<Segment>>,
-    ) -> ClosedSegment {
-        let mut heads = self.heads_when_closed();
-        heads.extend(spans.iter().map(|(partition, span)| (*partition, span.head)));
-        // One that this process has written was not opened since.
-        let is_summed_up = AtomicBool::new(open.is_none());
-        ClosedSegment { number, spans, heads, used: AtomicU64::new(u64::MAX), is_summed_up, open: Mutex::new(open) }
-    }
 }
 
 /// A segment that is never written again.
@@ -500,68 +396,57 @@ struct ClosedSegment {
     spans: BTreeMap<Partition, Span>,
     /// The heads of all partitions at its end.
     heads: BTreeMap<Partition, Head>,
-    /// When it was used last.
-    used: AtomicU64,
-    /// The database was opened since it was written, and has a summary of its own.
-    is_summed_up: AtomicBool,
-    /// While it is open.
-    open: Mutex<Option<Arc<Segment>>>,
+    file: Arc<SegmentFile>,
+    /// Until its chunks are in the file.
+    database: RwLock<Option<Arc<Segment>>>,
 }
 
 impl ClosedSegment {
-    /// The segment, and whether it was opened for this reader; who comes meanwhile waits.
-    fn segment(&self, place: &Place) -> Result<(Arc<Segment>, bool)> {
-        let mut open = self.open.lock();
-        if let Some(segment) = &*open {
-            return Ok((Arc::clone(segment), false));
+    fn chunks(&self) -> Arc<dyn Chunks> {
+        match &*self.database.read() {
+            Some(segment) => Arc::<Segment>::clone(segment),
+            None => Arc::<SegmentFile>::clone(&self.file),
         }
-        let segment = Arc::new(self.open(place)?);
-        *open = Some(Arc::clone(&segment));
-        Ok((segment, true))
     }
 
-    /// Closes it, unless somebody reads it just now; who comes meanwhile waits.
-    fn close(&self, place: &Place) -> Result<()> {
-        let mut open = self.open.lock();
-        let Some(segment) = open.take() else { return Ok(()) };
-        match Arc::try_unwrap(segment) {
-            Ok(segment) => drop(segment),
-            Err(read) => {
-                *open = Some(read);
-                return Ok(());
+    /// Writes its chunks into the file, if they are in a database still and the disk has room for
+    /// both, and then removes the database.
+    fn write(&self, place: &Place) -> Result<()> {
+        let Some(mut segment) = self.database.read().clone() else { return Ok(()) };
+        let folder = place.segment_path(self.number);
+        if space::free_bytes(&place.path)? < place.options.reserve_bytes + bytes_below(&folder)? {
+            return Ok(());
+        }
+        self.file.write(&segment)?;
+        if self.file.spans()? != self.spans {
+            return Err(damaged(self.file.path(), "it was not written as it is in its database"));
+        }
+        *self.database.write() = None;
+        // A reader holds it for one block.
+        for _ in 0..READER_WAITS_MAX {
+            match Arc::try_unwrap(segment) {
+                Ok(unread) => {
+                    drop(unread);
+                    return remove_folder(&folder);
+                }
+                Err(read) => segment = read,
             }
+            std::thread::sleep(READER_WAIT);
         }
-        if !self.is_summed_up.load(Ordering::Relaxed) {
-            drop(self.open(place)?);
-            self.is_summed_up.store(true, Ordering::Relaxed);
-        }
+        // The next start removes it.
         Ok(())
     }
-
-    /// Opens it and compares it with its closing line.
-    fn open(&self, place: &Place) -> Result<Segment> {
-        let segment = place.open(self.number)?;
-        let spans = segment.spans()?;
-        for (partition, expected) in &self.spans {
-            if spans.get(partition) != Some(expected) {
-                let end = spans.get(partition).map_or(expected.first, |span| span.head.next);
-                let detail = format!(
-                    "it ends before sequence {}, but it was closed before sequence {}, or has other blocks",
-                    end.0, expected.head.next.0
-                );
-                let folder = segment.path().to_path_buf();
-                return Err(StoreError::Damaged { folder, sequence: Some(end), detail });
-            }
-        }
-        Ok(segment)
-    }
 }
+
+const READER_WAIT: Duration = Duration::from_millis(5);
+const READER_WAITS_MAX: u32 = 1_000;
 
 /// Folder of the segments, and options for opening them.
 #[derive(Debug)]
 struct Place {
     path: PathBuf,
-    files: Files,
+    files: Arc<Files>,
+    recent: Arc<RecentDirectories>,
     options: SledOptions,
     monitor: Arc<Monitor>,
 }
@@ -574,32 +459,37 @@ impl Place {
         if last == 0 && expected {
             return Err(damaged(&self.segment_path(1), MISSING));
         }
-        if let Some(missing) = (1..=last).find(|number| !Database::is_made(&self.segment_path(*number))) {
+        let is_made = |number: u32| self.file(number).is_made() || Database::is_made(&self.segment_path(number));
+        if let Some(missing) = (1..=last).find(|number| !is_made(*number)) {
             return Err(damaged(&self.segment_path(missing), MISSING));
         }
         let mut number = last.max(1);
         let mut current = self.make(number)?;
         let mut next = None;
-        // An empty segment behind one that has no closing line was made ahead of time.
-        if number > 1 && current.is_empty()? && self.closing(number - 1)?.is_none() {
+        // An empty segment behind one that is not closed was made ahead of time.
+        let is_closed = |number| Ok::<_, StoreError>(self.file(number).is_made() || self.closing(number)?.is_some());
+        if number > 1 && current.is_empty()? && !is_closed(number - 1)? {
             number -= 1;
             next = Some(std::mem::replace(&mut current, self.open(number)?));
         }
         let mut row = Row { closed: Vec::new(), current: Arc::new(current) };
         let mut lost = Vec::new();
         for number in 1..number {
-            let closing = self.closing(number)?;
-            let is_lost = closing.is_none();
-            let (closing, open) = match closing {
-                Some(closing) => (closing, None),
-                None => {
-                    let segment = self.open(number)?;
-                    (SegmentClosing { spans: segment.spans()? }, Some(Arc::new(segment)))
-                }
+            let file = self.file(number);
+            let database = match file.is_made() {
+                // A process ended before it had removed the database.
+                true => remove_folder(&self.segment_path(number)).map(|()| None)?,
+                false => Some(Arc::new(self.open(number)?)),
             };
-            self.check_border(&row, number, &closing.spans)?;
-            row.closed.push(Arc::new(row.closed_after_last(number, closing.spans, open)));
-            lost.extend(is_lost.then_some(number));
+            let closing = self.closing(number)?;
+            lost.extend(closing.is_none().then_some(number));
+            let spans = match (closing, &database) {
+                (Some(closing), _) => closing.spans,
+                (None, Some(database)) => database.spans()?,
+                (None, None) => file.spans()?,
+            };
+            self.check_border(&row, number, &spans)?;
+            row.closed.push(Arc::new(self.closed_after(&row, number, spans, database)));
         }
         self.complete(&row, number, frames)?;
         let spans = row.current.spans()?;
@@ -645,16 +535,31 @@ impl Place {
         for entry in names.map_err(|source| machine(&self.path, source))? {
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            let (digits, is_line) = match name.strip_suffix(CLOSED) {
-                Some(digits) => (digits, true),
-                None => (&*name, false),
-            };
+            let behind = name.strip_suffix(CLOSED).or_else(|| name.strip_suffix(segment_file::CHUNKS));
+            let (digits, is_closed) = (behind.unwrap_or(&name), behind.is_some());
             let is_plain = digits.len() >= 6 && digits.bytes().all(|byte| byte.is_ascii_digit());
             if let Some(number) = digits.parse::<u32>().ok().filter(|_| is_plain) {
-                last = last.max(number + u32::from(is_line));
+                last = last.max(number + u32::from(is_closed));
             }
         }
         Ok(last)
+    }
+
+    /// A segment that is closed behind the others of the row.
+    fn closed_after(
+        &self,
+        row: &Row,
+        number: u32,
+        spans: BTreeMap<Partition, Span>,
+        database: Option<Arc<Segment>>,
+    ) -> ClosedSegment {
+        let mut heads = row.heads_when_closed();
+        heads.extend(spans.iter().map(|(partition, span)| (*partition, span.head)));
+        ClosedSegment { number, spans, heads, file: Arc::new(self.file(number)), database: RwLock::new(database) }
+    }
+
+    fn file(&self, number: u32) -> SegmentFile {
+        SegmentFile::new(&self.path, number, Arc::clone(&self.files), Arc::clone(&self.recent))
     }
 
     /// Whether the blocks of a segment continue those of the segments before it.
@@ -785,7 +690,7 @@ fn closing_name(number: u32) -> String {
 
 const JOURNAL: &str = "journal";
 const CLOSED: &str = ".closed";
-const MISSING: &str = "this segment of the journal is missing; put it back if it was moved";
+pub(super) const MISSING: &str = "this segment of the journal is missing; put it back if it was moved";
 
 #[cfg(test)]
 mod tests {

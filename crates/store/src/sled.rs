@@ -191,7 +191,8 @@ impl Database {
         database.flush(None)?;
         sync_folder(&unfinished)?;
         std::fs::rename(&unfinished, path).map_err(|source| machine(path, source))?;
-        path.parent().map_or(Ok(()), sync_folder)?;
+        let parent = path.parent().unwrap_or(path);
+        File::open(parent).and_then(|folder| folder.sync_all()).map_err(|source| machine(parent, source))?;
         database.path = path.to_path_buf();
         Ok(database)
     }
