@@ -1,10 +1,13 @@
 //! Dispute: the read model of one charge that a payer's bank wants back, and of the decision on it.
 
+use strum::IntoStaticStr;
+
 use crate::event::{DisputeCase, SellerDraw};
 use crate::{Centavos, DisputeKind, Event, LedgerId, Object, ObjectId, Record, Sealed, Timestamp};
 
 /// Status of a dispute.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum DisputeDecision {
     /// The money is held; nobody has decided yet.
     Open,

@@ -6,6 +6,7 @@
 //! time of day there.
 
 use minicbor::{Decode, Encode};
+use strum::IntoStaticStr;
 
 use crate::terms::{CardFace, Split};
 use crate::time::{BEHIND_UTC_MS, DAY_MS, civil, day_of};
@@ -185,8 +186,9 @@ impl SubscriptionTerms {
 }
 
 /// How a subscription fares, whether it is paused or not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, IntoStaticStr)]
 #[cbor(index_only)]
+#[strum(serialize_all = "snake_case")]
 pub enum SubscriptionStatus {
     /// No cycle was paid yet.
     #[default]
@@ -207,8 +209,9 @@ pub enum SubscriptionStatus {
 }
 
 /// Why a cycle was not paid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, IntoStaticStr)]
 #[cbor(index_only)]
+#[strum(serialize_all = "snake_case")]
 pub enum UnpaidReason {
     /// The card was refused, and all its tries are over.
     #[n(0)]
@@ -225,19 +228,6 @@ pub enum UnpaidReason {
     /// The account's options or fees no longer allow these terms.
     #[n(4)]
     NotBillable,
-}
-
-impl UnpaidReason {
-    /// Its stable name, as in the API.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::CardRefused => "card_refused",
-            Self::PixNotPaid => "pix_not_paid",
-            Self::SplitNotEnabled => "split_not_enabled",
-            Self::RecipientNotActive => "recipient_not_active",
-            Self::NotBillable => "not_billable",
-        }
-    }
 }
 
 /// Next try of a cycle whose card was refused.

@@ -9,6 +9,7 @@ use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use derived::checkpoint::unhex;
 use web::credential::{OpsTokens, OpsTokensError, Secret};
 
 /// The file of the made operators' token, in the data directory.
@@ -232,17 +233,6 @@ fn write(data: &Path, path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()?;
     fs::rename(&unfinished, path)?;
     fs::File::open(data)?.sync_all()
-}
-
-fn unhex(text: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    if text.len() != 64 || !text.is_ascii() {
-        return None;
-    }
-    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]

@@ -14,7 +14,8 @@ use super::shard::Shard;
 use store::Partition;
 
 /// What a node is to a partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Role {
     /// It has nothing of it.
     Absent,

@@ -15,7 +15,7 @@ use crate::paging::range;
 use crate::show::Head::Text;
 use crate::webhooks::{answer, at_endpoint};
 use crate::{PageRequest, PostedForm, Screen, Section, Visit, pager_named, part_named, show, wire_words, words};
-use ops::webhooks::{TryView, endpoint, redeliver_given_up, try_views};
+use ops::webhooks::{WebhookTryView, endpoint, redeliver_given_up, try_views};
 use ops::{api_keys, webhooks};
 use web::{FormOutcome, PathId, Result, Role, SentKey, query};
 
@@ -92,7 +92,7 @@ fn rotate_form(visit: &Visit, id: &str) -> Markup {
 fn tries(PageRequest { desk, visit, parts, .. }: &PageRequest, group: GroupNumber, key: ObjectId) -> Result<Markup> {
     let mut all = desk.webhooks.tries(group, key);
     let (page, total) = (part_named(&query(parts)?, "tries", TRIES_A_PART)?, all.len());
-    let rows: Vec<TryView> = try_views(desk, group, all.drain(range(total, page)).collect())?;
+    let rows: Vec<WebhookTryView> = try_views(desk, group, all.drain(range(total, page)).collect())?;
     let heading = visit.say(words::LAST_TRIES);
     let heads = [words::WHAT, words::ID, words::LAST_ANSWER, words::RESPONSE].map(Text);
     Ok(html! {

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::show::Head::{Amount, Text};
 use crate::{PageRequest, PostedForm, Screen, Section, Visit, Word, show, wire_words, words};
 use ops::DeciderCall;
-use ops::closing::{self, OpenItemView};
+use ops::closing::{self, MerchantOpenItemView};
 use ops::holds;
 use ops::merchants;
 use ops::withdrawals;
@@ -165,7 +165,7 @@ pub(crate) async fn open_items(request: PageRequest) -> Result<Screen> {
 }
 
 /// The account of a balance, or a link to an object.
-fn open_object(visit: &Visit, item: &OpenItemView) -> Markup {
+fn open_object(visit: &Visit, item: &MerchantOpenItemView) -> Markup {
     let id = item.id.as_deref().unwrap_or_default();
     html! {
         @match item.kind {

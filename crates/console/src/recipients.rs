@@ -14,9 +14,9 @@ use crate::{
 };
 use ops::notes::NoteSubject;
 use ops::{Desk, ItemKind};
-use web::views::recipient::{RecipientBalance, find_recipient, open, review_name, status_name};
-use web::views::statement::{SplitRecord, statement};
-use web::views::withdrawal::{DestinationView, WithdrawalView};
+use web::views::recipient::{RecipientBalance, find_recipient, open, status_name};
+use web::views::statement::{RecipientSplitView, statement};
+use web::views::withdrawal::{WithdrawalDestinationView, WithdrawalView};
 use web::{Code, Cursors, Problem, Result, query};
 
 /// Withdrawals on a page.
@@ -48,10 +48,10 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen> {
         (visit.say(words::OPENED), show::moment(visit.language, row.created_at)),
     ];
     if let Some((review, since)) = row.bank_review {
-        let review = html! { (visit.say(wire_words::account_review(review_name(review)))) " " (show::short_moment(visit.language, since)) };
+        let review = html! { (visit.say(wire_words::account_review(review.into()))) " " (show::short_moment(visit.language, since)) };
         pairs.push((visit.say(words::REVIEW_ACCOUNT), review));
     }
-    if let Some(account) = profile.receiving_account().map(DestinationView::of) {
+    if let Some(account) = profile.receiving_account().map(WithdrawalDestinationView::of) {
         pairs.push((visit.say(words::DESTINATION), show::bank_account(&account)));
     }
     let body = html! {
@@ -97,7 +97,7 @@ fn money_of(visit: &Visit, balance: &RecipientBalance) -> Markup {
 }
 
 /// Splits with what is left of each.
-fn splits_table(visit: &Visit, splits: &[SplitRecord]) -> Markup {
+fn splits_table(visit: &Visit, splits: &[RecipientSplitView]) -> Markup {
     let rows = html! {
         @for split in splits {
             tr {

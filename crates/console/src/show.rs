@@ -13,7 +13,7 @@ use crate::{Word, words};
 use ops::wire_words::figures;
 pub(crate) use ops::wire_words::{decimal, money};
 use web::views::ledger::{ledger_name, owner_name as named_owner};
-use web::views::withdrawal::DestinationView;
+use web::views::withdrawal::WithdrawalDestinationView;
 use web::{FieldError, Language, Problem, time};
 
 /// An amount in a column of amounts, without its currency; empty for zero.
@@ -239,7 +239,7 @@ fn breakable(name: &str) -> Markup {
 }
 
 /// A bank account in one line, masked.
-pub(crate) fn bank_account(account: &DestinationView) -> Markup {
+pub(crate) fn bank_account(account: &WithdrawalDestinationView) -> Markup {
     html! {
         @if let Some(name) = account.bank_name() { (name) " · " }
         @for part in [&account.bank_code, &account.ispb, &account.agencia].into_iter().flatten() { (part) " · " }

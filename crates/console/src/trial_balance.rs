@@ -17,7 +17,9 @@ use crate::records::cut_link;
 use crate::scope::Scope;
 use crate::show::Head::{Amount, Text};
 use crate::{Screen, Section, Visit, pager, show, words};
-use ops::books::{AccountRow, TrialBalance, TrialBalanceQuery, find, read_patiently, requested_account, requested_cut};
+use ops::books::{
+    LedgerAccountView, TrialBalance, TrialBalanceQuery, find, read_patiently, requested_account, requested_cut,
+};
 use ops::{Desk, DeskState};
 use web::{Result, query};
 
@@ -86,16 +88,16 @@ fn state(visit: &Visit, balance: &TrialBalance) -> Markup {
 }
 
 /// The sums by account, each with a link to the ledgers that have the account.
-fn of_kinds(visit: &Visit, rows: &[AccountRow], day_query: &str) -> Vec<(Markup, Balance)> {
-    let link = |row: &AccountRow| {
+fn of_kinds(visit: &Visit, rows: &[LedgerAccountView], day_query: &str) -> Vec<(Markup, Balance)> {
+    let link = |row: &LedgerAccountView| {
         html! { a href={"/console/trial-balance?account=" (row.account) (day_query)} { (show::account_named(visit.language, &row.account)) } }
     };
     rows.iter().map(|row| (link(row), Balance { debits: row.debits, credits: row.credits })).collect()
 }
 
-fn ledgers(desk: &Desk, visit: &Visit, rows: &[AccountRow], day_query: &str) -> Markup {
+fn ledgers(desk: &Desk, visit: &Visit, rows: &[LedgerAccountView], day_query: &str) -> Markup {
     let then = day_query.strip_prefix('&').map(|day_query| format!("?{day_query}")).unwrap_or_default();
-    let owner = |row: &AccountRow| {
+    let owner = |row: &LedgerAccountView| {
         let name = row.ledger.as_deref().unwrap_or_default();
         let owner = find(desk, name).map(|ledger| show::owner_name(&desk.engine, visit.language, ledger));
         html! { a href={"/console/ledgers/" (name) (then) "#entries"} { (name.get(..2).unwrap_or_default()) bdi { (owner.unwrap_or_default()) } } }

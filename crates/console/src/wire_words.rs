@@ -11,7 +11,7 @@ use strum::VariantArray;
 use crate::words::{self, Word, word};
 pub(crate) use ops::wire_words::*;
 use web::Role;
-use web::views::statement::SplitRecord;
+use web::views::statement::RecipientSplitView;
 
 /// What two registrations share.
 pub(crate) fn shared(name: &str) -> Word {
@@ -75,7 +75,7 @@ pub(crate) fn brand(name: &str) -> Word {
 }
 
 /// The status of a split in a statement. A PIX split is no money before its charge is paid.
-pub(crate) fn split_status(split: &SplitRecord) -> Word {
+pub(crate) fn split_status(split: &RecipientSplitView) -> Word {
     match split.status {
         "pending" if split.payment.balance_available_at.is_none() => words::SPLIT_UNPAID,
         "available" if split.withdrawal_id.is_some() => words::SPLIT_WITHDRAWN,

@@ -130,9 +130,29 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
+/// The bytes of hexadecimal digits, two for each.
+pub fn unhex<const N: usize>(digits: &str) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    if digits.len() != 2 * N || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (place, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&digits[2 * place..2 * place + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn digits_are_read_whole_or_not_at_all() {
+        assert_eq!(unhex::<2>("00ff"), Some([0, 255]));
+        for wrong in ["", "00f", "00ff0", "00fg", "00fé", "00+f"] {
+            assert_eq!(unhex::<2>(wrong), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn a_signature_is_that_of_its_text_and_key() {

@@ -66,7 +66,6 @@ pub struct ApiKeyChange<'a> {
 
 /// A key, as far as it can be shown.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ApiKey)]
 pub struct ApiKeyView {
     /// The key's id.
     pub(crate) id: String,
@@ -124,7 +123,6 @@ pub struct ListedApiKey {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SecretResponse {
     /// Signs the webhooks from here on.
-    #[schema(example = "whsec_0000…")]
     webhook_secret: String,
 }
 

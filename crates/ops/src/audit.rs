@@ -34,10 +34,8 @@ use web::{Checker, Language, List, Page, Problem, Result, ok, one_of, query, sin
 
 /// One thing that an operator did, a change of where money goes, or a withdrawal taken back.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = AuditEntry)]
-pub struct AuditRow {
+pub struct AuditEntryView {
     /// When it took effect.
-    #[schema(format = "date-time")]
     pub at: String,
     /// The operator's name, as configured with the token; null when a merchant's API key did it.
     #[schema(required, example = "ana")]
@@ -64,26 +62,21 @@ pub struct AuditRow {
     /// Name of the recipient, payer, customer or merchant to whom that belongs, as it is now;
     /// absent where it has none, or was erased.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "Ana Prado")]
     pub name: Option<String>,
     /// Amount of the thing, centavos, where it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = 250_000)]
     pub amount: Option<i64>,
     /// The account that an entry debits; entries.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "Assets:Bank:Own")]
     pub debit: Option<String>,
     /// The account that it credits; entries.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "Assets:Bank:Settlement")]
     pub credit: Option<String>,
     /// The stored card, also once it was deleted; cards.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub card: Option<CardView>,
     /// The reason, where one was given; the month, for `period`; the first references, for `batch`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "Sem comprovante")]
     pub notes: Option<String>,
     /// The fields that it changed: settings of a merchant, status and bank account (masked) of a
     /// recipient, the address of webhooks.
@@ -99,7 +92,7 @@ pub struct AuditRow {
     effective_at: Timestamp,
 }
 
-impl AuditRow {
+impl AuditEntryView {
     /// The Record's place.
     pub fn at(&self) -> Position {
         Position { partition: Partition(self.partition), sequence: Sequence(self.sequence) }
@@ -151,7 +144,7 @@ impl AuditFilter {
     }
 
     /// The rows of a page, newest first, and how many there are.
-    pub fn page(&self, desk: &Desk, page: Page) -> Result<(u64, Vec<AuditRow>)> {
+    pub fn page(&self, desk: &Desk, page: Page) -> Result<(u64, Vec<AuditEntryView>)> {
         if !self.is_selective() {
             let Listed { total, items } = self.listed(desk, page.skip(), page.count())?;
             let rows = items.map(|found| row(desk, found?)).collect::<Result<_>>()?;
@@ -169,7 +162,7 @@ impl AuditFilter {
     }
 
     /// All rows, newest first, each read when it is asked for.
-    pub fn rows<'a>(&'a self, desk: &'a Desk) -> Result<impl Iterator<Item = Result<AuditRow>> + 'a> {
+    pub fn rows<'a>(&'a self, desk: &'a Desk) -> Result<impl Iterator<Item = Result<AuditEntryView>> + 'a> {
         Ok(self.found(desk)?.map(|found| row(desk, found?)))
     }
 
@@ -218,7 +211,7 @@ impl AuditFilter {
         ("to" = Option<String>, Query, description = "Before this instant, or on this day at the latest"),
         ("format" = Option<String>, Query, pattern = "^(json|csv|csv-ptbr|xlsx)$", description = "`json` when absent."),
         ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
-    responses((status = 200, content((List<AuditRow> = "application/json"), (String = "text/csv"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 404)))]
+    responses((status = 200, content((List<AuditEntryView> = "application/json"), (String = "text/csv"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 404)))]
 pub async fn list(State(desk): DeskState, _: Operator, parts: Parts) -> Result<Response> {
     let pairs = query(&parts)?;
     let (filter, page) = (AuditFilter::read(&desk, &pairs)?, Page::read(&pairs, 20)?);
@@ -253,7 +246,7 @@ const COLUMNS: [ListColumn; 17] = [
 /// The rows of a filter as a file, newest first.
 pub async fn file(desk: &Arc<Desk>, filter: &AuditFilter, format: ListFormat) -> Result<Response> {
     let for_people = format != ListFormat::Csv;
-    let cells = |row: Result<AuditRow>| {
+    let cells = |row: Result<AuditEntryView>| {
         let row = row?;
         let merchant = row.merchant_id.as_deref().and_then(|id| merchants::find(desk, id).ok());
         let merchant = merchant.and_then(|group| owner_name(&desk.engine, LedgerId::Merchant(group)));
@@ -309,7 +302,7 @@ pub fn shown(value: &Value) -> String {
 }
 
 /// A row as it is shown.
-pub fn row(desk: &Desk, (at, record, audited): (Position, Record, AuditedFact)) -> Result<AuditRow> {
+pub fn row(desk: &Desk, (at, record, audited): (Position, Record, AuditedFact)) -> Result<AuditEntryView> {
     let merchant = record.owner.group().and_then(|group| desk.engine.merchant(group, |row| row.id));
     let AuditedFact { action, kind, subject, notes } = audited;
     let id = subject_id(desk, &record, subject);
@@ -335,7 +328,7 @@ pub fn row(desk: &Desk, (at, record, audited): (Position, Record, AuditedFact)) 
     let (debit, credit) = entry.unzip();
     let changes = changes(desk, at, &record);
     let notes = notes.or_else(|| reason_of_refund(desk, &record));
-    Ok(AuditRow {
+    Ok(AuditEntryView {
         at: time(record.effective_at),
         operator: record.operator,
         api_key_id: record.api_key.map(|key| key.uuid().to_string()),

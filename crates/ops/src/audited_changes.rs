@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::Desk;
 use crate::merchants::settings_view;
 use web::views::recipient::open;
-use web::views::withdrawal::DestinationView;
+use web::views::withdrawal::WithdrawalDestinationView;
 
 /// Change of one field. Names and cities of merchants are personal: that they changed is said, and
 /// the values are not.
@@ -149,9 +149,9 @@ fn of_account(desk: &Desk, record: &Record, recipient: LedgerId) -> Option<Field
     let row = desk.engine.recipient_row(GroupNumber(group.0), number).ok()?;
     let masked = |ordinal| {
         let profile = open(&desk.engine, &row, row.profiles.at(ordinal));
-        profile.receiving_account().map(DestinationView::of)
+        profile.receiving_account().map(WithdrawalDestinationView::of)
     };
-    let value = |account: Option<DestinationView>| serde_json::to_value(account).unwrap_or_default();
+    let value = |account: Option<WithdrawalDestinationView>| serde_json::to_value(account).unwrap_or_default();
     let (old, new) = (value(masked(record.ordinal.checked_sub(1)?)), value(masked(record.ordinal)));
     Some(FieldChange { field: "bank_account".to_owned(), old, new })
 }

@@ -50,14 +50,12 @@ pub async fn backup(State(desk): DeskState, _: Admin, parts: Parts) -> Result<Re
 
 /// The last backup.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = LastBackup)]
 pub struct LastBackupView {
     /// When it was taken, by the clock of the machine; absent where there was never one.
     #[serde(skip_serializing_if = "Option::is_none")]
     taken_at: Option<String>,
     /// The last Record that it has; absent where there was never one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = 42)]
     through: Option<u64>,
 }
 

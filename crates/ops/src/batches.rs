@@ -14,7 +14,7 @@ use books::reconcile::acquirer::{self, FileLine};
 use books::reconcile::finding::{FileError, SettledAmount};
 use books::reconcile::{adyen_report, booked_movements};
 use chrono::NaiveDate;
-use derived::checkpoint::hex;
+use derived::checkpoint::{hex, unhex};
 use ledger::merchant::SentFile;
 use ledger::{EndedBatch, LedgerId, ObjectId, Record};
 use serde::Serialize;
@@ -24,7 +24,7 @@ use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
 use crate::booked_records::EngineRecords;
-use crate::books::{EntryView, entries_view};
+use crate::books::{PreviewedEntryView, entries_view};
 use crate::reconciliations::{ReconciliationFile, unreadable};
 use crate::sub_recipients::Notes;
 use crate::{Decider, DeciderCall, Desk, DeskState, Operator};
@@ -36,27 +36,9 @@ use web::{
 
 /// A batch of the acquirer that is booked whole.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Batch)]
 pub struct BatchView {
-    /// The acquirer's name for it, which stands on the bank statement.
-    #[schema(example = "LOTE-20785")]
-    batch: String,
-    /// The day of the payment.
-    #[schema(format = Date, example = "2026-11-27")]
-    paid_on: String,
-    /// How many lines it has.
-    #[schema(example = 3)]
-    lines: u64,
-    /// What the acquirer paid: the sum of its lines, after fees, centavos; below zero when it took
-    /// more than it paid.
-    #[schema(example = 970_100)]
-    net: i64,
-    /// How many of its lines name a charge that was never captured.
-    #[schema(example = 0)]
-    unexplained_lines: u64,
-    /// The sum of these, after fees, centavos. It is in `Liabilities:Suspense` of `P-house`.
-    #[schema(example = 0)]
-    unexplained_net: i64,
+    #[serde(flatten)]
+    batch: FileBatchView,
     /// When it was booked.
     booked_at: String,
     /// The Record that ended it: its place in the journal of its partition.
@@ -77,12 +59,7 @@ pub async fn list(State(desk): DeskState, _: Operator, PageQuery { page, .. }: P
 
 fn booked_view((at, record, booked): (Position, Record, EndedBatch)) -> BatchView {
     BatchView {
-        paid_on: acquirer::day(booked.batch.paid_on).to_string(),
-        batch: booked.batch.reference,
-        lines: booked.lines,
-        net: booked.net.0,
-        unexplained_lines: booked.unexplained_lines,
-        unexplained_net: booked.unexplained_net.0,
+        batch: FileBatchView::of(booked),
         booked_at: time(record.effective_at),
         sequence: at.sequence.0,
         partition: at.partition.0,
@@ -98,11 +75,9 @@ const BYTES_PER_BATCH: usize = 512;
 
 /// A settlement file of the acquirer.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = BatchFile)]
 pub struct BatchFileView {
     /// SHA-256 of its lines, hexadecimal: two files with the same lines are the same, however they
     /// are written.
-    #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
     digest: String,
     /// `preview`: nothing was changed. `waiting_second`: another operator has to send the same
     /// file. `booked`: its batches are booked.
@@ -110,41 +85,34 @@ pub struct BatchFileView {
     status: &'static str,
     /// The operator who sent it first; absent from a preview.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "ana")]
     requested_by: Option<String>,
     /// The operator who approved it by sending it too.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "bia")]
     approved_by: Option<String>,
     /// Its batches, in the order of the file; those that were booked before the booking broke off
     /// are absent.
     batches: Vec<FileBatchView>,
     /// The first 1,000 of the entries that it books: one for each merchant of a batch, in the books
     /// of the platform, and one of the house for the lines that name no captured charge.
-    entries: Vec<EntryView>,
+    entries: Vec<PreviewedEntryView>,
 }
 
 /// A batch of a settlement file.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = FileBatch)]
 pub struct FileBatchView {
-    /// The acquirer's name for it.
-    #[schema(example = "LOTE-20785")]
+    /// The acquirer's name for it, which stands on the bank statement.
     batch: String,
     /// The day of the payment.
     #[schema(format = Date, example = "2026-11-27")]
     paid_on: String,
     /// How many lines it has.
-    #[schema(example = 3)]
     lines: u64,
-    /// The sum of its lines, after fees, centavos.
-    #[schema(example = 970_100)]
+    /// What the acquirer pays: the sum of its lines, after fees, centavos; below zero when it takes
+    /// more than it pays.
     net: i64,
     /// How many of its lines name a charge that was never captured, or were settled before.
-    #[schema(example = 0)]
     unexplained_lines: u64,
     /// The sum of these, after fees, centavos. It goes to `Liabilities:Suspense` of `P-house`.
-    #[schema(example = 0)]
     unexplained_net: i64,
 }
 
@@ -182,7 +150,6 @@ pub async fn book(
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RejectedFile {
     /// SHA-256 of its lines, hexadecimal.
-    #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
     digest: String,
     /// Always `rejected`.
     #[schema(pattern = "^(rejected)$")]
@@ -197,23 +164,13 @@ pub struct RejectedFile {
 pub async fn reject(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id, sent, .. } = &call;
     let wire: Notes<'_> = parse_exact(sent.bytes())?;
-    let digest = unhex(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let digest = unhex(id).filter(|digest| hex(digest) == *id).ok_or_else(|| Problem::new(Code::NotFound))?;
     let (notes, key) = (&wire.check()?, call.key(id)?);
     let execute = |admitted| async move {
         decided(desk.engine.reject_settlement_file(digest, notes.clone(), operator.context(admitted)).await?)
     };
     let rejected = key.run(LedgerId::System, |_| Ok(()), execute).await?;
     rejected.answer(|()| Ok(ok(RejectedFile { digest: hex(&digest), status: "rejected" })))
-}
-
-/// The bytes of a digest in small hexadecimal digits.
-fn unhex(text: &str) -> Option<[u8; 32]> {
-    let is_digest = text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    let mut digest = [0; 32];
-    for (place, byte) in digest.iter_mut().enumerate().filter(|_| is_digest) {
-        *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).ok()?;
-    }
-    is_digest.then_some(digest)
 }
 
 const WAITING: &str = "waiting_second";

@@ -14,27 +14,22 @@ use web::{Code, PathId, Problem, Result, ok, query, time};
 
 /// A block: Records that became durable together.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = JournalBlock)]
-pub struct BlockView {
+pub struct JournalBlockView {
     /// The partition of the journal.
     partition: u16,
     /// Its first Record.
-    #[schema(example = 41)]
     first: u64,
     /// Its last Record.
-    #[schema(example = 42)]
     last: u64,
     /// When it was booked.
     booked_at: String,
     /// Its hash (SHA-256), over its Records and the hash before it.
-    #[schema(pattern = "^[0-9a-f]{64}$", example = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
     hash: String,
     /// The hash of the block before it; zeros before the first.
-    #[schema(pattern = "^[0-9a-f]{64}$", example = "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752")]
     previous: String,
 }
 
-impl BlockView {
+impl JournalBlockView {
     fn of(block: &Block) -> Self {
         Self {
             partition: block.partition.0,
@@ -51,11 +46,11 @@ impl BlockView {
 #[utoipa::path(get, path = "/ops/journal/{sequence}", operation_id = "get_block",
     params(("sequence" = String, Path, pattern = "^[1-9][0-9]{0,18}$", example = "1", description = "The place of one of its Records in the journal."),
         ("partition" = Option<u64>, Query, maximum = 65535, description = "The Record's partition; 0 when absent.")),
-    responses((status = 200, body = BlockView), (status = 400)))]
+    responses((status = 200, body = JournalBlockView), (status = 400)))]
 pub async fn get(State(desk): DeskState, _: Operator, PathId(sequence): PathId, parts: Parts) -> Result<Response> {
     let pairs = query(&parts)?;
     let not_found = || Problem::new(Code::NotFound);
     let at = requested_position(&sequence, &pairs)?.ok_or_else(not_found)?;
     let block = desk.engine.block(at)?.ok_or_else(not_found)?;
-    Ok(ok(BlockView::of(&block)))
+    Ok(ok(JournalBlockView::of(&block)))
 }

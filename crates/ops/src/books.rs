@@ -35,7 +35,7 @@ pub struct TrialBalance {
     /// True when debits equal credits, in every ledger, on whichever page.
     pub balanced: bool,
     /// The accounts of this page.
-    pub accounts: Vec<AccountRow>,
+    pub accounts: Vec<LedgerAccountView>,
     /// Accounts on all pages.
     pub total: u64,
     /// This page, from 1.
@@ -48,14 +48,11 @@ pub struct TrialBalance {
 
 /// One account; amounts in centavos.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = LedgerAccount)]
-pub struct AccountRow {
+pub struct LedgerAccountView {
     /// `M-…`, `R-…`, `P-…` or `P-house`; absent from a sum over all ledgers.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
     pub ledger: Option<String>,
     /// Its full name; without ids in a sum over all ledgers.
-    #[schema(example = "Assets:Platform:Available")]
     pub account: String,
     /// Sum of the debit side.
     #[schema(value_type = i64)]
@@ -70,8 +67,7 @@ pub struct AccountRow {
 
 /// One entry of a ledger.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = LedgerEntry)]
-pub struct EntryRow {
+pub struct LedgerEntryView {
     /// Its place in the journal of its partition.
     sequence: u64,
     /// The partition.
@@ -79,15 +75,13 @@ pub struct EntryRow {
     /// When it took effect.
     effective_at: String,
     /// Its lines.
-    postings: Vec<PostingRow>,
+    postings: Vec<PostingView>,
 }
 
 /// One line of an entry.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Posting)]
-pub struct PostingRow {
+pub struct PostingView {
     /// The account's full name.
-    #[schema(example = "Assets:Platform:Available")]
     account: String,
     /// `debit` or `credit`.
     #[schema(pattern = "^(debit|credit)$")]
@@ -304,7 +298,8 @@ fn of_ledger(
     }
     let named = balances.iter().map(|(account, balance)| (account_name(desk, ledger, *account), *balance));
     let name = ledger_name(&desk.engine, ledger);
-    let rows = summed(named, level).into_iter().map(|(account, sum)| AccountRow::new(Some(name.clone()), account, sum));
+    let rows =
+        summed(named, level).into_iter().map(|(account, sum)| LedgerAccountView::new(Some(name.clone()), account, sum));
     Ok(TrialBalance::paged(&through, is_balanced(&balances), rows.collect(), page))
 }
 
@@ -345,7 +340,7 @@ fn by_ledger_as_of(desk: &Desk, cut: &Cut, wanted: Option<Account>, page: Page) 
 fn by_kind(totals: Totals, (level, page): (usize, Page)) -> TrialBalance {
     let Totals { through, is_balanced, kinds } = totals;
     let sums = summed(kinds.into_iter().map(|(account, sum)| (account.kind_name(), sum)), level);
-    let rows = sums.into_iter().map(|(account, sum)| AccountRow::new(None, account, sum));
+    let rows = sums.into_iter().map(|(account, sum)| LedgerAccountView::new(None, account, sum));
     TrialBalance::paged(&through, is_balanced, rows.collect(), page)
 }
 
@@ -371,7 +366,7 @@ async fn csv(desk: &Arc<Desk>, cut: Option<Cut>) -> Result<Response> {
 }
 
 impl TrialBalance {
-    fn of(through: &Cut, balanced: bool, accounts: Vec<AccountRow>, total: u64, page: Page) -> Self {
+    fn of(through: &Cut, balanced: bool, accounts: Vec<LedgerAccountView>, total: u64, page: Page) -> Self {
         let cut = by_partition(through);
         Self { cut, balanced, accounts, total, page: page.page, pages: page.pages(total), per_page: page.per_page }
     }
@@ -384,7 +379,7 @@ impl TrialBalance {
     }
 
     /// The page of rows that are all there.
-    fn paged(through: &Cut, balanced: bool, rows: Vec<AccountRow>, page: Page) -> Self {
+    fn paged(through: &Cut, balanced: bool, rows: Vec<LedgerAccountView>, page: Page) -> Self {
         let total = rows.len() as u64;
         let skip = usize::try_from(page.skip()).unwrap_or(usize::MAX);
         let rows = rows.into_iter().skip(skip).take(page.count()).collect();
@@ -392,7 +387,7 @@ impl TrialBalance {
     }
 }
 
-impl AccountRow {
+impl LedgerAccountView {
     fn new(ledger: Option<String>, account: String, balance: Balance) -> Self {
         let Balance { debits, credits } = balance;
         Self { ledger, account, debits, credits, balance: balance.net() }
@@ -404,7 +399,7 @@ impl AccountRow {
 #[utoipa::path(get, path = "/ops/ledgers/{id}/accounts", operation_id = "list_accounts", params(
         ("date" = Option<String>, Query, format = Date, example = "2026-11-30", description = "The last day that counts."),
         ("by" = Option<String>, Query, pattern = "^(booking|effect)$", description = "`booking` when absent."), ("id" = String, Path, pattern = "^([MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}|P-house)$", example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")),
-    responses((status = 200, body = Items<AccountRow>)))]
+    responses((status = 200, body = Items<LedgerAccountView>)))]
 pub async fn accounts(State(desk): DeskState, _: Operator, PathId(id): PathId, parts: Parts) -> Result<Response> {
     let (ledger, pairs) = (find(&desk, &id)?, query(&parts)?);
     let (by, end) = (one_of(&pairs, "by", &["booking", "effect"])?, requested_end(&pairs)?);
@@ -440,7 +435,7 @@ struct Items<T> {
 /// A ledger's entries, newest first.
 #[utoipa::path(get, path = "/ops/ledgers/{id}/entries", operation_id = "list_entries",
     params(("id" = String, Path, pattern = "^([MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}|P-house)$", example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e"), ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
-    responses((status = 200, body = List<EntryRow>)))]
+    responses((status = 200, body = List<LedgerEntryView>)))]
 pub async fn entries(
     State(desk): DeskState,
     _: Operator,
@@ -456,10 +451,10 @@ pub async fn entries(
     )
 }
 
-fn entry_row(desk: &Desk, ledger: LedgerId, (at, record): (Position, Record)) -> EntryRow {
+fn entry_row(desk: &Desk, ledger: LedgerId, (at, record): (Position, Record)) -> LedgerEntryView {
     let lines = record.entries_of(ledger).flat_map(|entry| entry.postings());
     let postings = lines.map(|posting| posting_row(desk, ledger, posting)).collect();
-    EntryRow {
+    LedgerEntryView {
         sequence: at.sequence.0,
         partition: at.partition.0,
         effective_at: time(record.takes_effect_at()),
@@ -487,26 +482,24 @@ pub fn find(desk: &Desk, name: &str) -> Result<LedgerId> {
 
 /// One entry that a Record has, or would have.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = PreviewedEntry)]
-pub struct EntryView {
+pub struct PreviewedEntryView {
     /// `M-…`, `R-…` or `P-…`.
-    #[schema(example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
     ledger: String,
     /// Its lines.
-    postings: Vec<PostingRow>,
+    postings: Vec<PostingView>,
 }
 
 /// The entries of a Record, of all ledgers.
-pub(super) fn entries_view(desk: &Desk, record: &Record) -> Vec<EntryView> {
-    let views = record.entries.iter().map(|entry| EntryView {
+pub(super) fn entries_view(desk: &Desk, record: &Record) -> Vec<PreviewedEntryView> {
+    let views = record.entries.iter().map(|entry| PreviewedEntryView {
         ledger: ledger_name(&desk.engine, entry.ledger()),
         postings: entry.postings().iter().map(|posting| posting_row(desk, entry.ledger(), posting)).collect(),
     });
     views.collect()
 }
 
-fn posting_row(desk: &Desk, ledger: LedgerId, posting: &Posting) -> PostingRow {
-    PostingRow {
+fn posting_row(desk: &Desk, ledger: LedgerId, posting: &Posting) -> PostingView {
+    PostingView {
         account: account_name(desk, ledger, posting.account),
         side: if posting.side == Side::Debit { "debit" } else { "credit" },
         amount: posting.amount.0,
@@ -517,6 +510,6 @@ pub(super) fn account_name(desk: &Desk, ledger: LedgerId, account: Account) -> S
     account.name(ledger.group().unwrap_or_default(), |ledger| ledger_name(&desk.engine, ledger))
 }
 
-fn account_row(desk: &Desk, ledger: LedgerId, account: Account, balance: Balance) -> AccountRow {
-    AccountRow::new(Some(ledger_name(&desk.engine, ledger)), account_name(desk, ledger, account), balance)
+fn account_row(desk: &Desk, ledger: LedgerId, account: Account, balance: Balance) -> LedgerAccountView {
+    LedgerAccountView::new(Some(ledger_name(&desk.engine, ledger)), account_name(desk, ledger, account), balance)
 }

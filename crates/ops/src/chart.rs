@@ -25,8 +25,7 @@ pub struct ChartRequest<'a> {
 
 /// The map to the accounts of the company.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ChartOfAccounts)]
-pub struct ChartView {
+pub struct ChartOfAccountsView {
     /// Text of the TOML file; null before the first one.
     #[schema(required)]
     pub map: Option<String>,
@@ -34,14 +33,14 @@ pub struct ChartView {
 
 /// The map that was set last.
 #[utoipa::path(get, path = "/ops/chart", operation_id = "get_chart",
-    responses((status = 200, body = ChartView)))]
+    responses((status = 200, body = ChartOfAccountsView)))]
 pub async fn get(State(desk): DeskState, _: Operator) -> Result<Response> {
-    Ok(ok(ChartView { map: desk.engine.chart() }))
+    Ok(ok(ChartOfAccountsView { map: desk.engine.chart() }))
 }
 
 /// Sets the map. `POST /ops/exports` of `journal-entries` uses it where a request has none.
 #[utoipa::path(post, path = "/ops/chart", operation_id = "set_chart", request_body = ChartRequest,
-    responses((status = 200, body = ChartView)))]
+    responses((status = 200, body = ChartOfAccountsView)))]
 pub async fn set(State(desk): DeskState, Decider(operator): Decider, sent: KeyedBody) -> Result<Response> {
     let wire: ChartRequest<'_> = parse_exact(sent.bytes())?;
     let mut check = Checker::new();
@@ -59,5 +58,5 @@ pub async fn set(State(desk): DeskState, Decider(operator): Decider, sent: Keyed
         desk.engine.set_chart(map.clone(), operator.context(admitted)).await.map(|_| Some(())).map_err(Problem::from)
     };
     let set = key.run(LedgerId::System, |_| Ok(()), execute).await?;
-    set.answer(|()| Ok(ok(ChartView { map: Some(map.clone()) })))
+    set.answer(|()| Ok(ok(ChartOfAccountsView { map: Some(map.clone()) })))
 }

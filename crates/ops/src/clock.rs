@@ -12,14 +12,11 @@ use web::{Code, KeyScope, KeyedBody, Problem, Result, ok, parse_unread_exact, ti
 
 /// The wall clock of a process.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ProcessClock)]
-pub struct WallClockView {
+pub struct ProcessClockView {
     /// What the wall clock shows; the database's where the store is one. Without the offset of a
     /// sandbox.
-    #[schema(format = "date-time")]
     wall_clock: String,
     /// The time that the books go by.
-    #[schema(format = "date-time")]
     now: String,
     /// How far the wall clock is ahead of the time that has passed, seconds; negative when it is
     /// behind.
@@ -35,7 +32,7 @@ pub struct WallClockView {
     confirmed_by: Option<String>,
 }
 
-impl WallClockView {
+impl ProcessClockView {
     fn of(desk: &Desk) -> Self {
         let doubt = desk.engine.clock_doubt().map(|doubt| match doubt {
             Doubt::Step => "step",
@@ -55,9 +52,9 @@ impl WallClockView {
 }
 
 /// The wall clock of the process that answers.
-#[utoipa::path(get, path = "/ops/clock", operation_id = "get_clock", responses((status = 200, body = WallClockView)))]
+#[utoipa::path(get, path = "/ops/clock", operation_id = "get_clock", responses((status = 200, body = ProcessClockView)))]
 pub async fn get(State(desk): DeskState, _: Operator) -> Response {
-    ok(WallClockView::of(&desk))
+    ok(ProcessClockView::of(&desk))
 }
 
 /// Confirms that the wall clock of the process that answers is right after a jump. The word of a
@@ -65,12 +62,12 @@ pub async fn get(State(desk): DeskState, _: Operator) -> Response {
 /// and gets 409 `second_operator_needed` when it comes again. While the wall clock is followed,
 /// nothing changes.
 #[utoipa::path(post, path = "/ops/clock/confirm", operation_id = "confirm_clock",
-    responses((status = 200, body = WallClockView), (status = 409)))]
+    responses((status = 200, body = ProcessClockView), (status = 409)))]
 pub async fn confirm(State(desk): DeskState, Decider(operator): Decider, sent: KeyedBody) -> Result<Response> {
     parse_unread_exact(sent.bytes())?;
     // No Record binds the word to a key: it is only checked.
     sent.key(&desk.engine, KeyScope::Operators, None)?;
     let confirmed = desk.engine.confirm_clock(&operator.name);
     confirmed.map_err(|SecondOperatorNeeded| Problem::new(Code::SecondOperatorNeeded))?;
-    Ok(ok(WallClockView::of(&desk)))
+    Ok(ok(ProcessClockView::of(&desk)))
 }

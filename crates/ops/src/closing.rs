@@ -22,15 +22,14 @@ const ITEMS_MAX: usize = 1_000;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OpenItems {
     /// The first 1,000.
-    pub items: Vec<OpenItemView>,
+    pub items: Vec<MerchantOpenItemView>,
     /// How many there are.
     pub total: usize,
 }
 
 /// Something that is open of a merchant: an object, or a balance that is not zero.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = MerchantOpenItem)]
-pub struct OpenItemView {
+pub struct MerchantOpenItemView {
     /// `charge`, `subscription`, `cashout`, `refund`, `dispute`, `repayment`, `entry` or `balance`.
     #[schema(pattern = "^(charge|subscription|cashout|refund|dispute|repayment|entry|balance)$")]
     pub kind: &'static str,
@@ -47,24 +46,10 @@ pub struct OpenItemView {
     pub owner: Option<String>,
     /// The account of a balance.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "Assets:Platform:Available")]
     pub account: Option<String>,
     /// How much, centavos; none of a subscription.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = 1200)]
     pub amount: Option<i64>,
-}
-
-fn kind_name(kind: OpenKind) -> &'static str {
-    match kind {
-        OpenKind::Charge => "charge",
-        OpenKind::Subscription => "subscription",
-        OpenKind::Cashout => "cashout",
-        OpenKind::Refund => "refund",
-        OpenKind::Dispute => "dispute",
-        OpenKind::Repayment => "repayment",
-        OpenKind::Entry => "entry",
-    }
 }
 
 /// Begins to end a merchant, or closes it. It takes no new charges (403 `merchant_closing`); its
@@ -119,8 +104,8 @@ pub async fn open_items(desk: &Desk, group: GroupNumber) -> Result<OpenItems> {
     let merchant = LedgerId::Merchant(group);
     let look = |books: &MerchantState, _| (books.open_items(), books.open_balances());
     let (objects, balances) = engine.read_merchant(group, look).await?;
-    let objects = objects.into_iter().map(|item| OpenItemView {
-        kind: kind_name(item.kind),
+    let objects = objects.into_iter().map(|item| MerchantOpenItemView {
+        kind: item.kind.into(),
         id: Some(match item.kind {
             OpenKind::Charge => item.id.txid(),
             _ => item.id.uuid().to_string(),
@@ -135,7 +120,7 @@ pub async fn open_items(desk: &Desk, group: GroupNumber) -> Result<OpenItems> {
         balances_of(engine, ledger).into_iter().map(move |(account, amount)| (ledger, account, amount))
     });
     let balances = balances.into_iter().map(|(account, amount)| (merchant, account, amount)).chain(of_recipients);
-    let balances = balances.map(|(ledger, account, amount)| OpenItemView {
+    let balances = balances.map(|(ledger, account, amount)| MerchantOpenItemView {
         kind: "balance",
         id: None,
         ledger: Some(ledger_name(engine, ledger)),

@@ -15,20 +15,18 @@ use web::{Result, ok};
 
 /// The nodes of the store and its partitions, as the process that is asked sees them now.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Cluster)]
 pub struct ClusterView {
     /// The processes: nodes, and one that waits until it is needed.
-    nodes: Vec<NodeView>,
+    nodes: Vec<ClusterNodeView>,
     /// The partitions, in their order.
-    partitions: Vec<PartitionView>,
+    partitions: Vec<ClusterPartitionView>,
     /// Commits of this process that did not go as usual, since it started.
-    commits: CommitsView,
+    commits: ClusterCommitsView,
 }
 
 /// A process.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ClusterNode)]
-pub struct NodeView {
+pub struct ClusterNodeView {
     /// Its name, which no other process has, before or after.
     #[schema(example = "centavo-2f0c1a9b7d3e4f50")]
     node: String,
@@ -50,14 +48,13 @@ pub struct NodeView {
 
 /// A partition.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ClusterPartition)]
-pub struct PartitionView {
+pub struct ClusterPartitionView {
     /// Its number.
     partition: u16,
     /// How often it was taken; 0 before the first time.
     epoch: u64,
     /// The process that has it; null while it moves, or nobody wants it.
-    #[schema(required)]
+    #[schema(required, example = "centavo-2f0c1a9b7d3e4f50")]
     owner: Option<String>,
     /// How many Records its journal has.
     records: u64,
@@ -72,8 +69,7 @@ pub struct PartitionView {
 
 /// Commits that did not go as usual.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ClusterCommits)]
-pub struct CommitsView {
+pub struct ClusterCommitsView {
     /// Blocks that were refused, since another process had taken the partition.
     fenced: u64,
     /// Blocks that were handed in again, since no answer had come.
@@ -102,7 +98,7 @@ impl ClusterView {
     fn of(picture: &Picture, here: &[PartitionHere], this: &str, (fenced, unknown): (u64, u64)) -> Self {
         let has =
             |process: &str| picture.partitions.iter().filter(|seen| seen.owner.as_deref() == Some(process)).count();
-        let nodes = picture.nodes.iter().map(|node| NodeView {
+        let nodes = picture.nodes.iter().map(|node| ClusterNodeView {
             node: node.process.clone(),
             address: node.address.clone(),
             about: node.about.clone(),
@@ -113,22 +109,26 @@ impl ClusterView {
         });
         let partitions = picture.partitions.iter().zip(here).map(|(seen, here)| {
             let records = seen.next.0 - 1;
-            PartitionView {
+            ClusterPartitionView {
                 partition: seen.partition.0,
                 epoch: seen.epoch.0,
                 owner: seen.owner.clone(),
                 records,
-                here: name_of(here.role),
+                here: here.role.into(),
                 lag: (here.role != Role::Absent).then(|| records.saturating_sub(here.published.0)),
             }
         });
-        Self { nodes: nodes.collect(), partitions: partitions.collect(), commits: CommitsView { fenced, unknown } }
+        Self {
+            nodes: nodes.collect(),
+            partitions: partitions.collect(),
+            commits: ClusterCommitsView { fenced, unknown },
+        }
     }
 
     /// One process has all partitions.
     fn alone(here: &[PartitionHere]) -> Self {
         let this = "this";
-        let node = NodeView {
+        let node = ClusterNodeView {
             node: this.to_owned(),
             address: None,
             about: format!("{}, process {}", env!("CARGO_PKG_VERSION"), std::process::id()),
@@ -137,23 +137,18 @@ impl ClusterView {
             partitions: here.len(),
             this: true,
         };
-        let partitions = here.iter().map(|here| PartitionView {
+        let partitions = here.iter().map(|here| ClusterPartitionView {
             partition: here.partition.0,
             epoch: here.epoch.0,
             owner: Some(this.to_owned()),
             records: here.published.0,
-            here: name_of(here.role),
+            here: here.role.into(),
             lag: Some(0),
         });
-        Self { nodes: vec![node], partitions: partitions.collect(), commits: CommitsView { fenced: 0, unknown: 0 } }
-    }
-}
-
-fn name_of(role: Role) -> &'static str {
-    match role {
-        Role::Absent => "absent",
-        Role::Follower => "follower",
-        Role::Owner => "owner",
-        Role::Leaving => "leaving",
+        Self {
+            nodes: vec![node],
+            partitions: partitions.collect(),
+            commits: ClusterCommitsView { fenced: 0, unknown: 0 },
+        }
     }
 }

@@ -25,10 +25,8 @@ const READ_AT_ONCE: usize = 500;
 
 /// Months whose keys seal personal data, and the erasures.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Retention)]
 pub struct RetentionView {
     /// Months for which what was sealed in a month is stored after it.
-    #[schema(example = 120)]
     retention_months: u32,
     /// The months whose keys are stored, oldest first.
     pub months: Vec<SealedMonth>,
@@ -43,7 +41,6 @@ pub struct SealedMonth {
     #[schema(pattern = "^[0-9]{4}-[0-9]{2}$", example = "2026-11")]
     pub month: String,
     /// When its retention ends.
-    #[schema(format = "date-time")]
     pub until: String,
     /// Whether it may be erased.
     pub is_over: bool,
@@ -51,7 +48,6 @@ pub struct SealedMonth {
 
 /// An erasure.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Erasure)]
 pub struct ErasureView {
     /// What was sealed in this month or before it.
     #[schema(pattern = "^[0-9]{4}-[0-9]{2}$", example = "2016-10")]
@@ -60,13 +56,11 @@ pub struct ErasureView {
     #[schema(pattern = "^(waiting_second|erased)$")]
     pub status: &'static str,
     /// The operator who asked for it.
-    #[schema(example = "ana")]
     pub requested_by: String,
     /// When that was asked.
     pub requested_at: String,
     /// The operator who carried it out.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "rui")]
     pub erased_by: Option<String>,
     /// When it was carried out.
     #[serde(skip_serializing_if = "Option::is_none")]

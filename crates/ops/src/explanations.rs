@@ -8,16 +8,14 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::DeciderCall;
-use crate::reconciliations::{FINDINGS_MAX, FindingView, Reconciliation, change};
+use crate::reconciliations::{FINDINGS_MAX, Reconciliation, ReconciliationFindingView, change};
 use web::views::house_entry::{HouseEntryView, OperatorEntry};
 use web::{Checker, Code, KeyScope, Problem, Raw, Result, parse_exact, time};
 
 /// What explains a difference.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
-#[schema(as = FindingExplanation)]
-pub struct Explanation {
+pub struct FindingExplanationView {
     /// Number of the difference: its place in `findings`, from 0.
-    #[schema(example = 0)]
     pub finding: usize,
     /// `explained`; `waiting` while its entry waits for the second operator; `rejected` when that
     /// one rejected the entry; `replaced` when another explanation took its place.
@@ -25,13 +23,10 @@ pub struct Explanation {
     #[schema(pattern = "^(explained|waiting|rejected|replaced)$")]
     pub status: String,
     /// The operator who explained it.
-    #[schema(example = "ana")]
     pub by: String,
     /// When it was explained.
-    #[schema(format = "date-time")]
     pub at: String,
     /// Why, in the operator's words.
-    #[schema(example = "Tarifa retida pela instituição")]
     pub reason: String,
     /// The entry that books it; absent where a reason is enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,7 +89,8 @@ pub async fn explain(call: DeciderCall) -> Result<Response> {
         }
         check.finish()?;
         let same: Vec<_> = result.explanations.iter_mut().filter(|before| before.finding == finding).collect();
-        let is_again = |of: &&mut Explanation| (&of.by, &of.reason, &of.entry_id) == (&by, &reason, &entry_id);
+        let is_again =
+            |of: &&mut FindingExplanationView| (&of.by, &of.reason, &of.entry_id) == (&by, &reason, &entry_id);
         if result.dismissed.is_none() && same.last().is_some_and(is_again) {
             return Ok(());
         }
@@ -106,7 +102,7 @@ pub async fn explain(call: DeciderCall) -> Result<Response> {
         tracing::info!(operator = by, file = result.sha256, finding, "an operator explains a difference");
         same.into_iter().for_each(|before| before.status = REPLACED.to_owned());
         let (status, at) = (String::new(), time(engine.now()));
-        result.explanations.push(Explanation { finding, status, by, at, reason, entry_id });
+        result.explanations.push(FindingExplanationView { finding, status, by, at, reason, entry_id });
         Ok(())
     })
     .await
@@ -120,12 +116,17 @@ const EXPLANATIONS_MAX: usize = 10;
 /// Whether an entry moves the bank account of a file by a difference and by the others that it
 /// explains there, or by more. Of an acquirer it may move what is in suspense: a line that stands
 /// twice in a batch is there. One of another process is believed, and waits.
-fn removes(engine: &Engine, id: &str, result: &Reconciliation, (place, found): (usize, &FindingView)) -> bool {
+fn removes(
+    engine: &Engine,
+    id: &str,
+    result: &Reconciliation,
+    (place, found): (usize, &ReconciliationFindingView),
+) -> bool {
     let Some(Some(entry)) = entry_of(engine, id) else { return true };
     let more = found.more_at_the_bank();
     let side = if more < 0 { &entry.credit } else { &entry.debit };
     let is_moved = *side == result.bank() || result.kind == "acquirer" && side.ends_with("Suspense");
-    let has_it = |known: &&Explanation| {
+    let has_it = |known: &&FindingExplanationView| {
         known.finding != place && known.status != REPLACED && known.entry_id.as_deref() == Some(id)
     };
     let others = result.explanations.iter().filter(has_it);
@@ -150,7 +151,7 @@ fn status_of_entry(engine: &Engine, id: &str) -> Option<&'static str> {
     })
 }
 
-impl Explanation {
+impl FindingExplanationView {
     /// Sets the status as the books have it now.
     pub(crate) fn set_status(&mut self, engine: &Engine) {
         if self.status == REPLACED {
@@ -168,17 +169,22 @@ impl Explanation {
 /// The explanations of an earlier result of the same file that hold for new findings: of those that
 /// are found again, and of the entries that explained one and that the file lacks. A line that
 /// differs from such an entry is not explained by it.
-pub(crate) fn carried_over(before: &Reconciliation, findings: &[FindingView]) -> Vec<Explanation> {
+pub(crate) fn carried_over(
+    before: &Reconciliation,
+    findings: &[ReconciliationFindingView],
+) -> Vec<FindingExplanationView> {
     let mut old: Vec<_> = before.findings.iter().flatten().enumerate().collect();
     let mut carried = Vec::new();
     for (place, finding) in findings.iter().enumerate() {
         let same = old.iter().position(|(_, known)| known.is_same(finding)).map(|at| old.swap_remove(at).0);
         let mut own: Vec<_> = before.explanations.iter().filter(|known| Some(known.finding) == same).collect();
         if own.is_empty() && finding.finding == "only_ours" && finding.kind == "entry" {
-            let is_of_it = |known: &&Explanation| known.entry_id.as_ref() == Some(&finding.id);
+            let is_of_it = |known: &&FindingExplanationView| known.entry_id.as_ref() == Some(&finding.id);
             own.extend(before.explanations.iter().filter(|known| known.status != REPLACED).find(is_of_it));
         }
-        carried.extend(own.into_iter().map(|explanation| Explanation { finding: place, ..explanation.clone() }));
+        carried.extend(
+            own.into_iter().map(|explanation| FindingExplanationView { finding: place, ..explanation.clone() }),
+        );
     }
     carried
 }

@@ -227,7 +227,7 @@ fn write(
     responses((status = 200, body = All<ExportJobView>)))]
 pub async fn list(State(desk): DeskState, _: Operator) -> Result<Response> {
     let jobs = desk.export_jobs.list(None, desk.engine.now().0).map_err(unreadable)?;
-    Ok(ok(All { total: jobs.len() as u64, items: jobs.iter().map(ExportJobView::of).collect(), next: None }))
+    Ok(ok(All::of(jobs.iter().map(ExportJobView::of).collect())))
 }
 
 fn find(desk: &Desk, id: &str) -> Result<Job> {

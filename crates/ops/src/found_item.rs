@@ -36,19 +36,15 @@ pub struct FoundItem {
     pub merchant_id: Option<String>,
     /// Name of the merchant; empty when it was erased.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "Loja Azul")]
     pub merchant_name: Option<String>,
     /// Name of the payer or customer, the recipient or the merchant.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "João Ávila")]
     pub name: Option<String>,
     /// Document of the same, masked.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "***.456.789-**")]
     pub document: Option<String>,
     /// Its amount, centavos.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = 8253)]
     pub amount: Option<i64>,
     /// Where it stands, in the words of its own view.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,11 +65,9 @@ pub struct FoundItem {
     pub recipient_id: Option<String>,
     /// The fee, centavos: part of the amount of a cashout or an anticipation.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = 238)]
     pub fee: Option<i64>,
     /// Why it was asked for or opened, of a refund or a dispute.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "Produto devolvido")]
     pub reason: Option<String>,
     /// Until when the rail of a dispute has to be answered.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,7 +77,6 @@ pub struct FoundItem {
     pub plan_id: Option<String>,
     /// Tag of the plan, on a list; there the amount is that of a cycle.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "Mensal")]
     pub plan: Option<String>,
     /// When a subscription is charged next.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -11,25 +11,24 @@ use web::{Code, Problem, Result, failed, ok};
 
 /// How the service is.
 #[derive(serde::Serialize, utoipa::ToSchema)]
-#[schema(as = ServiceStatus)]
-struct Status {
+struct ServiceStatusView {
     /// `ok` or `ready`.
     #[schema(pattern = "^(ok|ready)$")]
     status: &'static str,
 }
 
 /// The process lives.
-#[utoipa::path(get, path = "/healthz", operation_id = "get_health", responses((status = 200, body = Status)))]
+#[utoipa::path(get, path = "/healthz", operation_id = "get_health", responses((status = 200, body = ServiceStatusView)))]
 pub async fn healthz() -> Response {
-    ok(Status { status: "ok" })
+    ok(ServiceStatusView { status: "ok" })
 }
 
 /// The service takes requests: the data is open, the journal has not failed, the store goes on,
 /// the wall clock is followed, and there is space on the disk.
-#[utoipa::path(get, path = "/readyz", operation_id = "get_readiness", responses((status = 200, body = Status)))]
+#[utoipa::path(get, path = "/readyz", operation_id = "get_readiness", responses((status = 200, body = ServiceStatusView)))]
 pub async fn readyz(State(desk): DeskState) -> Result<Response> {
     readiness(&desk)?;
-    Ok(ok(Status { status: "ready" }))
+    Ok(ok(ServiceStatusView { status: "ready" }))
 }
 
 /// Error: why the service takes no requests.

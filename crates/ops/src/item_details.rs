@@ -16,7 +16,7 @@ use store::cut::Position;
 use utoipa::ToSchema;
 use wire::mask;
 
-use crate::books::{EntryView, entries_view};
+use crate::books::{PreviewedEntryView, entries_view};
 use crate::charges::records_about;
 use crate::found_item::{FoundItem, item_of_kind};
 use crate::item_flags::{compared, is_same, opened};
@@ -79,11 +79,9 @@ pub struct ItemDetails {
     pub other_withdrawals: Vec<WithdrawalView>,
     /// Since when the recipient's bank account is the one to which the withdrawal goes, or was.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(format = "date-time")]
     pub account_since: Option<String>,
     /// Until when it was, where another account was registered since.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(format = "date-time")]
     pub account_until: Option<String>,
     /// The splits that the withdrawal takes, among the recipient's newest 100.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -110,7 +108,6 @@ pub struct ItemDetails {
     pub balances_left_out: Option<usize>,
     /// The commission that would go back to the merchant, centavos; refunds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = 150)]
     pub commission_returned: Option<i64>,
     /// The decisions on what waits, whose entries a page shows.
     #[serde(skip)]
@@ -132,7 +129,6 @@ pub struct Sharing {
     #[schema(pattern = "^(draft|pending|active|rejected)$")]
     pub status: &'static str,
     /// Its merchant's name; empty when it was erased.
-    #[schema(example = "Loja Azul")]
     pub merchant_name: String,
 }
 
@@ -142,7 +138,6 @@ pub struct WithdrawnSplit {
     /// The charge's txid.
     pub payment_id: String,
     /// What of it is withdrawn, centavos.
-    #[schema(example = 2000)]
     pub amount_cents: i64,
 }
 
@@ -159,18 +154,16 @@ pub struct TakenDecision {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key_id: Option<String>,
     /// When it was done.
-    #[schema(format = "date-time")]
     pub at: String,
     /// The reason, where one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "Sem comprovante")]
     pub notes: Option<String>,
     /// The Record's place in the journal of its partition.
     pub sequence: u64,
     /// The partition.
     pub partition: u16,
     /// What it booked: one balanced entry for each ledger that is touched.
-    pub entries: Vec<EntryView>,
+    pub entries: Vec<PreviewedEntryView>,
     /// The Record, whose entries a page shows.
     #[serde(skip)]
     pub record: Arc<Record>,

@@ -53,13 +53,13 @@ pub struct MerchantRequest<'a> {
     #[schema(value_type = Option<bool>)]
     cashout_enabled: Raw<'a>,
     /// Rates that differ from the price list.
-    #[schema(value_type = Option<FeesWire>)]
+    #[schema(value_type = Option<FeesRequest>)]
     fees: Raw<'a>,
     /// Choices that differ from the defaults.
-    #[schema(value_type = Option<OptionsWire>)]
+    #[schema(value_type = Option<MerchantOptionsRequest>)]
     options: Raw<'a>,
     /// Own rate limits of the account.
-    #[schema(value_type = Option<RateLimitsWire>)]
+    #[schema(value_type = Option<RateLimitsRequest>)]
     rate_limits: Raw<'a>,
     /// What a card acquirer has to know of the shop; null takes it away.
     #[schema(value_type = Option<StorefrontRequest>)]
@@ -70,8 +70,7 @@ pub struct MerchantRequest<'a> {
 /// Own rate limits, as sent; what is absent stays as it is, and null stands for the server's.
 #[derive(Deserialize, ToSchema)]
 #[serde(bound(deserialize = "'de: 'a"))]
-#[schema(as = RateLimitsRequest)]
-struct RateLimitsWire<'a> {
+struct RateLimitsRequest<'a> {
     /// Card charges of each API key in a minute.
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 1000000)]
@@ -85,8 +84,7 @@ struct RateLimitsWire<'a> {
 /// Rates, as sent; what is absent stays as it is.
 #[derive(Deserialize, ToSchema)]
 #[serde(bound(deserialize = "'de: 'a"))]
-#[schema(as = FeesRequest)]
-struct FeesWire<'a> {
+struct FeesRequest<'a> {
     /// MDR, one installment and debit; percent.
     #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,3}(\.[0-9]{1,4})?$")]
     mdr_1x: Raw<'a>,
@@ -109,15 +107,14 @@ struct FeesWire<'a> {
     #[schema(value_type = Option<i64>, minimum = 0, maximum = 100000000)]
     cashout_cents: Raw<'a>,
     /// Rates of anticipation, percent, by days until settlement.
-    #[schema(value_type = Option<AnticipationWire>)]
+    #[schema(value_type = Option<AnticipationRatesRequest>)]
     anticipation: Raw<'a>,
 }
 
 /// Anticipation rates, as sent.
 #[derive(Deserialize, ToSchema)]
 #[serde(bound(deserialize = "'de: 'a"))]
-#[schema(as = AnticipationRatesRequest)]
-struct AnticipationWire<'a> {
+struct AnticipationRatesRequest<'a> {
     /// 2 days; percent.
     #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,3}(\.[0-9]{1,4})?$")]
     d2: Raw<'a>,
@@ -132,8 +129,7 @@ struct AnticipationWire<'a> {
 /// Choices, as sent; what is absent stays as it is.
 #[derive(Deserialize, ToSchema)]
 #[serde(bound(deserialize = "'de: 'a"))]
-#[schema(as = MerchantOptionsRequest)]
-struct OptionsWire<'a> {
+struct MerchantOptionsRequest<'a> {
     /// `none` lets charges through whose fees exceed the seller's part, `net` refuses them.
     #[schema(value_type = Option<String>, pattern = "^(none|net)$")]
     split_guard: Raw<'a>,
@@ -153,7 +149,6 @@ struct OptionsWire<'a> {
 
 /// A merchant, as read.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Merchant)]
 pub struct MerchantView {
     /// The merchant's id.
     id: String,
@@ -182,9 +177,9 @@ pub struct MerchantView {
     /// True once nothing of it was open.
     closed: bool,
     /// Rates and fixed fees of the account.
-    fees: FeesBody,
+    fees: FeesView,
     /// Options of the account.
-    options: OptionsBody,
+    options: MerchantOptionsView,
     /// Own rate limits of the account.
     rate_limits: OwnRateLimits,
     /// The rate limits that hold for the account; null where the server limits nobody.
@@ -199,52 +194,40 @@ pub struct MerchantView {
 
 /// Rates: percents as decimal strings, fixed fees in centavos.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Fees)]
-pub struct FeesBody {
+pub struct FeesView {
     /// MDR, one installment and debit.
     #[schema(value_type = String, example = "2.99")]
     mdr_1x: String,
     /// MDR, 2 to 6 installments.
-    #[schema(example = "3.49")]
     mdr_2_6x: String,
     /// MDR, 7 to 12 installments.
-    #[schema(example = "3.99")]
     mdr_7_12x: String,
     /// Platform margin.
-    #[schema(example = "1.00")]
     margin: String,
     /// PIX commission.
-    #[schema(example = "0.99")]
     pix: String,
     /// Antifraud fee, centavos.
-    #[schema(example = 198)]
     antifraud_cents: i64,
     /// Cashout fee, centavos.
-    #[schema(example = 100)]
     cashout_cents: i64,
     /// Rates of anticipation, percent, by days until settlement.
-    anticipation: AnticipationBody,
+    anticipation: AnticipationRatesView,
 }
 
 /// Anticipation rates by days.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = AnticipationRates)]
-pub struct AnticipationBody {
+pub struct AnticipationRatesView {
     /// 2 days.
-    #[schema(example = "2.38")]
     d2: String,
     /// 7 days.
-    #[schema(example = "2.00")]
     d7: String,
     /// 15 days.
-    #[schema(example = "1.50")]
     d15: String,
 }
 
 /// Choices of an account.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = MerchantOptions)]
-pub struct OptionsBody {
+pub struct MerchantOptionsView {
     /// `none` or `net`.
     #[schema(pattern = "^(none|net)$")]
     split_guard: &'static str,
@@ -297,8 +280,8 @@ impl MerchantView {
             closing: settings.closing,
             closed: shown_settings(&desk.engine, desk.engine.ids().group(row.id), *settings, row.recipients.len())
                 .closed,
-            fees: FeesBody::of(&settings.fees),
-            options: OptionsBody::of(&settings.options),
+            fees: FeesView::of(&settings.fees),
+            options: MerchantOptionsView::of(&settings.options),
             rate_limits: OwnRateLimits {
                 card: settings.card_requests_per_minute,
                 other: settings.other_requests_per_minute,
@@ -321,13 +304,13 @@ pub(super) fn settings_view(settings: &Settings) -> Value {
         "payouts_held": settings.payouts_held,
         "closing": settings.closing,
         "closed": settings.closed,
-        "fees": FeesBody::of(&settings.fees),
-        "options": OptionsBody::of(&settings.options),
+        "fees": FeesView::of(&settings.fees),
+        "options": MerchantOptionsView::of(&settings.options),
         "rate_limits": limits,
     })
 }
 
-impl FeesBody {
+impl FeesView {
     fn of(fees: &Fees) -> Self {
         let percent = |rate: Rate| rate.as_percent().to_string();
         Self {
@@ -338,7 +321,7 @@ impl FeesBody {
             pix: percent(fees.pix),
             antifraud_cents: fees.antifraud.0,
             cashout_cents: fees.cashout.0,
-            anticipation: AnticipationBody {
+            anticipation: AnticipationRatesView {
                 d2: percent(fees.anticipation_d2),
                 d7: percent(fees.anticipation_d7),
                 d15: percent(fees.anticipation_d15),
@@ -347,7 +330,7 @@ impl FeesBody {
     }
 }
 
-impl OptionsBody {
+impl MerchantOptionsView {
     fn of(options: &Options) -> Self {
         Self {
             split_guard: if options.split_guard_net { "net" } else { "none" },
@@ -569,7 +552,7 @@ fn read_settings(check: &mut Checker, wire: &MerchantRequest<'_>, standing: Sett
     let own = [standing.card_requests_per_minute, standing.other_requests_per_minute];
     let limits = match wire.rate_limits {
         None => Some(own),
-        raw => check.object("rate_limits", raw, |check, wire: RateLimitsWire<'_>| {
+        raw => check.object("rate_limits", raw, |check, wire: RateLimitsRequest<'_>| {
             let card = rate_limit(check, "card", wire.card, own[0]);
             let other = rate_limit(check, "other", wire.other, own[1]);
             Some([card?, other?])
@@ -601,10 +584,10 @@ fn rate_limit(
     }
 }
 
-fn read_fees(check: &mut Checker, wire: &FeesWire<'_>, standing: Fees) -> Option<Fees> {
+fn read_fees(check: &mut Checker, wire: &FeesRequest<'_>, standing: Fees) -> Option<Fees> {
     let anticipation = match wire.anticipation {
         None => Some((standing.anticipation_d2, standing.anticipation_d7, standing.anticipation_d15)),
-        raw => check.object("anticipation", raw, |check, wire: AnticipationWire<'_>| {
+        raw => check.object("anticipation", raw, |check, wire: AnticipationRatesRequest<'_>| {
             let d2 = rate(check, "d2", wire.d2, standing.anticipation_d2);
             let d7 = rate(check, "d7", wire.d7, standing.anticipation_d7);
             let d15 = rate(check, "d15", wire.d15, standing.anticipation_d15);
@@ -649,7 +632,7 @@ fn cents(check: &mut Checker, name: &'static str, raw: Raw<'_>, standing: Centav
     }
 }
 
-fn read_options(check: &mut Checker, wire: &OptionsWire<'_>, standing: Options) -> Option<Options> {
+fn read_options(check: &mut Checker, wire: &MerchantOptionsRequest<'_>, standing: Options) -> Option<Options> {
     let split_guard_net = choice(check, "split_guard", wire.split_guard, ["none", "net"], standing.split_guard_net);
     let mdr_on_seller_gross =
         choice(check, "mdr_base", wire.mdr_base, ["total", "seller_gross"], standing.mdr_on_seller_gross);

@@ -30,7 +30,6 @@ pub struct NoteRequest<'a> {
 
 /// A note, its writer, and its time.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Note)]
 pub struct NoteView {
     /// The object's id, or the month.
     #[schema(example = "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
@@ -39,10 +38,8 @@ pub struct NoteView {
     #[schema(example = "Ligou e confirmou a entrega")]
     pub text: String,
     /// The operator's name.
-    #[schema(example = "ana")]
     pub operator: String,
     /// When it was written.
-    #[schema(format = "date-time")]
     pub at: String,
 }
 
@@ -131,8 +128,7 @@ pub async fn write(call: DeciderCall) -> Result<Response> {
     params(("id" = String, Path, description = "The id of the object, a txid or a UUID; or a month, such as `2026-11`.")),
     responses((status = 200, body = All<NoteView>), (status = 400)))]
 pub async fn list(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
-    let items = notes_on(&desk, NoteSubject::named(&desk, &id)?)?;
-    Ok(ok(All { total: items.len() as u64, items, next: None }))
+    Ok(ok(All::of(notes_on(&desk, NoteSubject::named(&desk, &id)?)?)))
 }
 
 /// The notes on an object or a month, newest first.

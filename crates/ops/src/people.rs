@@ -37,10 +37,8 @@ pub struct PersonRequest<'a> {
 
 /// Personal data that is stored of a person.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Person)]
 pub struct PersonView {
     /// The tax id, masked.
-    #[schema(example = "***.456.789-**")]
     pub document: String,
     /// Where the person's data stands, by kind and month, oldest month first.
     pub parts: Vec<PersonPart>,
@@ -60,10 +58,8 @@ pub struct PersonPart {
     #[schema(pattern = "^[0-9]{4}-[0-9]{2}$", example = "2026-11")]
     pub month: String,
     /// When its retention ends.
-    #[schema(format = "date-time")]
     pub until: String,
     /// How many objects there are.
-    #[schema(example = 1)]
     pub count: usize,
     /// Ids of 20 of them at most.
     pub ids: Vec<String>,

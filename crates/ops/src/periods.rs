@@ -20,12 +20,12 @@ use crate::queue_item::kind_name;
 use crate::reconciliations::Reconciliation;
 use crate::uncompared::uncompared;
 use crate::{DeciderCall, Desk, DeskState, Operator};
+use web::reply::All;
 use web::streamed::{in_turn, turn, turn_in_time};
 use web::{Code, PathId, Problem, Result, decided, ok, parse_unread_exact, time};
 
 /// A month, and its closing.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Period)]
 pub struct PeriodView {
     /// The month.
     #[schema(pattern = "^[0-9]{4}-[0-9]{2}$", example = "2026-11")]
@@ -35,14 +35,12 @@ pub struct PeriodView {
     pub status: &'static str,
     /// The operator who asked to close it; absent while it is open.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "ana")]
     pub requested_by: Option<String>,
     /// When that was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requested_at: Option<String>,
     /// The operator who closed it; absent until then.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "rui")]
     pub closed_by: Option<String>,
     /// When it was closed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,11 +51,9 @@ pub struct PeriodView {
     /// Hash of the journal at the month's end, of the partition of the house; absent until it is
     /// closed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
     pub head: Option<String>,
     /// Digest of the sums of all accounts at the month's end; absent until it is closed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
     pub totals: Option<String>,
     /// What was open at the month's end, or is open now while the month is not over.
     pub open: Vec<OpenItem>,
@@ -87,15 +83,6 @@ pub struct OpenItem {
     pub count: Option<u64>,
 }
 
-/// Months that were closed.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ClosedPeriods {
-    /// The months in order, each with the Record that closed it.
-    items: Vec<ClosedPeriod>,
-    /// How many there are.
-    total: usize,
-}
-
 /// A month that was closed.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ClosedPeriod {
@@ -109,8 +96,8 @@ pub struct ClosedPeriod {
     partition: u16,
 }
 
-/// The months that were closed. Closing a month closes all months before it.
-#[utoipa::path(get, path = "/ops/periods", operation_id = "list_periods", responses((status = 200, body = ClosedPeriods)))]
+/// The months that were closed, in order. Closing a month closes all months before it.
+#[utoipa::path(get, path = "/ops/periods", operation_id = "list_periods", responses((status = 200, body = All<ClosedPeriod>)))]
 pub async fn list(State(desk): DeskState, _: Operator) -> Result<Response> {
     let closed = desk.engine.closed_periods().into_iter();
     let item = |(month, Position { partition, sequence }): (Month, Position)| ClosedPeriod {
@@ -118,9 +105,7 @@ pub async fn list(State(desk): DeskState, _: Operator) -> Result<Response> {
         sequence: sequence.0,
         partition: partition.0,
     };
-    let items: Vec<_> = closed.map(item).collect();
-    let total = items.len();
-    Ok(ok(ClosedPeriods { items, total }))
+    Ok(ok(All::of(closed.map(item).collect())))
 }
 
 /// A month: whether it is closed, and what was open at its end.

@@ -19,7 +19,7 @@ use ledger::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::books::{EntryView, account_name, entries_view};
+use crate::books::{PreviewedEntryView, account_name, entries_view};
 use crate::disputes::{kind_named, opening, with_charge};
 use crate::holds::refuse_held_payout;
 use crate::queue::waiting;
@@ -56,7 +56,6 @@ pub struct DecisionPreview {
     balances_left_out: Option<usize>,
     /// The commission that goes back to the merchant, centavos; refunds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = 150)]
     commission_returned: Option<i64>,
 }
 
@@ -64,13 +63,11 @@ pub struct DecisionPreview {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ChangedBalance {
     /// `M-…` or `R-…`.
-    #[schema(example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
     ledger: String,
     /// The name of the merchant or recipient; empty when it was erased.
     #[schema(example = "Padaria Sol")]
     pub owner: String,
     /// The account's full name.
-    #[schema(example = "Assets:Platform:Available")]
     pub account: String,
     /// Balance as it is now.
     #[schema(value_type = i64, example = 8_850)]
@@ -177,10 +174,9 @@ pub struct DisputePreview {
     #[schema(pattern = "^(chargeback|med)$")]
     kind: String,
     /// What is disputed, centavos.
-    #[schema(example = 3000)]
     amount: i64,
     /// One balanced entry for each ledger that is touched.
-    entries: Vec<EntryView>,
+    entries: Vec<PreviewedEntryView>,
 }
 
 /// One Record that would be written.
@@ -190,7 +186,7 @@ pub struct PreviewStep {
     #[schema(pattern = "^(decision|transfer)$")]
     when: &'static str,
     /// One balanced entry for each ledger that is touched; none when no money moves.
-    entries: Vec<EntryView>,
+    entries: Vec<PreviewedEntryView>,
 }
 
 /// A decision on something that waits.

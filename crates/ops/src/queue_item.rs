@@ -19,11 +19,11 @@ use web::views::house_entry::{HouseEntryView, OperatorEntry};
 use web::views::ledger::owner_name;
 use web::views::recipient::{known_recipient, open, recipient_id, status_name};
 use web::views::refund::reason_text;
-use web::views::withdrawal::DestinationView;
+use web::views::withdrawal::WithdrawalDestinationView;
 use web::{Result, time};
 
 /// One thing to decide on.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 pub struct QueueItem {
     /// `recipient`, `withdrawal`, `refund`, `dispute`, `entry` of an operator, `period`: a month
     /// that a second operator is to close (`POST /ops/periods/{period}/close`), `payout`: a
@@ -43,18 +43,15 @@ pub struct QueueItem {
     pub id: String,
     /// Version of what is shown, which a decision may name: an item that changed meanwhile is
     /// another version. From 1.
-    #[schema(example = 1)]
     pub version: u32,
     /// Whose it is; absent from an entry of the house ledger.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merchant_id: Option<String>,
     /// The merchant's name; absent from an entry of the house ledger.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "Padaria Sol")]
     pub merchant_name: Option<String>,
     /// Centavos, where it is about money.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = 1200)]
     pub amount: Option<i64>,
     /// When it was asked for.
     pub created_at: String,
@@ -69,7 +66,6 @@ pub struct QueueItem {
     pub payment_id: Option<String>,
     /// Until when it can be approved; refunds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(format = "date-time")]
     pub approvable_until: Option<String>,
     /// The open disputes of the charge; refunds, where there are some.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -83,7 +79,6 @@ pub struct QueueItem {
     pub exceeds_charge: Option<bool>,
     /// The rail's id of the case; disputes that a rail opened, and notifications.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "MED-2026-118")]
     pub case_id: Option<String>,
     /// Until when the rail has to be answered; disputes that a rail opened, where it says so.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,11 +94,9 @@ pub struct QueueItem {
     pub recipient_id: Option<String>,
     /// The name of the recipient, or of the payer of a refund or dispute.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "Ana Prado")]
     pub name: Option<String>,
     /// The document of the same, masked; recipients, refunds and disputes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "***.456.789-**")]
     pub document: Option<String>,
     /// What of a recipient is to be decided on: its `registration`, or the `bank_account` of an
     /// active one that was changed.
@@ -113,11 +106,11 @@ pub struct QueueItem {
     /// Where money goes, masked: the account of a recipient to be decided on; that of a withdrawal
     /// or its transfer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub destination: Option<DestinationView>,
+    pub destination: Option<WithdrawalDestinationView>,
     /// The last other account that the recipient had, masked, for the review of a changed one;
     /// absent when it was erased.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub former_destination: Option<DestinationView>,
+    pub former_destination: Option<WithdrawalDestinationView>,
     /// The name of the bank of `destination`, of the largest institutions.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "Itaú")]
@@ -125,24 +118,19 @@ pub struct QueueItem {
     /// The operator who asked for an entry, or who was the first to say the outcome of a transfer
     /// or rail item.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "ana")]
     pub requested_by: Option<String>,
     /// The account that would be debited; entries.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "Assets:Bank:Own")]
     pub debit: Option<String>,
     /// The account that would be credited; entries.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "Assets:Bank:Settlement")]
     pub credit: Option<String>,
     /// Why, as that operator said, or the merchant who asked for a refund, or the payer's bank that
     /// disputes a charge.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "Comissão de novembro")]
     pub reason: Option<String>,
     /// Reference of the document that proves it, as that operator said.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "EXTRATO-2026-11-30-17")]
     pub reference: Option<String>,
     /// The outcome by that operator, `happened` or `did_not_happen`; transfers and rail items.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -162,12 +150,10 @@ pub struct QueueItem {
     pub effective_date: Option<String>,
     /// The limit that the sum of an account has passed, centavos; balances.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = 100_000)]
     pub above: Option<i64>,
     /// How many of the recipient's 10 withdrawals before it came back from the bank; withdrawals,
     /// absent where none did.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = 2)]
     pub returned_before: Option<usize>,
     /// True where an approval takes two operators, and none has approved yet: the first one moves
     /// nothing; withdrawals and refunds above the limit.
@@ -238,7 +224,7 @@ impl QueueItem {
         if let Some(account) = account.as_ref().filter(|_| changed_at.is_some()) {
             self.former_destination = account_before(desk, &row, account);
         }
-        self.destination = account.map(DestinationView::of);
+        self.destination = account.map(WithdrawalDestinationView::of);
         self.document = Some(mask::document(&profile.document));
         self.name = Some(profile.name);
         self.recipient_id = None;
@@ -320,41 +306,18 @@ fn plain_view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem> {
         merchant_name: item.ledger.group().and_then(|group| owner_name(&desk.engine, LedgerId::Merchant(group))),
         created_at: time(item.since()),
         status: "pending",
-        payment_id: None,
-        approvable_until: None,
-        disputes: Vec::new(),
-        note: None,
-        exceeds_charge: None,
-        case_id: None,
-        due_at: None,
-        waits_for: None,
         recipient_id: recipient_id(&desk.engine, item.ledger).map(|id| id.uuid().to_string()),
         name: owner_name(&desk.engine, item.ledger).filter(|_| matches!(item.ledger, LedgerId::Recipient(..))),
-        document: None,
-        review: None,
-        destination: None,
-        former_destination: None,
-        bank_name: None,
-        requested_by: None,
-        debit: None,
-        credit: None,
-        reason: None,
-        reference: None,
-        outcome: None,
-        withdrawal: None,
-        dispute: None,
-        effective_date: None,
-        above: None,
         returned_before: Some(returned_before).filter(|count| *count > 0),
-        second_operator_needed: None,
         flags,
+        ..QueueItem::default()
     })
 }
 
 /// The last other account that a recipient had; `None` if there was none, or it was erased.
-fn account_before(desk: &Desk, row: &RecipientRow, own: &BankAccount) -> Option<DestinationView> {
+fn account_before(desk: &Desk, row: &RecipientRow, own: &BankAccount) -> Option<WithdrawalDestinationView> {
     let all = row.profiles.all().filter_map(|sealed| open(&desk.engine, row, Some(sealed)).receiving_account());
-    all.filter(|account| !is_same(account, own)).last().map(DestinationView::of)
+    all.filter(|account| !is_same(account, own)).last().map(WithdrawalDestinationView::of)
 }
 
 /// The name of an account, with the merchant whose account it is.
@@ -366,7 +329,7 @@ fn balance_id(code: u16, merchant: Option<&str>) -> String {
 /// An item as it is shown.
 pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem> {
     let mut view = plain_view(desk, item)?;
-    let open_account = |sealed: &Sealed| DestinationView::open(&desk.engine, item.id, sealed);
+    let open_account = |sealed: &Sealed| WithdrawalDestinationView::open(&desk.engine, item.id, sealed);
     match &item.what {
         WaitingKind::Recipient | WaitingKind::BankAccount { .. } => view.say_recipient(desk, item)?,
         WaitingKind::Withdrawal { amount, destination } => {
@@ -421,6 +384,6 @@ pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem> {
             (view.status, view.amount, view.above) = ("open", Some(balance.0), Some(above.0));
         }
     }
-    view.bank_name = view.destination.as_ref().and_then(DestinationView::bank_name);
+    view.bank_name = view.destination.as_ref().and_then(WithdrawalDestinationView::bank_name);
     Ok(view)
 }

@@ -30,7 +30,6 @@ pub struct RailItemWord<'a> {
 
 /// An order, with the word of its operators.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = RailItem)]
 pub struct RailItemView {
     /// The order.
     id: String,
@@ -38,20 +37,16 @@ pub struct RailItemView {
     #[schema(pattern = "^(happened|did_not_happen)$")]
     outcome: &'static str,
     /// Reference of the document that proves it.
-    #[schema(example = "PROTOCOLO-118")]
     reference: String,
     /// Why, as the second operator said, or the first where no second one has spoken.
-    #[schema(example = "Banco confirmou por escrito")]
     reason: String,
     /// `waiting_second` after the first word, `settled` after the second.
     #[schema(pattern = "^(waiting_second|settled)$")]
     status: &'static str,
     /// The operator who said it first.
-    #[schema(example = "ana")]
     requested_by: String,
     /// The operator who said it second.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "bia")]
     settled_by: Option<String>,
 }
 

@@ -22,7 +22,7 @@ use wire::timestamp::{day, day_of};
 
 use crate::batches::name_lines;
 use crate::booked_records::EngineRecords;
-use crate::explanations::{Explanation, carried_over};
+use crate::explanations::{FindingExplanationView, carried_over};
 use crate::found_item::item_of_kind;
 use crate::{Decider, DeciderCall, Desk, DeskState, ItemKind, Operator};
 use web::body::{FileFormat, InstitutionFile};
@@ -42,7 +42,6 @@ const KEPT_MAX: usize = 1_000;
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 pub struct Reconciliation {
     /// SHA-256 of the file, hexadecimal, under which the result is stored.
-    #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
     pub(crate) sha256: String,
     /// Whose file it is: `acquirer`, `pix` or `bank`.
     #[schema(pattern = "^(acquirer|pix|bank)$")]
@@ -54,14 +53,12 @@ pub struct Reconciliation {
     /// When it was compared.
     made_at: String,
     /// The operator who sent it.
-    #[schema(example = "ana")]
     made_by: String,
     /// The last Record that counted.
     #[schema(minimum = 0, example = 42)]
     sequence: u64,
     /// The account's number at the bank, as the statement has it; absent for other files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(example = "12345-6")]
     acctid: Option<String>,
     /// First day of the period; of a file of the acquirer, the day of its first payment. Absent for
     /// one without lines.
@@ -77,60 +74,51 @@ pub struct Reconciliation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     compared: Option<ComparedDays>,
     /// Lines of the file: of a PIX list, its payments and returns; of a statement, its movements.
-    #[schema(example = 3)]
     lines: usize,
     /// Batches that the file of an acquirer names; 0 for others.
-    #[schema(example = 1)]
     batches: usize,
     /// Lines on which file and books agree.
-    #[schema(example = 3)]
     matched: usize,
     /// What only the books have, and the file could not tell: payments that were begun before the
     /// period of a PIX list; movements of the last day of a statement that may have ended before
     /// them. A file of a longer period decides.
-    #[schema(example = 0)]
     undecided: usize,
     /// Lines with another amount, fee, day or charge than in the books.
-    #[schema(example = 0)]
     differs: usize,
     /// What only the books have.
-    #[schema(example = 0)]
     only_ours: usize,
     /// Lines that only the file has.
-    #[schema(example = 0)]
     only_theirs: usize,
     /// Lines that the file repeats.
-    #[schema(example = 0)]
     twice: usize,
     /// Lines that are booked in suspense, since they name no captured charge.
     #[schema(example = 0)]
     in_suspense: usize,
     /// How many of the differences are explained: by a reason, or by an entry that is booked.
     #[serde(default)]
-    #[schema(example = 0)]
     explained: usize,
     /// Who dismissed it, once an operator did: its differences and its days do not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) dismissed: Option<Dismissal>,
+    pub(crate) dismissed: Option<ReconciliationDismissalView>,
     /// The first 1,000 rows of a statement that state a balance and move no money; absent in lists
     /// and for other files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    balances: Option<Vec<BalanceView>>,
+    balances: Option<Vec<StatementBalanceView>>,
     /// The accounts in the file of a bank; absent in lists and for other files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    accounts: Option<Vec<FileAccount>>,
+    accounts: Option<Vec<StatementAccountView>>,
     /// The first 1,000 differences; absent in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) findings: Option<Vec<FindingView>>,
+    pub(crate) findings: Option<Vec<ReconciliationFindingView>>,
     /// What explains differences; absent in lists and where nothing is explained.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) explanations: Vec<Explanation>,
+    pub(crate) explanations: Vec<FindingExplanationView>,
     /// The first 1,000 lines on which file and books agree; absent in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    matched_lines: Option<Vec<FindingView>>,
+    matched_lines: Option<Vec<ReconciliationFindingView>>,
     /// The first 1,000 of what is undecided; absent in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    undecided_lines: Option<Vec<FindingView>>,
+    undecided_lines: Option<Vec<ReconciliationFindingView>>,
 }
 
 /// Days of which a file has all lines.
@@ -146,10 +134,8 @@ pub struct ComparedDays {
 
 /// A row of a statement that states a balance.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
-#[schema(as = StatementBalance)]
-pub struct BalanceView {
+pub struct StatementBalanceView {
     /// Number of the line in the file.
-    #[schema(example = 12)]
     line: u64,
     /// The day; absent where the row has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -157,7 +143,6 @@ pub struct BalanceView {
     day: Option<String>,
     /// The amount, centavos; absent where the row has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(example = 970_100)]
     amount: Option<i64>,
     /// Its text, at most 200 characters.
     #[schema(example = "SALDO DO DIA")]
@@ -166,31 +151,24 @@ pub struct BalanceView {
 
 /// An account in a file of a bank.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
-#[schema(as = StatementAccount)]
-pub struct FileAccount {
+pub struct StatementAccountView {
     /// Its number at the bank.
-    #[schema(example = "12345-6")]
     acctid: String,
     /// `bank`, or `card`, whose statements are not compared.
     #[schema(pattern = "^(bank|card)$", example = "bank")]
     kind: String,
     /// How many movements it has there.
-    #[schema(example = 30)]
     lines: usize,
 }
 
 /// Dismissal of a reconciliation.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
-#[schema(as = ReconciliationDismissal)]
-pub struct Dismissal {
+pub struct ReconciliationDismissalView {
     /// The operator who dismissed it.
-    #[schema(example = "ana")]
     by: String,
     /// When it was dismissed.
-    #[schema(format = "date-time")]
     at: String,
     /// Why, in the operator's words.
-    #[schema(example = "Arquivo de outro estabelecimento")]
     reason: String,
 }
 
@@ -206,11 +184,9 @@ pub struct DismissalRequest<'a> {
 
 /// A line of a file, or what the books have in its place.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
-#[schema(as = ReconciliationFinding)]
-pub struct FindingView {
+pub struct ReconciliationFindingView {
     /// Number of the difference, from 0, by which it is explained; absent of other lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(example = 0)]
     pub(crate) number: Option<usize>,
     /// `differs`, `only_ours`, `only_theirs`, `twice` or `in_suspense`; of lines that are no
     /// differences `matched` or `undecided`.
@@ -218,11 +194,9 @@ pub struct FindingView {
     pub(crate) finding: String,
     /// Number of the line in the file; absent for what only the books have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(example = 7)]
     line: Option<u64>,
     /// Reference of the acquirer's batch, if it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(example = "LOTE-20785")]
     batch: Option<String>,
     /// The charge's txid, if it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -239,7 +213,6 @@ pub struct FindingView {
     /// Name of the payer, the recipient or the merchant, of what the books have; absent where there
     /// is none, and when it was erased.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(example = "João Ávila")]
     name: Option<String>,
     /// Words of the line in the institution's file, at most 200 characters. Absent where the line
     /// has none, for objects of the books alone, and in older results.
@@ -248,27 +221,23 @@ pub struct FindingView {
     text: Option<String>,
     /// What the books say; absent where only the file has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    ours: Option<SettledView>,
+    ours: Option<SettledLineView>,
     /// What the file says; absent where only the books have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    theirs: Option<SettledView>,
+    theirs: Option<SettledLineView>,
 }
 
 /// Amounts and day of a line.
 #[derive(Debug, PartialEq, Deserialize, Serialize, ToSchema)]
-#[schema(as = SettledLine)]
-pub struct SettledView {
+pub struct SettledLineView {
     /// The day of the payment.
     #[schema(format = Date, example = "2026-11-27")]
     paid_on: String,
     /// Before the fee, centavos.
-    #[schema(example = 10_000)]
     gross: i64,
     /// The fee, centavos.
-    #[schema(example = 299)]
     fee: i64,
     /// The amount that was paid, centavos.
-    #[schema(example = 9_701)]
     net: i64,
 }
 
@@ -465,7 +434,7 @@ impl Reconciliation {
     /// As it is answered, with open differences alone.
     fn with_open_alone(self, desk: &Desk) -> Self {
         let mut shown = self.numbered(&desk.engine);
-        let is_done = |known: &&Explanation| known.status == "explained";
+        let is_done = |known: &&FindingExplanationView| known.status == "explained";
         let done: BTreeSet<_> = shown.explanations.iter().filter(is_done).map(|known| Some(known.finding)).collect();
         if let Some(findings) = &mut shown.findings {
             findings.retain(|found| found.finding != "in_suspense" && !done.contains(&found.number));
@@ -560,12 +529,12 @@ pub async fn dismiss(call: DeciderCall) -> Result<Response> {
     let reason = check.finish_with(reason)?.into_owned();
     let by = operator.name;
     change(&desk, id, move |engine, result| {
-        if let Some(Dismissal { by, .. }) = &result.dismissed {
+        if let Some(ReconciliationDismissalView { by, .. }) = &result.dismissed {
             let detail = format!("The reconciliation was dismissed before, by {by}.");
             return Err(Problem::new(Code::AlreadyDecided).detail(detail));
         }
         tracing::info!(operator = by, file = result.sha256, "an operator dismisses a reconciliation");
-        result.dismissed = Some(Dismissal { by, at: time(engine.now()), reason });
+        result.dismissed = Some(ReconciliationDismissalView { by, at: time(engine.now()), reason });
         result.account().map_or(Ok(()), |account| KeptNumber::forget_of(engine, account, &result.sha256))
     })
     .await
@@ -702,7 +671,7 @@ fn compare_statement(
     (account, acctid): (BankAccount, Option<&str>),
 ) -> Result<Reconciliation> {
     let found = ofx::read(file).map_err(unreadable)?;
-    let accounts: Vec<_> = found.iter().map(FileAccount::of).collect();
+    let accounts: Vec<_> = found.iter().map(StatementAccountView::of).collect();
     let own = KeptNumber::of(engine, account)?.map(|stored| stored.acctid);
     let chosen = chosen(&found, acctid, own.as_deref()).map_err(|problem| with_accounts(problem, &accounts))?;
     let number = found[chosen].number.clone();
@@ -722,7 +691,7 @@ fn compare_statement(
         account: Some(account.name().to_owned()),
         acctid: Some(number),
         lines: statement.lines.len(),
-        balances: Some(balances.iter().take(FINDINGS_MAX).map(BalanceView::of).collect()),
+        balances: Some(balances.iter().take(FINDINGS_MAX).map(StatementBalanceView::of).collect()),
         accounts: Some(accounts),
         ..Reconciliation::of("bank", [days, compared], &reconciled)
     })
@@ -754,7 +723,7 @@ fn recognized(engine: &Engine, file: &[u8], acctid: Option<&str>) -> Result<Bank
     let errors = vec![FieldError { field: "account".to_owned(), code: "required", message: message.clone().into() }];
     let detail = "No account has this number yet: name the account of the statement (`account`).";
     let problem = Problem::new(Code::ValidationFailed).message(message).detail(detail).errors(errors);
-    Err(with_accounts(problem, &found.iter().map(FileAccount::of).collect::<Vec<_>>()))
+    Err(with_accounts(problem, &found.iter().map(StatementAccountView::of).collect::<Vec<_>>()))
 }
 
 /// The refusal of a statement of a card.
@@ -824,7 +793,7 @@ fn of_other_name(account: BankAccount, other: BankAccount, number: &str) -> Prob
     Problem::new(Code::OtherBankAccount).message(message).detail(detail).member("acctid", number)
 }
 
-fn with_accounts(problem: Problem, accounts: &[FileAccount]) -> Problem {
+fn with_accounts(problem: Problem, accounts: &[StatementAccountView]) -> Problem {
     match serde_json::to_value(accounts) {
         Ok(accounts) => problem.member("accounts", accounts),
         Err(_) => problem,
@@ -843,7 +812,8 @@ impl Reconciliation {
     /// file, if it has any, and the first and the last whole day.
     fn of(kind: &str, days: [Option<(NaiveDate, NaiveDate)>; 2], found: &Comparison) -> Self {
         let count = |kind| found.findings.iter().filter(|finding| finding.kind == kind).count();
-        let first = |lines: &[Finding]| Some(lines.iter().take(FINDINGS_MAX).map(FindingView::of).collect());
+        let first =
+            |lines: &[Finding]| Some(lines.iter().take(FINDINGS_MAX).map(ReconciliationFindingView::of).collect());
         let [days, compared] = days.map(|days| days.map(|(from, to)| (from.to_string(), to.to_string())));
         let (from, to) = days.unzip();
         Self {
@@ -866,11 +836,11 @@ impl Reconciliation {
     }
 }
 
-impl FindingView {
+impl ReconciliationFindingView {
     /// How much more the bank has than the books, centavos. What stands in a file twice agrees with
     /// the books once.
     pub(crate) fn more_at_the_bank(&self) -> i64 {
-        let net = |side: &Option<SettledView>| side.as_ref().map_or(0, |side| side.net);
+        let net = |side: &Option<SettledLineView>| side.as_ref().map_or(0, |side| side.net);
         net(&self.theirs) - if self.finding == "twice" { 0 } else { net(&self.ours) }
     }
 
@@ -906,8 +876,8 @@ impl FindingView {
             id: finding.id.clone(),
             name: None,
             text,
-            ours: finding.ours.map(SettledView::of),
-            theirs: finding.theirs.map(SettledView::of),
+            ours: finding.ours.map(SettledLineView::of),
+            theirs: finding.theirs.map(SettledLineView::of),
         }
     }
 }
@@ -917,7 +887,7 @@ fn words_of(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(200).collect()
 }
 
-impl BalanceView {
+impl StatementBalanceView {
     fn of(row: &ofx::BalanceRow) -> Self {
         Self {
             line: row.line,
@@ -928,14 +898,14 @@ impl BalanceView {
     }
 }
 
-impl FileAccount {
+impl StatementAccountView {
     fn of(account: &ofx::Account) -> Self {
         let kind = if account.is_card { "card" } else { "bank" };
         Self { acctid: account.number.clone(), kind: kind.to_owned(), lines: account.lines }
     }
 }
 
-impl SettledView {
+impl SettledLineView {
     fn of(settled: SettledAmount) -> Self {
         let (net, SettledAmount { paid_on, gross, fee }) = (settled.net(), settled);
         Self { paid_on: paid_on.to_string(), gross: gross.0, fee: fee.0, net: net.0 }

@@ -26,8 +26,7 @@ use web::{Code, PathId, Problem, Result, failed, number, ok, query, time};
 
 /// One Record.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = JournalRecord)]
-struct RecordView {
+struct JournalRecordView {
     /// Its place in the journal of its partition.
     sequence: u64,
     /// The partition.
@@ -38,35 +37,31 @@ struct RecordView {
     effective_at: String,
     /// What the institution says whose act it books; absent where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    institution: Option<ActView>,
+    institution: Option<InstitutionActView>,
     /// Ledger of the owner who decided it.
-    #[schema(example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
     owner: String,
     /// Its rows, with the columns of an export.
     #[schema(value_type = Vec<Object>)]
     rows: Vec<Box<RawValue>>,
     /// The parts of facts that sum many objects in one entry.
-    parts: Vec<PartView>,
+    parts: Vec<RecordPartView>,
     /// The fields that it changed, old and new, as the audit trail has them.
     changes: Vec<FieldChange>,
 }
 
 /// An act of an institution: a capture, a payment, a payout or a return.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = InstitutionAct)]
-struct ActView {
+struct InstitutionActView {
     /// Its own id of the act.
     #[schema(example = "000000000017")]
     id: String,
     /// When it happened there.
-    #[schema(format = "date-time")]
     at: String,
 }
 
 /// One part of a fact that sums many; amounts in centavos.
 #[derive(Debug, Default, Serialize, ToSchema)]
-#[schema(as = RecordPart)]
-struct PartView {
+struct RecordPartView {
     /// The fact, as the rows name it.
     #[schema(example = "acquirer_settled")]
     event: &'static str,
@@ -93,8 +88,7 @@ struct PartView {
 
 /// One of the newest Records.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = NewestRecord)]
-struct NewestView {
+struct NewestRecordView {
     /// Its place in the journal of its partition.
     sequence: u64,
     /// The partition.
@@ -104,14 +98,12 @@ struct NewestView {
     /// When it took effect.
     effective_at: String,
     /// Ledger of the owner who decided it.
-    #[schema(example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
     owner: String,
     /// Names of its facts, each once, as the rows of exports name them.
     #[schema(example = json!(["charge_opened"]))]
     events: Vec<&'static str>,
     /// The operator who asked for it; absent where none did.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "ana")]
     operator: Option<String>,
     /// The API key that asked for it; absent where none did.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,7 +114,7 @@ struct NewestView {
 #[derive(Debug, Serialize, ToSchema)]
 struct NewestRecordPage {
     /// The Records, newest first.
-    items: Vec<NewestView>,
+    items: Vec<NewestRecordView>,
     /// `before` of the next, older Records; absent at the begin of the journal.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_before: Option<NextBefore>,
@@ -148,7 +140,7 @@ pub async fn list(State(desk): DeskState, _: Operator, parts: Parts) -> Result<R
     let items = records.into_iter().map(|(at, booked_at, record)| {
         let mut events: Vec<_> = record.events.iter().map(Event::name).collect();
         events.dedup();
-        NewestView {
+        NewestRecordView {
             sequence: at.sequence.0,
             partition: at.partition.0,
             booked_at: time(booked_at),
@@ -190,7 +182,7 @@ fn newest_through(engine: &Engine, through: &Cut, most: u64) -> Result<(Vec<Book
 #[utoipa::path(get, path = "/ops/records/{sequence}", operation_id = "get_record",
     params(("sequence" = String, Path, pattern = "^[1-9][0-9]{0,18}$", example = "1", description = "Its place in the journal, as rows and `Centavo-Sequence` name it."),
         ("partition" = Option<u64>, Query, maximum = 65535, description = "Its partition; 0 when absent.")),
-    responses((status = 200, body = RecordView), (status = 400), (status = 404)))]
+    responses((status = 200, body = JournalRecordView), (status = 400), (status = 404)))]
 pub async fn record(State(desk): DeskState, _: Operator, PathId(sequence): PathId, parts: Parts) -> Result<Response> {
     let pairs = query(&parts)?;
     let at = requested_position(&sequence, &pairs)?.filter(|at| desk.engine.has_record(*at));
@@ -204,12 +196,12 @@ pub async fn record(State(desk): DeskState, _: Operator, PathId(sequence): PathI
     exporter.post(at, booked_at.0, &record, &mut out).map_err(failed)?;
     let lines = out.0.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let rows: Result<_, _> = lines.map(serde_json::from_slice).collect();
-    Ok(ok(RecordView {
+    Ok(ok(JournalRecordView {
         sequence: at.sequence.0,
         partition: at.partition.0,
         booked_at: time(booked_at),
         effective_at: time(record.takes_effect_at()),
-        institution: record.rail.as_ref().map(|rail| ActView { id: rail.id.clone(), at: time(rail.at) }),
+        institution: record.rail.as_ref().map(|rail| InstitutionActView { id: rail.id.clone(), at: time(rail.at) }),
         owner: ledger_name(&desk.engine, record.owner),
         rows: rows.map_err(failed)?,
         parts: parts_of(&record),
@@ -218,26 +210,26 @@ pub async fn record(State(desk): DeskState, _: Operator, PathId(sequence): PathI
 }
 
 /// The parts of the facts of a Record that sum many.
-fn parts_of(record: &Record) -> Vec<PartView> {
+fn parts_of(record: &Record) -> Vec<RecordPartView> {
     let mut parts = Vec::new();
     for event in &record.events {
         match event {
             Event::Matured { dues, .. } => {
-                parts.extend(dues.iter().map(|due| PartView::due(event, None, Some(due.minute), due.amount)));
+                parts.extend(dues.iter().map(|due| RecordPartView::due(event, None, Some(due.minute), due.amount)));
             }
             Event::AcquirerSettled { lines, .. } => parts.extend(lines.iter().map(|line| settled(event, line))),
             Event::ClawbackRecovered { debts, .. } => parts.extend(debts.iter().map(|debt| {
                 let amount = debt.from_pending + debt.from_available;
                 let refund = Some(debt.refund.uuid().to_string());
-                PartView { refund, ..PartView::due(event, Some(debt.split.charge), debt.due, amount) }
+                RecordPartView { refund, ..RecordPartView::due(event, Some(debt.split.charge), debt.due, amount) }
             })),
             Event::ClawbackWrittenOff { debts, .. } => parts.extend(debts.iter().map(|debt| {
                 let refund = Some(debt.refund.uuid().to_string());
-                PartView { refund, ..PartView::due(event, Some(debt.split.charge), None, debt.total()) }
+                RecordPartView { refund, ..RecordPartView::due(event, Some(debt.split.charge), None, debt.total()) }
             })),
             Event::SplitsAnticipated { splits, .. } => parts.extend(splits.iter().map(|split| {
-                let due = PartView::due(event, Some(split.split.charge), Some(split.due), split.amount);
-                PartView { fee: split.fee.0, ..due }
+                let due = RecordPartView::due(event, Some(split.split.charge), Some(split.due), split.amount);
+                RecordPartView { fee: split.fee.0, ..due }
             })),
             _ => {}
         }
@@ -245,7 +237,7 @@ fn parts_of(record: &Record) -> Vec<PartView> {
     parts
 }
 
-impl PartView {
+impl RecordPartView {
     fn due(event: &Event, charge: Option<ObjectId>, due: Option<Minute>, amount: Centavos) -> Self {
         Self {
             event: event.name(),
@@ -258,11 +250,11 @@ impl PartView {
 }
 
 /// A line of a batch of the acquirer.
-fn settled(event: &Event, line: &SettledLine) -> PartView {
-    let part = PartView { fee: line.fee.0, ..PartView::due(event, Some(line.charge), None, line.gross) };
+fn settled(event: &Event, line: &SettledLine) -> RecordPartView {
+    let part = RecordPartView { fee: line.fee.0, ..RecordPartView::due(event, Some(line.charge), None, line.gross) };
     match line.object {
-        SettledObject::Installment(installment) => PartView { installment: Some(installment), ..part },
-        SettledObject::Refund(id) => PartView { refund: Some(id.uuid().to_string()), ..part },
-        SettledObject::Dispute(id) => PartView { dispute: Some(id.uuid().to_string()), ..part },
+        SettledObject::Installment(installment) => RecordPartView { installment: Some(installment), ..part },
+        SettledObject::Refund(id) => RecordPartView { refund: Some(id.uuid().to_string()), ..part },
+        SettledObject::Dispute(id) => RecordPartView { dispute: Some(id.uuid().to_string()), ..part },
     }
 }

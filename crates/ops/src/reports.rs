@@ -36,10 +36,8 @@ use wire::mask;
 
 /// A report as JSON: its rows, their sums, and the part of the journal that it is of.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Report)]
-pub struct ReportBody {
+pub struct ReportView {
     /// Its name.
-    #[schema(example = "trial-balance")]
     report: String,
     /// The ledger that was asked for; null for all.
     #[schema(required)]
@@ -67,7 +65,6 @@ pub struct ReportBody {
     #[schema(value_type = BTreeMap<String, u64>, example = json!({"0": 42}))]
     cut: CutView,
     /// SHA-256 of the block that has this Record, hexadecimal; it covers all blocks before.
-    #[schema(pattern = "^[0-9a-f]{64}$", example = "5df6e0e2761359d30a8275058e299fcc0381534545f55cf43e41983f5d4c9456")]
     head: String,
 }
 
@@ -75,11 +72,12 @@ pub struct ReportBody {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReportColumn {
     /// Its name in each row.
+    #[schema(example = "account")]
     name: String,
     /// Its head for people, in Portuguese.
     label: String,
-    /// `text`, `centavos`, `date`, `count`, or `percent` (a decimal string).
-    #[schema(pattern = "^(text|centavos|date|count|percent)$")]
+    /// `text`, `centavos`, `date`, `instant`, `count`, or `percent` (a decimal string).
+    #[schema(pattern = "^(text|centavos|date|instant|count|percent)$")]
     kind: String,
 }
 
@@ -102,7 +100,7 @@ pub struct ReportColumn {
         ("page" = Option<u64>, Query, description = "Of `json` and `html`: the page of the rows; all rows when absent. `count`, the header `Report-Rows` and the totals are of all."),
         ("per_page" = Option<u64>, Query, description = "Rows of a page, at most 1,000."),
         ("tax_ids" = Option<bool>, Query, description = "`true`: as `names`, with CPF or CNPJ unmasked. It needs the right `tax-ids`, which no role includes, and stands in the audit trail.")),
-    responses((status = 200, content((ReportBody = "application/json"), (String = "text/csv"), (String = "text/html"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 400), (status = 403), (status = 404)))]
+    responses((status = 200, content((ReportView = "application/json"), (String = "text/csv"), (String = "text/html"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 400), (status = 403), (status = 404)))]
 pub async fn report(
     State(desk): DeskState,
     operator: Operator,

@@ -35,7 +35,6 @@ pub struct ClockRequest<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ClockResponse {
     /// Now, on the sandbox clock.
-    #[schema(format = "date-time")]
     now: String,
 }
 

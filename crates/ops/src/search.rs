@@ -39,7 +39,8 @@ pub(crate) const BY_AMOUNT: [ItemKind; 4] =
 const TEXT_MAX: usize = 200;
 
 /// What is found. The order is that of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum ItemKind {
     /// Charges of all merchants.
     Charges,
@@ -78,24 +79,7 @@ pub enum ItemKind {
 impl ItemKind {
     /// Its name on the wire.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Charges => "charges",
-            Self::Merchants => "merchants",
-            Self::Recipients => "recipients",
-            Self::Refunds => "refunds",
-            Self::Disputes => "disputes",
-            Self::Withdrawals => "withdrawals",
-            Self::Cashouts => "cashouts",
-            Self::Subscriptions => "subscriptions",
-            Self::Cards => "cards",
-            Self::Anticipations => "anticipations",
-            Self::Plans => "plans",
-            Self::ApiKeys => "api_keys",
-            Self::Entries => "entries",
-            Self::WebhookEvents => "webhook_events",
-            Self::Records => "records",
-            Self::Ledgers => "ledgers",
-        }
+        self.into()
     }
 }
 

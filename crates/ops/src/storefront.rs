@@ -57,7 +57,6 @@ pub struct StoreAddressRequest<'a> {
 
 /// What a card acquirer has to know of a merchant.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Storefront)]
 pub struct StorefrontView {
     /// Name on the payer's card bill.
     #[schema(required, example = "LOJA AZUL")]
@@ -84,22 +83,16 @@ pub struct StorefrontView {
 
 /// Address of a shop.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = StoreAddress)]
 pub struct StoreAddressView {
     /// Street of the shop.
-    #[schema(example = "Rua Direita")]
     street: String,
     /// Number in the street.
-    #[schema(example = "10")]
     number: String,
     /// City of the shop.
-    #[schema(example = "São Paulo")]
     city: String,
     /// State, two capital letters.
-    #[schema(example = "SP")]
     state: String,
     /// Postal code (CEP).
-    #[schema(example = "01002000")]
     zip_code: String,
 }
 

@@ -26,10 +26,8 @@ pub struct SubscriptionOfMerchant {
     /// The merchant.
     merchant_id: String,
     /// Tag of the plan.
-    #[schema(example = "Mensal")]
     plan: String,
     /// Centavos of a cycle, without an initial fee.
-    #[schema(example = 4_990)]
     amount: i64,
     /// What may be shown of its card; absent for PIX.
     #[serde(skip_serializing_if = "Option::is_none")]

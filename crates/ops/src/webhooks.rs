@@ -13,6 +13,7 @@ use wire::mask;
 
 use crate::other_nodes::backlogs;
 use crate::{DeciderCall, Desk, DeskState, Operator, merchants};
+use web::reply::All;
 use web::views::delivery::AnswerView;
 use web::views::fiscal::without_cpf;
 use web::{Code, PathId, Problem, Result, failed, ok, parse_unread_exact, query, single, time};
@@ -23,25 +24,14 @@ use webhooks::{DeliveryTry, EndpointBehind, Webhooks};
 /// Items of one answer; `total` counts all.
 const ITEMS_MAX: usize = 1_000;
 
-/// The endpoints that are behind.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct WebhookBacklogs {
-    /// Those whose events have waited longest, 1,000 at most.
-    items: Vec<BacklogView>,
-    /// How many there are.
-    total: usize,
-}
-
 /// An endpoint at which events wait or were given up.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = WebhookBacklog)]
-pub struct BacklogView {
+pub struct WebhookBacklogView {
     /// The API key whose address it is.
     pub api_key_id: String,
     /// Whose key it is.
     pub merchant_id: String,
     /// The address.
-    #[schema(example = "https://loja.example.com/webhooks")]
     pub webhook_url: String,
     /// How many events wait here, 1,000 at most: more of them wait in the journal.
     #[schema(maximum = 1000)]
@@ -60,22 +50,21 @@ pub struct BacklogView {
 }
 
 /// The webhook endpoints at which events wait or were given up, those that have waited longest
-/// first.
+/// first, 1,000 at most.
 #[utoipa::path(get, path = "/ops/webhooks", operation_id = "list_webhook_backlogs",
     params(("merchant_id" = Option<String>, Query, format = "uuid", description = "Only of this merchant.")),
-    responses((status = 200, body = WebhookBacklogs), (status = 404)))]
+    responses((status = 200, body = All<WebhookBacklogView>), (status = 404)))]
 pub async fn list(State(desk): DeskState, _: Operator, parts: Parts) -> Result<Response> {
     let pairs = query(&parts)?;
     let group = single(&pairs, "merchant_id")?.map(|id| merchants::find(&desk, id)).transpose()?;
     let (total, backlogs) = backlogs(&desk, group, ITEMS_MAX).await?;
-    let views = backlogs.into_iter().map(|behind| view(&desk, behind));
-    Ok(ok(WebhookBacklogs { items: views.collect::<Result<_, _>>()?, total }))
+    let items = backlogs.into_iter().map(|behind| view(&desk, behind)).collect::<Result<_>>()?;
+    Ok(ok(All { items, total: total as u64, next: None }))
 }
 
 /// An event that is delivered again.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = RedeliveredEvent)]
-pub struct RedeliveredView {
+pub struct RedeliveredEventView {
     /// The event's id.
     id: String,
     /// Its kind, as it is delivered.
@@ -86,7 +75,7 @@ pub struct RedeliveredView {
 /// Delivers an event of any merchant again, to every address of its account that has room; 429 when
 /// 1,000 events wait at each.
 #[utoipa::path(post, path = "/ops/webhooks/{id}/redeliver", operation_id = "redeliver_webhook", params(("id" = String, Path)),
-    responses((status = 200, body = RedeliveredView)))]
+    responses((status = 200, body = RedeliveredEventView)))]
 pub async fn redeliver(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id, sent, .. } = &call;
     parse_unread_exact(sent.bytes())?;
@@ -98,24 +87,14 @@ pub async fn redeliver(call: DeciderCall) -> Result<Response> {
             return Err(Problem::new(Code::RateLimited).detail(detail).retry_after(60));
         }
         tracing::info!(operator = operator.name, event = %id.uuid(), "an operator delivers an event again");
-        Ok(RedeliveredView { id: id.uuid().to_string(), kind: event.content.kind.into() })
+        Ok(RedeliveredEventView { id: id.uuid().to_string(), kind: event.content.kind.into() })
     })
     .await
 }
 
-/// The last tries at an endpoint.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct TryList {
-    /// The tries, newest first, 1,050 at most.
-    items: Vec<TryView>,
-    /// How many there are.
-    total: usize,
-}
-
 /// A webhook event of any merchant: its body, and its stored tries.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = WebhookEventDetails)]
-pub struct EventDetails {
+pub struct WebhookEventDetailsView {
     /// The event's id: `webhook-id` of every try.
     id: String,
     /// The merchant.
@@ -155,10 +134,10 @@ fn known_event(desk: &Desk, id: &str) -> Result<(GroupNumber, ObjectId, OutboxEv
 /// answer of the endpoint, among the stored tries: of an endpoint the last 1,000 that failed and
 /// the last 50 that it accepted.
 #[utoipa::path(get, path = "/ops/webhooks/{id}", operation_id = "get_webhook_event", params(("id" = String, Path)),
-    responses((status = 200, body = EventDetails), (status = 400), (status = 404)))]
+    responses((status = 200, body = WebhookEventDetailsView), (status = 400), (status = 404)))]
 pub async fn event(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     let (group, id, event) = known_event(&desk, &id)?;
-    Ok(ok(EventDetails {
+    Ok(ok(WebhookEventDetailsView {
         id: id.uuid().to_string(),
         merchant_id: desk.engine.merchant_id(group)?.uuid().to_string(),
         payload: payload(&desk, &event)?,
@@ -255,8 +234,7 @@ pub async fn send_test(engine: &Engine, webhooks: &Webhooks, endpoint: (GroupNum
 
 /// A try to deliver an event.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = WebhookTry)]
-pub struct TryView {
+pub struct WebhookTryView {
     /// The event's id.
     pub event_id: String,
     /// Its kind, as it is delivered.
@@ -272,36 +250,31 @@ pub struct TryView {
 /// The last tries at an endpoint, newest first: 1,000 that failed and 50 that it accepted, at most.
 /// Their answers have 16 KiB together of either kind: of older ones the text is empty.
 #[utoipa::path(get, path = "/ops/endpoints/{id}/tries", operation_id = "list_webhook_tries", params(("id" = String, Path)),
-    responses((status = 200, body = TryList), (status = 400)))]
+    responses((status = 200, body = All<WebhookTryView>), (status = 400)))]
 pub async fn tries(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     let (group, key) = endpoint(&desk, &id)?;
-    let items = try_views(&desk, group, desk.webhooks.tries(group, key))?;
-    Ok(ok(TryList { total: items.len(), items }))
+    Ok(ok(All::of(try_views(&desk, group, desk.webhooks.tries(group, key))?)))
 }
 
 /// Tries at an endpoint of a group as they are shown.
-pub fn try_views(desk: &Desk, group: GroupNumber, tries: Vec<DeliveryTry>) -> Result<Vec<TryView>> {
+pub fn try_views(desk: &Desk, group: GroupNumber, tries: Vec<DeliveryTry>) -> Result<Vec<WebhookTryView>> {
     let view = |DeliveryTry { number, answer, response }| {
         let event = OutboxEvent::numbered(&desk.engine, group, number)?;
         let (event_id, kind) = (event.id.uuid().to_string(), event.content.kind.into());
-        Ok(TryView { event_id, kind, answer: AnswerView::of(answer), response: response.into() })
+        Ok(WebhookTryView { event_id, kind, answer: AnswerView::of(answer), response: response.into() })
     };
     tries.into_iter().map(view).collect()
 }
 
 /// Events that are delivered again.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = RedeliveredEvents)]
-pub struct RedeliveredAll {
+pub struct RedeliveredEventsView {
     /// Events that the endpoint took, to be tried at once.
-    #[schema(example = 3)]
     redelivered: usize,
     /// Events that waited for a later try, which is made now, as if none had failed before. They do
     /// not count as redelivered.
-    #[schema(example = 136)]
     hastened: usize,
     /// Events that stay given up, since 1,000 wait at the endpoint.
-    #[schema(example = 0)]
     left: usize,
 }
 
@@ -309,7 +282,7 @@ pub struct RedeliveredAll {
 /// there at most. Events that wait there for a later try are tried now too: one at a time, then
 /// faster while the endpoint takes them.
 #[utoipa::path(post, path = "/ops/endpoints/{id}/redeliver", operation_id = "redeliver_given_up", params(("id" = String, Path)),
-    responses((status = 200, body = RedeliveredAll)))]
+    responses((status = 200, body = RedeliveredEventsView)))]
 pub async fn redeliver_given_up(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id, sent, .. } = &call;
     parse_unread_exact(sent.bytes())?;
@@ -322,7 +295,7 @@ pub async fn redeliver_given_up(call: DeciderCall) -> Result<Response> {
         let (redelivered, hastened) = desk.webhooks.deliver_again_to(group, key, &events, desk.engine.now());
         let operator = &operator.name;
         tracing::info!(operator, ?key, redelivered, hastened, "an operator delivers again what waits at an endpoint");
-        Ok(RedeliveredAll { redelivered, hastened, left: events.len() - redelivered })
+        Ok(RedeliveredEventsView { redelivered, hastened, left: events.len() - redelivered })
     })
     .await
 }
@@ -335,9 +308,9 @@ pub fn endpoint(desk: &Desk, id: &str) -> Result<(GroupNumber, ObjectId)> {
 }
 
 /// An endpoint as it is shown.
-pub fn view(desk: &Desk, EndpointBehind { group, key, backlog }: EndpointBehind) -> Result<BacklogView> {
+pub fn view(desk: &Desk, EndpointBehind { group, key, backlog }: EndpointBehind) -> Result<WebhookBacklogView> {
     let merchant = desk.engine.merchant_id(group)?;
-    Ok(BacklogView {
+    Ok(WebhookBacklogView {
         api_key_id: key.uuid().to_string(),
         merchant_id: merchant.uuid().to_string(),
         webhook_url: desk.engine.api_key(key).and_then(|row| row.webhook.url).unwrap_or_default(),

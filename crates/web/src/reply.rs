@@ -754,13 +754,20 @@ impl<T: Serialize> List<T> {
 /// All items of a list, in one answer.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct All<T> {
-    /// The items, newest first.
+    /// The items, in the order that the operation says.
     pub items: Vec<T>,
     /// How many there are.
     pub total: u64,
     /// Address of the items that follow; where the request has `limit`, and there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+}
+
+impl<T> All<T> {
+    /// A list of which all items are here.
+    pub fn of(items: Vec<T>) -> Self {
+        Self { total: items.len() as u64, items, next: None }
+    }
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use web::views::labels::LabelsView;
 use web::views::recipient::{document_type, open, recipient_id};
 use web::views::refund::{refund_labels, refund_status};
 use web::views::subscription::SubscriptionView;
-use web::views::withdrawal::{DestinationView, WithdrawalView};
+use web::views::withdrawal::{WithdrawalDestinationView, WithdrawalView};
 use web::{Result, failed, time};
 
 /// The body of a webhook.
@@ -45,7 +45,6 @@ pub struct WebhookBody {
     #[schema(value_type = Things)]
     pub object: BTreeMap<&'static str, Box<RawValue>>,
     /// When it happened.
-    #[schema(format = "date-time")]
     pub timestamp: String,
     /// Its number among the account's events, from 1.
     #[schema(minimum = 1)]
@@ -59,13 +58,13 @@ pub struct WebhookBody {
 struct Things {
     /// A charge as `GET /api/charges/{txid}` shows it; a paid one with its `id`, a PIX payment with
     /// its `valor`.
-    charge: Option<ChargePaid>,
+    charge: Option<EventCharge>,
     /// A sub-recipient.
-    recipient: Option<RecipientTold>,
+    recipient: Option<EventRecipient>,
     /// A refund.
-    refund: Option<RefundTold>,
+    refund: Option<EventRefund>,
     /// A withdrawal.
-    withdrawal: Option<WithdrawalTold>,
+    withdrawal: Option<EventWithdrawal>,
     /// A cashout as `GET /api/cashout/{id}` shows it.
     cashout: Option<CashoutView>,
     /// A dispute as `GET /api/disputes` shows it.
@@ -73,13 +72,13 @@ struct Things {
     /// A subscription; one whose charge was created comes with that `charge`.
     subscription: Option<SubscriptionView>,
     /// Splits that became available.
-    split: Option<SplitsTold>,
+    split: Option<EventSplits>,
     /// A debt of the recipient; with the recipient.
-    debt: Option<DebtView>,
+    debt: Option<EventDebt>,
     /// An anticipation's result.
-    anticipation: Option<AnticipationTold>,
+    anticipation: Option<EventAnticipation>,
     /// Money that the house credited.
-    adjustment: Option<AdjustmentTold>,
+    adjustment: Option<EventAdjustment>,
 }
 
 impl WebhookBody {
@@ -110,7 +109,7 @@ impl OutboxEvent {
             WebhookObject::Withdrawal(id) => raw("withdrawal", self.withdrawal(engine, *id)?),
             WebhookObject::Cashout(id) => raw("cashout", CashoutView::of(engine, &self.as_of(engine, *id)?)),
             WebhookObject::Dispute(id) => raw("dispute", DisputeView::of(engine, &self.as_of(engine, *id)?)),
-            WebhookObject::Adjustment(id) => raw("adjustment", AdjustmentTold::of(engine, self.as_of(engine, *id)?)),
+            WebhookObject::Adjustment(id) => raw("adjustment", EventAdjustment::of(engine, self.as_of(engine, *id)?)),
             WebhookObject::Subscription { id, standing, .. } => {
                 let row = engine.known_subscription_through(self.record.owner, *id, self.listed.sequence)?;
                 raw(
@@ -134,7 +133,7 @@ impl OutboxEvent {
             return written(&view);
         }
         let valor = charge.card.is_none().then(|| format!("{}.{:02}", view.amount / 100, view.amount % 100));
-        written(&ChargePaid { id: view.txid.clone(), valor, charge: view })
+        written(&EventCharge { id: view.txid.clone(), valor, charge: view })
     }
 
     /// The shape of the interface, exactly.
@@ -143,12 +142,12 @@ impl OutboxEvent {
         let profile = open(engine, &row, row.profiles.at(self.record.ordinal));
         let kind = self.content.kind;
         let is_registration = matches!(kind, WebhookEventKind::RecipientApproved | WebhookEventKind::RecipientRejected);
-        Ok(RecipientTold {
+        Ok(EventRecipient {
             id: row.id.uuid().to_string(),
             // Only an active recipient's bank account changes, and the recipient stays active.
             status: if kind == WebhookEventKind::RecipientRejected { "rejected" } else { "active" },
             document_type: document_type(&profile.document),
-            bank_account: profile.receiving_account().filter(|_| !is_registration).map(DestinationView::of),
+            bank_account: profile.receiving_account().filter(|_| !is_registration).map(WithdrawalDestinationView::of),
             name: profile.name,
             labels: profile.labels.into(),
         })
@@ -156,12 +155,12 @@ impl OutboxEvent {
 
     fn refund(&self, engine: &Engine, decided: &DecidedRefund) -> Result<impl Serialize + use<>> {
         let refund: Refund = self.as_of(engine, decided.id)?;
-        Ok(RefundTold::of(decided, FeeView::of(&refund.commission), refund_labels(engine, &refund).into()))
+        Ok(EventRefund::of(decided, FeeView::of(&refund.commission), refund_labels(engine, &refund).into()))
     }
 
     fn withdrawal(&self, engine: &Engine, id: ObjectId) -> Result<impl Serialize + use<>> {
         let found = self.as_of(engine, id)?;
-        Ok(WithdrawalTold { withdrawal: WithdrawalView::of(engine, &found), recipient_id: self.recipient_id(engine) })
+        Ok(EventWithdrawal { withdrawal: WithdrawalView::of(engine, &found), recipient_id: self.recipient_id(engine) })
     }
 
     fn splits(
@@ -175,7 +174,7 @@ impl OutboxEvent {
             Some(count) => count,
             None => self.fallen_due(engine, recipient)?,
         };
-        Ok(SplitsTold {
+        Ok(EventSplits {
             recipient_id: recipient_id(engine, recipient).map(|id| id.uuid().to_string()),
             count,
             amount_cents: available.amount.0,
@@ -187,7 +186,7 @@ impl OutboxEvent {
 
     fn debt(&self, engine: &Engine, debt: &RecipientDebt) -> impl Serialize + use<> {
         let recipient = LedgerId::Recipient(self.group, debt.recipient);
-        DebtView {
+        EventDebt {
             recipient_id: recipient_id(engine, recipient).map(|id| id.uuid().to_string()),
             amount_cents: debt.amount.0,
             refund_id: debt.refund.map(|id| id.uuid().to_string()),
@@ -209,7 +208,7 @@ impl OutboxEvent {
     }
 
     fn anticipation(&self, engine: &Engine, done: &Anticipation) -> impl Serialize + use<> {
-        AnticipationTold {
+        EventAnticipation {
             id: done.id.uuid().to_string(),
             recipient_id: self.recipient_id(engine),
             anticipated_count: done.count,
@@ -229,8 +228,7 @@ impl OutboxEvent {
 
 /// A sub-recipient, in the shape of the interface, exactly.
 #[derive(Serialize, ToSchema)]
-#[schema(as = EventRecipient)]
-struct RecipientTold {
+struct EventRecipient {
     /// The recipient's id.
     id: String,
     /// `active` or `rejected`.
@@ -243,32 +241,28 @@ struct RecipientTold {
     document_type: &'static str,
     /// The account that its money goes to from now on; only of `recipient.bank_account_changed`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    bank_account: Option<DestinationView>,
+    bank_account: Option<WithdrawalDestinationView>,
     #[serde(flatten)]
     labels: LabelsView,
 }
 
 /// Money that the house credited to the available balance of the account, or of a recipient.
 #[derive(Serialize, ToSchema)]
-#[schema(as = EventAdjustment)]
-struct AdjustmentTold {
+struct EventAdjustment {
     /// Its id, that of its line in the statement.
     id: String,
     /// The recipient that has the money; absent where the account has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     recipient_id: Option<String>,
     /// How much, centavos.
-    #[schema(example = 5000)]
     amount: i64,
     /// Why, in the words of the operations team.
-    #[schema(example = "Indisponibilidade de sábado")]
     reason: String,
     /// Reference of the document that proves it.
-    #[schema(example = "CHAMADO-17")]
     reference: String,
 }
 
-impl AdjustmentTold {
+impl EventAdjustment {
     fn of(engine: &Engine, Adjustment { id, owner, terms, reason, .. }: Adjustment) -> Self {
         let recipient = match (terms.target, owner) {
             (Some(AdjustmentTarget::Recipient(number)), LedgerId::Merchant(group)) => {
@@ -283,15 +277,13 @@ impl AdjustmentTold {
 
 /// A refund, in the shape of the interface, exactly.
 #[derive(Serialize, ToSchema)]
-#[schema(as = EventRefund)]
-struct RefundTold {
+struct EventRefund {
     /// The refund's id.
     id: String,
     /// The charge's `txid`.
     #[schema(pattern = "^[0-9a-f]{32}$")]
     charge_id: String,
     /// Amount of the refund, centavos.
-    #[schema(example = 3000)]
     amount: i64,
     /// `approved`, `rejected` or `failed`.
     #[schema(pattern = "^(approved|rejected|failed)$")]
@@ -306,7 +298,7 @@ struct RefundTold {
     labels: LabelsView,
 }
 
-impl RefundTold {
+impl EventRefund {
     fn of(refund: &DecidedRefund, fees: Vec<FeeView>, labels: LabelsView) -> Self {
         Self {
             id: refund.id.uuid().to_string(),
@@ -322,8 +314,7 @@ impl RefundTold {
 
 /// A withdrawal and whose it is.
 #[derive(Serialize, ToSchema)]
-#[schema(as = EventWithdrawal)]
-struct WithdrawalTold {
+struct EventWithdrawal {
     #[serde(flatten)]
     withdrawal: WithdrawalView,
     /// The recipient whose money it is.
@@ -333,18 +324,15 @@ struct WithdrawalTold {
 
 /// Splits that became available.
 #[derive(Serialize, ToSchema)]
-#[schema(as = EventSplits)]
-struct SplitsTold {
+struct EventSplits {
     /// The recipient whose money it is.
     #[schema(required)]
     recipient_id: Option<String>,
     /// How many.
     count: u64,
     /// The amount that became available, centavos, without the part that debts took.
-    #[schema(example = 3500)]
     amount_cents: i64,
     /// What debts for splits that were taken back took of them, centavos.
-    #[schema(example = 0)]
     recovered_cents: i64,
     /// The charge's `txid`, if they are all of one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -355,13 +343,11 @@ struct SplitsTold {
 
 /// A debt of a recipient that arose, or a payment of it.
 #[derive(Serialize, ToSchema)]
-#[schema(as = EventDebt)]
-struct DebtView {
+struct EventDebt {
     /// The recipient who owes it.
     #[schema(required)]
     recipient_id: Option<String>,
     /// How much arose or was paid, centavos.
-    #[schema(example = 800)]
     amount_cents: i64,
     /// The refund that took splits back; with `recipient.debt_opened`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -371,14 +357,12 @@ struct DebtView {
     payment_id: Option<String>,
     /// What the recipient still owes, centavos; with `recipient.debt_paid`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = 0)]
     debt_cents: Option<i64>,
 }
 
 /// An anticipation's result.
 #[derive(Serialize, ToSchema)]
-#[schema(as = EventAnticipation)]
-struct AnticipationTold {
+struct EventAnticipation {
     /// The anticipation's id.
     id: String,
     /// The recipient whose money it is.
@@ -393,7 +377,6 @@ struct AnticipationTold {
     /// What is available now, centavos.
     net_cents: i64,
     /// In how many days.
-    #[schema(example = 2)]
     target_days: u8,
     /// The rate of the fee, percent.
     #[serde(serialize_with = "decimal")]
@@ -403,8 +386,7 @@ struct AnticipationTold {
 
 /// The charge of `charge.paid`, of one shape for PIX and cards.
 #[derive(Serialize, ToSchema)]
-#[schema(as = EventCharge)]
-struct ChargePaid {
+struct EventCharge {
     /// The txid; with `charge.paid`.
     #[schema(required = false, example = "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e")]
     id: String,

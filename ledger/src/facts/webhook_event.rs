@@ -198,7 +198,8 @@ pub struct RecipientDebt {
 }
 
 /// Status of a refund.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum RefundDecision {
     /// The operations team has not decided yet.
     Pending,

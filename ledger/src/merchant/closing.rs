@@ -3,12 +3,15 @@
 //! has come back later (a returned transfer, a chargeback, a late capture), readers show it as
 //! closing again.
 
+use strum::IntoStaticStr;
+
 use super::MerchantState;
 use super::adjustments::Open;
 use crate::{Account, Centavos, ObjectId, Rejection, Result};
 
 /// Kind of something that is open of a merchant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum OpenKind {
     /// A card charge without an outcome, or a PIX code that can be paid.
     Charge,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
+use strum::IntoStaticStr;
 
 use super::MerchantState;
 use crate::fees::is_false;
@@ -14,8 +15,9 @@ use crate::{Decision, Event, Fingerprint, IdKey, ObjectId, RecipientNumber, Reco
 const RECIPIENTS_PER_SECTION: usize = 16;
 
 /// Status of a recipient's registration (interface 3.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, IntoStaticStr)]
 #[cbor(index_only)]
+#[strum(serialize_all = "snake_case")]
 pub enum RecipientStatus {
     /// Registered, not yet submitted to the acquirer.
     #[n(0)]
@@ -32,8 +34,9 @@ pub enum RecipientStatus {
 }
 
 /// Status of the review of a changed bank account. It holds up withdrawals, not splits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, IntoStaticStr)]
 #[cbor(index_only)]
+#[strum(serialize_all = "snake_case")]
 pub enum BankReview {
     /// It waits for a decision.
     #[n(0)]

@@ -5,7 +5,6 @@
 use crate::world::{START, World, milliseconds, status_name};
 use ledger::event::Event;
 use ledger::money::percent_of;
-use ledger::recurrence::UnpaidReason;
 use ledger::rejection::Rejection;
 use ledger::section::Sectioned;
 
@@ -213,7 +212,7 @@ fn seen(key: &str, world: &World, events: &[Event]) -> String {
             Some(standing) => format!("{:?}", standing.status).to_lowercase(),
         },
         Some((name, "cycles")) => world.last_standing(name).map_or("none".to_owned(), |last| {
-            let reason = last.unpaid_reason().map_or("", UnpaidReason::name);
+            let reason = last.unpaid_reason().map_or("", <&str>::from);
             let status = format!("{:?}", last.status).to_lowercase();
             format!("{status}:{}/{}:{reason}", last.paid_cycles(), last.unpaid_cycles())
         }),

@@ -17,6 +17,7 @@ use super::reply::QueryNames;
 
 mod choices;
 mod events;
+mod fields;
 
 /// The complete description of a listener, from its handlers' own parts.
 pub fn complete(collected: OpenApi, of: Listener) -> Value {
@@ -33,12 +34,15 @@ pub fn complete(collected: OpenApi, of: Listener) -> Value {
         "contact": {"name": "The operator of this server"},
     });
     document["servers"] = json!([{"url": "/", "description": "The server that serves this description."}]);
+    // A thing has the name that clients have of it: `ChargeView` is `Charge`.
+    rename(&mut document, |name| name.strip_suffix("View").map(str::to_owned));
     let requested = requested(&document);
     for (name, schema) in document["components"]["schemas"].as_object_mut().into_iter().flatten() {
-        if !requested.contains(name) && name != NULL_OR_ABSENT {
+        let is_answer = !requested.contains(name);
+        if is_answer && name != NULL_OR_ABSENT {
             deny_nulls(schema);
         }
-        complete_schema("", schema);
+        complete_schema("", schema, is_answer);
     }
     write_whole(&mut document["components"]["schemas"]);
     name_lists(&mut document);
@@ -107,14 +111,20 @@ pub enum Listener {
 /// Gives the schemas of lists names that are good names of classes: `List_Charge` becomes
 /// `ChargePage`, a list that is answered whole `RefundList`.
 fn name_lists(document: &mut Value) {
+    rename(document, |name| {
+        let (list, item) = name.split_once('_')?;
+        Some(format!("{item}{}", if list == "List" { "Page" } else { "List" }))
+    });
+}
+
+fn rename(document: &mut Value, new_name: impl Fn(&str) -> Option<String>) {
     let mut renamed = HashMap::new();
     if let Some(schemas) = document["components"]["schemas"].as_object_mut() {
         for name in schemas.keys().cloned().collect::<Vec<_>>() {
-            let Some((list, item)) = name.split_once('_') else { continue };
-            let new_name = format!("{item}{}", if list == "List" { "Page" } else { "List" });
+            let Some(new_name) = new_name(&name) else { continue };
             let schema = schemas.remove(&name).unwrap_or_default();
-            schemas.insert(new_name.clone(), schema);
             renamed.insert(reference(&name)["$ref"].clone(), reference(&new_name)["$ref"].clone());
+            schemas.insert(new_name, schema);
         }
     }
     each_reference(document, &mut |reference| {
@@ -572,16 +582,18 @@ fn headers() -> Value {
 }
 
 /// Adds the rules that follow from the name or the pattern of a property, at every depth.
-fn complete_schema(name: &str, schema: &mut Value) {
+fn complete_schema(name: &str, schema: &mut Value, is_answer: bool) {
     enumerate(schema);
-    let is_text =
-        schema["type"] == "string" || schema["type"].as_array().is_some_and(|kinds| kinds.contains(&json!("string")));
+    let is_text = is_of(schema, "string");
     if is_amount(schema) {
         let prose = schema["description"].as_str().unwrap_or_default();
         schema["description"] = json!(format!("{prose} {AMOUNT_NOTATION}").trim_start());
     }
-    if is_text && name.ends_with("_at") && schema.get("format").is_none() {
+    if is_text && is_time(name) && schema.get("format").is_none() {
         schema["format"] = json!("date-time");
+    }
+    if is_answer {
+        fields::shape(name, schema);
     }
     let is_unshaped = ["format", "pattern", "minLength", "example"].iter().all(|shape| schema.get(*shape).is_none());
     if is_text && (name == "id" || name.ends_with("_id")) && name != "payment_id" && is_unshaped {
@@ -591,16 +603,25 @@ fn complete_schema(name: &str, schema: &mut Value) {
         schema["pattern"] = json!(TXID);
     }
     for (name, property) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
-        complete_schema(name, property);
+        complete_schema(name, property, is_answer);
     }
     for part in ["oneOf", "allOf", "anyOf"] {
         for schema in schema.get_mut(part).and_then(Value::as_array_mut).into_iter().flatten() {
-            complete_schema(name, schema);
+            complete_schema(name, schema, is_answer);
         }
     }
     if let Some(items) = schema.get_mut("items") {
-        complete_schema("", items);
+        complete_schema("", items, is_answer);
     }
+}
+
+fn is_of(schema: &Value, kind: &str) -> bool {
+    schema["type"] == kind || schema["type"].as_array().is_some_and(|kinds| kinds.contains(&json!(kind)))
+}
+
+fn is_time(name: &str) -> bool {
+    ["_at", "_since", "_until"].iter().any(|end| name.ends_with(end))
+        || matches!(name, "at" | "now" | "timestamp" | "until" | "wall_clock")
 }
 
 /// The schemas that bodies of requests have.
@@ -654,9 +675,8 @@ const AMOUNT_NOTATION: &str = "In digits alone: `800`, and neither `800.0` nor `
 
 /// True for an amount of a request: an integer with a largest value that only amounts have.
 fn is_amount(schema: &Value) -> bool {
-    let is_integer =
-        schema["type"] == "integer" || schema["type"].as_array().is_some_and(|kinds| kinds.contains(&json!("integer")));
-    is_integer && schema["maximum"].as_i64().is_some_and(|most| most == CENTAVOS_MAX || most == FEE_CENTAVOS_MAX)
+    is_of(schema, "integer")
+        && schema["maximum"].as_i64().is_some_and(|most| most == CENTAVOS_MAX || most == FEE_CENTAVOS_MAX)
 }
 
 /// Largest fixed fee of a merchant, in centavos.

@@ -22,7 +22,6 @@ pub struct CashoutItem {
     /// The caller's id of the transfer, or the one that was made.
     merchant_transaction_id: String,
     /// Net centavos that the receiver gets: gross minus fee.
-    #[schema(example = 2900)]
     amount: i64,
     /// `in_processing`, `processed` or `failed`; `failed` too once the bank has sent the money of a
     /// processed one back.
@@ -37,7 +36,6 @@ pub struct CashoutItem {
 
 /// A cashout, as read.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Cashout)]
 pub struct CashoutView {
     #[serde(flatten)]
     item: CashoutItem,
@@ -45,7 +43,6 @@ pub struct CashoutView {
     #[schema(required, example = "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e")]
     picpay_transfer_id: Option<String>,
     /// The receiver's PIX key; telephone numbers with `+55`.
-    #[schema(example = "ana@example.com")]
     pix_key: String,
     /// `cpf`, `cnpj`, `email`, `phone` or `evp`.
     #[schema(pattern = "^(cpf|cnpj|email|phone|evp)$")]

@@ -28,14 +28,12 @@ use crate::{Checker, Code, Problem, Result, failed, single, time};
 #[schema(as = ChargeBreakdown)]
 pub struct Breakdown {
     /// Total charged, centavos.
-    #[schema(example = 10000)]
     pub amount: i64,
     /// What the seller receives, centavos; negative when fees exceed its part.
     #[serde(rename = "sellerAmount")]
     #[schema(example = 5938)]
     pub seller_amount: i64,
     /// Platform commission, centavos.
-    #[schema(example = 562)]
     pub commission: i64,
     /// Commission in percent of the seller's gross.
     #[serde(rename = "feePercent", serialize_with = "decimal")]
@@ -178,7 +176,6 @@ pub struct ChargeView {
     #[schema(pattern = "^(pix|credit_card|debit_card)$")]
     pub payment_method: &'static str,
     /// Total, centavos.
-    #[schema(example = 10000)]
     pub amount: i64,
     /// 1 to 12.
     #[schema(minimum = 1, maximum = 12)]
@@ -218,19 +215,15 @@ pub struct ChargeView {
     pub paid_at: Option<String>,
     /// The payment's end-to-end id; paid PIX only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "E00000000202607011200abcdef01234")]
     pub end_to_end_id: Option<String>,
     /// The issuer's authorization code; captured cards, where the acquirer gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "123456")]
     pub authorization: Option<String>,
     /// The number of the capture at the acquirer (NSU); captured cards, where it gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "000000000017")]
     pub nsu: Option<String>,
     /// The acquirer's own id of the capture, `capture` in exports; captured cards only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "000000000017")]
     pub acquirer_reference: Option<String>,
     /// When it was created.
     pub created_at: String,
@@ -248,7 +241,6 @@ pub struct ChargeView {
     /// What the seller receives when it is paid, centavos: the amount less the recipients' parts
     /// and the fees. Refunds and disputes do not change it: `refunded_amount` is what went back,
     /// and the sum of `GET /api/balance/operations?charge=` is what is left.
-    #[schema(example = 5888)]
     pub net: i64,
     /// When that is available; null before it is paid.
     #[schema(required)]
@@ -257,7 +249,6 @@ pub struct ChargeView {
 
 /// One fee of a charge.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Fee)]
 pub struct FeeView {
     /// `mdr` (the acquirer's), `antifraud`, `margin` or `pix`; more may come.
     #[schema(example = "mdr")]
@@ -276,7 +267,6 @@ impl FeeView {
 
 /// What may be shown of a card.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Card)]
 pub struct CardView {
     /// The first six digits.
     #[schema(pattern = "^[0-9]{6}$", example = "411111")]
@@ -298,24 +288,19 @@ impl CardView {
 
 /// Who pays, masked.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Payer)]
 pub struct PayerView {
     /// Full name.
-    #[schema(example = "João Ávila")]
     pub name: String,
     /// CPF or CNPJ, masked.
-    #[schema(example = "***.456.789-**")]
     pub document: String,
 }
 
 /// A recipient's part.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Split)]
 pub struct SplitView {
     /// The recipient.
     pub sub_recipient_id: String,
     /// Part of the recipient, centavos.
-    #[schema(example = 2000)]
     pub amount: i64,
 }
 

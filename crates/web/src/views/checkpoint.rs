@@ -1,6 +1,6 @@
 //! Checkpoint as JSON: as it is answered, and as `verify --against` reads it.
 
-use derived::checkpoint::{Checkpoint, SignedCheckpoint, hex};
+use derived::checkpoint::{Checkpoint, SignedCheckpoint, hex, unhex};
 use serde::{Deserialize, Serialize};
 use store::{BlockHash, Partition, Sequence};
 use utoipa::ToSchema;
@@ -9,10 +9,8 @@ use utoipa::ToSchema;
 /// whether the past was changed.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = Checkpoint)]
 pub struct CheckpointView {
     /// The partition of the journal.
-    #[schema(example = 0)]
     partition: u16,
     /// The last Record that counts.
     #[schema(minimum = 1, example = 42)]
@@ -21,18 +19,14 @@ pub struct CheckpointView {
     #[schema(example = 1_795_000_000_000_i64)]
     booked_at_ms: i64,
     /// Hash of the block that ends with it, and so of all before it: SHA-256, hexadecimal.
-    #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
     head: String,
     /// Digest of the sums of all accounts of the platform's chart: SHA-256, hexadecimal.
-    #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
     totals: String,
     /// Digest of the checkpoint that it follows: SHA-256 of its signed text, hexadecimal; absent
     /// for one that stands alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
     previous: Option<String>,
     /// The Ed25519 key of the installation, hexadecimal.
-    #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
     public_key: String,
     /// The signature of the fields above, as the documents say, hexadecimal.
     #[schema(
@@ -64,38 +58,13 @@ impl CheckpointView {
             partition: Partition(self.partition),
             sequence: Sequence(self.sequence),
             booked_at_ms: self.booked_at_ms,
-            head: BlockHash(bytes(&self.head)?),
-            totals: bytes(&self.totals)?,
+            head: BlockHash(unhex(&self.head)?),
+            totals: unhex(&self.totals)?,
             previous: match &self.previous {
                 None => None,
-                Some(digits) => Some(bytes(digits)?),
+                Some(digits) => Some(unhex(digits)?),
             },
         };
-        Some(SignedCheckpoint { checkpoint, public_key: bytes(&self.public_key)?, signature: bytes(&self.signature)? })
-    }
-}
-
-/// The bytes of hexadecimal digits, two for each.
-fn bytes<const N: usize>(digits: &str) -> Option<[u8; N]> {
-    let mut bytes = [0; N];
-    if digits.len() != 2 * N || !digits.is_ascii() {
-        return None;
-    }
-    for (place, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&digits[2 * place..2 * place + 2], 16).ok()?;
-    }
-    Some(bytes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn digits_are_read_whole_or_not_at_all() {
-        assert_eq!(bytes::<2>("00ff"), Some([0, 255]));
-        for wrong in ["", "00f", "00ff0", "00fg", "00fé"] {
-            assert_eq!(bytes::<2>(wrong), None, "{wrong}");
-        }
+        Some(SignedCheckpoint { checkpoint, public_key: unhex(&self.public_key)?, signature: unhex(&self.signature)? })
     }
 }

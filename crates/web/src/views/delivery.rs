@@ -30,7 +30,6 @@ pub struct AnswerView {
     /// When it ended, on the service's clock.
     pub at: String,
     /// How long it took, milliseconds.
-    #[schema(example = 15000)]
     pub duration_ms: u32,
 }
 

@@ -11,7 +11,6 @@ use crate::views::refund::reason_text;
 
 /// A dispute, as read.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Dispute)]
 pub struct DisputeView {
     /// The dispute's id.
     pub id: String,
@@ -21,17 +20,14 @@ pub struct DisputeView {
     #[schema(pattern = "^(chargeback|med)$")]
     kind: &'static str,
     /// What is disputed, centavos.
-    #[schema(example = 3000)]
     pub amount: i64,
     /// True when it passes what refunds and other disputes had left of the charge: to be contested.
     exceeds_charge: bool,
     /// The part that passes it, centavos; where one does.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = 3000)]
     exceeding_amount: Option<i64>,
     /// The part that was accepted, centavos, where it was; the rest was released.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = 2000)]
     accepted_amount: Option<i64>,
     /// `open`, `accepted` (the money went back to the payer), `released` (the seller keeps it) or
     /// `reversed` (it was accepted and won later: the seller has the money again).
@@ -42,7 +38,6 @@ pub struct DisputeView {
     pub reason: Option<String>,
     /// The rail's id of the case; absent from a dispute that an operator opened.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "MED-2026-118")]
     case_id: Option<String>,
     /// Until when the rail has to be answered, where it says so.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,12 +51,7 @@ pub struct DisputeView {
 
 /// The status of a dispute, as the wire says it.
 pub fn dispute_status(decision: &DisputeDecision) -> &'static str {
-    match decision {
-        DisputeDecision::Open => "open",
-        DisputeDecision::Accepted { .. } => "accepted",
-        DisputeDecision::Released { .. } => "released",
-        DisputeDecision::Reversed { .. } => "reversed",
-    }
+    decision.into()
 }
 
 impl DisputeView {

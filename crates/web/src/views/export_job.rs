@@ -27,7 +27,6 @@ static DOWNLOADS: Semaphore = Semaphore::const_new(DOWNLOADS_MAX);
 
 /// An export or report that is made in the background.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ExportJob)]
 pub struct ExportJobView {
     /// The id.
     id: String,
@@ -44,7 +43,6 @@ pub struct ExportJobView {
     detail: Option<String>,
     /// The report's name; absent for an export.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "trial-balance")]
     report: Option<String>,
     /// The ledger; `all` for the rows of all.
     #[schema(example = "all")]
@@ -77,16 +75,15 @@ pub struct ExportJobView {
     cut: Option<CutView>,
     /// The file, once it is done.
     #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<JobFileView>,
+    file: Option<ExportFileView>,
     /// Signature of the manifest, once it is done.
     #[serde(skip_serializing_if = "Option::is_none")]
-    manifest: Option<ManifestView>,
+    manifest: Option<ManifestSignatureView>,
 }
 
 /// The file of an export.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ExportFile)]
-pub struct JobFileView {
+pub struct ExportFileView {
     /// Its name.
     #[schema(example = "all.csv")]
     name: String,
@@ -94,7 +91,6 @@ pub struct JobFileView {
     #[schema(minimum = 0, example = 1024)]
     bytes: u64,
     /// SHA-256 of its bytes, hexadecimal.
-    #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
     sha256: String,
     /// Query of DuckDB that reads the file of this name with the type of each column; of JSON lines
     /// alone.
@@ -105,13 +101,10 @@ pub struct JobFileView {
 
 /// Signature of a manifest.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ManifestSignature)]
-pub struct ManifestView {
+pub struct ManifestSignatureView {
     /// SHA-256 of the manifest's bytes, hexadecimal.
-    #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
     sha256: String,
     /// The Ed25519 key of the installation, hexadecimal.
-    #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
     public_key: String,
     /// Signature of `centavo manifest 1`, an end of line, the digest, an end of line; hexadecimal.
     #[schema(
@@ -139,14 +132,14 @@ impl ExportJobView {
             finished_at: job.finished_at_ms.map(with_milliseconds),
             expires_at: with_milliseconds(job.created_at_ms + KEPT_MS),
             cut: job.cut.clone(),
-            file: job.file.as_ref().map(|file| JobFileView {
+            file: job.file.as_ref().map(|file| ExportFileView {
                 name: file.path.clone(),
                 bytes: file.bytes,
                 sha256: file.sha256.clone(),
                 read_sql: (job.format == Format::Jsonl.name())
                     .then(|| read_by_duckdb(&file.path, job.manifest.is_none())),
             }),
-            manifest: job.manifest.as_ref().map(|signed| ManifestView {
+            manifest: job.manifest.as_ref().map(|signed| ManifestSignatureView {
                 sha256: signed.sha256.clone(),
                 public_key: signed.public_key.clone(),
                 signature: signed.signature.clone(),

@@ -14,7 +14,6 @@ use crate::views::recipient::recipient_id;
 /// What a fiscal document says of a payment, in the codes of the NF-e. The parties are settings of
 /// the rail: null in a sandbox, and where they are not set.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Fiscal)]
 pub struct FiscalView {
     /// Means of payment (`tPag`): `17` is a dynamic PIX, `03` a credit card, `04` a debit card.
     #[schema(pattern = "^(17|03|04)$", example = "17")]
@@ -110,7 +109,6 @@ fn brand_code(brand: CardBrand) -> &'static str {
 
 /// A fiscal document of a charge.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = FiscalDocument)]
 pub struct FiscalDocumentView {
     /// The access key, 44 or 50 positions. Operators see `*` in place of a person's CPF.
     #[schema(pattern = "^([0-9A-Z*]{44}|[0-9A-Z*]{50})$", example = "35261111222333000181550010000012341531872043")]

@@ -70,7 +70,6 @@ impl OperatorEntry {
 
 /// An entry of an operator, as read.
 #[derive(Debug, Default, Serialize, ToSchema)]
-#[schema(as = HouseEntry)]
 pub struct HouseEntryView {
     /// Its id.
     pub id: String,
@@ -78,19 +77,14 @@ pub struct HouseEntryView {
     #[schema(pattern = "^(pending|approved|rejected)$")]
     pub status: &'static str,
     /// The account that is debited.
-    #[schema(example = "Assets:Bank:Own")]
     pub debit: String,
     /// The account that is credited.
-    #[schema(example = "Assets:Bank:Settlement")]
     pub credit: String,
     /// Amount of the entry, centavos.
-    #[schema(example = 250_000)]
     pub amount: i64,
     /// Why, as the operator who asked for it said.
-    #[schema(example = "Comissão de novembro")]
     pub reason: String,
     /// Reference of the document that proves it.
-    #[schema(example = "EXTRATO-2026-11-30-17")]
     pub reference: String,
     /// The day on which it takes effect; absent where it is the day of its booking.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,17 +99,14 @@ pub struct HouseEntryView {
     #[schema(format = "uuid")]
     pub dispute: Option<String>,
     /// The operator who asked for it.
-    #[schema(example = "ana")]
     pub requested_by: String,
     /// When it was asked for.
     created_at: String,
     /// The operator who approved or rejected it; absent while it is pending.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "rui")]
     pub decided_by: Option<String>,
     /// Why it was rejected; rejected ones only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "Valor diferente do extrato")]
     pub notes: Option<String>,
 }
 

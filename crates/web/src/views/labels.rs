@@ -13,7 +13,6 @@ pub fn labels(engine: &Engine, charge: &Charge, payer: &Payer) -> Labels {
 
 /// The caller's labels in a view, where there are some.
 #[derive(Debug, Default, Serialize, ToSchema)]
-#[schema(as = Labels)]
 pub struct LabelsView {
     /// The caller's reference, where the request had one.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -24,10 +24,8 @@ pub struct RecipientView {
     #[schema(pattern = "^(CPF|CNPJ)$")]
     document_type: &'static str,
     /// CPF or CNPJ, masked.
-    #[schema(example = "***.456.789-**")]
     document: String,
     /// Full or legal name.
-    #[schema(example = "Ana Prado")]
     name: String,
     /// Contact e-mail.
     #[schema(required, example = "ana@example.com")]
@@ -52,19 +50,14 @@ pub struct RecipientView {
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct RecipientBalance {
     /// Can be withdrawn.
-    #[schema(example = 2000)]
     pub available: i64,
     /// Falls due later.
-    #[schema(example = 3500)]
     pub pending: i64,
     /// Withdrawn money, centavos.
-    #[schema(example = 12000)]
     pub paid: i64,
     /// Under a pending withdrawal.
-    #[schema(example = 0)]
     pub reserved: i64,
     /// Owed to the merchant for splits that were taken back; later money pays it first.
-    #[schema(example = 0)]
     pub debt: i64,
 }
 
@@ -150,7 +143,7 @@ impl RecipientView {
             name: profile.name,
             email: profile.email,
             created_at: time(row.created_at),
-            bank_account_review: row.bank_review.map(|(review, _)| review_name(review)),
+            bank_account_review: row.bank_review.map(|(review, _)| review.into()),
             frozen: row.frozen,
             balance,
             labels: profile.labels.into(),
@@ -165,20 +158,7 @@ pub fn open(engine: &Engine, row: &RecipientRow, profile: Option<&Sealed>) -> Re
 
 /// Name of a status on the wire.
 pub fn status_name(status: RecipientStatus) -> &'static str {
-    match status {
-        RecipientStatus::Draft => "draft",
-        RecipientStatus::Pending => "pending",
-        RecipientStatus::Active => "active",
-        RecipientStatus::Rejected => "rejected",
-    }
-}
-
-/// Name of the state of a bank account's review on the wire.
-pub fn review_name(review: BankReview) -> &'static str {
-    match review {
-        BankReview::Pending => "pending",
-        BankReview::Rejected => "rejected",
-    }
+    status.into()
 }
 
 /// `CPF` or `CNPJ`.

@@ -12,14 +12,12 @@ use crate::views::labels::LabelsView;
 
 /// A refund, as read.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Refund)]
 pub struct RefundView {
     /// The refund's id.
     pub id: String,
     /// The charge: its txid.
     payment_id: String,
     /// Amount of the refund, centavos.
-    #[schema(example = 3000)]
     pub amount: i64,
     /// `pending`, `approved`, `rejected` or `failed`: approved, and refused by the rail.
     #[schema(pattern = "^(pending|approved|rejected|failed)$")]
@@ -28,7 +26,6 @@ pub struct RefundView {
     pub created_at: String,
     /// Why, as the merchant said; where it said so.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "Produto devolvido")]
     pub reason: Option<String>,
     /// What it takes back of recipients' splits; where it does.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -38,7 +35,6 @@ pub struct RefundView {
     fees: Vec<FeeView>,
     /// Why it was rejected, or failed; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "Sem comprovante")]
     notes: Option<String>,
     #[serde(flatten)]
     labels: LabelsView,
@@ -46,12 +42,7 @@ pub struct RefundView {
 
 /// What a decision makes of a refund, as the wire says it.
 pub fn refund_status(decision: &RefundDecision) -> &'static str {
-    match decision {
-        RefundDecision::Pending => "pending",
-        RefundDecision::Approved => "approved",
-        RefundDecision::Rejected { .. } => "rejected",
-        RefundDecision::Failed { .. } => "failed",
-    }
+    decision.into()
 }
 
 /// The reason of a refund or dispute; `None` if none was given, or its data was erased.

@@ -12,7 +12,7 @@ use crate::problem::{Problem, failed};
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Registration {
     /// Who is registered.
-    register_information: RegisterInformationView,
+    register_information: RegisteredInformationView,
     /// Where withdrawals go; null when the personal data was erased.
     #[schema(required)]
     bank_account: Option<BankAccountView>,
@@ -20,18 +20,15 @@ pub struct Registration {
 
 /// Who is registered, as read.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = RegisteredInformation)]
-pub struct RegisterInformationView {
+pub struct RegisteredInformationView {
     /// `individual` or `corporation`.
     #[serde(rename = "type")]
     #[schema(pattern = "^(individual|corporation)$")]
     kind: &'static str,
     /// CPF or CNPJ, masked.
-    #[schema(example = "***.456.789-**")]
     document_number: String,
     /// Full name; individuals.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "Ana Prado")]
     name: Option<String>,
     /// Legal name; corporations.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,38 +40,32 @@ pub struct RegisterInformationView {
     birthdate: Option<String>,
     /// Only for individuals.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "Rita Prado")]
     mother_name: Option<String>,
     /// Where they live or trade.
     #[schema(required)]
     address: Option<AddressView>,
     /// At least one.
-    phone_numbers: Vec<PhoneView>,
+    phone_numbers: Vec<PhoneNumberView>,
     /// Only for corporations.
     #[serde(skip_serializing_if = "Option::is_none")]
-    managing_partners: Option<Vec<PartnerView>>,
+    managing_partners: Option<Vec<ManagingPartnerView>>,
     /// Contact e-mail.
     #[schema(required, example = "ana@example.com")]
     email: Option<String>,
     /// Centavos; individuals.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = 500000)]
     monthly_income: Option<i64>,
     /// Centavos; corporations.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = 100000000)]
     annual_revenue: Option<i64>,
 }
 
 /// A managing partner, as read.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ManagingPartner)]
-pub struct PartnerView {
+pub struct ManagingPartnerView {
     /// Full name.
-    #[schema(example = "Ana Prado")]
     name: String,
     /// CPF, masked.
-    #[schema(example = "***.456.789-**")]
     document_number: String,
     /// Birth date as DD/MM/YYYY.
     #[schema(required, example = "29/02/2000")]
@@ -86,7 +77,7 @@ pub struct PartnerView {
     #[schema(required, example = "ana@example.com")]
     email: Option<String>,
     /// At least one.
-    phone_numbers: Vec<PhoneView>,
+    phone_numbers: Vec<PhoneNumberView>,
     /// Here with `street_number` and `zipcode`.
     #[schema(required)]
     address: Option<AddressView>,
@@ -95,42 +86,33 @@ pub struct PartnerView {
 /// A postal address, as read. A partner's has `street_number` and `zipcode` in place of `number`
 /// and `zip_code`.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Address)]
 pub struct AddressView {
     /// Street of the address.
-    #[schema(example = "Rua Direita")]
     street: String,
     /// House number.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "10")]
     number: Option<String>,
     /// House number, in a partner's address.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "10")]
     street_number: Option<String>,
     /// Neighborhood of the address.
     #[schema(example = "Sé")]
     neighborhood: String,
     /// City of the address.
-    #[schema(example = "São Paulo")]
     city: String,
     /// Two letters.
-    #[schema(example = "SP")]
     state: String,
     /// CEP, 8 digits.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "01002000")]
     zip_code: Option<String>,
     /// CEP, 8 digits, in a partner's address.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "01002000")]
     zipcode: Option<String>,
 }
 
 /// A telephone number, as read.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = PhoneNumber)]
-pub struct PhoneView {
+pub struct PhoneNumberView {
     /// Area code.
     #[schema(example = "11")]
     ddd: String,
@@ -141,7 +123,6 @@ pub struct PhoneView {
 
 /// A bank account, as read.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = BankAccount)]
 pub struct BankAccountView {
     /// 3 digits; null when the institution is named by its ISPB alone.
     #[schema(required, example = "341")]
@@ -169,7 +150,6 @@ pub struct BankAccountView {
     #[schema(required, example = "Ana Prado")]
     legal_name: Option<String>,
     /// Holder's CPF or CNPJ, masked.
-    #[schema(example = "***.456.789-**")]
     document_number: String,
 }
 
@@ -180,7 +160,7 @@ impl Registration {
         let (name, company_name) = if is_corporation { (None, Some(profile.name)) } else { (Some(profile.name), None) };
         let income = profile.income_cents;
         let (monthly_income, annual_revenue) = if is_corporation { (None, income) } else { (income, None) };
-        let partners = profile.partners.into_iter().map(|partner| PartnerView {
+        let partners = profile.partners.into_iter().map(|partner| ManagingPartnerView {
             name: partner.name,
             document_number: document(&partner.document),
             birthdate: partner.birthdate,
@@ -191,7 +171,7 @@ impl Registration {
         });
         let partners: Vec<_> = partners.collect();
         Self {
-            register_information: RegisterInformationView {
+            register_information: RegisteredInformationView {
                 kind: if is_corporation { "corporation" } else { "individual" },
                 document_number: document(&profile.document),
                 name,
@@ -285,8 +265,8 @@ impl AddressView {
     }
 }
 
-fn phones(phones: Vec<Phone>) -> Vec<PhoneView> {
-    phones.into_iter().map(|phone| PhoneView { ddd: phone.ddd, number: phone.number }).collect()
+fn phones(phones: Vec<Phone>) -> Vec<PhoneNumberView> {
+    phones.into_iter().map(|phone| PhoneNumberView { ddd: phone.ddd, number: phone.number }).collect()
 }
 
 /// True for a CNPJ.

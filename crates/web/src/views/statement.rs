@@ -33,7 +33,7 @@ use crate::{Cursors, List, Page, Result, broken, time};
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Statement {
     /// Splits, newest first.
-    pub items: Vec<SplitRecord>,
+    pub items: Vec<RecipientSplitView>,
     /// Splits on all pages.
     pub total: u64,
     /// This page, from 1.
@@ -75,15 +75,13 @@ impl StatementFiscal {
 
 /// One split.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = RecipientSplit)]
-pub struct SplitRecord {
+pub struct RecipientSplitView {
     /// The split's id.
     #[schema(example = "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e-0")]
     id: String,
     /// The charge's txid.
     pub payment_id: String,
     /// Amount that is left of the split, centavos.
-    #[schema(example = 2000)]
     pub amount_cents: i64,
     /// `pending`, `available` or `paid`.
     #[schema(pattern = "^(pending|available|paid)$")]
@@ -104,13 +102,11 @@ pub struct SplitRecord {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SplitPayment {
     /// Payer's name.
-    #[schema(example = "João Ávila")]
     nome: String,
     /// Payer's CPF, formatted.
     #[schema(example = "123.456.789-09")]
     cpf: String,
     /// Total charged, centavos.
-    #[schema(example = 10000)]
     gross_amount: i64,
     /// `pix` or `credit_card`.
     #[schema(pattern = "^(credit_card|pix)$")]
@@ -120,11 +116,9 @@ pub struct SplitPayment {
     pub balance_available_at: Option<String>,
     /// The payment's end-to-end id; paid PIX only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "E00000000202607011200abcdef01234")]
     end_to_end_id: Option<String>,
     /// The issuer's authorization code; captured cards, where the acquirer gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "123456")]
     authorization: Option<String>,
 }
 
@@ -301,7 +295,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A page of the statement; `skip` splits stand before it.
-    fn records(&mut self, found: &[FoundSplit], skip: u64) -> Result<Vec<SplitRecord>> {
+    fn records(&mut self, found: &[FoundSplit], skip: u64) -> Result<Vec<RecipientSplitView>> {
         let mut left: HashMap<SplitHolder, Centavos> = HashMap::new();
         for held in found.iter().filter_map(|split| split.held) {
             if !left.contains_key(&held)
@@ -353,7 +347,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn record(&mut self, found: &FoundSplit, amount: Centavos) -> Result<SplitRecord> {
+    fn record(&mut self, found: &FoundSplit, amount: Centavos) -> Result<RecipientSplitView> {
         let (charge, index) = (&found.charge, found.index);
         let (withdrawal, paid_at) = match found.held {
             Some(SplitHolder::Paid(number)) => {
@@ -364,7 +358,7 @@ impl<'a> Reader<'a> {
             _ => (None, None),
         };
         let payer = payer(self.engine, charge.charge, charge.payer.as_ref());
-        Ok(SplitRecord {
+        Ok(RecipientSplitView {
             id: split_id(charge.charge, index),
             payment_id: charge.charge.txid(),
             amount_cents: amount.0,

@@ -11,7 +11,6 @@ use crate::views::subscription::CustomerView;
 
 /// A card that the acquirer keeps.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = StoredCard)]
 pub struct StoredCardView {
     /// By this charges and subscriptions name the card.
     #[schema(format = "uuid")]

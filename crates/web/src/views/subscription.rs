@@ -1,7 +1,7 @@
 //! Subscription as JSON (interface 3.7).
 
 use actors::engine::{Engine, SubscriptionRow};
-use ledger::recurrence::{SplitPercent, SubscriptionStatus, SubscriptionTerms, UnpaidReason};
+use ledger::recurrence::{SplitPercent, SubscriptionStatus, SubscriptionTerms};
 use ledger::{GroupNumber, Payer, SubscriptionStanding};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -13,7 +13,6 @@ use crate::views::labels::LabelsView;
 
 /// A subscription.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Subscription)]
 pub struct SubscriptionView {
     /// Its id.
     id: String,
@@ -58,16 +57,13 @@ pub struct SubscriptionView {
 
 /// Who pays a subscription, or stored a card.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Customer)]
 pub struct CustomerView {
     /// Full name.
-    #[schema(example = "João Ávila")]
     name: String,
     /// E-mail address of the customer.
     #[schema(required, example = "joao@example.com")]
     email: Option<String>,
     /// CPF, masked.
-    #[schema(example = "***.456.789-**")]
     document: String,
     /// Digits only.
     #[schema(required, example = "11987654321")]
@@ -76,7 +72,6 @@ pub struct CustomerView {
 
 /// A recipient's part of every cycle's charge.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = CycleSplit)]
 pub struct CycleSplitView {
     /// The recipient and its part; of a cycle without initial fee, where it is by percent.
     #[serde(flatten)]
@@ -126,7 +121,7 @@ impl SubscriptionView {
             cycle: standing.cycle,
             paid_cycles: standing.paid_cycles(),
             unpaid_cycles: standing.unpaid_cycles(),
-            unpaid_reason: standing.unpaid_reason().map(UnpaidReason::name),
+            unpaid_reason: standing.unpaid_reason().map(Into::into),
             next_charge_at: standing.next_charge_at().map(time),
             started_at: time(terms.anchor),
             cancelled_at: standing.cancelled_at.map(time),
@@ -137,11 +132,11 @@ impl SubscriptionView {
 /// Wire name of a subscription's status; a pause comes before the status that it interrupts.
 pub fn status_name(standing: &SubscriptionStanding) -> &'static str {
     match standing.status {
-        SubscriptionStatus::Cancelled => "cancelled",
-        SubscriptionStatus::Completed => "completed",
-        _ if standing.is_paused => "paused",
-        SubscriptionStatus::Pending => "pending",
-        SubscriptionStatus::Active => "active",
-        SubscriptionStatus::PastDue => "past_due",
+        SubscriptionStatus::Pending | SubscriptionStatus::Active | SubscriptionStatus::PastDue
+            if standing.is_paused =>
+        {
+            "paused"
+        }
+        status => status.into(),
     }
 }

@@ -10,17 +10,15 @@ use wire::bank_names::bank_name;
 use wire::mask;
 use wire::timestamp::date;
 
-use crate::views::recipient::{find_recipient, recipient_id, review_name};
+use crate::views::recipient::{find_recipient, recipient_id};
 use crate::{Code, Problem, time};
 
 /// A withdrawal, as read.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Withdrawal)]
 pub struct WithdrawalView {
     /// The withdrawal's id.
     pub id: String,
     /// Amount of the withdrawal, centavos.
-    #[schema(example = 1200)]
     pub amount_cents: i64,
     /// `pending`, `approved` or `rejected`.
     #[schema(pattern = "^(pending|approved|rejected)$")]
@@ -41,13 +39,12 @@ pub struct WithdrawalView {
     /// Where the money goes: the account that was registered when it was asked for. Null when that
     /// is not known any more.
     #[schema(required)]
-    pub destination: Option<DestinationView>,
+    pub destination: Option<WithdrawalDestinationView>,
 }
 
 /// A bank account, masked.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = WithdrawalDestination)]
-pub struct DestinationView {
+pub struct WithdrawalDestinationView {
     /// 3 digits; null when the institution is named by its ISPB alone.
     #[schema(required, example = "341")]
     pub bank_code: Option<String>,
@@ -68,11 +65,10 @@ pub struct DestinationView {
     #[schema(required, example = "Ana Prado")]
     pub legal_name: Option<String>,
     /// Holder's CPF or CNPJ, masked.
-    #[schema(example = "***.456.789-**")]
     pub document_number: String,
 }
 
-impl DestinationView {
+impl WithdrawalDestinationView {
     /// What is shown of an account.
     pub fn of(account: BankAccount) -> Self {
         Self {
@@ -118,13 +114,11 @@ pub struct ReviewedWithdrawal {
 
 /// Anticipated money.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Settlement)]
 pub struct SettlementView {
     /// Day on which it can be sent (`YYYY-MM-DD`, Sao Paulo).
     #[schema(format = "date", example = "2026-07-08")]
     pub settlement_date: String,
     /// After the fee, centavos.
-    #[schema(example = 1952)]
     pub amount_cents: i64,
 }
 
@@ -145,7 +139,7 @@ impl WithdrawalView {
             approved_at: withdrawal.approved_at.filter(|_| was_sent).map(time),
             notes: notes.clone(),
             rejected_by: rejected_by.map(Into::into),
-            destination: DestinationView::open(engine, *id, destination),
+            destination: WithdrawalDestinationView::open(engine, *id, destination),
         }
     }
 }
@@ -164,7 +158,7 @@ impl ReviewedWithdrawal {
             recipient_id: recipient.unwrap_or_default().uuid().to_string(),
             settlements: settlements.collect(),
             api_key_id: withdrawal.api_key.map(|key| key.uuid().to_string()),
-            bank_account_review: row.and_then(|row| row.bank_review).map(|(review, _)| review_name(review)),
+            bank_account_review: row.and_then(|row| row.bank_review).map(|(review, _)| review.into()),
         }
     }
 }
