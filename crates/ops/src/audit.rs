@@ -33,15 +33,16 @@ use web::views::stored_card::customer_of;
 use web::{Checker, Language, List, Page, Problem, Result, ok, one_of, query, single, time};
 
 /// One thing that an operator did, a change of where money goes, or a withdrawal taken back.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AuditEntryView {
     /// When it took effect.
     pub at: String,
     /// The operator's name, as configured with the token; null when a merchant's API key did it.
     #[schema(required, example = "ana")]
+    #[serialize_always]
     pub operator: Option<String>,
     /// The API key, when one did it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key_id: Option<String>,
     /// What was done.
     #[schema(
@@ -50,6 +51,7 @@ pub struct AuditEntryView {
     pub action: &'static str,
     /// The merchant that it concerns; null when it concerns none.
     #[schema(required)]
+    #[serialize_always]
     pub merchant_id: Option<String>,
     /// To what it was done.
     #[schema(
@@ -58,25 +60,20 @@ pub struct AuditEntryView {
     pub kind: &'static str,
     /// Of what it was done to; null for the clock, a month, tax ids and batches.
     #[schema(required)]
+    #[serialize_always]
     pub id: Option<String>,
     /// Name of the recipient, payer, customer or merchant to whom that belongs, as it is now;
     /// absent where it has none, or was erased.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Amount of the thing, centavos, where it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub amount: Option<i64>,
     /// The account that an entry debits; entries.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub debit: Option<String>,
     /// The account that it credits; entries.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub credit: Option<String>,
     /// The stored card, also once it was deleted; cards.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub card: Option<CardView>,
     /// The reason, where one was given; the month, for `period`; the first references, for `batch`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
     /// The fields that it changed: settings of a merchant, status and bank account (masked) of a
     /// recipient, the address of webhooks.

@@ -103,7 +103,6 @@ pub struct FileBatchView {
     /// The acquirer's name for it, which stands on the bank statement.
     batch: String,
     /// The day of the payment.
-    #[schema(format = Date, example = "2026-11-27")]
     paid_on: String,
     /// How many lines it has.
     lines: u64,

@@ -28,27 +28,23 @@ pub struct OpenItems {
 }
 
 /// Something that is open of a merchant: an object, or a balance that is not zero.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 pub struct MerchantOpenItemView {
     /// `charge`, `subscription`, `cashout`, `refund`, `dispute`, `repayment`, `entry` or `balance`.
     #[schema(pattern = "^(charge|subscription|cashout|refund|dispute|repayment|entry|balance)$")]
     pub kind: &'static str,
     /// The object's id; none of a balance.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
     pub id: Option<String>,
     /// The ledger of a balance.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ledger: Option<String>,
     /// The name of its owner.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "Ana Prado")]
     pub owner: Option<String>,
     /// The account of a balance.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
     /// How much, centavos; none of a subscription.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub amount: Option<i64>,
 }
 

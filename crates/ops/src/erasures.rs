@@ -38,7 +38,6 @@ pub struct RetentionView {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SealedMonth {
     /// The month.
-    #[schema(pattern = "^[0-9]{4}-[0-9]{2}$", example = "2026-11")]
     pub month: String,
     /// When its retention ends.
     pub until: String,

@@ -26,66 +26,49 @@ use web::{Result, time};
 use webhooks::event::OutboxEvent;
 
 /// One thing that was found. Fields that it does not have are absent.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct FoundItem {
     /// Its id: a txid, a UUID, the position of a Record or the name of a ledger.
     #[schema(example = "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e")]
     pub id: String,
     /// The merchant.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub merchant_id: Option<String>,
     /// Name of the merchant; empty when it was erased.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub merchant_name: Option<String>,
     /// Name of the payer or customer, the recipient or the merchant.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Document of the same, masked.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub document: Option<String>,
     /// Its amount, centavos.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub amount: Option<i64>,
     /// Where it stands, in the words of its own view.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "CONCLUIDA")]
     pub status: Option<&'static str>,
     /// How a charge is paid.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "pix")]
     pub payment_method: Option<&'static str>,
     /// When it was created.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<String>,
     /// The charge of a refund or a dispute: its txid.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub charge: Option<String>,
     /// The recipient of a withdrawal or an anticipation.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub recipient_id: Option<String>,
     /// The fee, centavos: part of the amount of a cashout or an anticipation.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fee: Option<i64>,
     /// Why it was asked for or opened, of a refund or a dispute.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Until when the rail of a dispute has to be answered.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub due_at: Option<String>,
     /// The plan of a subscription.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub plan_id: Option<String>,
     /// Tag of the plan, on a list; there the amount is that of a cycle.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
     /// When a subscription is charged next.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub next_charge_at: Option<String>,
     /// What may be shown of a stored card, or of that of a subscription.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub card: Option<CardView>,
     /// The Record that made it. A search gives it only where the thing has no page of its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "42")]
     pub record: Option<String>,
 }

@@ -43,6 +43,7 @@ const SHARING_MAX: usize = 20;
 const ACTIONS: [&str; 7] = ["request", "approve", "reject", "accept", "release", "settle", "cancel"];
 
 /// An item of the queue, or what was decided on; see `GET /ops/queue/{id}`.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct ItemDetails {
     /// As in the queue. A `period`, `balance`, `batch` or `erasure` has an item and no more.
@@ -53,16 +54,17 @@ pub struct ItemDetails {
     pub id: String,
     /// The item as the queue shows it; null when nothing waits.
     #[schema(required)]
+    #[serialize_always]
     pub item: Option<QueueItem>,
     /// What it is about, as lists show it, also once it was decided on: amount, merchant, name,
     /// reason, and where it stands; null where that is not known any more.
     #[schema(required)]
+    #[serialize_always]
     pub object: Option<FoundItem>,
     /// What operators asked for and decided, and a merchant who took its withdrawal back, oldest
     /// first.
     pub decisions: Vec<TakenDecision>,
     /// The charge; refunds, disputes and rail items.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub charge: Option<ChargeView>,
     /// The refunds of the charge, this one among them, oldest first, as its first 100 Records name
     /// them.
@@ -72,42 +74,34 @@ pub struct ItemDetails {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disputes: Vec<DisputeView>,
     /// The withdrawal.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub withdrawal: Option<ReviewedWithdrawal>,
     /// The recipient's other withdrawals, the newest 10.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_withdrawals: Vec<WithdrawalView>,
     /// Since when the recipient's bank account is the one to which the withdrawal goes, or was.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub account_since: Option<String>,
     /// Until when it was, where another account was registered since.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub account_until: Option<String>,
     /// The splits that the withdrawal takes, among the recipient's newest 100.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub splits: Vec<WithdrawnSplit>,
     /// The registration, masked: `POST /ops/recipients/{id}/reveal` has it whole; recipients.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub registration: Option<Registration>,
     /// The recipient; recipients and withdrawals.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub recipient: Option<RecipientView>,
     /// Other recipients, of any merchant, that share something of the registration, now or earlier;
     /// recipients.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sharing: Vec<Sharing>,
     /// The entry of an operator.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub entry: Option<HouseEntryView>,
     /// The balances that the approval would change, as in its preview.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub balances: Vec<ChangedBalance>,
     /// How many balances there are beside these 100.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub balances_left_out: Option<usize>,
     /// The commission that would go back to the merchant, centavos; refunds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub commission_returned: Option<i64>,
     /// The decisions on what waits, whose entries a page shows.
     #[serde(skip)]

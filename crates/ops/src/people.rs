@@ -55,7 +55,6 @@ pub struct PersonPart {
     #[serde(serialize_with = "kind_name")]
     pub kind: ItemKind,
     /// The month whose key seals it.
-    #[schema(pattern = "^[0-9]{4}-[0-9]{2}$", example = "2026-11")]
     pub month: String,
     /// When its retention ends.
     pub until: String,

@@ -25,35 +25,29 @@ use web::streamed::{in_turn, turn, turn_in_time};
 use web::{Code, PathId, Problem, Result, decided, ok, parse_unread_exact, time};
 
 /// A month, and its closing.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PeriodView {
     /// The month.
-    #[schema(pattern = "^[0-9]{4}-[0-9]{2}$", example = "2026-11")]
     pub period: String,
     /// `open`, `pending` while it waits for a second operator, or `closed`.
     #[schema(pattern = "^(open|pending|closed)$")]
     pub status: &'static str,
     /// The operator who asked to close it; absent while it is open.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub requested_by: Option<String>,
     /// When that was asked.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub requested_at: Option<String>,
     /// The operator who closed it; absent until then.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub closed_by: Option<String>,
     /// When it was closed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub closed_at: Option<String>,
     /// The last Record of the month, by partition of the journal.
     #[schema(value_type = BTreeMap<String, u64>, example = json!({"0": 42}))]
     pub cut: CutView,
     /// Hash of the journal at the month's end, of the partition of the house; absent until it is
     /// closed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
     /// Digest of the sums of all accounts at the month's end; absent until it is closed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub totals: Option<String>,
     /// What was open at the month's end, or is open now while the month is not over.
     pub open: Vec<OpenItem>,
@@ -87,7 +81,6 @@ pub struct OpenItem {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ClosedPeriod {
     /// The month; all before it are closed too.
-    #[schema(pattern = "^[0-9]{4}-[0-9]{2}$", example = "2026-11")]
     period: String,
     /// The Record of the house that closed it: its place in the journal of its partition.
     #[schema(minimum = 1, example = 42)]

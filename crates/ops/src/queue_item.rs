@@ -23,6 +23,7 @@ use web::views::withdrawal::WithdrawalDestinationView;
 use web::{Result, time};
 
 /// One thing to decide on.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct QueueItem {
     /// `recipient`, `withdrawal`, `refund`, `dispute`, `entry` of an operator, `period`: a month
@@ -45,13 +46,10 @@ pub struct QueueItem {
     /// another version. From 1.
     pub version: u32,
     /// Whose it is; absent from an entry of the house ledger.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub merchant_id: Option<String>,
     /// The merchant's name; absent from an entry of the house ledger.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub merchant_name: Option<String>,
     /// Centavos, where it is about money.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub amount: Option<i64>,
     /// When it was asked for.
     pub created_at: String,
@@ -62,102 +60,75 @@ pub struct QueueItem {
     #[schema(pattern = "^(draft|pending|open|in_processing|waiting_second)$")]
     pub status: &'static str,
     /// The charge's txid; refunds, disputes and rail items.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub payment_id: Option<String>,
     /// Until when it can be approved; refunds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub approvable_until: Option<String>,
     /// The open disputes of the charge; refunds, where there are some.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disputes: Vec<String>,
     /// Why it should wait, or can't be approved any more; refunds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "Há contestação aberta desta cobrança")]
     pub note: Option<&'static str>,
     /// True for one that passes what was left of the charge, and is to be contested; disputes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub exceeds_charge: Option<bool>,
     /// The rail's id of the case; disputes that a rail opened, and notifications.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub case_id: Option<String>,
     /// Until when the rail has to be answered; disputes that a rail opened, where it says so.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub due_at: Option<String>,
     /// What would make a notification fit, so that it is booked: `acceptance` of a dispute of its
     /// amount, `reversal` (or release) of an earlier dispute, or a `decision`: the case was lost
     /// again after operators had reversed it, and they reverse it again or drop the notification.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^(acceptance|reversal|decision)$")]
     pub waits_for: Option<&'static str>,
     /// The recipient; withdrawals, their transfers and returns, write-offs of its debt.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub recipient_id: Option<String>,
     /// The name of the recipient, or of the payer of a refund or dispute.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The document of the same, masked; recipients, refunds and disputes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub document: Option<String>,
     /// What of a recipient is to be decided on: its `registration`, or the `bank_account` of an
     /// active one that was changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^(registration|bank_account)$")]
     pub review: Option<&'static str>,
     /// Where money goes, masked: the account of a recipient to be decided on; that of a withdrawal
     /// or its transfer.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub destination: Option<WithdrawalDestinationView>,
     /// The last other account that the recipient had, masked, for the review of a changed one;
     /// absent when it was erased.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub former_destination: Option<WithdrawalDestinationView>,
     /// The name of the bank of `destination`, of the largest institutions.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "Itaú")]
     pub bank_name: Option<&'static str>,
     /// The operator who asked for an entry, or who was the first to say the outcome of a transfer
     /// or rail item.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub requested_by: Option<String>,
     /// The account that would be debited; entries.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub debit: Option<String>,
     /// The account that would be credited; entries.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub credit: Option<String>,
     /// Why, as that operator said, or the merchant who asked for a refund, or the payer's bank that
     /// disputes a charge.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Reference of the document that proves it, as that operator said.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
     /// The outcome by that operator, `happened` or `did_not_happen`; transfers and rail items.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^(happened|did_not_happen)$")]
     pub outcome: Option<&'static str>,
     /// The dispute that was won after it had been accepted; entries that say so.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = "uuid")]
     pub dispute: Option<String>,
     /// The withdrawal that came back; entries that say so.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = "uuid")]
     pub withdrawal: Option<String>,
     /// The day on which it would take effect; entries, absent where it is the day of its booking.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(format = Date, example = "2026-11-30")]
     pub effective_date: Option<String>,
     /// The limit that the sum of an account has passed, centavos; balances.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub above: Option<i64>,
     /// How many of the recipient's 10 withdrawals before it came back from the bank; withdrawals,
     /// absent where none did.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub returned_before: Option<usize>,
     /// True where an approval takes two operators, and none has approved yet: the first one moves
     /// nothing; withdrawals and refunds above the limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub second_operator_needed: Option<bool>,
     /// What its decider should look at: `expires_soon` (within 7 days), `expired`, `disputed`,
     /// `exceeds_charge`, `rejected_before`, `rejected_elsewhere` (another recipient with its

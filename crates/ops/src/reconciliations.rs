@@ -39,6 +39,7 @@ pub(crate) const FINDINGS_MAX: usize = 1_000;
 const KEPT_MAX: usize = 1_000;
 
 /// Result of a reconciliation. Nothing is booked, and of the file only this is stored.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 pub struct Reconciliation {
     /// SHA-256 of the file, hexadecimal, under which the result is stored.
@@ -47,7 +48,6 @@ pub struct Reconciliation {
     #[schema(pattern = "^(acquirer|pix|bank)$")]
     pub(crate) kind: String,
     /// The account of a bank statement, `settlement`, `pix` or `own`; absent for the others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^(settlement|pix|own)$")]
     account: Option<String>,
     /// When it was compared.
@@ -58,20 +58,14 @@ pub struct Reconciliation {
     #[schema(minimum = 0, example = 42)]
     sequence: u64,
     /// The account's number at the bank, as the statement has it; absent for other files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     acctid: Option<String>,
     /// First day of the period; of a file of the acquirer, the day of its first payment. Absent for
     /// one without lines.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(format = Date, example = "2026-11-27")]
     from: Option<String>,
     /// Last day of the period; of a file of the acquirer, the day of its last payment. Absent for
     /// one without lines.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(format = Date, example = "2026-11-27")]
     to: Option<String>,
     /// The days that count as compared: the file has all of each. Absent where it has no whole day.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     compared: Option<ComparedDays>,
     /// Lines of the file: of a PIX list, its payments and returns; of a statement, its movements.
     lines: usize,
@@ -98,26 +92,20 @@ pub struct Reconciliation {
     #[serde(default)]
     explained: usize,
     /// Who dismissed it, once an operator did: its differences and its days do not count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) dismissed: Option<ReconciliationDismissalView>,
     /// The first 1,000 rows of a statement that state a balance and move no money; absent in lists
     /// and for other files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     balances: Option<Vec<StatementBalanceView>>,
     /// The accounts in the file of a bank; absent in lists and for other files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     accounts: Option<Vec<StatementAccountView>>,
     /// The first 1,000 differences; absent in lists.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) findings: Option<Vec<ReconciliationFindingView>>,
     /// What explains differences; absent in lists and where nothing is explained.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) explanations: Vec<FindingExplanationView>,
     /// The first 1,000 lines on which file and books agree; absent in lists.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     matched_lines: Option<Vec<ReconciliationFindingView>>,
     /// The first 1,000 of what is undecided; absent in lists.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     undecided_lines: Option<Vec<ReconciliationFindingView>>,
 }
 
@@ -125,10 +113,8 @@ pub struct Reconciliation {
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 pub struct ComparedDays {
     /// The first one.
-    #[schema(format = Date, example = "2026-11-27")]
     from: String,
     /// The last one.
-    #[schema(format = Date, example = "2026-11-27")]
     to: String,
 }
 
@@ -139,7 +125,6 @@ pub struct StatementBalanceView {
     line: u64,
     /// The day; absent where the row has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(format = Date, example = "2026-11-27")]
     day: Option<String>,
     /// The amount, centavos; absent where the row has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -183,23 +168,20 @@ pub struct DismissalRequest<'a> {
 }
 
 /// A line of a file, or what the books have in its place.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct ReconciliationFindingView {
     /// Number of the difference, from 0, by which it is explained; absent of other lines.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) number: Option<usize>,
     /// `differs`, `only_ours`, `only_theirs`, `twice` or `in_suspense`; of lines that are no
     /// differences `matched` or `undecided`.
     #[schema(pattern = "^(differs|only_ours|only_theirs|twice|in_suspense|matched|undecided)$")]
     pub(crate) finding: String,
     /// Number of the line in the file; absent for what only the books have.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     line: Option<u64>,
     /// Reference of the acquirer's batch, if it is about one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     batch: Option<String>,
     /// The charge's txid, if it is about one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     payment_id: Option<String>,
     /// `installment`, `refund` or `dispute` of the acquirer; `pix`, `return`, `cashout`,
     /// `cashout_return`, `batch`, `withdrawal`, `withdrawal_return`, `entry`, or `statement_line`,
@@ -212,18 +194,14 @@ pub struct ReconciliationFindingView {
     pub(crate) id: String,
     /// Name of the payer, the recipient or the merchant, of what the books have; absent where there
     /// is none, and when it was erased.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     /// Words of the line in the institution's file, at most 200 characters. Absent where the line
     /// has none, for objects of the books alone, and in older results.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "TARIFA PACOTE DE SERVICOS")]
     text: Option<String>,
     /// What the books say; absent where only the file has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     ours: Option<SettledLineView>,
     /// What the file says; absent where only the books have it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     theirs: Option<SettledLineView>,
 }
 
@@ -231,7 +209,6 @@ pub struct ReconciliationFindingView {
 #[derive(Debug, PartialEq, Deserialize, Serialize, ToSchema)]
 pub struct SettledLineView {
     /// The day of the payment.
-    #[schema(format = Date, example = "2026-11-27")]
     paid_on: String,
     /// Before the fee, centavos.
     gross: i64,

@@ -76,8 +76,8 @@ pub struct ReportColumn {
     name: String,
     /// Its head for people, in Portuguese.
     label: String,
-    /// `text`, `centavos`, `date`, `instant`, `count`, or `percent` (a decimal string).
-    #[schema(pattern = "^(text|centavos|date|instant|count|percent)$")]
+    /// `text`, `centavos`, `date`, `count`, or `percent` (a decimal string).
+    #[schema(pattern = "^(text|centavos|date|count|percent)$")]
     kind: String,
 }
 

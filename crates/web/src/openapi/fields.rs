@@ -11,9 +11,9 @@ pub(super) fn shape(name: &str, schema: &mut Value) {
         return;
     }
     if is_of(schema, "string") && schema.get("format").is_none() {
-        if is_digest(name) {
-            schema["pattern"] = json!("^[0-9a-f]{64}$");
-            schema["example"] = json!("5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928");
+        if let Some((shape, value, example)) = form(name) {
+            schema[shape] = json!(value);
+            schema["example"] = json!(example);
         } else if let Some(example) = text(name) {
             schema["example"] = json!(example);
         }
@@ -24,9 +24,16 @@ pub(super) fn shape(name: &str, schema: &mut Value) {
     }
 }
 
-/// True for what is 32 bytes, written in 64 digits.
-fn is_digest(name: &str) -> bool {
-    matches!(name, "digest" | "hash" | "head" | "previous" | "public_key" | "sha256" | "totals")
+/// How a text is written: the member of its schema that says so, and an example.
+fn form(name: &str) -> Option<(&'static str, &'static str, &'static str)> {
+    Some(match name {
+        "day" | "effective_date" | "from" | "paid_on" | "settlement_date" | "to" => ("format", "date", "2026-11-27"),
+        "digest" | "hash" | "head" | "previous" | "public_key" | "sha256" | "totals" => {
+            ("pattern", "^[0-9a-f]{64}$", "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")
+        }
+        "month" | "period" => ("pattern", "^[0-9]{4}-[0-9]{2}$", "2026-11"),
+        _ => return None,
+    })
 }
 
 fn text(name: &str) -> Option<&'static str> {

@@ -153,6 +153,7 @@ pub fn pix_code(engine: &Engine, charge: ObjectId, amount: Centavos, ordinal: u6
 }
 
 /// A charge, as read.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Charge, example = json!({
     "txid": "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e", "status": "CONCLUIDA", "payment_method": "credit_card", "amount": 10000,
@@ -182,13 +183,12 @@ pub struct ChargeView {
     pub installments: u8,
     /// The caller's description.
     #[schema(required, example = "Pedido 1042")]
+    #[serialize_always]
     pub description: Option<String>,
     /// The caller's reference, where the request had one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 64, example = "pedido-1042")]
     pub reference: Option<String>,
     /// The caller's values by key, where there are any.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<HashMap<String, String>>, example = json!({"loja": "azul"}))]
     pub metadata: Option<Metadata>,
     /// What a fiscal document says of its payment.
@@ -198,32 +198,27 @@ pub struct ChargeView {
     #[schema(required = false)]
     pub fiscal_documents: Vec<FiscalDocumentView>,
     /// The acquirer's status; cards only.
-    #[serde(rename = "cardStatus", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "cardStatus")]
     #[schema(example = "captured")]
     pub card_status: Option<Cow<'static, str>>,
     /// The card; cards only.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub card: Option<CardView>,
     /// The copy-and-paste payload; PIX only, once the institution has registered the charge.
-    #[serde(rename = "pixCopiaECola", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "pixCopiaECola")]
     pub pix_copia_e_cola: Option<String>,
     /// When the code expires; PIX only.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
     /// When it was paid.
     #[schema(required)]
+    #[serialize_always]
     pub paid_at: Option<String>,
     /// The payment's end-to-end id; paid PIX only.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub end_to_end_id: Option<String>,
     /// The issuer's authorization code; captured cards, where the acquirer gives it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub authorization: Option<String>,
     /// The number of the capture at the acquirer (NSU); captured cards, where it gives it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub nsu: Option<String>,
     /// The acquirer's own id of the capture, `capture` in exports; captured cards only.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub acquirer_reference: Option<String>,
     /// When it was created.
     pub created_at: String,
@@ -234,7 +229,6 @@ pub struct ChargeView {
     /// The recipients' parts.
     pub splits: Vec<SplitView>,
     /// What the seller receives; only with splits.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub breakdown: Option<Breakdown>,
     /// What it costs the seller, fixed when it is created and charged when it is paid.
     pub fees: Vec<FeeView>,
@@ -244,6 +238,7 @@ pub struct ChargeView {
     pub net: i64,
     /// When that is available; null before it is paid.
     #[schema(required)]
+    #[serialize_always]
     pub settles_at: Option<String>,
 }
 

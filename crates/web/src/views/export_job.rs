@@ -26,6 +26,7 @@ const DOWNLOADS_MAX: usize = 32;
 static DOWNLOADS: Semaphore = Semaphore::const_new(DOWNLOADS_MAX);
 
 /// An export or report that is made in the background.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ExportJobView {
     /// The id.
@@ -35,14 +36,11 @@ pub struct ExportJobView {
     status: &'static str,
     /// Why it failed: `too_large` (over 4 GiB), `no_space`, `interrupted` (the server ended),
     /// `no_code` (accounts without a code in the map) or `internal`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^(too_large|no_space|interrupted|no_code|internal)$")]
     failure: Option<String>,
     /// The same for people, such as the accounts without a code.
-    #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
     /// The report's name; absent for an export.
-    #[serde(skip_serializing_if = "Option::is_none")]
     report: Option<String>,
     /// The ledger; `all` for the rows of all.
     #[schema(example = "all")]
@@ -51,12 +49,8 @@ pub struct ExportJobView {
     #[schema(example = "csv")]
     format: String,
     /// The first day; absent for the first of the books.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(format = Date, example = "2026-11-01")]
     from: Option<String>,
     /// The last day; absent for the last of the books.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(format = Date, example = "2026-11-30")]
     to: Option<String>,
     /// True where the rows have labels.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -65,19 +59,15 @@ pub struct ExportJobView {
     /// When it was asked for.
     created_at: String,
     /// When it ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
     finished_at: Option<String>,
     /// When its file is removed, at the latest.
     expires_at: String,
     /// The last Record that counts, by partition of the journal.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<BTreeMap<String, u64>>, example = json!({"0": 42}))]
     cut: Option<CutView>,
     /// The file, once it is done.
-    #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<ExportFileView>,
     /// Signature of the manifest, once it is done.
-    #[serde(skip_serializing_if = "Option::is_none")]
     manifest: Option<ManifestSignatureView>,
 }
 

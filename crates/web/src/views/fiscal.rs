@@ -13,38 +13,32 @@ use crate::views::recipient::recipient_id;
 
 /// What a fiscal document says of a payment, in the codes of the NF-e. The parties are settings of
 /// the rail: null in a sandbox, and where they are not set.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 pub struct FiscalView {
     /// Means of payment (`tPag`): `17` is a dynamic PIX, `03` a credit card, `04` a debit card.
     #[schema(pattern = "^(17|03|04)$", example = "17")]
     pub means: &'static str,
     /// The charge's `txid`; PIX only.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, pattern = "^[0-9a-f]{32}$")]
     pub txid: Option<String>,
     /// The payment's end-to-end id; paid PIX only.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "E00000000202607011200abcdef01234")]
     pub end_to_end_id: Option<String>,
     /// CNPJ of the receiver; PIX only.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, value_type = Option<String>, example = "11222333000181")]
     pub receiver_document: Option<Option<String>>,
     /// ISPB of the receiver's institution, the first 8 of its CNPJ; PIX only.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, value_type = Option<String>, example = "00000208")]
     pub psp_ispb: Option<Option<String>>,
     /// The scheme (`tBand`); cards only.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, pattern = "^[0-9]{2}$", example = "01")]
     pub brand: Option<&'static str>,
     /// The issuer's authorization code (`cAut`); null before the capture, and where the acquirer
     /// gives none. Cards only.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, value_type = Option<String>, example = "123456")]
     pub authorization: Option<Option<String>>,
     /// CNPJ of the acquirer; cards only.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, value_type = Option<String>, example = "11222333000181")]
     pub acquirer_document: Option<Option<String>>,
 }

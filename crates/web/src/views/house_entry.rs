@@ -69,6 +69,7 @@ impl OperatorEntry {
 }
 
 /// An entry of an operator, as read.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct HouseEntryView {
     /// Its id.
@@ -87,15 +88,11 @@ pub struct HouseEntryView {
     /// Reference of the document that proves it.
     pub reference: String,
     /// The day on which it takes effect; absent where it is the day of its booking.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(format = Date, example = "2026-11-30")]
     pub effective_date: Option<String>,
     /// The withdrawal that came back; absent from other entries.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = "uuid")]
     pub withdrawal: Option<String>,
     /// The dispute that was won after it had been accepted; absent from other entries.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = "uuid")]
     pub dispute: Option<String>,
     /// The operator who asked for it.
@@ -103,10 +100,8 @@ pub struct HouseEntryView {
     /// When it was asked for.
     created_at: String,
     /// The operator who approved or rejected it; absent while it is pending.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<String>,
     /// Why it was rejected; rejected ones only.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
 }
 

@@ -19,6 +19,7 @@ pub struct Registration {
 }
 
 /// Who is registered, as read.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RegisteredInformationView {
     /// `individual` or `corporation`.
@@ -28,35 +29,30 @@ pub struct RegisteredInformationView {
     /// CPF or CNPJ, masked.
     document_number: String,
     /// Full name; individuals.
-    #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     /// Legal name; corporations.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "Padaria Sol")]
     company_name: Option<String>,
     /// DD/MM/YYYY; individuals.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "29/02/2000")]
     birthdate: Option<String>,
     /// Only for individuals.
-    #[serde(skip_serializing_if = "Option::is_none")]
     mother_name: Option<String>,
     /// Where they live or trade.
     #[schema(required)]
+    #[serialize_always]
     address: Option<AddressView>,
     /// At least one.
     phone_numbers: Vec<PhoneNumberView>,
     /// Only for corporations.
-    #[serde(skip_serializing_if = "Option::is_none")]
     managing_partners: Option<Vec<ManagingPartnerView>>,
     /// Contact e-mail.
     #[schema(required, example = "ana@example.com")]
+    #[serialize_always]
     email: Option<String>,
     /// Centavos; individuals.
-    #[serde(skip_serializing_if = "Option::is_none")]
     monthly_income: Option<i64>,
     /// Centavos; corporations.
-    #[serde(skip_serializing_if = "Option::is_none")]
     annual_revenue: Option<i64>,
 }
 
@@ -85,15 +81,14 @@ pub struct ManagingPartnerView {
 
 /// A postal address, as read. A partner's has `street_number` and `zipcode` in place of `number`
 /// and `zip_code`.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AddressView {
     /// Street of the address.
     street: String,
     /// House number.
-    #[serde(skip_serializing_if = "Option::is_none")]
     number: Option<String>,
     /// House number, in a partner's address.
-    #[serde(skip_serializing_if = "Option::is_none")]
     street_number: Option<String>,
     /// Neighborhood of the address.
     #[schema(example = "Sé")]
@@ -103,10 +98,8 @@ pub struct AddressView {
     /// Two letters.
     state: String,
     /// CEP, 8 digits.
-    #[serde(skip_serializing_if = "Option::is_none")]
     zip_code: Option<String>,
     /// CEP, 8 digits, in a partner's address.
-    #[serde(skip_serializing_if = "Option::is_none")]
     zipcode: Option<String>,
 }
 

@@ -116,7 +116,6 @@ pub struct ReviewedWithdrawal {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SettlementView {
     /// Day on which it can be sent (`YYYY-MM-DD`, Sao Paulo).
-    #[schema(format = "date", example = "2026-07-08")]
     pub settlement_date: String,
     /// After the fee, centavos.
     pub amount_cents: i64,
