@@ -22,10 +22,7 @@ const ROWS_A_PAGE: u64 = 50;
 /// Page of the audit trail, newest first, by what a filter asks for; or all of it as a file.
 pub(crate) async fn list(State(desk): DeskState, visit: Visit, parts: Parts) -> Response {
     match asked(&desk, &visit, &parts) {
-        Ok((filter, Some(format))) => match audit::file(&desk, &filter, format).await {
-            Ok(file) => file,
-            Err(problem) => visit.answer(Err(problem)),
-        },
+        Ok((filter, Some(format))) => visit.answer_with(audit::file(&desk, &filter, format).await),
         Ok((filter, None)) => visit.answer(screen(&desk, &visit, &parts, &filter)),
         Err(problem) => visit.answer(Err(problem)),
     }

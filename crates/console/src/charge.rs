@@ -8,6 +8,7 @@ use wire::mask;
 
 use crate::flow::{self, ChargePart, Flow, PartOf};
 use crate::records::{facts_of, record_link};
+use crate::show::Facts;
 use crate::show::Head::{Amount, Text};
 use crate::wire_words::status_word;
 use crate::{
@@ -91,35 +92,26 @@ fn head(desk: &Desk, visit: &Visit, charge: &Charge, records: &[(Position, Recor
             (method)
         }
     };
-    let mut pairs = vec![
-        ("txid", html! { code { (charge.id.txid()) } }),
-        (visit.say(words::MERCHANT), merchant_link),
-        (visit.say(words::METHOD), method),
-        (visit.say(words::PAYER), html! { bdi { (payer.name) } " " span.dim { (mask::document(&payer.document)) } }),
-        (visit.say(words::CREATED), moment(charge.id.created_at())),
-    ];
-    if let ChargeOutcome::Paid { at, end_to_end_id } = &charge.outcome {
-        pairs.push((visit.say(words::PAID_AT), moment(*at)));
-        if let Some(id) = end_to_end_id {
-            pairs.push((visit.say(words::END_TO_END), html! { code { (id) } }));
+    let mut facts = Facts::of(visit);
+    facts
+        .code(words::TXID, &*charge.id.txid())
+        .add(words::MERCHANT, merchant_link)
+        .add(words::METHOD, method)
+        .add(words::PAYER, html! { bdi { (payer.name) } " " span.dim { (mask::document(&payer.document)) } })
+        .add(words::CREATED, moment(charge.id.created_at()));
+    match &charge.outcome {
+        ChargeOutcome::Paid { at, end_to_end_id } => {
+            facts.add(words::PAID_AT, moment(*at)).code(words::END_TO_END, end_to_end_id.as_deref())
         }
-    } else if let Some(at) = charge.expires_at {
-        pairs.push((visit.say(words::EXPIRES), moment(at)));
-    }
-    if let Some(reason) = unpaid_because(charge, records) {
-        pairs.push((visit.say(words::NOTES), html! { (visit.say(reason)) }));
-    }
-    if let Some((seller, _)) = due(records) {
-        pairs.push((visit.say(words::DUE_AT), moment(seller)));
-    }
+        _ => facts.add(words::EXPIRES, charge.expires_at.map(moment)),
+    };
     let labels = labels(engine, charge, &payer);
-    if let Some(reference) = labels.reference {
-        pairs.push((visit.say(words::REFERENCE), html! { bdi { (reference) } }));
-    }
-    if !labels.metadata.is_empty() {
-        let values = html! { @for (key, value) in labels.metadata { bdi { (key) } ": " bdi { (value) } br; } };
-        pairs.push((visit.say(words::METADATA), values));
-    }
+    let values = html! { @for (key, value) in &labels.metadata { bdi { (key) } ": " bdi { (value) } br; } };
+    facts
+        .word(words::NOTES, unpaid_because(charge, records))
+        .add(words::DUE_AT, due(records).map(|(seller, _)| moment(seller)))
+        .text(words::REFERENCE, labels.reference.as_deref())
+        .add(words::METADATA, (!labels.metadata.is_empty()).then_some(values));
     let documents = fiscal_documents(engine, charge, false);
     if !documents.is_empty() {
         let keys = html! {
@@ -130,12 +122,10 @@ fn head(desk: &Desk, visit: &Visit, charge: &Charge, records: &[(Position, Recor
                 br;
             }
         };
-        pairs.push((visit.say(words::FISCAL_DOCUMENTS), keys));
+        facts.add(words::FISCAL_DOCUMENTS, keys);
     }
-    if let Some(text) = payer.description.filter(|text| !text.is_empty()) {
-        pairs.push((visit.say(words::DESCRIPTION), html! { bdi { (text) } }));
-    }
-    html! { section.card aria-label=(visit.say(words::CHARGE)) { (show::facts(pairs)) } }
+    facts.text(words::DESCRIPTION, payer.description.as_deref().filter(|text| !text.is_empty()));
+    html! { section.card aria-label=(visit.say(words::CHARGE)) { (facts.shown()) } }
 }
 
 /// Why a charge ended unpaid; none for one that is paid or may still be.

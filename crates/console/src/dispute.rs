@@ -75,10 +75,7 @@ pub(crate) async fn open(posted: PostedForm) -> Response {
         let body = json!({"amount": amount, "kind": form.value("kind"), "reason": form.value("reason")});
         posted.call(disputes::open, "/ops/charges/{txid}/disputes", body).await
     };
-    match opened.await {
-        Ok(_) => Redirect::to(&format!("/console/find?q={id}")).into_response(),
-        Err(problem) => visit.answer(Err(problem)),
-    }
+    visit.answer_with(opened.await.map(|_| Redirect::to(&format!("/console/find?q={id}")).into_response()))
 }
 
 /// The form on the page of an accepted dispute: it was won later.

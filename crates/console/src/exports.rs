@@ -185,10 +185,7 @@ pub(crate) async fn job_file(State(desk): DeskState, visit: Visit, PathId(id): P
         visit.whole()?;
         exports::file(State(desk), visit.operator.clone(), PathId(id)).await
     };
-    match made.await {
-        Ok(file) => file,
-        Err(problem) => visit.answer(Err(problem)),
-    }
+    visit.answer_with(made.await)
 }
 
 /// File of the export that the form asked for.
@@ -198,10 +195,7 @@ pub(crate) async fn file(State(desk): DeskState, visit: Visit, mut parts: Parts)
         parts.uri = given_only(&parts)?;
         export(State(desk), visit.operator.clone(), parts).await
     };
-    match made.await {
-        Ok(file) => file,
-        Err(problem) => visit.answer(Err(problem)),
-    }
+    visit.answer_with(made.await)
 }
 
 /// The address without the fields that the form left empty.

@@ -5,10 +5,12 @@ use ledger::{HOUSE_GROUP, Month, ObjectId, RecipientProfile};
 use maud::{Markup, html};
 
 use crate::queue::{flag_list, follows_word, item_word, kind_word, merchant_link, verdict_word};
+use crate::show::Facts;
 use crate::show::Head::{Amount, Text};
 use crate::wire_words::status_word;
 use crate::{
-    PageRequest, Screen, Section, Visit, dispute, item_context, notes, periods, registration, show, wire_words, words,
+    PageRequest, Screen, Section, Visit, Word, dispute, item_context, notes, periods, registration, show, wire_words,
+    words,
 };
 use ops::Desk;
 use ops::item_details::{self, ItemDetails};
@@ -79,109 +81,79 @@ fn decided_amount(details: &ItemDetails) -> Option<i64> {
 
 /// What was decided on, and how: as it stood while it waited, with its outcome.
 fn decided(desk: &Desk, visit: &Visit, details: &ItemDetails) -> Markup {
-    let mut pairs = vec![(visit.say(words::ID), html! { code { (details.id) } })];
-    if let Some(amount) = decided_amount(details) {
-        pairs.push((visit.say(words::AMOUNT), html! { (visit.money(amount)) }));
-    }
+    let mut facts = Facts::of(visit);
+    facts.code(words::ID, &*details.id).money(words::AMOUNT, decided_amount(details));
     if let Some(object) = &details.object {
-        pairs.push((visit.say(words::MERCHANT), merchant_link(desk, visit, object.merchant_id.as_deref())));
-        pairs.extend(
-            object.created_at.as_ref().map(|at| (visit.say(words::WHEN), show::text_moment(visit.language, at))),
-        );
         let status = object.status.zip(item_details::item_kind(details.kind));
-        pairs.extend(
-            status.map(|(status, kind)| (visit.say(words::STATUS), html! { (visit.say(status_word(kind, status))) })),
-        );
         let by = details.withdrawal.as_ref().and_then(|reviewed| reviewed.withdrawal.rejected_by);
-        pairs.extend(by.map(|by| (visit.say(words::REJECTED_BY), html! { (visit.say(wire_words::rejected_by(by))) })));
-        let whose =
-            if object.recipient_id.is_some() || details.kind == "recipient" { words::RECIPIENT } else { words::PAYER };
-        pairs.extend(object.name.as_ref().map(|name| (visit.say(whose), html! { bdi { (name) } })));
-        let reason = if details.kind == "refund" { words::CHARGE_REASON } else { words::NOTES };
-        pairs.extend(object.reason.as_ref().map(|said| (visit.say(reason), html! { bdi { (said) } })));
+        let is_recipients = object.recipient_id.is_some() || details.kind == "recipient";
+        facts
+            .add(words::MERCHANT, merchant_link(desk, visit, object.merchant_id.as_deref()))
+            .when(words::WHEN, object.created_at.as_deref())
+            .word(words::STATUS, status.map(|(status, kind)| status_word(kind, status)))
+            .word(words::REJECTED_BY, by.map(wire_words::rejected_by))
+            .text(if is_recipients { words::RECIPIENT } else { words::PAYER }, object.name.as_deref())
+            .text(reason_word(details.kind), object.reason.as_deref());
     }
     if let Some(entry) = &details.entry {
-        let text = |text: &String| html! { bdi { (text) } };
-        pairs.extend([
-            (visit.say(words::DEBIT), show::account_named(visit.language, &entry.debit)),
-            (visit.say(words::CREDIT), show::account_named(visit.language, &entry.credit)),
-            (visit.say(words::NOTES), text(&entry.reason)),
-            (visit.say(words::REFERENCE), text(&entry.reference)),
-            (visit.say(words::ASKED_BY), text(&entry.requested_by)),
-        ]);
+        facts
+            .account(words::DEBIT, &*entry.debit)
+            .account(words::CREDIT, &*entry.credit)
+            .text(words::NOTES, &*entry.reason)
+            .text(words::REFERENCE, &*entry.reference)
+            .text(words::ASKED_BY, &*entry.requested_by);
     }
-    show::facts(pairs)
+    facts.shown()
+}
+
+fn reason_word(kind: &str) -> Word {
+    if kind == "refund" { words::CHARGE_REASON } else { words::NOTES }
 }
 
 fn facts(desk: &Desk, visit: &Visit, item: &QueueItem) -> Markup {
-    let mut pairs = vec![
-        (visit.say(words::ID), html! { code { (item.id) } }),
-        (visit.say(words::MERCHANT), merchant_link(desk, visit, item.merchant_id.as_deref())),
-        (visit.say(words::WHEN), show::text_moment(visit.language, &item.created_at)),
-        (visit.say(words::STATUS), html! { (visit.say(wire_words::waiting_status(item.status))) }),
-    ];
-    if !item.flags.is_empty() || item.status == "waiting_second" {
-        pairs.push((visit.say(words::FLAGS), flag_list(visit, item)));
-    }
-    if let Some(by) = &item.requested_by {
-        pairs.push((visit.say(words::ASKED_BY), html! { bdi { (by) } }));
-    }
-    let accounts = [(words::DEBIT, &item.debit), (words::CREDIT, &item.credit)];
-    for (word, account) in accounts {
-        pairs.extend(account.as_ref().map(|account| (visit.say(word), show::account_named(visit.language, account))));
-    }
-    let reason = if item.kind == "refund" { words::CHARGE_REASON } else { words::NOTES };
-    for (word, said) in [(reason, &item.reason), (words::REFERENCE, &item.reference)] {
-        pairs.extend(said.as_ref().map(|said| (visit.say(word), html! { bdi { (said) } })));
-    }
-    pairs.extend(item.withdrawal.as_ref().map(|id| (visit.say(words::WITHDRAWAL), html! { code { (id) } })));
-    let dispute = |id| html! { a href={"/console/queue/" (id)} { code { (id) } } };
-    pairs.extend(item.dispute.as_ref().map(|id| (visit.say(words::DISPUTE), dispute(id))));
-    pairs.extend(item.effective_date.as_ref().map(|day| (visit.say(words::TOOK_EFFECT), html! { (day) })));
-    if let Some(name) = item.name.as_ref().filter(|_| item.kind == "recipient") {
-        let link = html! { a href={"/console/recipients/" (item.id)} { bdi { (name) } } };
-        pairs.push((visit.say(words::NAME), link));
-    }
-    let payer = item.name.as_ref().filter(|_| item.payment_id.is_some());
-    pairs.extend(payer.map(|name| (visit.say(words::PAYER), html! { bdi { (name) } })));
-    if let Some(document) = &item.document {
-        pairs.push((visit.say(words::DOCUMENT), html! { (document) }));
-    }
-    if let Some(review) = item.review {
-        let review = if review == "registration" { words::REVIEW_REGISTRATION } else { words::REVIEW_ACCOUNT };
-        pairs.push((visit.say(words::REVIEW), html! { (visit.say(review)) }));
-    }
-    if let Some(txid) = &item.payment_id {
-        pairs.push((visit.say(words::CHARGE), html! { a href={"/console/charges/" (txid)} { code { (txid) } } }));
-    }
-    pairs.extend(
-        item.approvable_until
-            .as_ref()
-            .map(|until| (visit.say(words::APPROVABLE_UNTIL), show::text_moment(visit.language, until))),
-    );
-    if !item.disputes.is_empty() {
-        pairs.push((visit.say(words::DISPUTE), html! { (visit.say(words::REFUND_WAITS)) }));
-    }
-    let due = item.due_at.as_ref();
-    pairs.extend(due.map(|at| (visit.say(words::ANSWER_UNTIL), show::text_moment(visit.language, at))));
-    pairs.extend(item.case_id.as_ref().map(|id| (visit.say(words::CASE), html! { code { (id) } })));
-    pairs.extend(
-        item.waits_for.map(|need| (visit.say(words::WAITS_FOR), html! { (visit.say(wire_words::need(need))) })),
-    );
-    if item.exceeds_charge == Some(true) {
-        pairs.push((visit.say(words::NOTES), html! { (visit.say(words::EXCEEDS_CHARGE)) }));
-    }
-    if let Some(recipient) = &item.recipient_id {
-        let name = item.name.as_deref().unwrap_or_default();
-        let link = html! { a href={"/console/recipients/" (recipient)} { bdi { (name) } " " code { (recipient) } } };
-        pairs.push((visit.say(words::RECIPIENT), link));
-    }
-    if let Some(account) = &item.destination {
-        pairs.push((visit.say(words::DESTINATION), show::bank_account(account)));
-    }
-    let former = item.former_destination.as_ref();
-    pairs.extend(former.map(|account| (visit.say(words::FORMER_ACCOUNT), show::bank_account(account))));
-    show::facts(pairs)
+    let is_flagged = !item.flags.is_empty() || item.status == "waiting_second";
+    let item_link = |id| html! { a href={"/console/queue/" (id)} { code { (id) } } };
+    let name = item.name.as_deref();
+    let link = name.filter(|_| item.kind == "recipient");
+    let link = link.map(|name| html! { a href={"/console/recipients/" (item.id)} { bdi { (name) } } });
+    let review = item.review.map(|review| match review {
+        "registration" => words::REVIEW_REGISTRATION,
+        _ => words::REVIEW_ACCOUNT,
+    });
+    let charge_link = |txid| html! { a href={"/console/charges/" (txid)} { code { (txid) } } };
+    let recipient = |id| {
+        html! { a href={"/console/recipients/" (id)} { bdi { (name.unwrap_or_default()) } " " code { (id) } } }
+    };
+    let mut facts = Facts::of(visit);
+    facts
+        .code(words::ID, &*item.id)
+        .add(words::MERCHANT, merchant_link(desk, visit, item.merchant_id.as_deref()))
+        .when(words::WHEN, &*item.created_at)
+        .word(words::STATUS, wire_words::waiting_status(item.status))
+        .add(words::FLAGS, is_flagged.then(|| flag_list(visit, item)))
+        .text(words::ASKED_BY, item.requested_by.as_deref())
+        .account(words::DEBIT, item.debit.as_deref())
+        .account(words::CREDIT, item.credit.as_deref())
+        .text(reason_word(item.kind), item.reason.as_deref())
+        .text(words::REFERENCE, item.reference.as_deref())
+        .code(words::WITHDRAWAL, item.withdrawal.as_deref())
+        .add(words::DISPUTE, item.dispute.as_ref().map(item_link))
+        .add(words::TOOK_EFFECT, item.effective_date.as_ref().map(|day| html! { (day) }))
+        .add(words::NAME, link)
+        .text(words::PAYER, name.filter(|_| item.payment_id.is_some()))
+        .add(words::DOCUMENT, item.document.as_ref().map(|document| html! { (document) }))
+        .word(words::REVIEW, review)
+        .add(words::CHARGE, item.payment_id.as_ref().map(charge_link))
+        .when(words::APPROVABLE_UNTIL, item.approvable_until.as_deref())
+        .word(words::DISPUTE, (!item.disputes.is_empty()).then_some(words::REFUND_WAITS))
+        .when(words::ANSWER_UNTIL, item.due_at.as_deref())
+        .code(words::CASE, item.case_id.as_deref())
+        .word(words::WAITS_FOR, item.waits_for.map(wire_words::need))
+        .word(words::NOTES, (item.exceeds_charge == Some(true)).then_some(words::EXCEEDS_CHARGE))
+        .add(words::RECIPIENT, item.recipient_id.as_ref().map(recipient))
+        .add(words::DESTINATION, item.destination.as_ref().map(show::bank_account))
+        .add(words::FORMER_ACCOUNT, item.former_destination.as_ref().map(show::bank_account))
+        .shown()
 }
 
 /// The balances that a decision changes, and the commission that goes back.

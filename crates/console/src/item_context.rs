@@ -7,6 +7,7 @@ use store::cut::Position;
 use store::{Partition, Sequence};
 
 use crate::records::record_link;
+use crate::show::Facts;
 use crate::show::Head::{Amount, Text};
 use crate::wire_words::status_word;
 use crate::{Visit, show, wire_words, words};
@@ -47,18 +48,15 @@ pub(crate) fn shown(desk: &Desk, visit: &Visit, details: &ItemDetails) -> Markup
 }
 
 fn of_charge(desk: &Desk, visit: &Visit, charge: &ChargeView) -> Markup {
-    let moment = |at: &str| show::text_moment(visit.language, at);
-    let mut pairs = vec![
-        ("txid", html! { a href={"/console/charges/" (charge.txid)} { code { (charge.txid) } } }),
-        (visit.say(words::AMOUNT), html! { (visit.money(charge.amount)) }),
-        (visit.say(words::METHOD), html! { (visit.say(wire_words::method_named(charge.payment_method))) }),
-        (visit.say(words::PAYER), html! { bdi { (charge.payer.name) } " " span.dim { (charge.payer.document) } }),
-        (visit.say(words::CREATED), moment(&charge.created_at)),
-    ];
-    pairs.extend(charge.paid_at.as_deref().map(|at| (visit.say(words::PAID_AT), moment(at))));
-    if charge.refunded_amount > 0 {
-        pairs.push((visit.say(words::REFUNDED), html! { (visit.money(charge.refunded_amount)) }));
-    }
+    let mut facts = Facts::of(visit);
+    facts
+        .add(words::TXID, html! { a href={"/console/charges/" (charge.txid)} { code { (charge.txid) } } })
+        .money(words::AMOUNT, charge.amount)
+        .word(words::METHOD, wire_words::method_named(charge.payment_method))
+        .add(words::PAYER, html! { bdi { (charge.payer.name) } " " span.dim { (charge.payer.document) } })
+        .when(words::CREATED, &*charge.created_at)
+        .when(words::PAID_AT, charge.paid_at.as_deref())
+        .money(words::REFUNDED, Some(charge.refunded_amount).filter(|amount| *amount > 0));
     if !charge.splits.is_empty() {
         let name = |id: &str| {
             let found = ObjectId::parse(id).and_then(|id| find_recipient(&desk.engine, id));
@@ -70,9 +68,9 @@ fn of_charge(desk: &Desk, visit: &Visit, charge: &ChargeView) -> Markup {
                 " " (visit.money(split.amount)) br;
             }
         };
-        pairs.push((visit.say(words::SPLITS_OF), splits));
+        facts.add(words::SPLITS_OF, splits);
     }
-    show::facts(pairs)
+    facts.shown()
 }
 
 /// The refunds and disputes of the charge.
@@ -127,34 +125,28 @@ fn sharing(visit: &Visit, all: &[Sharing]) -> Markup {
 
 fn of_withdrawal(visit: &Visit, reviewed: &ReviewedWithdrawal, details: &ItemDetails) -> Markup {
     let withdrawal = &reviewed.withdrawal;
-    let mut pairs = vec![
-        (visit.say(words::AMOUNT), html! { (visit.money(withdrawal.amount_cents)) }),
-        (visit.say(words::STATUS), html! { (visit.say(status_word(ItemKind::Withdrawals, withdrawal.status))) }),
-    ];
-    if let Some(account) = &withdrawal.destination {
-        pairs.push((visit.say(words::DESTINATION), show::bank_account(account)));
-    }
-    for (word, at) in [(words::ACCOUNT_SINCE, &details.account_since), (words::ACCOUNT_UNTIL, &details.account_until)] {
-        pairs.extend(at.as_ref().map(|at| (visit.say(word), show::text_moment(visit.language, at))));
-    }
+    let mut facts = Facts::of(visit);
+    facts
+        .money(words::AMOUNT, withdrawal.amount_cents)
+        .word(words::STATUS, status_word(ItemKind::Withdrawals, withdrawal.status))
+        .add(words::DESTINATION, withdrawal.destination.as_ref().map(show::bank_account))
+        .when(words::ACCOUNT_SINCE, details.account_since.as_deref())
+        .when(words::ACCOUNT_UNTIL, details.account_until.as_deref());
     if !details.splits.is_empty() {
         let parts = html! {
             @for split in &details.splits {
                 a href={"/console/charges/" (split.payment_id)} { code { (split.payment_id) } } " " (visit.money(split.amount_cents)) br;
             }
         };
-        pairs.push((visit.say(words::SPLITS_IN_IT), parts));
+        facts.add(words::SPLITS_IN_IT, parts);
     }
     if !reviewed.settlements.is_empty() {
         let parts = html! {
             @for part in &reviewed.settlements { (show::day(visit.language, &part.settlement_date)) " " (visit.money(part.amount_cents)) br; }
         };
-        pairs.push((visit.say(words::ANTICIPATED_IN_IT), parts));
+        facts.add(words::ANTICIPATED_IN_IT, parts);
     }
-    if let Some(notes) = &withdrawal.notes {
-        pairs.push((visit.say(words::NOTES), html! { bdi { (notes) } }));
-    }
-    show::facts(pairs)
+    facts.text(words::NOTES, withdrawal.notes.as_deref()).shown()
 }
 
 fn others(visit: &Visit, withdrawals: &[WithdrawalView]) -> Markup {

@@ -62,10 +62,7 @@ pub(crate) async fn open_merchant(posted: PostedForm) -> Response {
         let sent = posted.request("/ops/merchants", &Value::Object(body));
         json_of(merchants::create(State(Arc::clone(desk)), admin(visit)?, sent).await?).await
     };
-    match opened.await {
-        Ok(merchant) => led_to(visit, merchant["id"].as_str()),
-        Err(problem) => visit.answer(Err(problem)),
-    }
+    visit.answer_with(opened.await.map(|merchant| led_to(visit, merchant["id"].as_str())))
 }
 
 fn led_to(visit: &Visit, merchant: Option<&str>) -> Response {
@@ -128,10 +125,8 @@ pub(crate) async fn revoke(posted: PostedForm) -> Response {
         let key = SentKey::of_form_alone(form.value("key"), "/ops/api-keys/{id}");
         api_keys::revoke_once(desk, &visit.operator, id, &key).await
     };
-    match revoked.await {
-        Ok(_) => led_to(visit, Some(form.value("merchant")).filter(|id| id.bytes().all(is_of_id))),
-        Err(problem) => visit.answer(Err(problem)),
-    }
+    let merchant = Some(form.value("merchant")).filter(|id| id.bytes().all(is_of_id));
+    visit.answer_with(revoked.await.map(|_| led_to(visit, merchant)))
 }
 
 fn is_of_id(byte: u8) -> bool {

@@ -41,15 +41,11 @@ pub(crate) async fn show(State(desk): DeskState, visit: Visit, PathId(name): Pat
         let given = as_sent(&visit, &parts)?;
         let filter = ListFilter::read(&desk, lists::named(&name)?, &given)?;
         match requested_format(&given)? {
-            Some(format) => filter.file(&desk, format).await.map(Ok),
-            None => screen(&desk, &visit, &parts, &filter).await.map(Err),
+            Some(format) => filter.file(&desk, format).await,
+            None => Ok(visit.answer(screen(&desk, &visit, &parts, &filter).await)),
         }
     };
-    match shown.await {
-        Ok(Ok(file)) => file,
-        Ok(Err(screen)) => visit.answer(Ok(screen)),
-        Err(problem) => visit.answer(Err(problem)),
-    }
+    visit.answer_with(shown.await)
 }
 
 async fn screen(desk: &Desk, visit: &Visit, parts: &Parts, filter: &ListFilter) -> Result<Screen> {

@@ -11,6 +11,7 @@ use maud::{Markup, html};
 use crate::form::optional;
 use crate::item_context::taken;
 use crate::queue::{OperatorDecision, flag_list, follows_word, item_word, merchant_link, take, verdict_word};
+use crate::show::Facts;
 use crate::{PageRequest, PostedForm, Screen, Section, Visit, show, words};
 use ops::Desk;
 use ops::found_item::item_of;
@@ -48,7 +49,7 @@ pub(crate) async fn confirm(request: PageRequest) -> Result<Screen> {
                     a href={"/console/queue/" (item.id)} { (visit.say(item_word(item))) } " " bdi { (item.name.as_deref().unwrap_or_default()) } " "
                     @if let Some(amount) = item.amount { (visit.money(amount)) }
                 }
-                (show::facts(facts(desk, visit, item)))
+                (facts(desk, visit, item))
                 @match steps {
                     Err(problem) => p.warning { (show::problem(visit.language, problem)) },
                     Ok(steps) => @for (follows, record) in steps {
@@ -79,29 +80,23 @@ fn verdict_of(visit: &Visit, name: &str) -> Result<Verdict> {
 }
 
 /// Whose an item is, and where its money goes.
-fn facts(desk: &Desk, visit: &Visit, item: &QueueItem) -> Vec<(&'static str, Markup)> {
-    let mut pairs = vec![(visit.say(words::MERCHANT), merchant_link(desk, visit, item.merchant_id.as_deref()))];
-    if let (Some(debit), Some(credit)) = (&item.debit, &item.credit) {
-        let said =
-            [(words::ASKED_BY, &item.requested_by), (words::NOTES, &item.reason), (words::REFERENCE, &item.reference)];
-        pairs.extend([
-            (visit.say(words::DEBIT), show::account_named(visit.language, debit)),
-            (visit.say(words::CREDIT), show::account_named(visit.language, credit)),
-        ]);
-        pairs.extend(
-            said.map(|(word, said)| (visit.say(word), html! { bdi { (said.as_deref().unwrap_or_default()) } })),
-        );
+fn facts(desk: &Desk, visit: &Visit, item: &QueueItem) -> Markup {
+    let mut facts = Facts::of(visit);
+    facts.add(words::MERCHANT, merchant_link(desk, visit, item.merchant_id.as_deref()));
+    if item.debit.is_some() {
+        facts
+            .account(words::DEBIT, item.debit.as_deref())
+            .account(words::CREDIT, item.credit.as_deref())
+            .text(words::ASKED_BY, item.requested_by.as_deref())
+            .text(words::NOTES, item.reason.as_deref())
+            .text(words::REFERENCE, item.reference.as_deref());
     }
-    if let Some(account) = &item.destination {
-        pairs.push((visit.say(words::DESTINATION), show::bank_account(account)));
-    }
-    if !item.flags.is_empty() || item.status == "waiting_second" {
-        pairs.push((visit.say(words::FLAGS), flag_list(visit, item)));
-    }
-    if item.second_operator_needed == Some(true) {
-        pairs.push((visit.say(words::APPROVE), html! { (visit.say(words::TAKES_TWO)) }));
-    }
-    pairs
+    let is_flagged = !item.flags.is_empty() || item.status == "waiting_second";
+    facts
+        .add(words::DESTINATION, item.destination.as_ref().map(show::bank_account))
+        .add(words::FLAGS, is_flagged.then(|| flag_list(visit, item)))
+        .word(words::APPROVE, (item.second_operator_needed == Some(true)).then_some(words::TAKES_TWO))
+        .shown()
 }
 
 /// The items that a query names, and that still wait.

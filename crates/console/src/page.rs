@@ -356,6 +356,11 @@ impl Visit {
         }
     }
 
+    /// An answer that is no screen, such as a file; or the problem that it met.
+    pub(crate) fn answer_with(&self, made: Result<Response>) -> Response {
+        made.unwrap_or_else(|problem| self.answer(Err(problem)))
+    }
+
     /// A screen, or the refused form on it.
     fn page_or_form(&self, screen: &Screen) -> Response {
         let path = self.here.split('?').next().unwrap_or_default();

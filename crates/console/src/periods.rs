@@ -14,6 +14,7 @@ use crate::keys::json_of;
 use crate::paging::part;
 use crate::queue::kind_word;
 use crate::records::{cut_link, record_link};
+use crate::show::Facts;
 use crate::show::Head::{Amount, Text};
 use crate::{PageRequest, PostedForm, Screen, Section, Visit, notes, pager, show, wire_words, words};
 use ops::Desk;
@@ -81,7 +82,7 @@ pub(crate) async fn one(request: PageRequest) -> Result<Screen> {
     let period = periods::read_patiently(desk, month).await?;
     let is_over = month < visit.now.month();
     let body = html! {
-        section.card aria-label=(visit.say(words::MONTH)) { (show::facts(facts(desk, visit, month, &period))) }
+        section.card aria-label=(visit.say(words::MONTH)) { (facts(desk, visit, month, &period)) }
         (visit.card("open", words::OPEN_ITEMS, html! {
             @if period.open.is_empty() { p { (visit.say(words::OPEN_NOTHING)) } } @else {
                 (show::scrolled(visit.say(words::OPEN_ITEMS), open_items(visit, month, &period.open)))
@@ -110,35 +111,35 @@ fn first_booked(desk: &Desk) -> Result<Option<Timestamp>> {
     Ok(first.map(Timestamp))
 }
 
-fn facts(desk: &Desk, visit: &Visit, month: Month, period: &PeriodView) -> Vec<(&'static str, Markup)> {
+fn facts(desk: &Desk, visit: &Visit, month: Month, period: &PeriodView) -> Markup {
     let by = |name: &str, at: &Option<String>| {
         html! { bdi { (name) } @if let Some(at) = at { " · " (show::text_moment(visit.language, at)) } }
     };
     let cut = html! { @if let Some(cut) = cut(period) { (cut_link(visit.language, &cut)) } @else { "—" } };
-    let mut pairs = vec![
-        (visit.say(words::STATUS), html! { (visit.say(wire_words::period_status(period.status))) }),
-        (visit.say(words::MONTH_CUT), cut),
-    ];
-    if let Some(name) = &period.requested_by {
-        pairs.push((visit.say(words::CLOSE_ASKED_BY), by(name, &period.requested_at)));
-    }
+    let asked_by = period.requested_by.as_ref().map(|name| by(name, &period.requested_at));
+    let hash = |hash: &String| html! { code.hash { (hash) } };
+    let mut facts = Facts::of(visit);
+    facts
+        .word(words::STATUS, wire_words::period_status(period.status))
+        .add(words::MONTH_CUT, cut)
+        .add(words::CLOSE_ASKED_BY, asked_by);
     match &period.closed_by {
-        Some(name) => pairs.push((visit.say(words::CLOSED_BY), by(name, &period.closed_at))),
+        Some(name) => {
+            facts.add(words::CLOSED_BY, by(name, &period.closed_at));
+        }
         None if period.status == "closed" => {
             let closed = desk.engine.closed_periods().into_iter().find(|(through, _)| month <= *through);
             let link = html! {
                 @if let Some((later, by)) = closed { (name(visit.language, later)) " · " (record_link(visit.language, by)) }
             };
-            pairs.push((visit.say(words::CLOSED_WITH), link));
+            facts.add(words::CLOSED_WITH, link);
         }
         None => {}
     }
-    for (word, hash) in [(words::MONTH_HEAD, &period.head), (words::MONTH_TOTALS, &period.totals)] {
-        if let Some(hash) = hash {
-            pairs.push((visit.say(word), html! { code.hash { (hash) } }));
-        }
-    }
-    pairs
+    facts
+        .add(words::MONTH_HEAD, period.head.as_ref().map(hash))
+        .add(words::MONTH_TOTALS, period.totals.as_ref().map(hash))
+        .shown()
 }
 
 fn open_items(visit: &Visit, month: Month, items: &[OpenItem]) -> Markup {

@@ -7,6 +7,7 @@ use wire::mask;
 
 use crate::paging::part;
 use crate::queue::merchant_link;
+use crate::show::Facts;
 use crate::wire_words::status_word;
 use crate::{
     PageRequest, Screen, Section, Visit, anticipations, holds, notes, pager, pager_named, part_named, registration,
@@ -40,24 +41,23 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen> {
     let Listed { total, items } = desk.engine.withdrawals(ledger, page.skip(), page.count())?;
     let withdrawals = items.collect::<Result<Vec<_>, _>>()?;
     let merchant = show::merchant_id(&desk.engine, ledger).unwrap_or_default().uuid().to_string();
-    let mut pairs = vec![
-        (visit.say(words::ID), html! { code { (id.uuid()) } }),
-        (visit.say(words::MERCHANT), merchant_link(desk, visit, Some(&merchant))),
-        (visit.say(words::STATUS), html! { (visit.say(status_word(ItemKind::Recipients, status_name(row.status)))) }),
-        (visit.say(words::DOCUMENT), html! { (mask::document(&profile.document)) }),
-        (visit.say(words::OPENED), show::moment(visit.language, row.created_at)),
-    ];
-    if let Some((review, since)) = row.bank_review {
-        let review = html! { (visit.say(wire_words::account_review(review.into()))) " " (show::short_moment(visit.language, since)) };
-        pairs.push((visit.say(words::REVIEW_ACCOUNT), review));
-    }
-    if let Some(account) = profile.receiving_account().map(WithdrawalDestinationView::of) {
-        pairs.push((visit.say(words::DESTINATION), show::bank_account(&account)));
-    }
+    let review = row.bank_review.map(|(review, since)| {
+        html! { (visit.say(wire_words::account_review(review.into()))) " " (show::short_moment(visit.language, since)) }
+    });
+    let destination = profile.receiving_account().map(WithdrawalDestinationView::of);
+    let mut facts = Facts::of(visit);
+    facts
+        .code(words::ID, &*id.uuid().to_string())
+        .add(words::MERCHANT, merchant_link(desk, visit, Some(&merchant)))
+        .word(words::STATUS, status_word(ItemKind::Recipients, status_name(row.status)))
+        .add(words::DOCUMENT, html! { (mask::document(&profile.document)) })
+        .add(words::OPENED, show::moment(visit.language, row.created_at))
+        .add(words::REVIEW_ACCOUNT, review)
+        .add(words::DESTINATION, destination.as_ref().map(show::bank_account));
     let body = html! {
         section.card aria-label=(visit.say(words::RECIPIENT)) {
             @if row.frozen { p { span.badge.bad { (visit.say(words::FROZEN)) } } }
-            (show::facts(pairs))
+            (facts.shown())
             p.actions { a.button href={"/console/ledgers/R-" (id.uuid())} { (visit.say(words::LEDGER)) } }
         }
         (registration::form(desk, visit, &id.uuid().to_string()))

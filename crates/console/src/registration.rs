@@ -8,7 +8,8 @@ use maud::{Markup, html};
 use wire::bank_names::bank_name;
 use wire::mask;
 
-use crate::{PostedForm, Screen, Section, Visit, Word, item, show, wire_words, words};
+use crate::show::Facts;
+use crate::{PostedForm, Screen, Section, Visit, Word, item, wire_words, words};
 use ops::Desk;
 use ops::queue::waiting;
 use ops::recipients::revealed;
@@ -71,33 +72,26 @@ fn screen(visit: &Visit, id: &str, profile: &RecipientProfile) -> Screen {
 }
 
 fn person(visit: &Visit, heading: Word, person: &RecipientProfile, document: fn(&str) -> String) -> Markup {
-    let text = |text: &str| html! { bdi { (text) } };
-    let mut pairs = vec![
-        (visit.say(words::NAME), text(&person.name)),
-        (visit.say(words::DOCUMENT), text(&document(&person.document))),
-    ];
-    let optional =
-        [(words::EMAIL, &person.email), (words::BIRTH_DATE, &person.birthdate), (words::MOTHER, &person.mother_name)];
-    for (word, said) in optional {
-        pairs.extend(said.as_ref().map(|said| (visit.say(word), text(said))));
-    }
-    if !person.phones.is_empty() {
-        let phone = |Phone { ddd, number }: &Phone| format!("({ddd}) {number}");
-        let phones: Vec<_> = person.phones.iter().map(phone).collect();
-        pairs.push((visit.say(words::PHONES), text(&phones.join(", "))));
-    }
-    if let Some(Address { street, number, neighborhood, city, state, zip_code }) = &person.address {
-        let whole = format!("{street}, {number}, {neighborhood}, {city} {state}, {zip_code}");
-        pairs.push((visit.say(words::ADDRESS_OF), text(&whole)));
-    }
-    if let Some(income) = person.income_cents {
-        pairs.push((visit.say(words::INCOME), html! { (visit.money(income)) }));
-    }
-    pairs.extend(person.bank.as_ref().map(|bank| (visit.say(words::DESTINATION), account(visit, bank, document))));
+    let phone = |Phone { ddd, number }: &Phone| format!("({ddd}) {number}");
+    let phones = person.phones.iter().map(phone).collect::<Vec<_>>().join(", ");
+    let address = person.address.as_ref().map(|Address { street, number, neighborhood, city, state, zip_code }| {
+        format!("{street}, {number}, {neighborhood}, {city} {state}, {zip_code}")
+    });
+    let mut facts = Facts::of(visit);
+    facts
+        .text(words::NAME, &*person.name)
+        .text(words::DOCUMENT, &*document(&person.document))
+        .text(words::EMAIL, person.email.as_deref())
+        .text(words::BIRTH_DATE, person.birthdate.as_deref())
+        .text(words::MOTHER, person.mother_name.as_deref())
+        .text(words::PHONES, Some(&*phones).filter(|phones| !phones.is_empty()))
+        .text(words::ADDRESS_OF, address.as_deref())
+        .money(words::INCOME, person.income_cents)
+        .add(words::DESTINATION, person.bank.as_ref().map(|bank| account(visit, bank, document)));
     html! {
         section.card aria-label=(visit.say(heading)) {
             h2 { (visit.say(heading)) }
-            (show::facts(pairs))
+            (facts.shown())
         }
     }
 }

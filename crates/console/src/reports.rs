@@ -182,8 +182,5 @@ pub(crate) async fn file(State(desk): DeskState, visit: Visit, parts: Parts) -> 
         let format = optional(&given, "format")?.unwrap_or("xlsx");
         made(&desk, &visit, parts, of, &[("format", format)]).await
     };
-    match made.await {
-        Ok(file) => file,
-        Err(problem) => visit.answer(Err(problem)),
-    }
+    visit.answer_with(made.await)
 }

@@ -9,7 +9,7 @@ use wire::reais::grouped;
 use wire::timestamp::{PeriodLimit, local};
 
 use crate::table::with_names;
-use crate::{Word, words};
+use crate::{Visit, Word, words};
 use ops::wire_words::figures;
 pub(crate) use ops::wire_words::{decimal, money};
 use web::views::ledger::{ledger_name, owner_name as named_owner};
@@ -287,6 +287,54 @@ pub(crate) fn head_row(language: Language, heads: &[Head]) -> Markup {
                 }
             }
         }
+    }
+}
+
+/// Facts about one thing, in the order of the page. What there is none of is left out.
+pub(crate) struct Facts<'a> {
+    visit: &'a Visit,
+    pairs: Vec<(&'static str, Markup)>,
+}
+
+impl<'a> Facts<'a> {
+    pub(crate) fn of(visit: &'a Visit) -> Self {
+        Self { visit, pairs: Vec::new() }
+    }
+
+    pub(crate) fn add(&mut self, name: Word, value: impl Into<Option<Markup>>) -> &mut Self {
+        self.pairs.extend(value.into().map(|value| (self.visit.say(name), value)));
+        self
+    }
+
+    /// A text that somebody wrote.
+    pub(crate) fn text<'t>(&mut self, name: Word, text: impl Into<Option<&'t str>>) -> &mut Self {
+        self.add(name, text.into().map(|text| html! { bdi { (text) } }))
+    }
+
+    pub(crate) fn code<'t>(&mut self, name: Word, id: impl Into<Option<&'t str>>) -> &mut Self {
+        self.add(name, id.into().map(|id| html! { code { (id) } }))
+    }
+
+    pub(crate) fn word(&mut self, name: Word, word: impl Into<Option<Word>>) -> &mut Self {
+        self.add(name, word.into().map(|word| html! { (self.visit.say(word)) }))
+    }
+
+    pub(crate) fn money(&mut self, name: Word, amount: impl Into<Option<i64>>) -> &mut Self {
+        self.add(name, amount.into().map(|amount| html! { (self.visit.money(amount)) }))
+    }
+
+    /// A time, as an answer has it.
+    pub(crate) fn when<'t>(&mut self, name: Word, at: impl Into<Option<&'t str>>) -> &mut Self {
+        self.add(name, at.into().map(|at| text_moment(self.visit.language, at)))
+    }
+
+    /// An account of the books, by its name.
+    pub(crate) fn account<'t>(&mut self, name: Word, account: impl Into<Option<&'t str>>) -> &mut Self {
+        self.add(name, account.into().map(|account| account_named(self.visit.language, account)))
+    }
+
+    pub(crate) fn shown(&mut self) -> Markup {
+        facts(std::mem::take(&mut self.pairs))
     }
 }
 
