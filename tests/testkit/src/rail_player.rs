@@ -341,7 +341,7 @@ fn refusal(records: &RailRecords, list: &str, body: &Value) -> Option<&'static s
 
 /// The short id of a transfer, where the institution keeps no other one; empty where it is absent.
 fn short_id(records: &RailRecords, request: &Request, list: &str) -> Option<String> {
-    let wants_one = list == "payouts" && records.capabilities["id_length"].as_u64().is_some_and(|length| length < 32);
+    let wants_one = list == "payouts" && records.capabilities["id_length"].is_u64();
     wants_one.then(|| request.parameter("short_id").unwrap_or_default().to_owned())
 }
 

@@ -57,9 +57,10 @@ impl Capabilities {
         }
     }
 
-    /// Whether ids of transfers are too long for the institution. Ours have 32 characters.
+    /// Whether transfers have a short id too. It does not follow from the length: what was ordered
+    /// with one is asked for with it.
     pub(super) fn has_short_ids(&self) -> bool {
-        self.id_length.is_some_and(|length| length < 32)
+        self.id_length.is_some()
     }
 
     /// How long an answer may take that is no surprise.
