@@ -1050,6 +1050,43 @@ mod tests {
         }
     }
 
+    /// A database that sled opens shorter than it was closed never becomes a file.
+    #[test]
+    fn a_closed_database_that_is_shorter_is_refused_and_stays() {
+        let full = SledOptions { reserve_bytes: u64::MAX >> 1, ..small_segments() };
+        let data = TempDir::new().unwrap();
+        append(&open_with(data.path(), &full), vec![bytes(0, 6_900)]);
+        let (folder, shorter) = (data.path().join("journal/000001"), data.path().join("shorter"));
+        copy_folder(&folder, &shorter);
+        append(&open(data.path()), vec![bytes(0, 6_900)]);
+        let store = open_with(data.path(), &full);
+        (1..7).for_each(|number| drop(append(&store, vec![bytes(number, 6_900)])));
+        drop(store);
+        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::rename(&shorter, &folder).unwrap();
+        for _ in 0..2 {
+            let error = SledStore::open(data.path(), &small_segments()).unwrap_err().to_string();
+            assert!(error.contains("journal/000001: damaged") && error.contains("but it was closed before"), "{error}");
+            assert!(folder.is_dir() && !folder.with_extension("chunks").exists());
+        }
+    }
+
+    /// A chunk that is missing between others keeps its segment a database, and no other one.
+    #[test]
+    fn a_database_with_a_gap_stays_and_others_become_files() {
+        let full = SledOptions { reserve_bytes: u64::MAX >> 1, ..small_segments() };
+        let data = TempDir::new().unwrap();
+        let store = open_with(data.path(), &full);
+        (0..2).for_each(|number| drop(append(&store, vec![bytes(number, 6_900)])));
+        let keys = keys(&store);
+        store.journal.current().database().remove(&keys[1]).unwrap();
+        (2..9).for_each(|number| drop(append(&store, vec![bytes(number, 6_900)])));
+        drop(store);
+        drop(open_with(data.path(), &small_segments()));
+        let is_file = |number: u32| data.path().join(format!("journal/{number:06}.chunks")).is_file();
+        assert_eq!([1, 2].map(is_file), [false, true]);
+    }
+
     /// Puts the journal back by some blocks.
     fn shortened_by(blocks: u64) -> (TempDir, Result<SledStore>) {
         let data = TempDir::new().unwrap();

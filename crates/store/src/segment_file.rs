@@ -16,7 +16,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::Result;
-use super::chunk::{Chunk, KEY_BYTES, Key};
+use super::chunk::{Chunk, Fault, KEY_BYTES, Key};
 use super::files::{Files, damaged, machine, read_part};
 use super::segment::{ChunkBytes, Chunks, Segment};
 
@@ -72,18 +72,20 @@ impl SegmentFile {
         self.path.is_file()
     }
 
-    /// Writes the chunks of a segment, whole or not at all. A damaged chunk is an error.
+    /// Writes the chunks of a segment, whole or not at all. A damaged chunk is an error, and one that
+    /// is missing between the others.
     pub(super) fn write(&self, segment: &Segment) -> Result<()> {
         let written = self.files.put_in_parts(&self.name, &mut |out: &mut dyn Write| {
-            let mut page = OpenPage::default();
+            let (mut page, mut order) = (OpenPage::default(), ChunkOrder::default());
             for chunk in segment.chunks() {
                 let (key, value) = chunk.map_err(io::Error::other)?;
-                let key = Chunk::parse(&key, &value).map_err(io::Error::other)?.key;
+                let chunk =
+                    Chunk::parse(&key, &value).and_then(|chunk| order.admit(chunk)).map_err(io::Error::other)?;
                 if !page.has_room(value.len()) {
                     std::mem::take(&mut page).write(out)?;
                 }
                 page.values.extend_from_slice(&value);
-                page.keys.push((key.to_bytes(), page.values.len()));
+                page.keys.push((chunk.to_bytes(), page.values.len()));
             }
             page.write(out)
         });
@@ -126,6 +128,25 @@ impl Chunks for SegmentFile {
             }
         }
         Ok(None)
+    }
+}
+
+/// The chunk before, whose successor is known: in its block, or the first of the block behind.
+#[derive(Default)]
+struct ChunkOrder(Option<Chunk>);
+
+impl ChunkOrder {
+    fn admit(&mut self, chunk: Chunk) -> std::result::Result<Key, Fault> {
+        let key = chunk.key;
+        let is_next = match &self.0 {
+            Some(before) if before.key.partition == key.partition && before.key.index + 1 < before.count => {
+                before.first == chunk.first && before.key.index + 1 == key.index
+            }
+            Some(before) if before.key.partition == key.partition => key.index == 0 && before.next_block() == key.at,
+            _ => key.index == 0,
+        };
+        self.0 = Some(chunk);
+        if is_next { Ok(key) } else { Err(Fault::Missing) }
     }
 }
 

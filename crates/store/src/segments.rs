@@ -41,17 +41,20 @@ use super::segment_file::{self, RecentDirectories, SegmentFile};
 use super::sled::{Opening, UNFLUSHED_BYTES_MAX_OF_JOURNAL};
 use super::wal::{AppendResult, WalFrame, WriteAheadLog};
 use super::{
-    Block, BlockHash, Database, Head, Partition, Result, Sequence, SledOptions, StoreError, StoredRecord, space,
+    Block, BlockHash, Database, Head, Partition, Result, Sequence, SledOptions, StoreError, StoredRecord, priority,
+    space,
 };
 
 /// The segments of the journal.
 #[derive(Debug)]
 pub(super) struct Segments {
     shared: Arc<SegmentsShared>,
-    /// Work for the background thread, which ends when this is dropped.
-    work: Option<Sender<SegmentWork>>,
-    /// Requests to flush the current segment, for a thread of its own: the writer may wait for it.
+    /// Requests to three threads, which end when these are dropped: to make the next segment, which
+    /// will soon be needed; to flush the current one, for which the writer may wait; and to write
+    /// closed segments into files.
+    making: Option<Sender<()>>,
     settling: Option<Sender<Settle>>,
+    filing: Option<Sender<()>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -82,19 +85,25 @@ impl Segments {
             is_flush_asked_for: AtomicBool::new(false),
             poisoned,
         });
-        let (work, requests) = channel();
-        // What an earlier process closed and did not write into a file.
-        work.send(SegmentWork::WriteClosed).map_err(|_| damaged(data, "its thread ended"))?;
+        let (making, to_make) = channel();
         let (settling, to_settle) = channel();
-        let (working, settled) = (Arc::clone(&shared), Arc::clone(&shared));
+        let (filing, to_file) = channel();
+        let [made, settled, filed] = [(); 3].map(|()| Arc::clone(&shared));
         let thread = |name: &str, run: Box<dyn FnOnce() + Send>| {
             std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(|source| machine(data, source))
         };
         let threads = vec![
-            thread("journal segments", Box::new(move || working.work(&requests)))?,
+            thread("journal segments", Box::new(move || to_make.iter().for_each(|()| made.make_next())))?,
             thread("journal wal", Box::new(move || to_settle.iter().for_each(|settle| settled.settle(settle))))?,
+            thread("journal files", Box::new(move || filed.write_closed_when(&to_file)))?,
         ];
-        Ok(Segments { shared, work: Some(work), settling: Some(settling), threads })
+        let segments =
+            Segments { shared, making: Some(making), settling: Some(settling), filing: Some(filing), threads };
+        if options.checks_end {
+            // What an earlier process closed and did not write into a file.
+            ask(&segments.filing, ());
+        }
+        Ok(segments)
     }
 
     /// The folder of the journal below `data`.
@@ -123,7 +132,7 @@ impl Segments {
         if shared.bytes.load(Ordering::Relaxed) >= segment_bytes {
             let _waiting = shared.place.monitor.begin(WaitFor::SegmentRoll);
             shared.roll()?;
-            self.ask(SegmentWork::WriteClosed);
+            ask(&self.filing, ());
         }
         let chunk_bytes: u64 = chunks.iter().map(|(_, value)| value.len() as u64).sum();
         let current = Arc::clone(&shared.row.read().current);
@@ -132,15 +141,15 @@ impl Segments {
             shared.wal.append(&chunks)?
         };
         if appended == AppendResult::AndFilled {
-            self.settle(Settle::Filled);
+            ask(&self.settling, Settle::Filled);
         }
         current.insert_chunks(&chunks)?;
         if current.wants_flush() && !shared.is_flush_asked_for.swap(true, Ordering::Relaxed) {
-            self.settle(Settle::Flush);
+            ask(&self.settling, Settle::Flush);
         }
         let bytes = shared.bytes.fetch_add(chunk_bytes, Ordering::Relaxed) + chunk_bytes;
         if bytes >= segment_bytes / 4 * 3 && !shared.is_next_asked_for.swap(true, Ordering::Relaxed) {
-            self.ask(SegmentWork::MakeNext);
+            ask(&self.making, ());
         }
         Ok(())
     }
@@ -183,17 +192,6 @@ impl Segments {
         }
     }
 
-    fn settle(&self, settle: Settle) {
-        // It is only gone when it panicked, and then the next file that is full stays so.
-        let _ = self.settling.as_ref().map(|thread| thread.send(settle));
-    }
-
-    fn ask(&self, work: SegmentWork) {
-        // It is only gone when it panicked, and then what it would do ahead of time is done when it
-        // is needed.
-        let _ = self.work.as_ref().map(|thread| thread.send(work));
-    }
-
     #[cfg(test)]
     pub(super) fn current(&self) -> Arc<Segment> {
         Arc::clone(&self.shared.row.read().current)
@@ -209,13 +207,19 @@ impl Segments {
 
 impl Drop for Segments {
     fn drop(&mut self) {
-        drop((self.work.take(), self.settling.take()));
+        drop((self.making.take(), self.settling.take(), self.filing.take()));
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
                 tracing::error!("a thread of the journal's segments panicked");
             }
         }
     }
+}
+
+/// Asks a thread for something. It is only gone when it panicked: what it would do ahead of time is
+/// then done when it is needed, or not at all.
+fn ask<Request>(thread: &Option<Sender<Request>>, request: Request) {
+    let _ = thread.as_ref().map(|thread| thread.send(request));
 }
 
 /// Reads and checks one block after the other, across the segments. A segment is looked up for each
@@ -256,15 +260,6 @@ impl BlocksOfSegments<'_> {
         self.previous = hash;
         Ok(block)
     }
-}
-
-/// Work of the background thread.
-#[derive(Debug)]
-enum SegmentWork {
-    /// Make the next segment, which will soon be needed.
-    MakeNext,
-    /// Write the segments that were closed into files.
-    WriteClosed,
 }
 
 /// Reasons to flush the current segment.
@@ -330,37 +325,31 @@ impl SegmentsShared {
         }
     }
 
-    fn work(&self, requests: &Receiver<SegmentWork>) {
-        while let Ok(work) = requests.recv() {
-            match work {
-                SegmentWork::MakeNext => {
-                    if let Err(error) = self.make_next() {
-                        tracing::error!(%error, "the next segment can't be made; nothing more is written by this process");
-                        self.poisoned.store(true, Ordering::SeqCst);
-                    }
-                }
-                SegmentWork::WriteClosed => {
-                    if let Err(error) = self.write_closed() {
-                        tracing::error!(%error, "a closed segment of the journal can't be written into a file; it is tried again");
-                    }
-                }
+    /// Makes the next segment, which will soon be needed.
+    fn make_next(&self) {
+        // Held, so that a writer who needs the segment already waits for it.
+        let mut next = self.next.lock();
+        let number = self.row.read().number() + 1;
+        if next.is_some() || !self.is_next_asked_for.load(Ordering::Relaxed) {
+            return;
+        }
+        match self.place.make(number) {
+            Ok(made) => *next = Some(made),
+            Err(error) => {
+                tracing::error!(%error, "the next segment can't be made; nothing more is written by this process");
+                self.poisoned.store(true, Ordering::SeqCst);
             }
         }
     }
 
-    fn write_closed(&self) -> Result<()> {
-        let closed = self.row.read().closed.clone();
-        closed.iter().try_for_each(|closed| closed.write(&self.place))
-    }
-
-    fn make_next(&self) -> Result<()> {
-        // Held, so that a writer who needs the segment already waits for it.
-        let mut next = self.next.lock();
-        let number = self.row.read().number() + 1;
-        if next.is_none() && self.is_next_asked_for.load(Ordering::Relaxed) {
-            *next = Some(self.place.make(number)?);
+    fn write_closed_when(&self, requests: &Receiver<()>) {
+        priority::run_last();
+        for () in requests {
+            let closed = self.row.read().closed.clone();
+            for error in closed.iter().filter_map(|closed| closed.write(&self.place).err()) {
+                tracing::error!(%error, "a closed segment of the journal can't be written into a file; it is tried again");
+            }
         }
-        Ok(())
     }
 }
 
@@ -417,10 +406,8 @@ impl ClosedSegment {
         if space::free_bytes(&place.path)? < place.options.reserve_bytes + bytes_below(&folder)? {
             return Ok(());
         }
+        check_ends(&segment, &self.spans)?;
         self.file.write(&segment)?;
-        if self.file.spans()? != self.spans {
-            return Err(damaged(self.file.path(), "it was not written as it is in its database"));
-        }
         *self.database.write() = None;
         // A reader holds it for one block.
         for _ in 0..READER_WAITS_MAX {
@@ -436,6 +423,22 @@ impl ClosedSegment {
         // The next start removes it.
         Ok(())
     }
+}
+
+/// Compares the database of a closed segment with its closing line: a database that lost the end of
+/// its log opens as if nothing had been there.
+fn check_ends(segment: &Segment, expected: &BTreeMap<Partition, Span>) -> Result<()> {
+    let spans = segment.spans()?;
+    let Some((partition, expected)) = expected.iter().find(|(partition, span)| spans.get(partition) != Some(span))
+    else {
+        return Ok(());
+    };
+    let end = spans.get(partition).map_or(expected.first, |span| span.head.next);
+    let detail = format!(
+        "it ends before sequence {}, but it was closed before sequence {}, or has other blocks",
+        end.0, expected.head.next.0
+    );
+    Err(StoreError::Damaged { folder: segment.path().to_path_buf(), sequence: Some(end), detail })
 }
 
 const READER_WAIT: Duration = Duration::from_millis(5);
@@ -477,12 +480,16 @@ impl Place {
         for number in 1..number {
             let file = self.file(number);
             let database = match file.is_made() {
-                // A process ended before it had removed the database.
+                // A process ended before it had removed the database. The file's name is durable: the
+                // write-ahead log has synced the folder.
                 true => remove_folder(&self.segment_path(number)).map(|()| None)?,
                 false => Some(Arc::new(self.open(number)?)),
             };
             let closing = self.closing(number)?;
             lost.extend(closing.is_none().then_some(number));
+            if let (Some(closing), Some(database), true) = (&closing, &database, self.options.checks_end) {
+                check_ends(database, &closing.spans)?;
+            }
             let spans = match (closing, &database) {
                 (Some(closing), _) => closing.spans,
                 (None, Some(database)) => database.spans()?,
