@@ -32,8 +32,8 @@
 //! hours. There are the states of at most [`OWNERS_MAX`] owners in it, as when they are awake; the
 //! journal is read once more for each further [`OWNERS_MAX`]. While there are receivables files to
 //! compare, it also grows with what they hold: up to 2^20 parts of some 150 bytes. Of the Records
-//! themselves, only those that are under way between threads are in memory: some 20 batches of 64
-//! KiB and a block more. It is that of the largest partition.
+//! themselves, only those that are under way between threads are in memory (see `stream.rs`). It is
+//! that of the largest partition.
 
 mod checkpoints;
 mod derived_data;
@@ -138,7 +138,7 @@ fn verify_part(
     (mut checker, mut replays): (Checker, Replays),
     progress: &mut dyn FnMut(VerifyProgress),
 ) -> VerifyResult<(JournalSummary, States)> {
-    let records = head.next.0 - 1;
+    let (records, mut read_through) = (head.next.0 - 1, 0);
     thread::scope(|scope| {
         let (checked, to_replay) = sync_channel::<Vec<(Sequence, Record)>>(stream::AHEAD);
         let replaying = stream::start(scope, "states", || {
@@ -148,7 +148,8 @@ fn verify_part(
         let journal = stream::in_order(part.blocks(Sequence::FIRST), decode, |block, records_of_block| {
             // A replay that failed takes no more; the journal is read to its end all the same.
             let _is_taken = checked.send(checker.block(&block, records_of_block)?).is_ok();
-            progress(VerifyProgress::Journal(block.next().0 - 1, records));
+            read_through = block.next().0 - 1;
+            progress(VerifyProgress::Journal(read_through, records));
             Ok(())
         });
         drop(checked);
@@ -156,6 +157,10 @@ fn verify_part(
         journal?;
         replayed.unwrap_or_else(|panic| resume_unwind(panic))
     })?;
+    if read_through < records {
+        let (folder, sequence) = ("the journal".into(), Some(Sequence(read_through + 1)));
+        return Err(StoreError::Damaged { folder, sequence, detail: "it ends before its head".to_owned() }.into());
+    }
     let journal = checker.finish(head)?;
     let mut pass = 0;
     while replays.end_pass(&journal)? {

@@ -279,6 +279,21 @@ fn states_are_checked_in_as_many_passes_as_they_take() {
     }
 }
 
+/// As a server could send it.
+#[test]
+fn a_journal_that_ends_before_its_head_is_damaged() {
+    let scene = Scene::new();
+    scene.verify().unwrap();
+    let (store, head, extents) = (&scene.store, scene.store.head().unwrap(), Extents::default());
+    for (beyond, is_whole) in [(0, true), (1, false)] {
+        let head = Head { next: Sequence(head.next.0 + beyond), ..head };
+        let checker = Checker::new(store, &extents, true, CheckpointCheck::default()).unwrap();
+        let replays = Replays::new(store, head, OWNERS_MAX).unwrap();
+        let verified = verify_part(store, head, Some(&scene.keyring), (checker, replays), &mut |_| {});
+        assert_eq!(verified.is_ok(), is_whole, "{beyond}");
+    }
+}
+
 #[test]
 fn an_empty_journal_verifies() {
     let store = MemoryStore::new().part();
