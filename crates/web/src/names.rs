@@ -103,7 +103,11 @@ pub fn meant(name: &str, fields: &[&'static str]) -> Meant {
         Some((_, field)) => Meant::Field(field),
         None if AMOUNTS.contains(&&*plain) || ADJUSTMENTS.contains(&&*plain) => Meant::Amount,
         None if plain == "idempotencykey" => Meant::Key,
-        None => WAYS.iter().find(|way| way.names.contains(&&*plain)).map_or(Meant::Nothing, Meant::Way),
+        None => {
+            let moves_money = fields.iter().any(|field| MOVED.contains(field));
+            let way = WAYS.iter().find(|way| moves_money && way.names.contains(&&*plain));
+            way.map_or(Meant::Nothing, Meant::Way)
+        }
     }
 }
 
@@ -164,21 +168,30 @@ pub struct Way {
     pub rule: &'static str,
 }
 
+/// Fields of requests that move money, now or later: others have no way of paying.
+const MOVED: [&str; 3] = ["amount", "valor", "splits"];
+
 /// Names that would move other money, or move it at another time.
 const WAYS: &[Way] = &[
-    Way { names: &["capture"], usual: &["true"], rule: CAPTURED },
+    Way { names: &["capture", "autocapture"], usual: &["true"], rule: CAPTURED },
     Way { names: &["authorizeonly", "preauthorization"], usual: &["false"], rule: CAPTURED },
-    Way { names: &["capturemethod"], usual: &["\"automatic\"", "\"automatic_async\""], rule: CAPTURED },
-    Way { names: &["operationtype"], usual: &["\"auth_and_capture\""], rule: CAPTURED },
-    Way { names: &["currency", "currencyid", "moeda"], usual: &["\"BRL\""], rule: "todo valor é em reais (BRL)" },
+    Way { names: &["capturemethod"], usual: &["automatic", "automatic_async"], rule: CAPTURED },
+    Way { names: &["operationtype"], usual: &["auth_and_capture"], rule: CAPTURED },
+    Way {
+        names: &["currency", "currencyid", "currencycode", "moeda"],
+        usual: &["BRL"],
+        rule: "todo valor é em reais (BRL)",
+    },
     Way { names: &["quantity", "quantidade"], usual: &["1"], rule: "o valor é o total" },
     Way { names: &["confirm"], usual: &["true"], rule: AT_ONCE },
     Way { names: &["scheduledate", "startdate", "startat", "trialdays", "trialend"], usual: &[], rule: AT_ONCE },
 ];
 
 impl Way {
-    /// True for a value, as JSON, that asks for what happens anyway.
+    /// True for a value, as JSON, that asks for what happens anyway; as a text too, which forms
+    /// send.
     fn is_usual(&self, value: &str) -> bool {
+        let value = value.trim_matches('"');
         value == "null" || self.usual.iter().any(|usual| usual.eq_ignore_ascii_case(value))
     }
 }
@@ -569,7 +582,8 @@ mod tests {
         for (field, is_refused) in [
             (r#""capture": false"#, true),
             (r#""capture": true"#, false),
-            (r#""capture": "true""#, true),
+            (r#""capture": "true""#, false),
+            (r#""capture": "false""#, true),
             (r#""capture_method": "manual""#, true),
             (r#""capture_method": "automatic_async""#, false),
             (r#""authorizeOnly": true"#, true),
