@@ -390,6 +390,8 @@ async fn a_notification_that_waits_is_dropped_by_operators_or_booked() {
     let world = live(&player, world.stopped().await).await;
     let merchant = Merchant { world: &world, names };
     until("it is booked", async || waiting(&world).await.is_empty()).await;
+    // Also when it would fit now.
+    notify(&world, &notification("CHARGEBACK_REVERSED", "true", "DISPUTE1", [&charges[0], ""], 10_000)).await;
     dispute(&merchant, &charges[0], "accepted").await;
     dispute(&merchant, &charges[1], "reversed").await;
     world.check_books().await;

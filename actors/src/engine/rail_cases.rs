@@ -55,6 +55,8 @@ struct DeferredCase {
     case: RailCase,
     /// Whether it is booked, or dropped.
     has_ended: bool,
+    /// Whether operators have dropped it.
+    is_dropped: bool,
 }
 
 /// Whose cases are read.
@@ -172,12 +174,16 @@ impl Engine {
     pub(super) async fn book_notified_case(&self, group: GroupNumber, case: RailCase) -> Result<()> {
         let shard = self.serving_shard(group)?;
         let _one_at_a_time = shard.house.lock().await;
+        let mut known = self.deferred_cases(case.charge)?;
+        known.retain(|known| known.case.id == case.id && known.case.stage.is_same(&case.stage));
+        if known.iter().any(|known| known.is_dropped) {
+            tracing::warn!(case = case.id, charge = case.charge.txid(), "a notification that operators dropped");
+            return Ok(());
+        }
         if self.fit_case(group, &case).await? {
             return self.book_deferred(group, case.charge).await;
         }
-        // What operators have dropped is not booked when it comes again.
-        let known = self.deferred_cases(case.charge)?;
-        if !known.iter().any(|known| known.case.id == case.id && known.case.stage.is_same(&case.stage)) {
+        if !known.iter().any(|known| known.id.is_some() && !known.has_ended) {
             log_unfit(&case);
             let RailCase { id: case, charge, amount, due_at, stage, .. } = case;
             let id = Some(self.new_id(group)?);
@@ -327,10 +333,12 @@ impl Engine {
                     // instead.
                     let reason = case.clone();
                     let case = RailCase { id: case, charge, amount, reason, due_at, stage, is_debit_alone: false };
-                    deferred.push(DeferredCase { id, case, has_ended: false });
+                    deferred.push(DeferredCase { id, case, has_ended: false, is_dropped: false });
                 }
-                Event::DeferredCaseEnded { id, .. } => {
-                    deferred.iter_mut().filter(|one| one.id == Some(id)).for_each(|one| one.has_ended = true);
+                // The word of two operators stands behind the end that it brings.
+                Event::DeferredCaseEnded { id, .. } | Event::RailWordGiven { id, .. } => {
+                    let its = deferred.iter_mut().filter(|one| one.id == Some(id));
+                    its.for_each(|one| (one.is_dropped, one.has_ended) = (one.has_ended, true));
                 }
                 _ => {}
             }
