@@ -28,6 +28,8 @@ async fn a_misspelt_field_moves_no_money() {
     merchant.paid_pix(&with_splits(pix("90.00"), &[(&recipient, 4_000)])).await;
     let parts = json!([{"sub_recipient_id": recipient, "amount": 4_000}]);
     let withdraw = format!("/api/dashboard/sub-recipients/{recipient}/withdraw");
+    let mut auth_only = card(10_000, APPROVED);
+    auth_only["credit_card"]["operation_type"] = json!("auth_only");
     let before = world.trace(&[&merchant]).await;
     for (path, body, field, right) in [
         ("/api/card", with(card(10_000, APPROVED), "split", parts.clone()), "split", "splits"),
@@ -41,6 +43,7 @@ async fn a_misspelt_field_moves_no_money() {
         ("/api/pix", with(pix("90.00"), "referencia", json!("1042")), "referencia", "reference"),
         ("/api/card", with(card(10_000, APPROVED), "capture", json!(false)), "capture", "capturada"),
         ("/api/card", with(card(10_000, APPROVED), "currency", json!("USD")), "currency", "BRL"),
+        ("/api/card", auth_only, "credit_card.operation_type", "capturada"),
         ("/api/pix", with(pix("90.00"), "confirm", json!(false)), "confirm", "na hora"),
         ("/api/refunds", json!({"payment_id": "x", "amount": 1, "value": 2}), "value", "amount"),
         (&*withdraw, json!({"amount": 100}), "amount", ""),

@@ -117,10 +117,12 @@ fn every_failure(failing: &Failing) {
 }
 
 /// Where the failure of a call need not end the process, and why.
-fn survivable(call: &str, path: &str, is_closed: bool) -> Option<&'static str> {
+fn survivable(call: &str, path: &str, thread: &str, is_closed: bool) -> Option<&'static str> {
     let name = path.rsplit('/').next().unwrap_or_default();
     match (call, name) {
-        _ if is_closed => Some("a closed segment was durable before; its file is written again at the next start"),
+        _ if is_closed || thread == "journal files" => {
+            Some("a closed segment was durable before; it stays a database, or what is left of that is removed later")
+        }
         ("fsync", _) if path.starts_with("sync-check") => Some("it is closed, and then removed, unread"),
         _ if path == "files" || path.starts_with("files/") => {
             Some("what is derived is refused, stops nothing else, and is written again")
@@ -343,7 +345,7 @@ impl Truth {
                     // it.
                     let is_apart = |path: &str| path.starts_with("state/") && !name.starts_with("state/");
                     if let Some((call, path, thread, is_closed)) = failed.filter(|(_, path, ..)| !is_apart(path)) {
-                        let is_survivable = survivable(call, path, is_closed).is_some();
+                        let is_survivable = survivable(call, path, thread, is_closed).is_some();
                         let is_allowed = match failing.duration {
                             // A write may be through while another thread has just met with the
                             // failure.
@@ -388,13 +390,13 @@ impl Truth {
                 Err(format!("refused without a failure: {end}"))
             };
         };
-        let is_unnoticed = refused == 0 && went_on && survivable(call, path, is_closed).is_none();
+        let is_unnoticed = refused == 0 && went_on && survivable(call, path, thread, is_closed).is_none();
         if is_unnoticed && (!is_behind_wal(path, thread) || has_closing_line(data, path)) {
             return Err(format!("{:?}: it went on to the end", output.failed_call()));
         }
         let is_opening = tried == 0;
         let says_where = end.contains(&*data.to_string_lossy());
-        if is_opening && !says_where && survivable(call, path, is_closed).is_none() {
+        if is_opening && !says_where && survivable(call, path, thread, is_closed).is_none() {
             return Err(format!("{:?}: opening does not say where it failed: {end}", output.failed_call()));
         }
         Ok(truth)

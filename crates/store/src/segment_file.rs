@@ -1,11 +1,11 @@
 //! Closed segment: its chunks in one file, in the order of their keys. The file is never written
 //! again, and nothing of it has to be opened, recovered or kept in memory before it is read.
 //!
-//! The file is a row of pages of 256 KiB. A page holds whole chunks: their number (u16); the key (14
-//! bytes) of each, and where its value ends in the page (u32); the values; and zeros up to the end.
-//! Numbers are big-endian. So a chunk is found by a binary search over the first keys of the pages,
-//! in the directory of one page, and nothing is read but its value. Each value ends with a checksum
-//! of its key and itself, by which damage is found.
+//! The file is a row of pages of 256 KiB. A page holds whole chunks: their number (u16); the key
+//! (14 bytes) of each, and where its value ends in the page (u32); the values; and zeros up to the
+//! end. Numbers are big-endian. So a chunk is found by a binary search over the first keys of the
+//! pages, in the directory of one page, and nothing is read but its value. Each value ends with a
+//! checksum of its key and itself, by which damage is found.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -72,8 +72,8 @@ impl SegmentFile {
         self.path.is_file()
     }
 
-    /// Writes the chunks of a segment, whole or not at all. A damaged chunk is an error, and one that
-    /// is missing between the others.
+    /// Writes the chunks of a segment, whole or not at all. A damaged chunk is an error, and so is
+    /// one that is missing between the others.
     pub(super) fn write(&self, segment: &Segment) -> Result<()> {
         let written = self.files.put_in_parts(&self.name, &mut |out: &mut dyn Write| {
             let (mut page, mut order) = (OpenPage::default(), ChunkOrder::default());
@@ -90,6 +90,10 @@ impl SegmentFile {
             page.write(out)
         });
         written.map(drop)
+    }
+
+    pub(super) fn remove(&self) -> Result<()> {
+        self.files.remove(&self.name)
     }
 
     fn open(&self) -> Result<OpenFile<'_>> {

@@ -408,6 +408,10 @@ impl ClosedSegment {
         }
         check_ends(&segment, &self.spans)?;
         self.file.write(&segment)?;
+        if self.file.spans().ok().as_ref() != Some(&self.spans) {
+            self.file.remove()?;
+            return Err(damaged(self.file.path(), "it does not hold what its database has"));
+        }
         *self.database.write() = None;
         // A reader holds it for one block.
         for _ in 0..READER_WAITS_MAX {
@@ -480,8 +484,8 @@ impl Place {
         for number in 1..number {
             let file = self.file(number);
             let database = match file.is_made() {
-                // A process ended before it had removed the database. The file's name is durable: the
-                // write-ahead log has synced the folder.
+                // A process ended before it had removed the database. The file's name is durable:
+                // the write-ahead log has synced the folder.
                 true => remove_folder(&self.segment_path(number)).map(|()| None)?,
                 false => Some(Arc::new(self.open(number)?)),
             };

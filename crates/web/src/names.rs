@@ -168,8 +168,8 @@ pub struct Way {
     pub rule: &'static str,
 }
 
-/// Fields of requests that move money, now or later: others have no way of paying.
-const MOVED: [&str; 3] = ["amount", "valor", "splits"];
+/// Fields of objects that say how money moves, now or later: others have no way of paying.
+const MOVED: [&str; 4] = ["amount", "valor", "splits", "cvv"];
 
 /// Names that would move other money, or move it at another time.
 const WAYS: &[Way] = &[
