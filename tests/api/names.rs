@@ -30,6 +30,8 @@ async fn a_misspelt_field_moves_no_money() {
     let withdraw = format!("/api/dashboard/sub-recipients/{recipient}/withdraw");
     let mut auth_only = card(10_000, APPROVED);
     auth_only["credit_card"]["operation_type"] = json!("auth_only");
+    let mut in_parts = card(10_000, APPROVED);
+    in_parts["credit_card"]["installments"] = json!(3);
     let before = world.trace(&[&merchant]).await;
     for (path, body, field, right) in [
         ("/api/card", with(card(10_000, APPROVED), "split", parts.clone()), "split", "splits"),
@@ -44,6 +46,7 @@ async fn a_misspelt_field_moves_no_money() {
         ("/api/card", with(card(10_000, APPROVED), "capture", json!(false)), "capture", "capturada"),
         ("/api/card", with(card(10_000, APPROVED), "currency", json!("USD")), "currency", "BRL"),
         ("/api/card", auth_only, "credit_card.operation_type", "capturada"),
+        ("/api/card", in_parts, "credit_card.installments", "ao lado do cartão"),
         ("/api/pix", with(pix("90.00"), "confirm", json!(false)), "confirm", "na hora"),
         ("/api/refunds", json!({"payment_id": "x", "amount": 1, "value": 2}), "value", "amount"),
         (&*withdraw, json!({"amount": 100}), "amount", ""),

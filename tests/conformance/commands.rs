@@ -142,7 +142,12 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
     ("docs/operating.md", "openssl req -x509", Run("", &[])),
     (POSTGRES, "export CENTAVO_SANDBOX=1", Elsewhere("tests/cluster/nodes.rs", "CENTAVO_PEER_LISTEN")),
     ("docs/operating.md", "centavo backup --data ./data --out ./backup\n", Run("", &[])),
-    ("docs/operating.md", "CENTAVO_OPS_TOKEN_FILE=…", Elsewhere("tests/backup/main.rs", "\"--follow\"")),
+    ("docs/operating.md", "CENTAVO_OPS_TOKEN_FILE=… centavo backup", Elsewhere("tests/backup/main.rs", "\"--follow\"")),
+    (
+        "docs/operating.md",
+        "CENTAVO_OPS_TOKEN_FILE=… centavo verify",
+        Elsewhere("tests/backup/partitions.rs", "\"--live\""),
+    ),
     ("docs/operating.md", "export CENTAVO_CHECKPOINTS_TO", Elsewhere("tests/backup/main.rs", "CENTAVO_CHECKPOINTS_TO")),
     (
         "docs/operating.md",

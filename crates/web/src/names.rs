@@ -153,9 +153,40 @@ fn edits(one: &str, other: &str) -> usize {
 const AMOUNTS: &[&str] =
     &["amount", "amountcents", "amountincents", "value", "valor", "totalamount", "totalvalue", "transactionamount"];
 
-/// Names of discounts, interest, tips and fines: `amount` already includes them.
-const ADJUSTMENTS: &[&str] =
-    &["discount", "desconto", "tip", "gorjeta", "surcharge", "acrescimo", "interest", "juros", "fine", "multa"];
+/// Names of discounts, interest, tips, fines, taxes and freight: `amount` already includes them.
+const ADJUSTMENTS: &[&str] = &[
+    "discount",
+    "desconto",
+    "tip",
+    "gorjeta",
+    "surcharge",
+    "acrescimo",
+    "interest",
+    "juros",
+    "fine",
+    "multa",
+    "tax",
+    "frete",
+    "coupon",
+    "couponcode",
+    "cupom",
+    "cashback",
+];
+
+/// Names of the number of installments.
+const INSTALLMENTS: &[&str] = &[
+    "installments",
+    "installmentcount",
+    "installmentscount",
+    "numinstallments",
+    "numberinstallments",
+    "numberofinstallments",
+    "parcelas",
+    "numeroparcelas",
+    "numparcelas",
+    "qtdparcelas",
+    "parcelamento",
+];
 
 /// A way of paying that a request of another API chooses, and that is always the same here.
 #[derive(Debug, PartialEq, Eq)]
@@ -173,8 +204,15 @@ const MOVED: [&str; 4] = ["amount", "valor", "splits", "cvv"];
 
 /// Names that would move other money, or move it at another time.
 const WAYS: &[Way] = &[
-    Way { names: &["capture", "autocapture"], usual: &["true"], rule: CAPTURED },
-    Way { names: &["authorizeonly", "preauthorization"], usual: &["false"], rule: CAPTURED },
+    Way { names: &["capture", "autocapture", "captura"], usual: &["true"], rule: CAPTURED },
+    Way {
+        names: &["authorizeonly", "authonly", "preauthorization", "manualcapture", "delayed"],
+        usual: &["false"],
+        rule: CAPTURED,
+    },
+    Way { names: &["capturedelayhours"], usual: &["0"], rule: CAPTURED },
+    Way { names: &["intent"], usual: &["capture", "sale"], rule: CAPTURED },
+    Way { names: INSTALLMENTS, usual: &["1"], rule: "parcelas vão em installments, ao lado do cartão" },
     Way { names: &["capturemethod"], usual: &["automatic", "automatic_async"], rule: CAPTURED },
     Way { names: &["operationtype"], usual: &["auth_and_capture"], rule: CAPTURED },
     Way {
@@ -184,7 +222,23 @@ const WAYS: &[Way] = &[
     },
     Way { names: &["quantity", "quantidade"], usual: &["1"], rule: "o valor é o total" },
     Way { names: &["confirm"], usual: &["true"], rule: AT_ONCE },
-    Way { names: &["scheduledate", "startdate", "startat", "trialdays", "trialend"], usual: &[], rule: AT_ONCE },
+    Way {
+        names: &[
+            "scheduledate",
+            "scheduleddate",
+            "scheduleat",
+            "scheduledat",
+            "agendamento",
+            "paymentdate",
+            "datapagamento",
+            "startdate",
+            "startat",
+            "trialdays",
+            "trialend",
+        ],
+        usual: &[],
+        rule: AT_ONCE,
+    },
 ];
 
 impl Way {
@@ -233,7 +287,7 @@ const OTHERS_NAMES: &[(&str, &[&str])] = &[
         ],
     ),
     ("sub_recipient_id", &["recipientid", "recipient", "walletid", "destination", "collectorid", "subrecipient"]),
-    ("installments", &["installmentcount", "installmentscount", "numinstallments", "parcelas", "numeroparcelas"]),
+    ("installments", INSTALLMENTS),
     ("payment_type", &["paymentmethod", "paymentmethodid", "paymenttypeid", "billingtype", "paymentmethodtype"]),
     ("payment_method", &["paymentmethodid", "paymenttype", "paymenttypeid", "billingtype", "paymentmethodtype"]),
     // Who pays.
@@ -271,6 +325,8 @@ const OTHERS_NAMES: &[(&str, &[&str])] = &[
             "pixexpirationdate",
             "expiresafterseconds",
             "duedate",
+            "vencimento",
+            "calendario",
         ],
     ),
     ("pix_key", &["pixaddresskey", "key", "chave", "chavepix"]),
@@ -598,6 +654,10 @@ mod tests {
             (r#""quantity": 2"#, true),
             (r#""quantity": 1"#, false),
             (r#""trial_end": 1798761600"#, true),
+            (r#""captureDelayHours": 24"#, true),
+            (r#""installments": 3"#, true),
+            (r#""qtd_parcelas": "1""#, false),
+            (r#""dataPagamento": "2026-12-24""#, true),
         ] {
             // The fields around it have values that are usual ones.
             let json = format!(r#"{{"x": true, {field}, "amount": true}}"#);
