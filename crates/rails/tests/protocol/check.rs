@@ -10,8 +10,11 @@ use testkit::rail_player::Fault;
 use crate::World;
 
 async fn findings(world: &World) -> (bool, Vec<Finding>) {
-    let orders =
-        CheckOrders { card: "4111111111111111".to_owned(), pix_key: Some(("email", "a@example.com".to_owned())) };
+    findings_with(world, Some(("email", "a@example.com".to_owned()))).await
+}
+
+async fn findings_with(world: &World, pix_key: Option<(&'static str, String)>) -> (bool, Vec<Finding>) {
+    let orders = CheckOrders { card: "4111111111111111".to_owned(), pix_key };
     let mut findings = Vec::new();
     let is_sound = check(&world.rail, orders, |finding| findings.push(finding.clone())).await;
     (is_sound, findings)
@@ -48,6 +51,18 @@ async fn what_a_bridge_does_not_promise_is_not_tested() {
     let records = world.player.records();
     let carried_out: BTreeSet<_> = records.carried_out.iter().collect();
     assert_eq!(carried_out.len(), records.carried_out.len(), "each once");
+}
+
+/// A bridge that pays a repeated payout twice must not read `ok`.
+#[tokio::test]
+async fn payouts_without_a_key_to_send_to_are_not_tested() {
+    let world = World::new("same").await;
+    let (_, findings) = findings_with(&world, None).await;
+    let untested = findings
+        .iter()
+        .filter(|finding| matches!(&finding.result, Err(Defect::NotTested(why)) if why.contains("--pix-key")));
+    let untested: Vec<_> = untested.map(|finding| finding.rule).collect();
+    assert!([5, 6, 7, 8, 9].iter().all(|rule| untested.contains(rule)), "{untested:?}");
 }
 
 #[tokio::test]
