@@ -68,8 +68,11 @@ async fn two_operators_say_what_became_of_a_cashout() {
     world.check_books().await;
     let audit = world.ops_get("/ops/audit").await.expect(200);
     let rows = items(&audit).iter().filter(|row| row["kind"] == "rail_item");
-    let rows: Vec<_> = rows.map(|row| [text(&row["action"]), text(&row["operator"])]).collect();
-    assert_eq!(rows, [["settle", "second"], ["request", "operator"]]);
+    let said = |row: &Value| [0, 1].map(|at| text(&row["changes"][at]["new"]));
+    let rows: Vec<_> = rows.map(|row| ([text(&row["action"]), text(&row["operator"])], said(row))).collect();
+    let word = || ["happened", END_TO_END_ID].map(str::to_owned);
+    assert_eq!(rows[0], (["settle", "second"].map(str::to_owned), word()));
+    assert_eq!(rows[1], (["request", "operator"].map(str::to_owned), word()));
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use crate::Desk;
 use crate::merchants::settings_view;
+use crate::rail_items::outcome_name;
 use web::views::recipient::open;
 use web::views::withdrawal::WithdrawalDestinationView;
 
@@ -27,7 +28,7 @@ pub struct FieldChange {
 }
 
 /// The fields that a Record changed of a merchant, an API key, or a recipient: its bank account,
-/// and what was decided on its registration or account.
+/// what was decided on its registration or account; and the word of operators on an order.
 pub fn changes(desk: &Desk, at: Position, record: &Record) -> Vec<FieldChange> {
     let mut changes = Vec::new();
     for event in &record.events {
@@ -59,6 +60,10 @@ pub fn changes(desk: &Desk, at: Position, record: &Record) -> Vec<FieldChange> {
             Event::RecipientUnfrozen { .. } => changes.push(FieldChange::of("frozen", json!(true), json!(false))),
             Event::BankAccountApproved { .. } => changes.push(reviewed("approved")),
             Event::BankAccountRejected { .. } => changes.push(reviewed("rejected")),
+            Event::RailWordAsked { happened, reference, .. } | Event::RailWordGiven { happened, reference, .. } => {
+                changes.push(FieldChange::of("outcome", Value::Null, json!(outcome_name(*happened))));
+                changes.push(FieldChange::of("reference", Value::Null, json!(reference)));
+            }
             _ => {}
         }
     }

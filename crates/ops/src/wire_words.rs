@@ -216,6 +216,8 @@ pub fn label(field: &str) -> Word {
         "status" => STATUS,
         "frozen" => word("Congelado", "Frozen"),
         "bank_account_review" => word("Análise da conta bancária", "Review of the bank account"),
+        "outcome" => word("Desfecho", "Outcome"),
+        "reference" => word("Referência", "Reference"),
         _ => OTHER,
     }
 }
@@ -232,6 +234,10 @@ pub fn value(language: Language, field: &str, value: &Value) -> String {
         ("options.mdr_base", Value::String(name)) => said(if name == "total" { MDR_TOTAL } else { MDR_SELLER }),
         ("status", Value::String(name)) => said(status_word(ItemKind::Recipients, name)),
         ("bank_account_review", Value::String(name)) => said(account_review(name)),
+        ("outcome", Value::String(name)) => said(match name.as_str() {
+            "happened" => word("aconteceu", "it happened"),
+            _ => word("não aconteceu", "it did not happen"),
+        }),
         (field, Value::String(rate)) if field.starts_with("fees.") => percent(language, rate),
         (field, Value::Number(cents)) if field.ends_with("_cents") => {
             money(language, cents.as_i64().unwrap_or_default().into())
