@@ -28,10 +28,6 @@ async fn a_misspelt_field_moves_no_money() {
     merchant.paid_pix(&with_splits(pix("90.00"), &[(&recipient, 4_000)])).await;
     let parts = json!([{"sub_recipient_id": recipient, "amount": 4_000}]);
     let withdraw = format!("/api/dashboard/sub-recipients/{recipient}/withdraw");
-    let mut auth_only = card(10_000, APPROVED);
-    auth_only["credit_card"]["operation_type"] = json!("auth_only");
-    let mut in_parts = card(10_000, APPROVED);
-    in_parts["credit_card"]["installments"] = json!(3);
     let before = world.trace(&[&merchant]).await;
     for (path, body, field, right) in [
         ("/api/card", with(card(10_000, APPROVED), "split", parts.clone()), "split", "splits"),
@@ -45,8 +41,6 @@ async fn a_misspelt_field_moves_no_money() {
         ("/api/pix", with(pix("90.00"), "referencia", json!("1042")), "referencia", "reference"),
         ("/api/card", with(card(10_000, APPROVED), "capture", json!(false)), "capture", "capturada"),
         ("/api/card", with(card(10_000, APPROVED), "currency", json!("USD")), "currency", "BRL"),
-        ("/api/card", auth_only, "credit_card.operation_type", "capturada"),
-        ("/api/card", in_parts, "credit_card.installments", "ao lado do cartão"),
         ("/api/pix", with(pix("90.00"), "confirm", json!(false)), "confirm", "na hora"),
         ("/api/refunds", json!({"payment_id": "x", "amount": 1, "value": 2}), "value", "amount"),
         (&*withdraw, json!({"amount": 100}), "amount", ""),
@@ -54,6 +48,12 @@ async fn a_misspelt_field_moves_no_money() {
         let wrong = wrong_fields(merchant.post(path, &body).await);
         assert_eq!((&*wrong[0].0, &*wrong[0].1), (field, "unknown_field"), "{path} {field}");
         assert!(wrong[0].2.contains(right), "{wrong:?}");
+    }
+    for (name, value) in [("operation_type", json!("auth_only")), ("installments", json!(3))] {
+        let mut charge = card(10_000, APPROVED);
+        charge["credit_card"][name] = value;
+        let wrong = &merchant.post("/api/card", &charge).await.refused(400, "invalid_card_data")["errors"][0];
+        assert_eq!((&wrong["field"], &wrong["code"]), (&json!(format!("credit_card.{name}")), &json!("unknown_field")));
     }
     let nested = with_splits(pix("90.00"), &[(&recipient, 4_000)]);
     let nested = nested.to_string().replace("sub_recipient_id", "recipient_id");

@@ -146,7 +146,7 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
     (
         "docs/operating.md",
         "CENTAVO_OPS_TOKEN_FILE=… centavo verify",
-        Elsewhere("tests/backup/partitions.rs", "\"--live\""),
+        Elsewhere("tests/backup/commands.rs", "\"--live\""),
     ),
     ("docs/operating.md", "export CENTAVO_CHECKPOINTS_TO", Elsewhere("tests/backup/main.rs", "CENTAVO_CHECKPOINTS_TO")),
     (
