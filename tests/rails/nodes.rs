@@ -15,7 +15,7 @@ use testkit::wall_clock::WallClock;
 
 use crate::bridges::Bridges;
 use crate::load::Load;
-use crate::{setting, settled_within};
+use crate::{LOOKS, setting, settled_within};
 
 const NODES: usize = 3;
 const PARTITIONS: usize = 6;
@@ -85,7 +85,7 @@ async fn a_node_that_is_paused_beyond_each_horizon_orders_nothing_again() {
     shared_by(&asked, NODES - 1).await;
     let (begun, mut left) = (Instant::now(), Vec::new());
     while begun.elapsed() < SETTLED_AFTER {
-        left = settled_within(&asked, &bridges, &load, false).await;
+        left = settled_within(&asked, &bridges, &load, false, LOOKS).await;
         if left.is_empty() {
             break;
         }
@@ -94,7 +94,7 @@ async fn a_node_that_is_paused_beyond_each_horizon_orders_nothing_again() {
     paused.signal("CONT");
     let ended = tokio::task::block_in_place(|| paused.ended_within(PATIENCE)).expect("a fenced node ends");
     assert_eq!(ended.status.unwrap().code(), Some(75), "{}", ended.said);
-    let left = settled_within(&asked, &bridges, &load, false).await;
+    let left = settled_within(&asked, &bridges, &load, false, 10 * LOOKS).await;
     assert!(left.is_empty(), "seed {seed}, after it went on: {left:#?}");
     assert_eq!(load.surprises(), [""; 0], "seed {seed}");
     asked.stop().unwrap();
