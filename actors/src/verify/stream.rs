@@ -24,6 +24,8 @@ const DECODERS_MAX: usize = 4;
 pub const THREADS: &str = "verify";
 
 type Batch<T> = Vec<Result<T, StoreError>>;
+/// Blocks with what was made of their Records.
+type Decoded<T> = Batch<(Block, Vec<T>)>;
 
 /// Calls `take` with every block and with what `decode` makes of its Records, in the order of the
 /// blocks. Ends with the first error of `blocks` or of `take`. A panic of a thread is one of the
@@ -83,11 +85,7 @@ fn read_all(blocks: impl Iterator<Item = Result<Block, StoreError>>, decoders: &
     send(batch);
 }
 
-fn decode_all<T>(
-    read: &Receiver<Batch<Block>>,
-    decode: &impl Fn(&[u8]) -> T,
-    done: &SyncSender<Batch<(Block, Vec<T>)>>,
-) {
+fn decode_all<T>(read: &Receiver<Batch<Block>>, decode: &impl Fn(&[u8]) -> T, done: &SyncSender<Decoded<T>>) {
     let of_block = |block: Block| {
         let records = block.records.iter().map(|bytes| decode(bytes)).collect();
         (block, records)
@@ -101,7 +99,7 @@ fn decode_all<T>(
 
 /// Takes from one decoder after the other. The first that gives nothing has no more.
 fn take_all<T>(
-    decoded: &[Receiver<Batch<(Block, Vec<T>)>>],
+    decoded: &[Receiver<Decoded<T>>],
     take: &mut impl FnMut(Block, Vec<T>) -> VerifyResult<()>,
 ) -> VerifyResult<()> {
     for next in decoded.iter().cycle() {

@@ -110,10 +110,11 @@ async fn a_transfer_is_found_by_its_short_id() {
     assert_eq!(world.player.records().carried_out[1..], paths, "each once");
     let short_ids = [2, 3].map(|number| id(number).short_text());
     assert!(world.player.records().short_ids.keys().eq(&short_ids));
-    let stage = world.player.stage();
-    let mut others = stage.requests.iter().filter(|seen| !seen.path.starts_with("/payouts/"));
-    assert!(others.all(|seen| seen.query.is_empty()), "nothing else has one");
-    drop(stage);
+    {
+        let stage = world.player.stage();
+        let mut others = stage.requests.iter().filter(|seen| !seen.path.starts_with("/payouts/"));
+        assert!(others.all(|seen| seen.query.is_empty()), "nothing else has one");
+    }
     // It would keep too little.
     let world = World::new("refused").await;
     world.player.records().capabilities["id_length"] = json!(19);
