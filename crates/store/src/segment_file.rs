@@ -92,7 +92,9 @@ impl SegmentFile {
         written.map(drop)
     }
 
+    /// Removes the file, and forgets its directories: another one may be written.
     pub(super) fn remove(&self) -> Result<()> {
+        self.recent.0.lock().retain(|directory| directory.segment != self.number);
         self.files.remove(&self.name)
     }
 
