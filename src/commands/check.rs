@@ -1,34 +1,35 @@
 //! `centavo serve --check`: the settings of a server, the source of each, and their defects. It
 //! starts nothing, and makes no file.
 
+use std::any::TypeId;
+use std::ffi::OsStr;
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use chrono::{DateTime, Utc};
-use clap::ArgMatches;
 use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches};
 use rustix::fs::{Access, access};
-use store::PostgresDemands;
 
 use crate::commands::{Failure, terminal};
-use crate::server::checkpoints::{self, Place};
+use crate::server::checkpoints;
+use crate::server::logging::SERVE_FILTER;
 use crate::server::named_rails::NamedRails;
 use crate::server::named_rails::settings::BellSettings;
 use crate::server::{
     LISTEN_VARIABLE, NO_MASTER_KEY, OPS_LISTEN_VARIABLE, PEER_LISTEN_VARIABLE, RAILS_LISTEN_VARIABLE, StartError,
     unencrypted, unserved, why_not,
 };
-use crate::settings::args::{LogFormat, ServeArgs};
+use crate::settings::args::{ServeArgs, program};
 use crate::settings::checked::Settings;
-use crate::settings::file::SettingsFile;
+use crate::settings::file::{SettingsFile, is_in_files};
 use crate::settings::privacy;
 use crate::settings::secrets::{
     self, MASTER_KEY_FILE, OPS_TOKEN_FILE, SecretSource, existing_master_key, ops_tokens_if_any,
 };
-use crate::settings::store_choice::Store;
-use nodes::{PeerSettings, PeerTlsFiles};
+use nodes::PeerTlsFiles;
 use web::tls::TlsFiles;
 
 /// What is wrong with a setting.
@@ -65,7 +66,7 @@ pub fn run(args: ServeArgs, matches: &ArgMatches, in_file: Option<&SettingsFile>
         found => found,
     };
     let heading = ["setting", "value", "source"].map(str::to_owned);
-    let rows = values(&settings).into_iter().map(|(name, value)| [name.to_owned(), value, source(name)]);
+    let rows = values(&settings, matches).into_iter().map(|(name, value)| [name.clone(), value, source(&name)]);
     let rows: Vec<_> = [heading].into_iter().chain(rows).collect();
     terminal::aligned(&rows, 3).iter().for_each(|line| terminal::say(line));
     let defects = defects(&settings);
@@ -86,95 +87,44 @@ pub fn run(args: ServeArgs, matches: &ArgMatches, in_file: Option<&SettingsFile>
 }
 
 /// The settings by the names of the file, with values as a person reads them. No secret is shown.
-fn values(settings: &Settings) -> Vec<(&'static str, String)> {
-    let switch = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
+fn values(settings: &Settings, matches: &ArgMatches) -> Vec<(String, String)> {
     let data = std::path::absolute(&settings.data).unwrap_or_else(|_| settings.data.clone());
-    let format = if settings.log_format == LogFormat::Json { "json" } else { "text" };
-    let mut rows = vec![
-        ("listen", settings.listen.to_string()),
-        ("ops_listen", settings.ops_listen.to_string()),
-        ("data", data.display().to_string()),
-        ("store", settings.store.place().to_owned()),
-        secret(["ops_token", "ops_token_file"], &settings.ops_token, &data.join(OPS_TOKEN_FILE)),
-        ("operators", operators(settings)),
-        ("ops_roles", roles(settings)),
-        secret(["master_key", "master_key_file"], &settings.master_key, &data.join(MASTER_KEY_FILE)),
-        ("tls_cert", certificate(settings.tls.as_ref())),
-        ("tls_key", key(settings.tls.as_ref())),
-        ("ops_tls_cert", certificate(settings.ops_tls.as_ref())),
-        ("ops_tls_key", key(settings.ops_tls.as_ref())),
-        ("peer_listen", or_none(settings.peers.as_ref().map(|peers| peers.listen))),
-        ("rails", rails(settings)),
-        ("rails_listen", or_none(settings.bells.as_ref().map(|bells| bells.listen))),
-        ("sandbox", switch(settings.sandbox)),
-        ("sandbox_dir", settings.sandbox_dir.clone().unwrap_or_else(|| data.join("sandbox")).display().to_string()),
-        ("webhook_allow", listed(&settings.webhook_allow)),
-        ("rate_limit", switch(settings.rate_limits.is_some())),
-        ("payout_second_operator_above", or_none(settings.second_operator_above.map(|limit| limit.0))),
-        ("retention_months", settings.retention_months.to_string()),
-        ("balance_alerts", listed(&settings.balance_alerts)),
-        ("company", or_none(settings.company.as_ref())),
-        ("chargeback_days", settings.disputes.chargeback_days.to_string()),
-        ("med_days", settings.disputes.med_days.to_string()),
-        ("card_rate_limit", or_none(settings.rate_limits.map(|limits| limits.card))),
-        ("other_rate_limit", or_none(settings.rate_limits.map(|limits| limits.other))),
-        (
-            "checkpoints_to",
-            settings.checkpoints.as_ref().map_or_else(|| "off".to_owned(), |found| place(&found.to, &data)),
-        ),
-        (
-            "checkpoints_every",
-            settings
-                .checkpoints
-                .as_ref()
-                .map_or_else(|| "none".to_owned(), |found| (found.every.as_secs() / 60).to_string()),
-        ),
-        ("log_format", format.to_owned()),
-        ("log", settings.log.clone().unwrap_or_else(|| crate::server::logging::SERVE_FILTER.to_owned())),
-        ("disk_reserve_bytes", settings.sled.reserve_bytes.to_string()),
-        ("turn_wait_ms", settings.turn_wait_max.as_millis().to_string()),
-        ("start_gap_days", (settings.start_gap_max.as_secs() / 86_400).to_string()),
-        ("ballast_bytes", settings.sled.ballast_bytes.to_string()),
-    ];
-    if let Some(PeerSettings { address, tls, .. }) = &settings.peers {
-        let own = tls.as_ref().map(|tls| &tls.own);
-        rows.push(("peer_address", address.clone()));
-        rows.push(("peer_tls_cert", certificate(own)));
-        rows.push(("peer_tls_key", key(own)));
-        let authority = tls.as_ref().map(|tls| tls.authority.display().to_string());
-        rows.push(("peer_tls_ca", authority.unwrap_or_else(|| "none".to_owned())));
+    let mut rows = Vec::new();
+    let program = program();
+    let serve = program.find_subcommand("serve").map(clap::Command::get_arguments).into_iter().flatten();
+    for arg in serve.filter(|arg| is_in_files(arg)) {
+        let name = arg.get_id().as_str();
+        let given = if arg.is_hide_env_values_set() { None } else { given(arg, matches) };
+        let (name, value) = match name {
+            "store" => (name, settings.store.place().to_owned()),
+            "data" => (name, data.display().to_string()),
+            "store_file" | "ops_token" => continue,
+            "ops_token_file" => secret(["ops_token", name], &settings.ops_token, &data.join(OPS_TOKEN_FILE)),
+            "master_key_file" => secret(["master_key", name], &settings.master_key, &data.join(MASTER_KEY_FILE)),
+            "tls_cert" => (name, certificate(settings.tls.as_ref())),
+            "ops_tls_cert" => (name, certificate(settings.ops_tls.as_ref())),
+            "rails_tls_cert" => (name, certificate(settings.bells.as_ref().and_then(|bells| bells.tls.as_ref()))),
+            "sandbox_dir" => (name, given.unwrap_or_else(|| data.join("sandbox").display().to_string())),
+            "checkpoints_to" => (name, given.unwrap_or_else(|| data.join(checkpoints::FOLDER).display().to_string())),
+            "partitions" => (name, settings.partitions.to_string()),
+            "log" => (name, given.unwrap_or_else(|| SERVE_FILTER.to_owned())),
+            name => (name, given.unwrap_or_else(|| "none".to_owned())),
+        };
+        rows.push((name.to_owned(), value));
     }
-    rows.extend(settings.bells.as_ref().map(values_of_bells).into_iter().flatten());
-    if let Store::Postgres(options) = &settings.store {
-        let PostgresDemands { standby, allows_fsync_off, allows_full_page_writes_off } = options.demands;
-        let allowed = [(allows_fsync_off, "fsync_off"), (allows_full_page_writes_off, "full_page_writes_off")];
-        let allowed: Vec<_> = allowed.iter().filter(|(is_allowed, _)| *is_allowed).map(|(_, name)| *name).collect();
-        rows.push(("postgres_takeover_seconds", options.takeover.as_secs().to_string()));
-        rows.push(("postgres_standby", switch(standby)));
-        rows.push(("postgres_allow", if allowed.is_empty() { "none".to_owned() } else { allowed.join(",") }));
-    }
+    rows.push(("operators".to_owned(), operators(settings)));
+    rows.push(("rails".to_owned(), rails(settings)));
     rows
 }
 
-/// The values, or `none`.
-fn listed(items: &[impl ToString]) -> String {
-    or_none((!items.is_empty()).then(|| items.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")))
-}
-
-/// A value, or `none`.
-fn or_none(value: Option<impl ToString>) -> String {
-    value.map_or_else(|| "none".to_owned(), |value| value.to_string())
-}
-
-/// The settings of the listener on which institutions ring.
-fn values_of_bells(bells: &BellSettings) -> [(&'static str, String); 4] {
-    let file = |path: &Option<PathBuf>| path.as_ref().map_or("none".to_owned(), |path| path.display().to_string());
-    [
-        ("rails_tls_cert", certificate(bells.tls.as_ref())),
-        ("rails_tls_key", key(bells.tls.as_ref())),
-        ("rails_tls_client_ca", file(&bells.client_authority)),
-        ("rails_path_secret_file", file(&bells.path_secret)),
-    ]
+/// The value of a flag, wherever it comes from; `None` if it has none.
+fn given(arg: &Arg, matches: &ArgMatches) -> Option<String> {
+    let name = arg.get_id().as_str();
+    if arg.get_value_parser().type_id() == TypeId::of::<bool>() {
+        return matches.get_one(name).map(|is_on| if *is_on { "on" } else { "off" }.to_owned());
+    }
+    let values: Vec<_> = matches.get_raw(name)?.map(OsStr::to_string_lossy).collect();
+    Some(values.join(","))
 }
 
 /// The rails of new orders, and the names of all.
@@ -184,16 +134,7 @@ fn rails(settings: &Settings) -> String {
     format!("{} (of {})", rails.current, all.join(","))
 }
 
-/// The place of checkpoints. What a URL has behind its host may be a secret.
-fn place(place: &Place, data: &Path) -> String {
-    match place {
-        Place::Own(_) => data.join(checkpoints::FOLDER).display().to_string(),
-        Place::Folder(folder) => folder.display().to_string(),
-        Place::Url(uri) => format!("{}://{}", uri.scheme_str().unwrap_or_default(), uri.host().unwrap_or_default()),
-    }
-}
-
-fn secret([text, file]: [&'static str; 2], source: &SecretSource, made: &Path) -> (&'static str, String) {
+fn secret<'a>([text, file]: [&'a str; 2], source: &SecretSource, made: &Path) -> (&'a str, String) {
     match source {
         SecretSource::Text(_) => (text, "(given, not shown)".to_owned()),
         SecretSource::File(path) => (file, path.display().to_string()),
@@ -206,13 +147,6 @@ fn secret([text, file]: [&'static str; 2], source: &SecretSource, made: &Path) -
 fn operators(settings: &Settings) -> String {
     let tokens = ops_tokens_if_any(&settings.ops_token, &settings.data).ok().flatten();
     tokens.map_or_else(String::new, |tokens| tokens.names().collect::<Vec<_>>().join(","))
-}
-
-/// The roles that are given to operators by name.
-fn roles(settings: &Settings) -> String {
-    let roles = settings.ops_roles.iter().map(|(name, rights)| format!("{name}={}", rights.name()));
-    let roles: Vec<_> = roles.collect();
-    if roles.is_empty() { "none".to_owned() } else { roles.join(",") }
 }
 
 fn defects(settings: &Settings) -> Vec<Defect> {
@@ -273,10 +207,11 @@ fn defects(settings: &Settings) -> Vec<Defect> {
             Ok(loaded) => defects.extend(expiry(PEER_LISTEN_VARIABLE, loaded.expires_at)),
         }
     }
-    if let Some(Place::Folder(folder)) = settings.checkpoints.as_ref().map(|schedule| &schedule.to)
-        && !folder.is_dir()
+    if let Some(schedule) = &settings.checkpoints
+        && !schedule.is_own
+        && !schedule.folder.is_dir()
     {
-        let text = format!("CENTAVO_CHECKPOINTS_TO: {} is no folder, and is not made", folder.display());
+        let text = format!("CENTAVO_CHECKPOINTS_TO: {} is no folder, and is not made", schedule.folder.display());
         defects.push(Defect::Warning(text));
     }
     let unlimited = || Defect::Warning("requests and refused cards are not limited".to_owned());
@@ -337,11 +272,6 @@ fn certificate(files: Option<&TlsFiles>) -> String {
             None => files.certificates.display().to_string(),
         },
     )
-}
-
-/// The file of a certificate's private key.
-fn key(files: Option<&TlsFiles>) -> String {
-    files.map_or_else(|| "none".to_owned(), |files| files.key.display().to_string())
 }
 
 /// The defect of a certificate that has ended, or ends soon.

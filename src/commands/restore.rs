@@ -23,20 +23,19 @@ use crate::settings::args::RestoreArgs;
 use crate::settings::store_choice::{Store, open_empty};
 
 /// Restores, prints a summary, and verifies the result.
-pub fn run(mut args: RestoreArgs) -> Result<(), Failure> {
-    let master_key = args.master_key.source()?;
-    let store = std::mem::take(&mut args.store).store()?;
-    let args = &args;
-    let restored = quietly("the restore could not go on", || make(args, &store))?;
-    for line in summary(args, &store, &restored) {
+pub fn run(RestoreArgs { from, data, tail, store, master_key }: RestoreArgs) -> Result<(), Failure> {
+    let (store, master_key) = (store.store()?, master_key.source()?);
+    let tail = tail.as_deref();
+    let restored = quietly("the restore could not go on", || make(&from, &data, tail, &store))?;
+    for line in summary(&data, tail, &store, &restored) {
         terminal::say(&line);
     }
-    verify::run(&args.data, &store, &master_key, None)
+    verify::run(&data, &store, &master_key, None)
 }
 
-fn make(args: &RestoreArgs, store: &Store) -> Result<RestoreResult, Failure> {
-    let backup = BackupFolder::open(&args.from)?;
-    let second = || args.tail.as_deref().map(|tail| Second::open(tail, &backup)).transpose().map_err(no_tail);
+fn make(from: &Path, data: &Path, tail: Option<&Path>, store: &Store) -> Result<RestoreResult, Failure> {
+    let backup = BackupFolder::open(from)?;
+    let second = || tail.map(|tail| Second::open(tail, &backup)).transpose().map_err(no_tail);
     if let Store::Postgres(options) = store {
         let not_empty = "there is a journal in it, or the beginning of one; restore to an empty database";
         let not_empty = || format!("{}: {not_empty}", store.place());
@@ -46,7 +45,7 @@ fn make(args: &RestoreArgs, store: &Store) -> Result<RestoreResult, Failure> {
         stamp_whole(&*empty)?;
         return Ok(restored);
     }
-    let data = std::path::absolute(&args.data).map_err(|source| StoreError::machine(&args.data, source))?;
+    let data = std::path::absolute(data).map_err(|source| StoreError::machine(data, source))?;
     if !is_free(&data).map_err(|source| StoreError::machine(&data, source))? {
         let text = "not empty; restore to a new directory, and put master.key there afterwards";
         return Err(format!("{}: {text}", data.display()).into());
@@ -128,16 +127,16 @@ fn remove_cut_restore(unfinished: &Path) -> Result<(), BackupError> {
     }
 }
 
-fn summary(args: &RestoreArgs, store: &Store, restored: &RestoreResult) -> Vec<String> {
+fn summary(data: &Path, tail: Option<&Path>, store: &Store, restored: &RestoreResult) -> Vec<String> {
     let last = restored.heads.cut().name();
-    let place = if store.is_postgres() { store.place().to_owned() } else { args.data.display().to_string() };
+    let place = if store.is_postgres() { store.place().to_owned() } else { data.display().to_string() };
     let mut lines = vec![format!("{place}: restored through sequence {last}")];
-    if let (Some(path), Some(tail)) = (&args.tail, &restored.tail) {
+    if let (Some(path), Some(tail)) = (tail, &restored.tail) {
         lines.extend(told_of_tail(path, tail));
     }
     lines.push("  To serve it, give it the master key that the data was made with: CENTAVO_MASTER_KEY, or".to_owned());
     lines.push(match store {
-        Store::Sled => format!("  {}", args.data.join("master.key").display()),
+        Store::Sled => format!("  {}", data.join("master.key").display()),
         Store::Postgres(_) => "  CENTAVO_MASTER_KEY_FILE".to_owned(),
     });
     lines

@@ -1,88 +1,44 @@
-//! Checkpoints on a schedule: a signed statement of what the journal holds is sent to a place, each
-//! naming the one before it.
+//! Checkpoints on a schedule: a signed statement of what the journal holds is written into a folder,
+//! each naming the one before it.
 //!
-//! The place is a folder in the data folder, unless another one is set: a folder, which somebody
-//! else owns or which cannot be changed, or a URL that takes a POST. Only a place outside this
-//! installation shows that somebody exchanged the whole data folder. When it does not take a
-//! checkpoint, that is logged and counted, and a new one is tried every minute. Commands do not
-//! wait for any of this. While nothing is booked, nothing is sent.
+//! The folder is one in the data folder, unless another one is set, which somebody else owns or
+//! which cannot be changed. Only a folder outside this installation shows that somebody exchanged
+//! the whole data folder. When it does not take a checkpoint, that is logged and counted, and a new
+//! one is tried every minute. Commands do not wait for any of this. While nothing is booked, nothing
+//! is written.
 
 use std::fs::{File, OpenOptions, create_dir_all, read, rename};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use actors::engine::Engine;
-use axum::body::Bytes;
-use axum::http::header::{CONTENT_TYPE, HOST};
-use axum::http::{Method, Request, Uri};
 use derived::checkpoint::Checkpoint;
 use derived::records::LoadError;
-use http_body_util::Full;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use store::{Partition, Position};
-use tokio::net::TcpStream;
-use tokio::time::{sleep, timeout};
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::ServerName;
+use tokio::time::sleep;
 
-use web::client::exchange;
-use web::tls::{TlsError, trusting};
 use web::views::checkpoint::CheckpointView;
 
-/// How often checkpoints are sent where nothing else is set, minutes.
-pub const EVERY_MINUTES_DEFAULT: u32 = 60;
-/// How soon a place that took none is tried again.
+/// How soon a folder that took none is tried again.
 const RETRY: Duration = Duration::from_secs(60);
-/// How long a place may take.
-const SEND_MAX: Duration = Duration::from_secs(30);
 /// Name of the last stored checkpoint, from which a restart continues the chain.
 const LAST: &str = "checkpoint";
 
 /// The folder of checkpoints in a data folder.
 pub const FOLDER: &str = "checkpoints";
 
-/// Where checkpoints go.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// [`FOLDER`] in the data folder, which is made. Files as in any folder.
-    Own(PathBuf),
-    /// A folder that exists: a file for each, `checkpoint-<sequence>.json`.
-    Folder(PathBuf),
-    /// An address that takes a POST and answers 2xx.
-    Url(Uri),
-}
-
-impl FromStr for Place {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if !text.contains("://") {
-            return if text.is_empty() { Err("is empty".to_owned()) } else { Ok(Self::Folder(text.into())) };
-        }
-        let wrong =
-            || "is neither a folder nor a URL with https; plain http is for addresses of this machine".to_owned();
-        let uri: Uri = text.parse().map_err(|_| wrong())?;
-        let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
-        let is_here = host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-        let has_user = uri.authority().is_some_and(|authority| authority.as_str().contains('@'));
-        match uri.scheme_str() {
-            Some("https") if !host.is_empty() && !has_user => Ok(Self::Url(uri)),
-            Some("http") if is_here && !has_user => Ok(Self::Url(uri)),
-            _ => Err(wrong()),
-        }
-    }
-}
-
 /// The setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckpointSchedule {
-    /// Where they go.
-    pub to: Place,
+    /// The folder: a file for each, `checkpoint-<sequence>.json`.
+    pub folder: PathBuf,
+    /// True for the folder in the data folder, which is made. Another one must exist.
+    pub is_own: bool,
     /// How often.
     pub every: Duration,
 }
@@ -112,14 +68,8 @@ impl CheckpointMeasures {
 enum SendError {
     #[error("the journal can't be read: {0}")]
     Load(#[from] LoadError),
-    #[error("the place took none: {0}")]
+    #[error("the folder took none: {0}")]
     Io(#[from] io::Error),
-    #[error("TLS: {0}")]
-    Tls(#[from] TlsError),
-    #[error("the place answered {0}")]
-    Answered(u16),
-    #[error("the place gave no answer within 30 seconds")]
-    NoAnswer,
     #[error("the last checkpoint, which is kept in the store, can't be read")]
     Stored,
 }
@@ -127,7 +77,7 @@ enum SendError {
 /// Sends checkpoints until it is dropped.
 pub async fn keep_sending(engine: Arc<Engine>, schedule: CheckpointSchedule, measures: CheckpointMeasures) {
     loop {
-        let pause = match send_next(&engine, &schedule.to).await {
+        let pause = match send_next(&engine, &schedule).await {
             Ok(is_sent) => {
                 if is_sent {
                     measures.sent.inc();
@@ -148,7 +98,7 @@ pub async fn keep_sending(engine: Arc<Engine>, schedule: CheckpointSchedule, mea
 
 /// Makes a checkpoint of each partition that follows its last one, and sends it. False when nothing
 /// was booked since.
-async fn send_next(engine: &Arc<Engine>, to: &Place) -> Result<bool, SendError> {
+async fn send_next(engine: &Arc<Engine>, schedule: &CheckpointSchedule) -> Result<bool, SendError> {
     // The process that has the house keeps the chains of all partitions.
     if !engine.serves_house() || !engine.has_all() {
         return Ok(false);
@@ -156,34 +106,19 @@ async fn send_next(engine: &Arc<Engine>, to: &Place) -> Result<bool, SendError> 
     engine.catch_up().await?;
     let mut is_sent = false;
     for at in engine.published().iter() {
-        is_sent |= send_next_of(engine, at.partition, to).await?;
+        let (engine, schedule) = (Arc::clone(engine), schedule.clone());
+        let sending = tokio::task::spawn_blocking(move || send_next_of(&engine, at.partition, &schedule));
+        is_sent |= sending.await.map_err(io::Error::other)??;
     }
     Ok(is_sent)
 }
 
-async fn send_next_of(engine: &Arc<Engine>, partition: Partition, to: &Place) -> Result<bool, SendError> {
-    let reader = Arc::clone(engine);
-    let made = tokio::task::spawn_blocking(move || next(&reader, partition)).await;
-    let Some((at, line)) = made.map_err(io::Error::other)?? else { return Ok(false) };
-    let line = match to {
-        Place::Own(folder) | Place::Folder(folder) => {
-            let (folder, is_own) = (folder.clone(), matches!(to, Place::Own(_)));
-            let put = tokio::task::spawn_blocking(move || {
-                if is_own {
-                    create_dir_all(&folder)?;
-                }
-                put(&folder, at, line)
-            });
-            put.await.map_err(io::Error::other)??
-        }
-        Place::Url(uri) => {
-            timeout(SEND_MAX, post(uri, &line)).await.map_err(|_| SendError::NoAnswer)??;
-            line
-        }
-    };
-    let keeper = Arc::clone(engine);
-    let result = tokio::task::spawn_blocking(move || keeper.keep(&last_of(partition), &line)).await;
-    result.map_err(io::Error::other)??;
+fn send_next_of(engine: &Engine, partition: Partition, schedule: &CheckpointSchedule) -> Result<bool, SendError> {
+    let Some((at, line)) = next(engine, partition)? else { return Ok(false) };
+    if schedule.is_own {
+        create_dir_all(&schedule.folder)?;
+    }
+    engine.keep(&last_of(partition), &put(&schedule.folder, at, line)?)?;
     Ok(true)
 }
 
@@ -243,28 +178,6 @@ fn says(line: &[u8]) -> Option<([u8; 32], Checkpoint)> {
     signed.is_genuine().then_some((signed.public_key, Checkpoint { previous: None, ..signed.checkpoint }))
 }
 
-async fn post(uri: &Uri, line: &[u8]) -> Result<(), SendError> {
-    let is_https = uri.scheme_str() == Some("https");
-    let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let request = Request::builder()
-        .method(Method::POST)
-        .uri(path)
-        .header(HOST, uri.authority().map_or("", |authority| authority.as_str()))
-        .header(CONTENT_TYPE, "application/json")
-        .body(Full::from(Bytes::copy_from_slice(line)))
-        .map_err(io::Error::other)?;
-    let stream = TcpStream::connect((host.as_str(), uri.port_u16().unwrap_or(if is_https { 443 } else { 80 }))).await?;
-    let answer = if is_https {
-        let name = ServerName::try_from(host).map_err(io::Error::other)?;
-        exchange(TlsConnector::from(trusting(None)?).connect(name, stream).await?, request).await?
-    } else {
-        exchange(stream, request).await?
-    };
-    let status = answer.status();
-    if status.is_success() { Ok(()) } else { Err(SendError::Answered(status.as_u16())) }
-}
-
 #[cfg(test)]
 mod tests {
     use derived::checkpoint::SignedCheckpoint;
@@ -272,25 +185,6 @@ mod tests {
     use store::{BlockHash, Sequence};
 
     use super::*;
-
-    #[test]
-    fn a_place_is_a_folder_or_an_encrypted_address() {
-        for (text, expected) in [
-            ("/mnt/worm", true),
-            ("checkpoints", true),
-            ("https://audit.example.com/in?of=centavo", true),
-            ("https://audit.example.com:8443", true),
-            ("http://127.0.0.1:9/in", true),
-            ("http://[::1]:9/in", true),
-            ("http://audit.example.com/in", false),
-            ("https://user:password@audit.example.com/in", false),
-            ("https:///in", false),
-            ("ftp://audit.example.com", false),
-            ("", false),
-        ] {
-            assert_eq!(text.parse::<Place>().is_ok(), expected, "{text}");
-        }
-    }
 
     #[test]
     fn a_file_of_a_folder_is_never_replaced() {

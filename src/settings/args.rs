@@ -5,18 +5,22 @@
 use super::checked::{ConfigError, DATA_DEFAULT, PARTITIONS_MAX};
 use super::values::{LastRecords, address, cut, date, last_records, log_filter, secret};
 use std::net::SocketAddr;
-use std::num::{NonZeroU16, NonZeroU32};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
+use actors::engine::IndexOptions;
 use books::export::{Format, Level};
 use books::reports::{DayOf, Report, ReportFormat};
 use chrono::NaiveDate;
 use clap::builder::BoolishValueParser;
 use clap::error::{ContextKind, ContextValue};
 use clap::{
-    Arg, ArgGroup, ArgMatches, Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
+    Arg, ArgAction, ArgGroup, ArgMatches, Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand,
+    ValueEnum,
 };
 use clap_complete::Shell;
+use ledger::DisputeWindows;
+use store::SledOptions;
 use store::cut::Cut;
 
 use crate::commands::erase::EraseArgs;
@@ -29,6 +33,10 @@ use crate::settings::privacy;
 use crate::settings::secrets::SecretSource;
 use crate::settings::store_choice::{DatabaseArgs, StoreArgs};
 use web::credential::Secret;
+use web::guards::rate_limit::RateLimitSettings;
+
+const LISTEN: &str = "127.0.0.1:8080";
+const OPS_LISTEN: &str = "127.0.0.1:8081";
 
 /// Command line as typed. The doc comments of the flags are the texts of `--help`.
 #[derive(Debug, Parser)]
@@ -152,21 +160,20 @@ Other variables:
 
 /// Flags of the commands that serve. An absent flag is looked up in the environment, then in the
 /// file.
-#[derive(Debug, Default, ClapArgs)]
+#[derive(Debug, ClapArgs)]
 pub struct ServeArgs {
     /// A TOML file with the same names, underscores for hyphens.
     #[arg(long, env = "CENTAVO_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Where merchants call; :8080 is port 8080 of all addresses of the machine [default:
-    /// 127.0.0.1:8080].
-    #[arg(long, env = "CENTAVO_LISTEN", value_name = "ADDRESS:PORT", value_parser = address)]
-    pub listen: Option<SocketAddr>,
-    /// Where operators call [default: 127.0.0.1:8081].
-    #[arg(long, env = "CENTAVO_OPS_LISTEN", value_name = "ADDRESS:PORT", value_parser = address)]
-    pub ops_listen: Option<SocketAddr>,
-    /// The directory of the journal [default: ./data].
-    #[arg(long, env = "CENTAVO_DATA", value_name = "DIR")]
-    pub data: Option<PathBuf>,
+    /// Where merchants call; :8080 is port 8080 of all addresses of the machine.
+    #[arg(long, env = "CENTAVO_LISTEN", value_name = "ADDRESS:PORT", default_value = LISTEN, value_parser = address)]
+    pub listen: SocketAddr,
+    /// Where operators call.
+    #[arg(long, env = "CENTAVO_OPS_LISTEN", value_name = "ADDRESS:PORT", default_value = OPS_LISTEN, value_parser = address)]
+    pub ops_listen: SocketAddr,
+    /// The directory of the journal.
+    #[arg(long, env = "CENTAVO_DATA", value_name = "DIR", default_value = DATA_DEFAULT)]
+    pub data: PathBuf,
     /// The store.
     #[command(flatten)]
     pub store: StoreArgs,
@@ -214,6 +221,114 @@ pub struct ServeArgs {
     /// A PEM file of the authority whose certificates the others must show.
     #[arg(long, env = "CENTAVO_PEER_TLS_CA", value_name = "FILE")]
     pub peer_tls_ca: Option<PathBuf>,
+    /// The listener on which institutions ring.
+    #[command(flatten)]
+    pub bells: BellArgs,
+    /// The institutions of the configuration file.
+    #[arg(skip)]
+    pub rails: Option<NamedRailSettings>,
+    /// Play the card acquirer and the payment institution instead of calling them.
+    #[arg(long, env = "CENTAVO_SANDBOX", value_name = "on|off", num_args = 0..=1, default_missing_value = "on",
+          default_value = "off", action = ArgAction::Set, value_parser = BoolishValueParser::new(),
+          hide_possible_values = true)]
+    pub sandbox: bool,
+    /// Where the played institutions keep their records: a directory that all servers of one
+    /// database share [default: sandbox in the data directory].
+    #[arg(long, env = "CENTAVO_SANDBOX_DIR", value_name = "DIR")]
+    pub sandbox_dir: Option<PathBuf>,
+    /// Serve a database that lost Records which this process has seen. The refusal of the start
+    /// names the last Records that are there: give them. It counts once.
+    #[arg(long, value_name = "SEQUENCE|CUT", value_parser = last_records, hide_short_help = true)]
+    pub accept_loss_after: Option<LastRecords>,
+    /// How many parts the journal of a new store has, each with an order of its own; a store that
+    /// has a journal keeps what it has [default: 1, of nodes 16].
+    #[arg(long, env = "CENTAVO_PARTITIONS", value_name = "1-64", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub partitions: Option<u16>,
+    /// Networks whose webhook addresses may be private and plain http.
+    #[arg(long, env = "CENTAVO_WEBHOOK_ALLOW", value_name = "CIDR,CIDR")]
+    pub webhook_allow: Option<String>,
+    /// Whether requests per minute are limited.
+    #[arg(long, env = "CENTAVO_RATE_LIMIT", value_name = "on|off", default_value = "on", action = ArgAction::Set,
+          value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    pub rate_limit: bool,
+    /// Card charges of one API key in a minute.
+    #[arg(long, env = "CENTAVO_CARD_RATE_LIMIT", value_name = "NUMBER", default_value_t = RateLimitSettings::default().card)]
+    pub card_rate_limit: NonZeroU32,
+    /// Other requests of one API key in a minute.
+    #[arg(long, env = "CENTAVO_OTHER_RATE_LIMIT", value_name = "NUMBER", default_value_t = RateLimitSettings::default().other)]
+    pub other_rate_limit: NonZeroU32,
+    /// Days after its payment in which a card charge can be disputed.
+    #[arg(long, env = "CENTAVO_CHARGEBACK_DAYS", value_name = "DAYS", value_parser = clap::value_parser!(u16).range(1..),
+          default_value_t = DisputeWindows::default().chargeback_days)]
+    pub chargeback_days: u16,
+    /// Days after its payment in which a PIX charge can be disputed.
+    #[arg(long, env = "CENTAVO_MED_DAYS", value_name = "DAYS", value_parser = clap::value_parser!(u16).range(1..),
+          default_value_t = DisputeWindows::default().med_days)]
+    pub med_days: u16,
+    /// Amount in centavos above which a refund or a withdrawal takes the approval of two operators
+    /// [default: one is enough].
+    #[arg(long, env = "CENTAVO_PAYOUT_SECOND_OPERATOR_ABOVE", value_name = "CENTAVOS")]
+    pub payout_second_operator_above: Option<u32>,
+    /// Months for which personal data is stored after the month in which it was sealed, 60 or more.
+    #[arg(long, env = "CENTAVO_RETENTION_MONTHS", value_name = "MONTHS", default_value_t = 120,
+          value_parser = clap::value_parser!(u32).range(60..=1_200))]
+    pub retention_months: u32,
+    /// Limits of accounts, ACCOUNT=CENTAVOS with commas between them: an account that passes its
+    /// limit is in the queue [default: none].
+    #[arg(long, env = "CENTAVO_BALANCE_ALERTS", value_name = "LIST")]
+    pub balance_alerts: Option<String>,
+    /// Company whose books these are, as it stands on reports for people: name and CNPJ.
+    #[arg(long, env = "CENTAVO_COMPANY", value_name = "TEXT")]
+    pub company: Option<String>,
+    /// How log lines look.
+    #[arg(long, env = "CENTAVO_LOG_FORMAT", default_value = "text")]
+    pub log_format: LogFormat,
+    /// Which log lines are written: a level, or levels by module, as in info,centavo=debug
+    /// [default: info,ractor=warn; demo: warn,centavo_store=error].
+    #[arg(long, env = "CENTAVO_LOG", value_name = "FILTER", value_parser = log_filter)]
+    pub log: Option<String>,
+    /// Free space below which no command is taken, bytes.
+    #[arg(long, env = "CENTAVO_DISK_RESERVE_BYTES", value_name = "BYTES", default_value_t = SledOptions::default().reserve_bytes)]
+    pub disk_reserve_bytes: u64,
+    /// Days after the last Record from which on a live start waits until two operators confirm the
+    /// wall clock, 1 to 3650.
+    #[arg(long, env = "CENTAVO_START_GAP_DAYS", value_name = "DAYS", default_value_t = 7,
+          value_parser = clap::value_parser!(u16).range(1..=3650))]
+    pub start_gap_days: u16,
+    /// How long a merchant's command waits for its turn under overload, before it is refused,
+    /// milliseconds, up to 60000.
+    #[arg(long, env = "CENTAVO_TURN_WAIT_MS", value_name = "MILLISECONDS", default_value_t = 1_000,
+          value_parser = clap::value_parser!(u32).range(..=60_000))]
+    pub turn_wait_ms: u32,
+    /// Merchants and recipients whose ledgers are in memory; of more, those that were used least
+    /// recently leave it, 1000 to 10000000.
+    #[arg(long, env = "CENTAVO_AWAKE_ACTORS", value_name = "NUMBER", default_value_t = 100_000,
+          value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
+    pub awake_actors: u32,
+    /// A file that takes room, to be deleted when the disk is full, bytes; 0 for none.
+    #[arg(long, env = "CENTAVO_BALLAST_BYTES", value_name = "BYTES", default_value_t = 64 << 20)]
+    pub ballast_bytes: u64,
+    /// A folder that exists, for signed checkpoints; off for none [default: the folder checkpoints
+    /// in the data directory].
+    #[arg(long, env = "CENTAVO_CHECKPOINTS_TO", value_name = "FOLDER|off")]
+    pub checkpoints_to: Option<String>,
+    /// How often, minutes, from 1 to 10080.
+    #[arg(long, env = "CENTAVO_CHECKPOINTS_EVERY", value_name = "MINUTES", default_value_t = 60,
+          value_parser = clap::value_parser!(u32).range(1..=10_080))]
+    pub checkpoints_every: u32,
+    /// Bytes of a segment of the journal. For tests, which need many small ones.
+    #[arg(long, env = "CENTAVO_SEGMENT_BYTES", hide = true, default_value_t = SledOptions::default().segment_bytes,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub segment_bytes: u64,
+    /// Records of a run of the index. For tests, which need many small ones.
+    #[arg(long, env = "CENTAVO_RECORDS_PER_RUN", hide = true, default_value_t = IndexOptions::default().records_per_run,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub records_per_run: u64,
+}
+
+/// Flags of the listener on which institutions ring.
+#[derive(Debug, Default, ClapArgs)]
+pub struct BellArgs {
     /// Where institutions say that something has happened, which a [rail.NAME] names; without it,
     /// they are asked every 10 seconds all the same.
     #[arg(long, env = "CENTAVO_RAILS_LISTEN", value_name = "ADDRESS:PORT", value_parser = address)]
@@ -231,103 +346,10 @@ pub struct ServeArgs {
     /// institutions that show no certificate. SIGHUP makes the server read it again.
     #[arg(long, env = "CENTAVO_RAILS_PATH_SECRET_FILE", value_name = "FILE")]
     pub rails_path_secret_file: Option<PathBuf>,
-    /// The institutions of the configuration file.
-    #[arg(skip)]
-    pub rails: Option<NamedRailSettings>,
-    /// Play the card acquirer and the payment institution instead of calling them.
-    #[arg(long, env = "CENTAVO_SANDBOX", value_name = "on|off", num_args = 0..=1, default_missing_value = "on",
-          value_parser = BoolishValueParser::new(), hide_possible_values = true)]
-    pub sandbox: Option<bool>,
-    /// Where the played institutions keep their records: a directory that all servers of one
-    /// database share [default: sandbox in the data directory].
-    #[arg(long, env = "CENTAVO_SANDBOX_DIR", value_name = "DIR")]
-    pub sandbox_dir: Option<PathBuf>,
-    /// Serve a database that lost Records which this process has seen. The refusal of the start
-    /// names the last Records that are there: give them. It counts once.
-    #[arg(long, value_name = "SEQUENCE|CUT", value_parser = last_records, hide_short_help = true)]
-    pub accept_loss_after: Option<LastRecords>,
-    /// How many parts the journal of a new store has, each with an order of its own; a store that
-    /// has a journal keeps what it has [default: 1, of nodes 16].
-    #[arg(long, env = "CENTAVO_PARTITIONS", value_name = "1-64", value_parser = clap::value_parser!(u16).range(1..=64))]
-    pub partitions: Option<u16>,
-    /// Networks whose webhook addresses may be private and plain http.
-    #[arg(long, env = "CENTAVO_WEBHOOK_ALLOW", value_name = "CIDR,CIDR")]
-    pub webhook_allow: Option<String>,
-    /// Whether requests per minute are limited [default: on].
-    #[arg(long, env = "CENTAVO_RATE_LIMIT", value_name = "on|off", value_parser = BoolishValueParser::new(),
-          hide_possible_values = true)]
-    pub rate_limit: Option<bool>,
-    /// Card charges of one API key in a minute [default: 120].
-    #[arg(long, env = "CENTAVO_CARD_RATE_LIMIT", value_name = "NUMBER")]
-    pub card_rate_limit: Option<NonZeroU32>,
-    /// Other requests of one API key in a minute [default: 600].
-    #[arg(long, env = "CENTAVO_OTHER_RATE_LIMIT", value_name = "NUMBER")]
-    pub other_rate_limit: Option<NonZeroU32>,
-    /// Days after its payment in which a card charge can be disputed [default: 540].
-    #[arg(long, env = "CENTAVO_CHARGEBACK_DAYS", value_name = "DAYS")]
-    pub chargeback_days: Option<NonZeroU16>,
-    /// Days after its payment in which a PIX charge can be disputed [default: 90].
-    #[arg(long, env = "CENTAVO_MED_DAYS", value_name = "DAYS")]
-    pub med_days: Option<NonZeroU16>,
-    /// Amount in centavos above which a refund or a withdrawal takes the approval of two operators
-    /// [default: one is enough].
-    #[arg(long, env = "CENTAVO_PAYOUT_SECOND_OPERATOR_ABOVE", value_name = "CENTAVOS")]
-    pub payout_second_operator_above: Option<u32>,
-    /// Months for which personal data is stored after the month in which it was sealed, 60 or more
-    /// [default: 120].
-    #[arg(long, env = "CENTAVO_RETENTION_MONTHS", value_name = "MONTHS", value_parser = clap::value_parser!(u32).range(60..=1_200))]
-    pub retention_months: Option<u32>,
-    /// Limits of accounts, ACCOUNT=CENTAVOS with commas between them: an account that passes its
-    /// limit is in the queue [default: none].
-    #[arg(long, env = "CENTAVO_BALANCE_ALERTS", value_name = "LIST")]
-    pub balance_alerts: Option<String>,
-    /// Company whose books these are, as it stands on reports for people: name and CNPJ.
-    #[arg(long, env = "CENTAVO_COMPANY", value_name = "TEXT")]
-    pub company: Option<String>,
-    /// How log lines look [default: text].
-    #[arg(long, env = "CENTAVO_LOG_FORMAT")]
-    pub log_format: Option<LogFormat>,
-    /// Which log lines are written: a level, or levels by module, as in info,centavo=debug
-    /// [default: info,ractor=warn; demo: warn,centavo_store=error].
-    #[arg(long, env = "CENTAVO_LOG", value_name = "FILTER", value_parser = log_filter)]
-    pub log: Option<String>,
-    /// Free space below which no command is taken, bytes [default: 68157440].
-    #[arg(long, env = "CENTAVO_DISK_RESERVE_BYTES", value_name = "BYTES")]
-    pub disk_reserve_bytes: Option<u64>,
-    /// Days after the last Record from which on a live start waits until two operators confirm the
-    /// wall clock, 1 to 3650 [default: 7].
-    #[arg(long, env = "CENTAVO_START_GAP_DAYS", value_name = "DAYS", value_parser = clap::value_parser!(u16).range(1..=3650))]
-    pub start_gap_days: Option<u16>,
-    /// How long a merchant's command waits for its turn under overload, before it is refused,
-    /// milliseconds, up to 60000 [default: 1000].
-    #[arg(long, env = "CENTAVO_TURN_WAIT_MS", value_name = "MILLISECONDS", value_parser = clap::value_parser!(u32).range(..=60_000))]
-    pub turn_wait_ms: Option<u32>,
-    /// Merchants and recipients whose ledgers are in memory; of more, those that were used least
-    /// recently leave it, 1000 to 10000000 [default: 100000].
-    #[arg(long, env = "CENTAVO_AWAKE_ACTORS", value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
-    pub awake_actors: Option<u32>,
-    /// A file that takes room, to be deleted when the disk is full, bytes; 0 for none [default:
-    /// 67108864].
-    #[arg(long, env = "CENTAVO_BALLAST_BYTES", value_name = "BYTES")]
-    pub ballast_bytes: Option<u64>,
-    /// Where signed checkpoints are sent: a folder that exists, or a URL with https; off for
-    /// nowhere [default: the folder checkpoints in the data directory].
-    #[arg(long, env = "CENTAVO_CHECKPOINTS_TO", value_name = "FOLDER|URL|off")]
-    pub checkpoints_to: Option<String>,
-    /// How often, minutes, from 1 to 10080 [default: 60].
-    #[arg(long, env = "CENTAVO_CHECKPOINTS_EVERY", value_name = "MINUTES",
-          value_parser = clap::value_parser!(u32).range(1..=10_080))]
-    pub checkpoints_every: Option<u32>,
-    /// Bytes of a segment of the journal. For tests, which need many small ones.
-    #[arg(long, env = "CENTAVO_SEGMENT_BYTES", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
-    pub segment_bytes: Option<u64>,
-    /// Records of a run of the index. For tests, which need many small ones.
-    #[arg(long, env = "CENTAVO_RECORDS_PER_RUN", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
-    pub records_per_run: Option<u64>,
 }
 
 /// Place of the master key, for the commands that open what it encrypts.
-#[derive(Debug, Default, ClapArgs)]
+#[derive(Debug, ClapArgs)]
 pub struct MasterKeyArgs {
     /// A file of what CENTAVO_MASTER_KEY would hold, read at the start.
     #[arg(long, env = "CENTAVO_MASTER_KEY_FILE", value_name = "FILE")]
@@ -477,9 +499,9 @@ pub struct JournalArgs {
     /// The TOML file of the server.
     #[arg(long, env = "CENTAVO_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The directory of the journal [default: ./data].
-    #[arg(long, env = "CENTAVO_DATA", value_name = "DIR")]
-    pub data: Option<PathBuf>,
+    /// The directory of the journal.
+    #[arg(long, env = "CENTAVO_DATA", value_name = "DIR", default_value = DATA_DEFAULT)]
+    pub data: PathBuf,
     /// The store.
     #[command(flatten)]
     pub store: StoreArgs,
@@ -491,9 +513,9 @@ pub struct JournalArgs {
 /// Flags that find the server of a journal.
 #[derive(Debug, ClapArgs)]
 pub struct ServerOfJournalArgs {
-    /// Where a server that has the data open is called by operators [default: 127.0.0.1:8081].
-    #[arg(long, env = "CENTAVO_OPS_LISTEN", value_name = "ADDRESS:PORT", value_parser = address)]
-    pub ops_listen: Option<SocketAddr>,
+    /// Where a server that has the data open is called by operators.
+    #[arg(long, env = "CENTAVO_OPS_LISTEN", value_name = "ADDRESS:PORT", default_value = OPS_LISTEN, value_parser = address)]
+    pub ops_listen: SocketAddr,
     /// The certificate chain of its operators' listener, where that speaks TLS.
     #[arg(long, env = "CENTAVO_OPS_TLS_CERT", value_name = "FILE")]
     pub ops_tls_cert: Option<PathBuf>,

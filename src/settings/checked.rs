@@ -1,6 +1,6 @@
 //! Checked settings of a server and of the commands.
 
-use super::args::{DemoArgs, ExportArgs, JournalArgs, LogFormat, ReportArgs, ServeArgs, ServerOfJournalArgs};
+use super::args::{BellArgs, DemoArgs, ExportArgs, JournalArgs, LogFormat, ReportArgs, ServeArgs, ServerOfJournalArgs};
 use super::values::LastRecords;
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
@@ -15,8 +15,8 @@ use ipnet::IpNet;
 use ledger::{Centavos, DisputeWindows};
 use store::{Cut, SledOptions};
 
-use crate::server::checkpoints::{self, CheckpointSchedule, EVERY_MINUTES_DEFAULT, Place};
-use crate::server::named_rails::settings::{BellSettings, GivenBellSettings, NamedRailSettings, NamedRailsError};
+use crate::server::checkpoints::{self, CheckpointSchedule};
+use crate::server::named_rails::settings::{BellSettings, NamedRailSettings, NamedRailsError};
 use crate::settings::secrets::{SecretSource, TwoSources};
 use crate::settings::store_choice::{Store, StoreSettingsError};
 use nodes::{GivenPeerSettings, PeerSettings, PeerSettingsError};
@@ -140,7 +140,7 @@ pub enum ConfigError {
     #[error("there is no day from {0} to {1}")]
     NoDays(NaiveDate, NaiveDate),
     /// Checkpoints can't be sent as they are to be.
-    #[error("CENTAVO_CHECKPOINTS_TO {0}")]
+    #[error("CENTAVO_CHECKPOINTS_TO is a folder or off, and not `{0}`")]
     Checkpoints(String),
     /// The report is not made like this.
     #[error(transparent)]
@@ -153,13 +153,7 @@ pub enum ConfigError {
     TwoSources(#[from] TwoSources),
 }
 
-/// Months of retention of personal data, where no setting says it.
-const RETENTION_MONTHS: u32 = 120;
-
-const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8080);
-const OPS_LISTEN_DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8081);
 pub(super) const DATA_DEFAULT: &str = "./data";
-const BALLAST_BYTES: u64 = 64 << 20;
 
 /// The listener for other processes, which has an address of its own.
 pub(super) fn peers_apart(
@@ -174,67 +168,48 @@ pub(super) fn peers_apart(
     }
 }
 
-const START_GAP_DAYS: u16 = 7;
-const TURN_WAIT_MS: u32 = 1_000;
-const AWAKE_ACTORS: u32 = 100_000;
-
 /// The schedule of checkpoints; `None` if they are switched off.
 pub(super) fn checkpoint_schedule(
     to: Option<String>,
-    every: Option<u32>,
+    every_minutes: u32,
     data: &Path,
 ) -> Result<Option<CheckpointSchedule>, ConfigError> {
-    let minutes = every.unwrap_or(EVERY_MINUTES_DEFAULT);
-    let to = match to.as_deref() {
-        None => Place::Own(data.join(checkpoints::FOLDER)),
-        Some("off") => return Ok(None),
-        Some(to) => to.parse().map_err(ConfigError::Checkpoints)?,
+    let is_own = to.is_none();
+    let folder = match to {
+        None => data.join(checkpoints::FOLDER),
+        Some(to) if to == "off" => return Ok(None),
+        Some(to) if to.is_empty() || to.contains("://") => return Err(ConfigError::Checkpoints(to)),
+        Some(to) => to.into(),
     };
-    Ok(Some(CheckpointSchedule { to, every: Duration::from_secs(u64::from(minutes) * 60) }))
+    Ok(Some(CheckpointSchedule { folder, is_own, every: Duration::from_secs(u64::from(every_minutes) * 60) }))
 }
 
 impl ServeArgs {
     fn sled_options(&self) -> SledOptions {
-        let sled = SledOptions::default();
-        SledOptions {
-            segment_bytes: self.segment_bytes.unwrap_or(sled.segment_bytes),
-            reserve_bytes: self.disk_reserve_bytes.unwrap_or(sled.reserve_bytes),
-            ballast_bytes: self.ballast_bytes.unwrap_or(BALLAST_BYTES),
-            ..sled
-        }
+        let (segment_bytes, reserve_bytes) = (self.segment_bytes, self.disk_reserve_bytes);
+        SledOptions { segment_bytes, reserve_bytes, ballast_bytes: self.ballast_bytes, ..SledOptions::default() }
     }
 
     /// Checks all settings.
     pub fn settings(mut self) -> Result<Settings, ConfigError> {
         let peers = self.take_peers();
-        let bells = self.take_bells()?;
         let sled = self.sled_options();
-        let data = self.data.unwrap_or_else(|| PathBuf::from(DATA_DEFAULT));
+        let Self { data, listen, ops_listen, sandbox, .. } = self;
         let accepted = self.accept_loss_after.map(|LastRecords(records)| records);
         let store = self.store.store()?.seen_in(&data, accepted);
-        let listen = self.listen.unwrap_or(LISTEN_DEFAULT);
-        let ops_listen = self.ops_listen.unwrap_or(OPS_LISTEN_DEFAULT);
         if listen == ops_listen && listen.port() != 0 {
             return Err(ConfigError::SharedAddress(listen));
         }
         let peers = peers_apart(peers, store.is_postgres(), [listen, ops_listen])?;
         let others: Vec<_> = [listen, ops_listen].into_iter().chain(peers.as_ref().map(|peers| peers.listen)).collect();
-        let bells = bells.checked(self.rails.is_some(), &others)?;
-        let sandbox = self.sandbox.unwrap_or(false);
+        let bells = self.bells.checked(self.rails.is_some(), &others)?;
         self.rails.as_ref().map_or(Ok(()), |rails| rails.fit(sandbox, bells.is_some()))?;
-        let mut index = IndexOptions::default();
-        index.records_per_run = self.records_per_run.unwrap_or(index.records_per_run);
         let ops_token = SecretSource::given("CENTAVO_OPS_TOKEN", self.ops_token, self.ops_token_file)?;
         let ops_roles: OpsRoles = self.ops_roles.map(|roles| roles.parse()).transpose()?.unwrap_or_default();
         if let SecretSource::Text(tokens) = &ops_token {
             let _they_can_be_used = tokens.reveal().parse::<OpsTokens>()?.with_roles(&ops_roles)?;
         }
-        let limits = RateLimitSettings::default();
-        let rate_limits = self.rate_limit.unwrap_or(true).then_some(RateLimitSettings {
-            card: self.card_rate_limit.unwrap_or(limits.card),
-            other: self.other_rate_limit.unwrap_or(limits.other),
-        });
-        let start_gap_days = u64::from(self.start_gap_days.unwrap_or(START_GAP_DAYS));
+        let limits = RateLimitSettings { card: self.card_rate_limit, other: self.other_rate_limit };
         Ok(Settings {
             listen,
             ops_listen,
@@ -250,33 +225,22 @@ impl ServeArgs {
             sandbox,
             sandbox_dir: self.sandbox_dir,
             webhook_allow: networks(self.webhook_allow.as_deref().unwrap_or_default())?,
-            rate_limits,
-            disputes: dispute_windows([self.chargeback_days, self.med_days]),
+            rate_limits: self.rate_limit.then_some(limits),
+            disputes: DisputeWindows { chargeback_days: self.chargeback_days, med_days: self.med_days },
             second_operator_above: self.payout_second_operator_above.map(|limit| Centavos(limit.into())),
-            retention_months: self.retention_months.unwrap_or(RETENTION_MONTHS),
+            retention_months: self.retention_months,
             balance_alerts: balance_alerts(self.balance_alerts.as_deref().unwrap_or_default())?,
             company: self.company.filter(|company| !company.trim().is_empty()),
             checkpoints: checkpoint_schedule(self.checkpoints_to, self.checkpoints_every, &data)?,
             data,
-            log_format: self.log_format.unwrap_or(LogFormat::Text),
+            log_format: self.log_format,
             log: self.log,
             master_key: self.master_key.source()?,
-            awake_actors: self.awake_actors.unwrap_or(AWAKE_ACTORS) as usize,
-            turn_wait_max: Duration::from_millis(self.turn_wait_ms.unwrap_or(TURN_WAIT_MS).into()),
-            start_gap_max: Duration::from_secs(start_gap_days * 86_400),
-            index,
+            awake_actors: self.awake_actors as usize,
+            turn_wait_max: Duration::from_millis(self.turn_wait_ms.into()),
+            start_gap_max: Duration::from_secs(u64::from(self.start_gap_days) * 86_400),
+            index: IndexOptions { records_per_run: self.records_per_run, ..IndexOptions::default() },
             sled,
-        })
-    }
-
-    /// The settings of the listener on which institutions ring.
-    fn take_bells(&mut self) -> Result<GivenBellSettings, ConfigError> {
-        let names = ["CENTAVO_RAILS_TLS_CERT", "CENTAVO_RAILS_TLS_KEY"];
-        Ok(GivenBellSettings {
-            listen: self.rails_listen,
-            tls: tls_files(names, [self.rails_tls_cert.take(), self.rails_tls_key.take()])?,
-            client_authority: self.rails_tls_client_ca.take(),
-            path_secret: self.rails_path_secret_file.take(),
         })
     }
 
@@ -355,7 +319,7 @@ pub struct ReportSettings {
 impl JournalArgs {
     /// Checks all settings.
     pub fn settings(self) -> Result<JournalSettings, ConfigError> {
-        self.server.journal(self.data.unwrap_or_else(|| PathBuf::from(DATA_DEFAULT)), self.store.store()?)
+        self.server.journal(self.data, self.store.store()?)
     }
 }
 
@@ -364,7 +328,6 @@ impl ServerOfJournalArgs {
     pub fn journal(self, data: PathBuf, store: Store) -> Result<JournalSettings, ConfigError> {
         let Self { ops_listen, ops_tls_cert, ops_token, ops_token_file } = self;
         let ops_token = SecretSource::given("CENTAVO_OPS_TOKEN", ops_token, ops_token_file)?;
-        let ops_listen = ops_listen.unwrap_or(OPS_LISTEN_DEFAULT);
         Ok(JournalSettings { data, store, ops_listen, ops_tls_cert, ops_token })
     }
 }
@@ -418,8 +381,7 @@ impl DemoArgs {
     /// Checks all settings. The result is a sandbox without institutions and rate limits, whatever
     /// else was given. Webhooks may go to addresses of this machine.
     pub fn settings(mut self) -> Result<Settings, ConfigError> {
-        (self.serve.rails, self.serve.rails_listen) = (None, None);
-        let _unused = self.serve.take_bells()?;
+        (self.serve.rails, self.serve.bells) = (None, BellArgs::default());
         let settings = self.serve.settings()?;
         let mut webhook_allow = settings.webhook_allow;
         webhook_allow.extend(networks("127.0.0.0/8,::1")?);
@@ -434,20 +396,12 @@ pub(crate) const PARTITIONS_MAX: u16 = 64;
 /// of a commit.
 const PARTITIONS_OF_NODES: u16 = 16;
 
-pub(super) fn dispute_windows([chargeback_days, med_days]: [Option<NonZeroU16>; 2]) -> DisputeWindows {
-    let usual = DisputeWindows::default();
-    DisputeWindows {
-        chargeback_days: chargeback_days.map_or(usual.chargeback_days, NonZeroU16::get),
-        med_days: med_days.map_or(usual.med_days, NonZeroU16::get),
-    }
-}
-
 pub(super) fn partitions(asked: Option<u16>, is_node: bool) -> NonZeroU16 {
     let usual = if is_node { PARTITIONS_OF_NODES } else { 1 };
     NonZeroU16::new(asked.unwrap_or(usual)).unwrap_or(NonZeroU16::MIN)
 }
 
-pub(super) fn tls_files(
+pub(crate) fn tls_files(
     names: [&'static str; 2],
     paths: [Option<PathBuf>; 2],
 ) -> Result<Option<TlsFiles>, ConfigError> {

@@ -8,9 +8,10 @@
 use std::any::TypeId;
 use std::error::Error;
 use std::io;
-use std::num::{NonZeroU16, NonZeroU32};
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
+use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use toml::{Spanned, Value};
 
@@ -128,13 +129,8 @@ impl SettingsFile {
     fn checked(&self, value: &FileValue, arg: &Arg) -> Result<String, SettingsFileError> {
         let kind = arg.get_value_parser().type_id();
         let is = |types: &[TypeId]| types.iter().any(|one| kind == *one);
-        let is_number = is(&[
-            TypeId::of::<u16>(),
-            TypeId::of::<u32>(),
-            TypeId::of::<u64>(),
-            TypeId::of::<NonZeroU16>(),
-            TypeId::of::<NonZeroU32>(),
-        ]);
+        let is_number =
+            is(&[TypeId::of::<u16>(), TypeId::of::<u32>(), TypeId::of::<u64>(), TypeId::of::<NonZeroU32>()]);
         let is_switch = is(&[TypeId::of::<bool>()]);
         let expected = match (is_number, is_switch) {
             (true, _) => "expected a whole number",
@@ -173,7 +169,7 @@ impl SettingsFile {
 }
 
 /// Whether a file may have a setting: those that have a variable and that help shows.
-fn is_in_files(arg: &Arg) -> bool {
+pub(crate) fn is_in_files(arg: &Arg) -> bool {
     arg.get_env().is_some() && !arg.is_hide_set() && arg.get_id() != "config"
 }
 
@@ -181,7 +177,9 @@ fn is_in_files(arg: &Arg) -> bool {
 fn is_given_above(name: &str, matches: &ArgMatches) -> bool {
     let text = name.strip_suffix("_file").unwrap_or(name);
     [text.to_owned(), format!("{text}_file")].iter().any(|name| {
-        let is_flag = matches.try_contains_id(name).is_ok_and(|is_given| is_given);
+        let is_known = matches.try_contains_id(name).is_ok();
+        let source = is_known.then(|| matches.value_source(name)).flatten();
+        let is_flag = source.is_some_and(|source| source != ValueSource::DefaultValue);
         is_flag || privacy::variable(&format!("CENTAVO_{}", name.to_uppercase())).is_some()
     })
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args as ClapArgs;
 use clap::builder::BoolishValueParser;
+use clap::{ArgAction, Args as ClapArgs};
 use derived::extents::{ExtentError, Extents};
 use store::place_stamps::{admit_reading, stamp_filling};
 use store::{
@@ -22,7 +22,7 @@ use web::credential::Secret;
 const PARTITION: Partition = Partition(0);
 
 /// Flags of the store, for every command that opens one.
-#[derive(Debug, Default, ClapArgs)]
+#[derive(Debug, ClapArgs)]
 pub struct StoreArgs {
     /// What keeps the journal: sled, in the data directory, or a database as
     /// postgres://user:password@host/database [default: sled].
@@ -37,18 +37,17 @@ pub struct StoreArgs {
 }
 
 /// Flags of a database.
-#[derive(Debug, Default, ClapArgs)]
+#[derive(Debug, ClapArgs)]
 pub struct DatabaseArgs {
     /// Seconds without a sign of life after which another process takes the database over; of two
-    /// processes that differ the longer time counts [default: 10].
-    #[arg(long, env = "CENTAVO_POSTGRES_TAKEOVER_SECONDS", value_name = "SECONDS",
+    /// processes that differ the longer time counts.
+    #[arg(long, env = "CENTAVO_POSTGRES_TAKEOVER_SECONDS", value_name = "SECONDS", default_value_t = TAKEOVER.as_secs() as u16,
           value_parser = clap::value_parser!(u16).range(1..=300))]
-    pub postgres_takeover_seconds: Option<u16>,
-    /// Whether a standby must confirm every commit; the database is refused where none does
-    /// [default: off].
-    #[arg(long, env = "CENTAVO_POSTGRES_STANDBY", value_name = "on|off", value_parser = BoolishValueParser::new(),
-          hide_possible_values = true)]
-    pub postgres_standby: Option<bool>,
+    pub postgres_takeover_seconds: u16,
+    /// Whether a standby must confirm every commit; the database is refused where none does.
+    #[arg(long, env = "CENTAVO_POSTGRES_STANDBY", value_name = "on|off", default_value = "off", action = ArgAction::Set,
+          value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    pub postgres_standby: bool,
     /// Settings of the database to accept although it can lose what it acknowledged:
     /// fsync_off, full_page_writes_off.
     #[arg(long, env = "CENTAVO_POSTGRES_ALLOW", value_name = "NAME,NAME")]
@@ -136,9 +135,7 @@ impl DatabaseArgs {
     /// How the database at an address is opened.
     pub(crate) fn options(&self, address: &str) -> Result<PostgresOptions, StoreSettingsError> {
         let address = PostgresAddress::parse(address).map_err(StoreSettingsError::Address)?;
-        let seconds = self.postgres_takeover_seconds;
-        let mut demands =
-            PostgresDemands { standby: self.postgres_standby.unwrap_or(false), ..PostgresDemands::default() };
+        let mut demands = PostgresDemands { standby: self.postgres_standby, ..PostgresDemands::default() };
         let allowed = self.postgres_allow.as_deref().unwrap_or_default();
         for name in allowed.split(',').map(str::trim).filter(|name| !name.is_empty()) {
             match name {
@@ -147,7 +144,7 @@ impl DatabaseArgs {
                 _ => return Err(StoreSettingsError::Allow(name.to_owned())),
             }
         }
-        let takeover = seconds.map_or(TAKEOVER, |seconds| Duration::from_secs(seconds.into()));
+        let takeover = Duration::from_secs(self.postgres_takeover_seconds.into());
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let about = format!("{} on {}, process {}", env!("CARGO_PKG_VERSION"), host.trim(), std::process::id());
         Ok(PostgresOptions { takeover, demands, about, ..PostgresOptions::at(address) })

@@ -1,6 +1,6 @@
 //! Settings from flags, variables and files, as a whole.
 
-use crate::server::checkpoints::{CheckpointSchedule, Place};
+use crate::server::checkpoints::CheckpointSchedule;
 use books::export::{Format, Request};
 use clap::{CommandFactory, Parser};
 use std::io::Write;
@@ -74,7 +74,7 @@ fn variables_whose_values_are_hidden_leave_the_environment() {
 
 #[test]
 fn nothing_given_means_the_defaults() {
-    let settings = ServeArgs::default().settings().unwrap();
+    let settings = serve(&[]).settings().unwrap();
     assert_eq!(settings.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(settings.ops_listen.to_string(), "127.0.0.1:8081");
     assert_eq!(settings.data, Path::new("./data"));
@@ -83,8 +83,8 @@ fn nothing_given_means_the_defaults() {
     assert!(settings.webhook_allow.is_empty());
     assert_eq!((settings.sandbox_folder(), settings.shares_sandbox()), (PathBuf::from("./data/sandbox"), false));
     assert_eq!((settings.ops_token, settings.master_key), (SecretSource::Data, SecretSource::Data));
-    let to = Place::Own("./data/checkpoints".into());
-    assert_eq!(settings.checkpoints, Some(CheckpointSchedule { to, every: Duration::from_secs(3_600) }));
+    let (folder, every) = ("./data/checkpoints".into(), Duration::from_secs(3_600));
+    assert_eq!(settings.checkpoints, Some(CheckpointSchedule { folder, is_own: true, every }));
 }
 
 #[test]
@@ -92,16 +92,19 @@ fn checkpoints_stand_in_the_data_folder_unless_told_otherwise() {
     let of = |to: Option<&str>, every| checkpoint_schedule(to.map(str::to_owned), every, Path::new("/srv/books"));
     let hourly = Duration::from_secs(3_600);
     for (to, every, expected) in [
-        (None, None, Some((Place::Own("/srv/books/checkpoints".into()), hourly))),
-        (None, Some(2), Some((Place::Own("/srv/books/checkpoints".into()), hourly / 30))),
-        (Some("/mnt/auditor"), None, Some((Place::Folder("/mnt/auditor".into()), hourly))),
-        (Some("./off"), None, Some((Place::Folder("./off".into()), hourly))),
-        (Some("off"), None, None),
+        (None, 60, Some(("/srv/books/checkpoints", hourly))),
+        (None, 2, Some(("/srv/books/checkpoints", hourly / 30))),
+        (Some("/mnt/auditor"), 60, Some(("/mnt/auditor", hourly))),
+        (Some("./off"), 60, Some(("./off", hourly))),
+        (Some("off"), 60, None),
     ] {
-        let expected = expected.map(|(to, every)| CheckpointSchedule { to, every });
+        let is_own = to.is_none();
+        let expected = expected.map(|(folder, every)| CheckpointSchedule { folder: folder.into(), is_own, every });
         assert_eq!(of(to, every).unwrap(), expected, "{to:?}");
     }
-    assert!(of(Some("ftp://a"), None).is_err());
+    for wrong in ["https://audit.example.com/in", ""] {
+        assert!(of(Some(wrong), 60).is_err(), "{wrong}");
+    }
 }
 
 #[test]
@@ -153,7 +156,7 @@ fn other_processes_are_served_where_they_are_said_to_be() {
     assert_eq!((peers.listen.to_string().as_str(), peers.address.as_str()), ("0.0.0.0:8082", "node-1.internal:8082"));
     let tls = peers.tls.unwrap();
     assert_eq!((tls.own.key.as_path(), tls.authority.as_path()), (Path::new("key.pem"), Path::new("ca.pem")));
-    assert!(ServeArgs::default().settings().unwrap().peers.is_none());
+    assert!(serve(&[]).settings().unwrap().peers.is_none());
 }
 
 /// An institution as a table.
@@ -283,18 +286,18 @@ fn institutions_and_their_listener_are_refused_where_they_make_no_sense() {
 
 #[test]
 fn switches_have_many_spellings() {
-    let cases: [(&[&str], Option<bool>); 6] = [
-        (&[], None),
-        (&["--sandbox"], Some(true)),
-        (&["--sandbox", "1"], Some(true)),
-        (&["--sandbox=true"], Some(true)),
-        (&["--sandbox=0"], Some(false)),
-        (&["--sandbox", "off"], Some(false)),
+    let cases: [(&[&str], bool); 6] = [
+        (&[], false),
+        (&["--sandbox"], true),
+        (&["--sandbox", "1"], true),
+        (&["--sandbox=true"], true),
+        (&["--sandbox=0"], false),
+        (&["--sandbox", "off"], false),
     ];
     for (flags, sandbox) in cases {
         assert_eq!(serve(flags).sandbox, sandbox, "{flags:?}");
     }
-    assert_eq!(serve(&["--rate-limit", "off"]).rate_limit, Some(false));
+    assert!(!serve(&["--rate-limit", "off"]).rate_limit);
     assert!(Args::try_parse_from(["centavo", "serve", "--sandbox", "maybe"]).is_err());
 }
 
@@ -372,7 +375,7 @@ fn addresses_have_many_spellings() {
         ("localhost:8080", "127.0.0.1:8080"),
         (":8080", "0.0.0.0:8080"),
     ] {
-        assert_eq!(serve(&["--listen", text]).listen.unwrap().to_string(), meant);
+        assert_eq!(serve(&["--listen", text]).listen.to_string(), meant);
         assert_eq!(with_file(&format!("listen = '{text}'"), &[]).unwrap().listen.to_string(), meant);
     }
     for wrong in ["8080", "localhost", "localhost:", ":http", "127.0.0.1:70000", "::1:8080:x"] {

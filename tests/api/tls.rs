@@ -22,7 +22,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use web::client::send;
 use web::tls::{TlsFiles, trust};
 
-use crate::world::{OPS_TOKEN, settings, text};
+use crate::world::{OPS_TOKEN, serve_args, settings, text};
 
 /// Writes a new certificate for a name, and its key.
 fn certify(folder: &Path, name: &str) -> TlsFiles {
@@ -150,7 +150,7 @@ async fn files_that_do_not_fit_are_refused_at_the_start() {
         let refused = server::start(settings, |_, _| {}).await.err().expect("a refusal").to_string();
         assert!(refused.starts_with("CENTAVO_TLS_CERT: ") && refused.contains(word), "{refused}");
     }
-    let half = ServeArgs { tls_cert: Some("a.pem".into()), ..ServeArgs::default() }.settings();
+    let half = ServeArgs { tls_cert: Some("a.pem".into()), ..serve_args() }.settings();
     assert!(matches!(half, Err(ConfigError::HalfTls("CENTAVO_TLS_CERT", "CENTAVO_TLS_KEY"))), "{half:?}");
 }
 

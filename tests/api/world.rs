@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use actors::rails::{NamedRails, PayoutRail, PixRail, Rails};
 use centavo::server::{self, Running};
-use centavo::settings::args::{MasterKeyArgs, ServeArgs};
+use centavo::settings::args::{self, ServeArgs};
 use centavo::settings::checked::{JournalSettings, Settings};
 use centavo::settings::secrets::SecretSource;
-use centavo::settings::store_choice::{DatabaseArgs, Store, StoreArgs};
+use centavo::settings::store_choice::Store;
 use chrono::{DateTime, Utc};
+use clap::Parser as _;
 use rails::sandbox::Institutions;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method};
@@ -678,22 +679,30 @@ pub(crate) fn page_of(at: Position) -> String {
 
 /// Settings of a server; its database, if there is one, is that of a folder.
 fn settings_in(folder: &Path, data: &Path, sandbox: bool) -> Settings {
-    let any_port = Some("127.0.0.1:0".parse().unwrap());
+    let any_port = "127.0.0.1:0".parse().unwrap();
     let args = ServeArgs {
         listen: any_port,
         ops_listen: any_port,
-        data: Some(data.to_owned()),
+        data: data.to_owned(),
         ops_token: Some(format!("operator:{OPS_TOKEN},second:{SECOND_OPS_TOKEN}").into()),
         ops_roles: Some("operator=admin+reveal,second=admin".to_owned()),
-        sandbox: Some(sandbox),
-        rate_limit: Some(false),
+        sandbox,
+        rate_limit: false,
         webhook_allow: Some("127.0.0.0/8".to_owned()),
         partitions: partitions(),
         // On a busy machine no command is refused for the load.
-        turn_wait_ms: Some(60_000),
-        ..ServeArgs::default()
+        turn_wait_ms: 60_000,
+        ..serve_args()
     };
     on_database(args, folder).settings().unwrap()
+}
+
+/// The flags of a server that is given none.
+pub(crate) fn serve_args() -> ServeArgs {
+    match args::Args::try_parse_from(["centavo", "serve"]).unwrap().command {
+        args::Command::Serve { args, .. } => args,
+        command => panic!("{command:?}"),
+    }
 }
 
 /// How many partitions the tests' stores have, where `CENTAVO_TEST_PARTITIONS` says so.
@@ -705,7 +714,7 @@ fn partitions() -> Option<u16> {
 
 /// Where servers are nodes, or `CENTAVO_TEST_POSTGRES` is the address of a PostgreSQL server's
 /// database `postgres`, the books of each data folder are in a database of their own.
-fn on_database(args: ServeArgs, folder: &Path) -> ServeArgs {
+fn on_database(mut args: ServeArgs, folder: &Path) -> ServeArgs {
     let server = std::env::var("CENTAVO_TEST_POSTGRES").ok();
     if server.is_none() && !second_node::are_nodes() {
         return args;
@@ -717,12 +726,11 @@ fn on_database(args: ServeArgs, folder: &Path) -> ServeArgs {
         std::fs::write(&key, "0b".repeat(32)).unwrap();
         std::fs::write(&file, address).unwrap();
     }
-    let database = DatabaseArgs {
-        postgres_takeover_seconds: second_node::are_nodes().then_some(second_node::TAKEOVER_SECONDS),
-        ..DatabaseArgs::default()
-    };
-    let store = StoreArgs { store_file: Some(file), database, ..StoreArgs::default() };
-    ServeArgs { store, master_key: MasterKeyArgs { master_key_file: Some(key), ..MasterKeyArgs::default() }, ..args }
+    if second_node::are_nodes() {
+        args.store.database.postgres_takeover_seconds = second_node::TAKEOVER_SECONDS;
+    }
+    (args.store.store_file, args.master_key.master_key_file) = (Some(file), Some(key));
+    args
 }
 
 /// Makes the database of a folder, and gives its address.

@@ -18,6 +18,8 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
+use crate::settings::args::BellArgs;
+use crate::settings::checked::{ConfigError, tls_files};
 use web::tls::TlsFiles;
 
 /// Institutions of an installation, as the settings file names them.
@@ -342,44 +344,33 @@ pub enum NamedRailsError {
     },
 }
 
-/// The settings of the listener as they are given.
-#[derive(Debug, Default)]
-pub(crate) struct GivenBellSettings {
-    pub(crate) listen: Option<SocketAddr>,
-    pub(crate) tls: Option<TlsFiles>,
-    pub(crate) client_authority: Option<PathBuf>,
-    pub(crate) path_secret: Option<PathBuf>,
-}
-
-impl GivenBellSettings {
+impl BellArgs {
     /// Checks the settings; `None` if there is no listener. `others` are the addresses of the
     /// other listeners.
-    pub(crate) fn checked(
-        self,
-        has_rails: bool,
-        others: &[SocketAddr],
-    ) -> Result<Option<BellSettings>, NamedRailsError> {
-        let Self { listen, tls, client_authority, path_secret } = self;
-        let Some(listen) = listen else {
+    pub(crate) fn checked(self, has_rails: bool, others: &[SocketAddr]) -> Result<Option<BellSettings>, ConfigError> {
+        let names = ["CENTAVO_RAILS_TLS_CERT", "CENTAVO_RAILS_TLS_KEY"];
+        let tls = tls_files(names, [self.rails_tls_cert, self.rails_tls_key])?;
+        let (client_authority, path_secret) = (self.rails_tls_client_ca, self.rails_path_secret_file);
+        let Some(listen) = self.rails_listen else {
             let given = [
                 ("CENTAVO_RAILS_TLS_CERT", tls.is_some()),
                 ("CENTAVO_RAILS_TLS_CLIENT_CA", client_authority.is_some()),
                 ("CENTAVO_RAILS_PATH_SECRET_FILE", path_secret.is_some()),
             ];
             let useless = given.into_iter().find_map(|(variable, is_given)| is_given.then_some(variable));
-            return useless.map_or(Ok(None), |variable| Err(NamedRailsError::NoListener(variable)));
+            return useless.map_or(Ok(None), |variable| Err(NamedRailsError::NoListener(variable).into()));
         };
         if client_authority.is_some() && tls.is_none() {
-            return Err(NamedRailsError::NoTls);
+            return Err(NamedRailsError::NoTls.into());
         }
         if client_authority.is_none() && path_secret.is_none() {
-            return Err(NamedRailsError::Unguarded);
+            return Err(NamedRailsError::Unguarded.into());
         }
         if !has_rails {
-            return Err(NamedRailsError::NoRail);
+            return Err(NamedRailsError::NoRail.into());
         }
         if listen.port() != 0 && others.contains(&listen) {
-            return Err(NamedRailsError::SharedAddress(listen));
+            return Err(NamedRailsError::SharedAddress(listen).into());
         }
         Ok(Some(BellSettings { listen, tls, client_authority, path_secret }))
     }
