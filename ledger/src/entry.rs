@@ -78,21 +78,18 @@ pub enum EntryError {
 impl Entry {
     /// Checks that the postings balance.
     pub fn try_new(ledger: LedgerId, postings: Vec<Posting>) -> Result<Self, EntryError> {
-        let (mut debits, mut credits) = (0_i128, 0_i128);
+        let mut sums = Balance::default();
         for posting in &postings {
             if !posting.amount.is_positive() {
                 return Err(EntryError::NotPositive);
             }
-            match posting.side {
-                Side::Debit => debits += i128::from(posting.amount.0),
-                Side::Credit => credits += i128::from(posting.amount.0),
-            }
+            sums.post(posting);
         }
         if postings.is_empty() {
             return Err(EntryError::Empty);
         }
-        if debits != credits {
-            return Err(EntryError::Unbalanced { debits, credits });
+        if sums.net() != 0 {
+            return Err(EntryError::Unbalanced { debits: sums.debits, credits: sums.credits });
         }
         Ok(Self { ledger, postings })
     }
@@ -162,6 +159,17 @@ impl Draft {
     }
 }
 
+impl Posting {
+    /// What it adds to its account.
+    pub fn sums(&self) -> Balance {
+        let amount = i128::from(self.amount.0);
+        match self.side {
+            Side::Debit => Balance { debits: amount, credits: 0 },
+            Side::Credit => Balance { debits: 0, credits: amount },
+        }
+    }
+}
+
 /// Sums of an account's two sides, in centavos; sums over many ledgers stay exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Balance {
@@ -179,10 +187,7 @@ impl Balance {
 
     /// Adds a posting.
     pub fn post(&mut self, posting: &Posting) {
-        match posting.side {
-            Side::Debit => self.debits += i128::from(posting.amount.0),
-            Side::Credit => self.credits += i128::from(posting.amount.0),
-        }
+        self.add(posting.sums());
     }
 
     /// Adds what stands on another account.

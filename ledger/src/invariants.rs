@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Account, Balances, Entry, LedgerId, Record, Side};
+use crate::{Account, Balances, Entry, LedgerId, Record};
 
 /// The books of one account group: the fold of its Records in order.
 ///
@@ -120,15 +120,11 @@ impl GroupBooks {
         let balances = self.ledgers.entry(entry.ledger()).or_default();
         for posting in entry.postings() {
             balances.entry(posting.account).or_default().post(posting);
-            let signed = match posting.side {
-                Side::Debit => i128::from(posting.amount.0),
-                Side::Credit => -i128::from(posting.amount.0),
-            };
             if posting.account.is_split_clearing() {
-                self.split_clearing += signed;
+                self.split_clearing += posting.sums().net();
             }
             if posting.account.is_fee_clearing() {
-                self.fee_clearing += signed;
+                self.fee_clearing += posting.sums().net();
             }
         }
     }
@@ -155,7 +151,7 @@ impl GroupBooks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entry::Posting;
+    use crate::entry::{Posting, Side};
     use crate::id::{GroupNumber, RecipientNumber};
     use crate::money::Centavos;
     use crate::record::Decision;

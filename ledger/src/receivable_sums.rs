@@ -8,8 +8,8 @@
 //! back that was not due then.
 
 use crate::invariants::GroupBooks;
-use crate::receivables::{self, ReceivablesDiffer};
-use crate::{Centavos, Event, GroupNumber, IdMap, LedgerId, Minute, Record};
+use crate::receivables::{self, ClaimKey, ReceivableAmounts, ReceivableChanges, ReceivablesDiffer, each_change};
+use crate::{Centavos, GroupNumber, IdMap, LedgerId, Minute, ObjectId, PaymentMethod, Record, SettledObject};
 
 /// Sums of receivables, folded from all Records in order.
 #[derive(Clone, Debug, Default)]
@@ -44,10 +44,7 @@ impl ReceivableSums {
     /// Folds the next Record.
     pub fn post(&mut self, record: &Record) {
         self.touched.clear();
-        let Some(group) = record.owner.group() else { return };
-        for event in &record.events {
-            self.fold(group, record.owner, event);
-        }
+        each_change(record, self);
     }
 
     /// Checks what the last Record changed, against itself and against the books of its group,
@@ -76,80 +73,45 @@ impl ReceivableSums {
         self.due.is_empty()
     }
 
-    fn fold(&mut self, group: GroupNumber, owner: LedgerId, event: &Event) {
-        let merchant = LedgerId::Merchant(group);
-        match event {
-            Event::CardCaptured { terms, acquirer_mdr, seller, seller_due, splits_due, .. } => {
-                self.add(merchant, Some(*seller_due), seller.raised);
-                for split in &terms.splits {
-                    self.add(LedgerId::Recipient(group, split.recipient), Some(*splits_due), split.amount);
-                }
-                self.owe(group, terms.amount - *acquirer_mdr);
-            }
-            Event::Matured { dues, .. } => {
-                dues.iter().for_each(|due| self.add(owner, Some(due.minute), -due.amount));
-            }
-            Event::RefundApproved { drawn, seller_due, commission, commission_pending, .. } => {
-                let back = if *commission_pending { commission.total() } else { Centavos::ZERO };
-                self.add(merchant, *seller_due, back - drawn.from_pending);
-            }
-            Event::RefundFailed { to_pending, seller_due, charged, give_backs, .. } => {
-                self.add(merchant, *seller_due, *to_pending - charged.from_pending);
-                for part in give_backs {
-                    self.add(LedgerId::Recipient(group, part.recipient), part.due, part.to_pending);
-                }
-            }
-            Event::DisputeOpened { drawn, seller_due, .. } => self.add(merchant, *seller_due, -drawn.from_pending),
-            Event::DisputeReleased { to_pending, seller_due, .. } => self.add(merchant, *seller_due, *to_pending),
-            Event::DisputeReversed { method, amount, to_pending, seller_due, .. } => {
-                self.add(merchant, *seller_due, *to_pending);
-                self.owe(group, if method.is_card() { *amount } else { Centavos::ZERO });
-            }
-            Event::ClawbackRecovered { debts, .. } => {
-                for debt in debts {
-                    self.add(owner, debt.due, -debt.from_pending);
-                    self.add(merchant, debt.seller_due, debt.to_pending);
-                }
-            }
-            Event::SplitsAnticipated { splits, .. } => {
-                splits.iter().for_each(|split| self.add(owner, Some(split.due), -split.amount));
-            }
-            Event::AcquirerSettled { lines, .. } => {
-                lines.iter().for_each(|line| self.owe(group, line.booked_fee - line.gross));
-            }
-            Event::PayerRepaid { method, amount, .. } | Event::DisputeAccepted { method, amount, .. }
-                if method.is_card() =>
-            {
-                self.owe(group, -*amount);
-            }
-            Event::RepaymentReversed { method, amount, .. } if method.is_card() => self.owe(group, *amount),
-            _ => {}
-        }
-    }
-
-    fn add(&mut self, ledger: LedgerId, due: Option<Minute>, amount: Centavos) {
+    fn add(&mut self, ledger: LedgerId, due: Minute, amount: Centavos) {
         if amount.is_zero() {
             return;
         }
-        let key = (ledger, due.unwrap_or_default());
-        let sum = self.due.entry(key).or_default();
+        let sum = self.due.entry((ledger, due)).or_default();
         // No sound journal has so much in a minute; a forged one must not make the check panic.
         *sum = sum.saturating_add(amount.0);
         if *sum == 0 {
-            self.due.remove(&key);
+            self.due.remove(&(ledger, due));
         }
-        self.touched.push(key);
+        self.touched.push((ledger, due));
         *self.sums.entry(ledger).or_default() += i128::from(amount.0);
     }
+}
 
-    fn owe(&mut self, group: GroupNumber, amount: Centavos) {
-        *self.sums.entry(LedgerId::Platform(group)).or_default() += i128::from(amount.0);
+impl ReceivableChanges for ReceivableSums {
+    fn change(&mut self, (holder, due, _): ClaimKey, by: ReceivableAmounts) {
+        self.add(holder, due, by.net);
+    }
+
+    fn mature(&mut self, holder: LedgerId, minute: Minute, amount: Centavos) {
+        self.add(holder, minute, -amount);
+    }
+
+    fn owe(
+        &mut self,
+        group: GroupNumber,
+        _: (ObjectId, SettledObject),
+        _: (Option<PaymentMethod>, Minute),
+        (gross, mdr): (Centavos, Centavos),
+    ) {
+        *self.sums.entry(LedgerId::Platform(group)).or_default() += i128::from((gross - mdr).0);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Event;
     use crate::event::{Due, SellerPart, Split, Terms};
     use crate::fees::{Commission, PaymentMethod};
     use crate::id::{ObjectId, RecipientNumber};

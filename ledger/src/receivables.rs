@@ -11,8 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use minicbor::{Decode, Encode};
 
-use crate::event::SellerPart;
-use crate::fees::Commission;
+use crate::event::AnticipatedSplit;
 use crate::invariants::GroupBooks;
 use crate::{
     Account, CardBrand, Centavos, Event, GroupNumber, LedgerId, Minute, ObjectId, PaymentMethod, Record, SettledObject,
@@ -94,7 +93,7 @@ pub struct ReceivablesDiffer {
     pub sum: i128,
 }
 
-type ClaimKey = (LedgerId, Minute, ObjectId);
+pub(crate) type ClaimKey = (LedgerId, Minute, ObjectId);
 type ExpectedKey = (GroupNumber, ObjectId, SettledObject);
 
 /// What is due to whom, folded from all Records in order.
@@ -156,10 +155,7 @@ impl Receivables {
     /// Folds the next Record.
     pub fn post(&mut self, record: &Record) {
         self.pass(record.effective_at.minute());
-        let Some(group) = record.owner.group() else { return };
-        for event in &record.events {
-            self.fold(group, record, event);
-        }
+        each_change(record, self);
     }
 
     /// Everything that is open, holder by holder: claims by due time, then what the acquirer owes.
@@ -254,144 +250,62 @@ impl Receivables {
         compare(record, books, |ledger| self.sum(ledger))
     }
 
-    fn fold(&mut self, group: GroupNumber, record: &Record, event: &Event) {
-        let merchant = LedgerId::Merchant(group);
-        match event {
-            Event::ChargeOpened { charge, card: Some(card), .. } => drop(self.cards.insert(*charge, card.brand)),
-            Event::CardRefused { charge, .. } => drop(self.cards.remove(charge)),
-            Event::CardCaptured { charge, terms, acquirer_mdr, seller, seller_due, splits_due, brand, .. } => {
-                let by_digits = self.cards.remove(charge);
-                let arrangement = ReceivableArrangement { method: Some(terms.method), brand: brand.or(by_digits) };
-                self.capture(
-                    group,
-                    *charge,
-                    arrangement,
-                    (terms, seller, record.takes_effect_at()),
-                    [*seller_due, *splits_due],
-                );
-                self.expect(group, *charge, terms, *acquirer_mdr, record.takes_effect_at());
+    /// Forgets what is over at this minute.
+    fn pass(&mut self, now: Minute) {
+        self.now = self.now.max(now);
+        while let Some((due, holder, charge)) = self.spent.first().copied().filter(|(due, ..)| *due < self.now) {
+            self.spent.pop_first();
+            let key = (holder, due, charge);
+            if self.claims.get(&key).is_some_and(|open| open.amounts.net.is_zero()) {
+                self.claims.remove(&key);
             }
-            Event::Matured { dues, .. } => {
-                dues.iter().for_each(|due| self.mature(record.owner, due.minute, due.amount));
-            }
-            Event::RefundApproved { charge, drawn, seller_due, commission, commission_pending, .. } => {
-                let key = (merchant, seller_due.unwrap_or_default(), *charge);
-                self.draw(key, drawn.from_pending);
-                if *commission_pending {
-                    self.give_back(key, commission);
-                }
-            }
-            Event::RefundFailed { charge, to_pending, seller_due, charged, give_backs, .. } => {
-                let key = (merchant, seller_due.unwrap_or_default(), *charge);
-                self.draw(key, charged.from_pending - *to_pending);
-                for part in give_backs {
-                    let recipient = LedgerId::Recipient(group, part.recipient);
-                    self.draw((recipient, part.due.unwrap_or_default(), *charge), -part.to_pending);
-                }
-            }
-            Event::DisputeOpened { charge, drawn, seller_due, .. } => {
-                self.draw((merchant, seller_due.unwrap_or_default(), *charge), drawn.from_pending);
-            }
-            Event::DisputeReleased { charge, to_pending, seller_due, .. } => {
-                self.draw((merchant, seller_due.unwrap_or_default(), *charge), -*to_pending);
-            }
-            Event::DisputeReversed { .. } => self.reverse(group, record, event),
-            Event::ClawbackRecovered { debts, .. } => {
-                for debt in debts {
-                    let charge = debt.split.charge;
-                    self.draw((record.owner, debt.due.unwrap_or_default(), charge), debt.from_pending);
-                    self.draw((merchant, debt.seller_due.unwrap_or_default(), charge), -debt.to_pending);
-                }
-            }
-            Event::SplitsAnticipated { splits, .. } => {
-                splits.iter().for_each(|one| self.anticipate((record.owner, one.due, one.split.charge), one.amount));
-            }
-            Event::AcquirerSettled { lines, .. } => {
-                for line in lines {
-                    let amounts = (-line.gross, -line.booked_fee);
-                    self.owe(group, (line.charge, line.object), (None, Minute::default()), amounts);
-                }
-            }
-            Event::PayerRepaid { id, charge, method, amount, .. } if method.is_card() => {
-                self.take_back(group, (*charge, SettledObject::Refund(*id)), record, *method, *amount);
-            }
-            Event::RepaymentReversed { id, charge, method, amount, .. } if method.is_card() => {
-                self.take_back(group, (*charge, SettledObject::Refund(*id)), record, *method, -*amount);
-            }
-            Event::DisputeAccepted { id, charge, method, amount } if method.is_card() => {
-                self.take_back(group, (*charge, SettledObject::Dispute(*id)), record, *method, *amount);
-            }
-            _ => {}
+        }
+        while let Some((_, charge)) = self.ends.first().copied().filter(|(end, _)| *end < self.now) {
+            self.ends.pop_first();
+            self.charges.remove(&charge);
         }
     }
+}
 
-    /// A dispute was won: the acquirer gives back what it took.
-    fn reverse(&mut self, group: GroupNumber, record: &Record, event: &Event) {
-        let Event::DisputeReversed { id, charge, method, amount, to_pending, seller_due, .. } = event else { return };
-        self.draw((LedgerId::Merchant(group), seller_due.unwrap_or_default(), *charge), -*to_pending);
-        if method.is_card() {
-            self.take_back(group, (*charge, SettledObject::Dispute(*id)), record, *method, -*amount);
-        }
-    }
-
-    /// The claims of a captured charge.
-    fn capture(
-        &mut self,
-        group: GroupNumber,
-        charge: ObjectId,
-        arrangement: ReceivableArrangement,
-        (terms, seller, at): (&Terms, &SellerPart, Timestamp),
-        [seller_due, splits_due]: [Minute; 2],
-    ) {
-        self.charges.insert(charge, arrangement);
-        let last = installments(terms);
-        self.ends.insert((paid_at(terms, last, at).max(seller_due).max(splits_due), charge));
-        let Commission { mdr, .. } = terms.commission;
-        let fees = terms.commission.total() - mdr;
-        if seller.raised.is_positive() {
-            let amounts = ReceivableAmounts {
-                gross: seller.raised + mdr + fees,
-                mdr,
-                fees,
-                net: seller.raised,
-                ..ReceivableAmounts::default()
-            };
-            self.change((LedgerId::Merchant(group), seller_due, charge), amounts);
-        }
-        for split in &terms.splits {
-            let amounts = ReceivableAmounts { gross: split.amount, net: split.amount, ..ReceivableAmounts::default() };
-            self.change((LedgerId::Recipient(group, split.recipient), splits_due, charge), amounts);
-        }
-    }
-
-    /// What the acquirer owes for a captured charge, installment by installment.
-    fn expect(&mut self, group: GroupNumber, charge: ObjectId, terms: &Terms, mdr: Centavos, at: Timestamp) {
-        let last = installments(terms);
-        let part = |whole: Centavos, number: u8| {
-            let through = |count: u8| whole.share(Centavos(count.into()), Centavos(last.into()));
-            through(number) - through(number - 1)
-        };
-        for number in 1..=last {
-            let of = (charge, SettledObject::Installment(number));
-            let due = paid_at(terms, number, at);
-            self.owe(group, of, (None, due), (part(terms.amount, number), part(mdr, number)));
-        }
-    }
-
-    /// Money that the acquirer will take back.
-    fn take_back(
+/// What the facts of a Record do to receivables. [`Receivables`] keeps each of them, and
+/// [`crate::receivable_sums::ReceivableSums`] their sums.
+pub(crate) trait ReceivableChanges {
+    /// A card charge was opened; its brand is known by the digits of its number.
+    fn open(&mut self, _charge: ObjectId, _by_digits: CardBrand) {}
+    /// A card charge was refused.
+    fn refuse(&mut self, _charge: ObjectId) {}
+    /// A card charge was captured, with a brand if the acquirer names it. Nothing of it is due
+    /// after `end`.
+    fn capture(&mut self, _charge: ObjectId, _method: PaymentMethod, _brand: Option<CardBrand>, _end: Minute) {}
+    /// The claim of a merchant or a recipient changes.
+    fn change(&mut self, claim: ClaimKey, by: ReceivableAmounts);
+    /// So much of what is due to a holder in a minute becomes available.
+    fn mature(&mut self, holder: LedgerId, minute: Minute, amount: Centavos);
+    /// What the acquirer owes a group for an object changes by a gross amount and an MDR.
+    fn owe(
         &mut self,
         group: GroupNumber,
         of: (ObjectId, SettledObject),
-        record: &Record,
-        method: PaymentMethod,
-        amount: Centavos,
-    ) {
-        let due = record.takes_effect_at().plus_days(RETURN_DAYS).minute();
-        self.owe(group, of, (Some(method), due), (-amount, Centavos::ZERO));
+        when: (Option<PaymentMethod>, Minute),
+        amounts: (Centavos, Centavos),
+    );
+}
+
+impl ReceivableChanges for Receivables {
+    fn open(&mut self, charge: ObjectId, by_digits: CardBrand) {
+        self.cards.insert(charge, by_digits);
     }
 
-    /// Changes what the acquirer owes for one object by a gross amount and an MDR.
+    fn refuse(&mut self, charge: ObjectId) {
+        self.cards.remove(&charge);
+    }
+
+    fn capture(&mut self, charge: ObjectId, method: PaymentMethod, brand: Option<CardBrand>, end: Minute) {
+        let brand = brand.or(self.cards.remove(&charge));
+        self.charges.insert(charge, ReceivableArrangement { method: Some(method), brand });
+        self.ends.insert((end, charge));
+    }
+
     fn owe(
         &mut self,
         group: GroupNumber,
@@ -414,28 +328,6 @@ impl Receivables {
         *self.sums.entry(LedgerId::Platform(group)).or_default() += i128::from((gross - mdr).0);
     }
 
-    /// Lowers a claim by money that was taken from it.
-    fn draw(&mut self, key: ClaimKey, amount: Centavos) {
-        if !amount.is_zero() {
-            self.change(key, ReceivableAmounts { gross: -amount, net: -amount, ..ReceivableAmounts::default() });
-        }
-    }
-
-    /// Raises a claim by fees that were given back.
-    fn give_back(&mut self, key: ClaimKey, commission: &Commission) {
-        let (mdr, total) = (commission.mdr, commission.total());
-        self.change(
-            key,
-            ReceivableAmounts { mdr: -mdr, fees: mdr - total, net: total, ..ReceivableAmounts::default() },
-        );
-    }
-
-    fn anticipate(&mut self, key: ClaimKey, amount: Centavos) {
-        self.change(key, ReceivableAmounts { anticipated: amount, net: -amount, ..ReceivableAmounts::default() });
-    }
-
-    /// Adds to a claim. One of which nothing is due stays until its due time, because money can
-    /// come back to it.
     fn change(&mut self, key: ClaimKey, by: ReceivableAmounts) {
         let (holder, due, charge) = key;
         let arrangement = self.charges.get(&charge).copied().unwrap_or(ReceivableArrangement::UNKNOWN);
@@ -452,7 +344,6 @@ impl Receivables {
         *self.sums.entry(holder).or_default() += i128::from(by.net.0);
     }
 
-    /// Money of a minute became available. A part of it is taken from the oldest charges first.
     fn mature(&mut self, holder: LedgerId, minute: Minute, amount: Centavos) {
         let mut rest = amount;
         let of_minute = (holder, minute, ObjectId(0))..=(holder, minute, ObjectId(u128::MAX));
@@ -463,29 +354,134 @@ impl Receivables {
                 self.claims.remove(&key);
                 *self.sums.entry(holder).or_default() -= i128::from(amounts.net.0);
             } else {
-                self.draw(key, rest);
+                self.change(key, drawn(rest));
                 rest = Centavos::ZERO;
             }
         }
         // More than was due: it stays visible, below zero.
-        self.draw((holder, minute, ObjectId(0)), rest);
+        if !rest.is_zero() {
+            self.change((holder, minute, ObjectId(0)), drawn(rest));
+        }
     }
+}
 
-    /// Forgets what is over at this minute.
-    fn pass(&mut self, now: Minute) {
-        self.now = self.now.max(now);
-        while let Some((due, holder, charge)) = self.spent.first().copied().filter(|(due, ..)| *due < self.now) {
-            self.spent.pop_first();
-            let key = (holder, due, charge);
-            if self.claims.get(&key).is_some_and(|open| open.amounts.net.is_zero()) {
-                self.claims.remove(&key);
+/// Shows the changes that the facts of a Record make.
+pub(crate) fn each_change(record: &Record, to: &mut impl ReceivableChanges) {
+    let Some(group) = record.owner.group() else { return };
+    for event in &record.events {
+        of_event(group, record, event, to);
+    }
+}
+
+fn of_event(group: GroupNumber, record: &Record, event: &Event, to: &mut impl ReceivableChanges) {
+    let merchant = LedgerId::Merchant(group);
+    let mut draw = |holder, due: Option<Minute>, charge, amount: Centavos| {
+        if !amount.is_zero() {
+            to.change((holder, due.unwrap_or_default(), charge), drawn(amount));
+        }
+    };
+    match event {
+        Event::ChargeOpened { charge, card: Some(card), .. } => to.open(*charge, card.brand),
+        Event::CardRefused { charge, .. } => to.refuse(*charge),
+        Event::CardCaptured { .. } => capture(group, record, event, to),
+        Event::Matured { dues, .. } => {
+            dues.iter().for_each(|due| to.mature(record.owner, due.minute, due.amount));
+        }
+        Event::RefundApproved { charge, drawn, seller_due, commission, commission_pending, .. } => {
+            draw(merchant, *seller_due, *charge, drawn.from_pending);
+            if *commission_pending {
+                let (mdr, net) = (-commission.mdr, commission.total());
+                let back = ReceivableAmounts { mdr, fees: -net - mdr, net, ..ReceivableAmounts::default() };
+                to.change((merchant, seller_due.unwrap_or_default(), *charge), back);
             }
         }
-        while let Some((_, charge)) = self.ends.first().copied().filter(|(end, _)| *end < self.now) {
-            self.ends.pop_first();
-            self.charges.remove(&charge);
+        Event::RefundFailed { charge, to_pending, seller_due, charged, give_backs, .. } => {
+            draw(merchant, *seller_due, *charge, charged.from_pending - *to_pending);
+            for part in give_backs {
+                draw(LedgerId::Recipient(group, part.recipient), part.due, *charge, -part.to_pending);
+            }
         }
+        Event::DisputeOpened { charge, drawn, seller_due, .. } => {
+            draw(merchant, *seller_due, *charge, drawn.from_pending);
+        }
+        Event::DisputeReleased { charge, to_pending, seller_due, .. }
+        | Event::DisputeReversed { charge, to_pending, seller_due, .. } => {
+            draw(merchant, *seller_due, *charge, -*to_pending);
+        }
+        Event::ClawbackRecovered { debts, .. } => {
+            for debt in debts {
+                draw(record.owner, debt.due, debt.split.charge, debt.from_pending);
+                draw(merchant, debt.seller_due, debt.split.charge, -debt.to_pending);
+            }
+        }
+        Event::SplitsAnticipated { splits, .. } => {
+            for AnticipatedSplit { split, due, amount, .. } in splits.iter().copied() {
+                let by = ReceivableAmounts { anticipated: amount, net: -amount, ..ReceivableAmounts::default() };
+                to.change((record.owner, due, split.charge), by);
+            }
+        }
+        Event::AcquirerSettled { lines, .. } => {
+            for line in lines {
+                let amounts = (-line.gross, -line.booked_fee);
+                to.owe(group, (line.charge, line.object), (None, Minute::default()), amounts);
+            }
+        }
+        _ => {}
     }
+    if let Some((of, method, amount)) = taken_by_acquirer(event).filter(|(_, method, _)| method.is_card()) {
+        let due = record.takes_effect_at().plus_days(RETURN_DAYS).minute();
+        to.owe(group, of, (Some(method), due), (-amount, Centavos::ZERO));
+    }
+}
+
+/// Money that an institution takes back for an object of a charge, or gives again (below zero).
+fn taken_by_acquirer(event: &Event) -> Option<((ObjectId, SettledObject), PaymentMethod, Centavos)> {
+    match event {
+        Event::PayerRepaid { id, charge, method, amount, .. } => {
+            Some(((*charge, SettledObject::Refund(*id)), *method, *amount))
+        }
+        Event::RepaymentReversed { id, charge, method, amount, .. } => {
+            Some(((*charge, SettledObject::Refund(*id)), *method, -*amount))
+        }
+        Event::DisputeAccepted { id, charge, method, amount } => {
+            Some(((*charge, SettledObject::Dispute(*id)), *method, *amount))
+        }
+        Event::DisputeReversed { id, charge, method, amount, .. } => {
+            Some(((*charge, SettledObject::Dispute(*id)), *method, -*amount))
+        }
+        _ => None,
+    }
+}
+
+/// The claims of a captured charge, and what the acquirer owes for it, installment by installment.
+fn capture(group: GroupNumber, record: &Record, event: &Event, to: &mut impl ReceivableChanges) {
+    let Event::CardCaptured { charge, terms, acquirer_mdr, seller, seller_due, splits_due, brand, .. } = event else {
+        return;
+    };
+    let (charge, at, last) = (*charge, record.takes_effect_at(), installments(terms));
+    to.capture(charge, terms.method, *brand, paid_at(terms, last, at).max(*seller_due).max(*splits_due));
+    let net = seller.raised;
+    if net.is_positive() {
+        let (mdr, fees) = (terms.commission.mdr, terms.commission.total() - terms.commission.mdr);
+        let amounts = ReceivableAmounts { gross: net + mdr + fees, mdr, fees, net, ..ReceivableAmounts::default() };
+        to.change((LedgerId::Merchant(group), *seller_due, charge), amounts);
+    }
+    for split in &terms.splits {
+        to.change((LedgerId::Recipient(group, split.recipient), *splits_due, charge), drawn(-split.amount));
+    }
+    let part = |whole: Centavos, number: u8| {
+        let through = |count: u8| whole.share(Centavos(count.into()), Centavos(last.into()));
+        through(number) - through(number - 1)
+    };
+    for number in 1..=last {
+        let amounts = (part(terms.amount, number), part(*acquirer_mdr, number));
+        to.owe(group, (charge, SettledObject::Installment(number)), (None, paid_at(terms, number, at)), amounts);
+    }
+}
+
+/// Change of a claim of which so much is taken.
+fn drawn(amount: Centavos) -> ReceivableAmounts {
+    ReceivableAmounts { gross: -amount, net: -amount, ..ReceivableAmounts::default() }
 }
 
 /// Compares sums of receivables with the accounts of the ledgers that a Record has entries of.

@@ -119,8 +119,8 @@ fn say_made(out: &Path, made: &ExportSummary, seconds: f64) {
     let rows = [
         ["Cut", &format!("sequence {}", cut_name(cut))],
         ["Postings", &terminal::count(exported.rows)],
-        ["Debits", &format!("R$ {}", reais(exported.debits))],
-        ["Credits", &format!("R$ {}", reais(exported.credits))],
+        ["Debits", &format!("R$ {}", reais(exported.sums.debits))],
+        ["Credits", &format!("R$ {}", reais(exported.sums.credits))],
         ["Files", &terminal::count(*files as u64)],
         ["Taken from", source],
     ];

@@ -11,7 +11,9 @@ use ledger::postings;
 use ledger::receivable_sums::{ReceivableSums, WrongReceivables};
 use ledger::receivables::ReceivablesDiffer;
 use ledger::record::{DecodeError, IDEMPOTENCY_KEPT_MS};
-use ledger::{Account, Entry, Event, Fingerprint, GroupNumber, LedgerId, Record, Sealed, SealedFor, Side, Timestamp};
+use ledger::{
+    Account, Balance, Entry, Event, Fingerprint, GroupNumber, LedgerId, Record, Sealed, SealedFor, Side, Timestamp,
+};
 
 use super::checkpoints::CheckpointCheck;
 use super::derived_data::{DerivedCheck, DerivedParts};
@@ -185,10 +187,9 @@ impl<'a> Checker<'a> {
         let books = self.journal.books.entry(record.owner.group()).or_default();
         books.post(record).map_err(|violation| self.journal.violated(at, record.owner, violation))?;
         for posting in record.entries.iter().flat_map(Entry::postings) {
-            match posting.side {
-                Side::Debit => self.journal.debits += i128::from(posting.amount.0),
-                Side::Credit => self.journal.credits += i128::from(posting.amount.0),
-            }
+            let Balance { debits, credits } = posting.sums();
+            self.journal.debits += debits;
+            self.journal.credits += credits;
         }
         Ok(())
     }

@@ -403,8 +403,7 @@ impl Exporter {
             },
             balance: 0,
             opening: 0,
-            debits: 0,
-            credits: 0,
+            moved: Balance::default(),
             is_declared: false,
         })
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use chrono::{Datelike, NaiveDate};
 use ledger::source::Source;
-use ledger::{Account, CardBrand, LedgerId, Posting, Record, Side};
+use ledger::{Account, Balance, CardBrand, LedgerId, Posting, Record};
 use store::cut::Position;
 
 use super::destination::Part;
@@ -32,8 +32,7 @@ pub(super) struct AccountBooks {
     /// The balance before the first requested day.
     pub(super) opening: i128,
     /// Both sides since then.
-    pub(super) debits: i128,
-    pub(super) credits: i128,
+    pub(super) moved: Balance,
     pub(super) is_declared: bool,
 }
 
@@ -101,17 +100,11 @@ impl AccountBooks {
 
     /// Adds a posting of the requested days to the totals.
     pub(super) fn count(&mut self, posting: &Posting) {
-        match posting.side {
-            Side::Debit => self.debits += i128::from(posting.amount.0),
-            Side::Credit => self.credits += i128::from(posting.amount.0),
-        }
+        self.moved.post(posting);
     }
 
     pub(super) fn post(&mut self, posting: &Posting) {
-        match posting.side {
-            Side::Debit => self.balance += i128::from(posting.amount.0),
-            Side::Credit => self.balance -= i128::from(posting.amount.0),
-        }
+        self.balance += posting.sums().net();
     }
 }
 

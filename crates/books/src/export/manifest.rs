@@ -174,7 +174,7 @@ impl ManifestDraft<'_> {
 
     /// The manifest, which follows those that are in the folder.
     pub fn manifest(&self, folder: &Path) -> Result<Manifest<'_>, ManifestError> {
-        let ExportTotals { rows, debits, credits, accounts } = self.exported;
+        let ExportTotals { rows, sums, accounts } = self.exported;
         let previous = self.previous(folder)?;
         Ok(Manifest {
             schema: SCHEMA,
@@ -184,8 +184,8 @@ impl ManifestDraft<'_> {
             complete: self.is_complete,
             head: hex(&self.head.0),
             rows: *rows,
-            debits: *debits,
-            credits: *credits,
+            debits: sums.debits,
+            credits: sums.credits,
             accounts,
             files: Vec::new(),
             previous,

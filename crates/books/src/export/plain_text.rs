@@ -14,7 +14,6 @@
 use std::io;
 
 use chrono::{Months, NaiveDate};
-use ledger::Side;
 use ledger::source::Source;
 
 use super::destination::{Out, Part};
@@ -183,9 +182,7 @@ fn transaction(format: Format, books: &mut LedgerBooks, movement: &LedgerMovemen
     for line in &movement.lines {
         let account = books.accounts.get_mut(&line.posting.account).expect("it was looked at");
         account.post(&line.posting);
-        let amount = i128::from(line.posting.amount.0);
-        let signed = if line.posting.side == Side::Debit { amount } else { -amount };
-        push(text, &posting(format, &account.name, signed, account.balance));
+        push(text, &posting(format, &account.name, line.posting.sums().net(), account.balance));
     }
 }
 

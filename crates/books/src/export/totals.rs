@@ -2,7 +2,7 @@
 
 use std::io;
 
-use ledger::entry::{Posting, Side};
+use ledger::{Balance, Posting};
 use serde::ser::Error;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -14,10 +14,8 @@ use crate::sorted_sums::{SortedSums, account_of_key, key_of_account};
 pub struct ExportTotals {
     /// Number of postings.
     pub rows: u64,
-    /// Sum of the debit side, centavos.
-    pub debits: i128,
-    /// Sum of the credit side, centavos.
-    pub credits: i128,
+    /// Sums of both sides, centavos.
+    pub sums: Balance,
     /// Totals of each account, for an export that gathers them.
     pub accounts: AccountSums,
 }
@@ -48,18 +46,15 @@ impl ExportTotals {
     /// Adds a posting.
     pub(super) fn count(&mut self, posting: &Posting) {
         self.rows += 1;
-        match posting.side {
-            Side::Debit => self.debits += i128::from(posting.amount.0),
-            Side::Credit => self.credits += i128::from(posting.amount.0),
-        }
+        self.sums.post(posting);
     }
 }
 
 impl AccountSums {
     /// Adds to the totals of an account of the ledger with this outside name.
     pub(super) fn add(&mut self, ledger: &str, account: &AccountBooks) -> io::Result<()> {
-        let AccountBooks { name, opening, debits, credits, .. } = account;
-        self.0.add(&key_of_account(ledger, name), [*opening, *debits, *credits])
+        let AccountBooks { name, opening, moved, .. } = account;
+        self.0.add(&key_of_account(ledger, name), [*opening, moved.debits, moved.credits])
     }
 
     /// The accounts that were not always empty, in the order of their names.

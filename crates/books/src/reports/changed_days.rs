@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::io;
 
 use chrono::NaiveDate;
-use ledger::entry::Side;
 use wire::timestamp::day_of;
 
 use super::fold::{Fold, PostedRecord, ReportSpan};
@@ -39,9 +38,7 @@ impl Fold for ChangedDays {
 
     fn post(&mut self, posted: &PostedRecord<'_>, _: &mut Rows<'_>) -> io::Result<()> {
         let entries = posted.record.entries.iter().filter(|entry| posted.scope.takes(entry.ledger()));
-        let postings = entries.flat_map(|entry| entry.postings());
-        let debits = postings.filter(|posting| posting.side == Side::Debit);
-        let debits: i128 = debits.map(|posting| i128::from(posting.amount.0)).sum();
+        let debits: i128 = entries.flat_map(|entry| entry.postings()).map(|posting| posting.sums().debits).sum();
         if debits == 0 {
             return Ok(());
         }

@@ -5,7 +5,7 @@
 use std::io;
 
 use chrono::NaiveDate;
-use ledger::{Account, Entry, LedgerId, Side};
+use ledger::{Account, Entry, LedgerId};
 
 use super::fold::{Fold, PostedRecord, ReportSpan};
 use super::openings::Openings;
@@ -59,17 +59,11 @@ impl DailyClose {
         let is_unexplained = entry.postings().iter().any(|posting| posting.account == Account::Suspense);
         for posting in entry.postings() {
             let Some(place) = BANKS.iter().position(|bank| *bank == posting.account) else { continue };
-            let (bank, amount) = (&mut self.banks[place], i128::from(posting.amount.0));
-            let signed = match posting.side {
-                Side::Debit => amount,
-                Side::Credit => -amount,
-            };
-            match posting.side {
-                Side::Debit => bank.incoming += amount,
-                Side::Credit => bank.outgoing += amount,
-            }
+            let (bank, sums) = (&mut self.banks[place], posting.sums());
+            bank.incoming += sums.debits;
+            bank.outgoing += sums.credits;
             if is_unexplained {
-                bank.unexplained += signed;
+                bank.unexplained += sums.net();
             }
         }
     }

@@ -8,7 +8,7 @@ use std::io;
 
 use chrono::NaiveDate;
 use ledger::source::{self, Source};
-use ledger::{Account, Entry, LedgerId, Side};
+use ledger::{Account, Balance, Entry, LedgerId};
 use wire::timestamp::day_of;
 
 use super::fold::{Fold, PostedRecord, ReportSpan};
@@ -78,13 +78,12 @@ impl GeneralLedger {
             let [names, ptbr] = [(names, " "), (ptbr, "; ")].map(|(names, between)| joined(names, between));
             let [ids, ids_ptbr] = ids_and_ptbr(source);
             let texts = [&sequence, &partition, source.event, source.event_ptbr, &ids, &ids_ptbr, &names, &ptbr];
-            let amount = i128::from(posting.amount.0);
-            let (debit, credit) = if posting.side == Side::Debit { (amount, 0) } else { (0, amount) };
+            let Balance { debits, credits } = posting.sums();
             self.count += 1;
             let number = (u64::from(days(posted.day)) << 36) + self.count;
             let key = line_key((ledger, account), number, &texts.join(SEPARATOR));
             let [booked, effective] = [posted.booked_at, posted.record.takes_effect_at()].map(|at| days(day_of(at.0)));
-            self.lines.add(&key, [debit, credit, (i128::from(booked) << 32) | i128::from(effective)])?;
+            self.lines.add(&key, [debits, credits, (i128::from(booked) << 32) | i128::from(effective)])?;
         }
         Ok(())
     }

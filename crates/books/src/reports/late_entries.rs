@@ -3,7 +3,7 @@
 
 use std::io;
 
-use ledger::Side;
+use ledger::Balance;
 use ledger::source;
 use wire::timestamp::day_of;
 
@@ -47,8 +47,7 @@ impl Fold for LateEntries {
             for posting in entry.postings() {
                 let of = posted.scope.shown(entry.ledger(), posting.account);
                 let (ledger, account) = posted.scope.names(of, posted.names);
-                let amount = i128::from(posting.amount.0);
-                let (debit, credit) = if posting.side == Side::Debit { (amount, 0) } else { (0, amount) };
+                let Balance { debits, credits } = posting.sums();
                 rows.add(&[
                     Cell::Day(posted.day),
                     Cell::Count(posted.at.sequence.0),
@@ -58,8 +57,8 @@ impl Fold for LateEntries {
                     Cell::text(of.1.name_ptbr()),
                     Cell::word(source.event, source.event_ptbr),
                     ids(source),
-                    Cell::Amount(debit),
-                    Cell::Amount(credit),
+                    Cell::Amount(debits),
+                    Cell::Amount(credits),
                     Cell::Count(posted.at.partition.0.into()),
                 ])?;
             }

@@ -4,7 +4,7 @@
 use std::io;
 
 use ledger::source;
-use ledger::{Account, LedgerId, Side};
+use ledger::{Account, LedgerId};
 use wire::timestamp::day_of;
 
 use super::fold::{Fold, PostedRecord, ReportSpan};
@@ -90,8 +90,7 @@ impl Fold for StatementReport {
             let mut moved = [0; 4];
             for posting in entry.postings().iter().filter(|_| posted.scope.one() == Some(entry.ledger())) {
                 let Some(place) = place(posting.account) else { continue };
-                let amount = i128::from(posting.amount.0);
-                moved[place] += if posting.side == Side::Debit { amount } else { -amount };
+                moved[place] += posting.sums().net();
             }
             if moved == [0; 4] {
                 continue;

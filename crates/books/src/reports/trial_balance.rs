@@ -72,8 +72,7 @@ impl TrialBalanceReport {
         for entry in posted.record.entries.iter().filter(|entry| posted.scope.takes(entry.ledger())) {
             for posting in entry.postings() {
                 let (ledger, account) = posted.scope.shown(entry.ledger(), posting.account);
-                let mut sums = Balance::default();
-                sums.post(posting);
+                let sums = posting.sums();
                 match is_before {
                     true => self.open(ledger, account, sums)?,
                     false => {
