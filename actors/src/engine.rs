@@ -91,11 +91,13 @@ pub use cashout::{CashoutOrdered, NewCashout, TransactionLookup};
 pub use derived::balance_files::{
     AnticipatedOn, AnticipatedSums, AsOf, BalanceFiles, BooksAsOf, CarriedFact, SumOfKind, SumsAsOf,
 };
-pub use derived::index::{FoundKind, IndexOptions, ObjectList, PlainValue, SearchKey, Slice, TXID_PREFIX_MIN};
+pub use derived::index::{
+    FoundKind, IndexOptions, LedgerList, ObjectList, PlainValue, SearchKey, Slice, TXID_PREFIX_MIN,
+};
 pub use derived::personal_index::PersonalValue;
 pub use derived::read_model::{
-    ApiKeyRow, CardRow, ChargeFilter, ChargeStatus, DAYS_MAX, DayFigures, ListedSplit, ListedWebhookEvent, Listing,
-    MerchantRow, PastChoices, RecipientRow, SubscriptionRow, Volume, WaitingItem, WaitingKind, WaitingPage, WebhookRow,
+    ApiKeyRow, CardRow, ChargeFilter, ChargeStatus, DAYS_MAX, DayFigures, ListedSplit, ListedWebhookEvent, MerchantRow,
+    PastChoices, RecipientRow, SubscriptionRow, Volume, WaitingItem, WaitingKind, WaitingPage, WebhookRow,
 };
 pub use doubt::SecondOperatorNeeded;
 pub use labels::{NewChargeChange, ReferenceLookup, ReferenceOf};

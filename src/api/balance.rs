@@ -1,7 +1,7 @@
 //! `GET /api/balance` and `GET /api/balance/operations`: a merchant's balances, and the lines of
 //! its account statement.
 
-use actors::engine::{Listing, Slice};
+use actors::engine::{LedgerList, Slice};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -89,7 +89,7 @@ pub async fn list_operations(State(app): AppState, caller: Caller, parts: Parts)
     let charge = single(&pairs, "charge")?.map(|txid| charges::named(&app, caller, txid)).transpose()?;
     app.engine.read_merchant(caller.group, |_, _| ()).await?;
     let merchant = caller.ledger();
-    let range = filter.range(&app.engine, Listing::Statement(merchant))?;
+    let range = filter.range(&app.engine, LedgerList::StatementLines, merchant)?;
     let (total, listed) = match &charge {
         Some(charge) => (0, app.engine.statement_of(merchant, charge.id, range)?),
         None => {
@@ -135,7 +135,7 @@ fn place_of(app: &App, caller: Caller, id: &str) -> Result<Option<(u64, u32)>> {
     let Some(wanted) = ObjectId::parse(id) else { return Ok(None) };
     let (at, wanted) = (wanted.created_at(), wanted.uuid().to_string());
     let (from, to) = (at.plus_ms(-OUT_OF_ORDER_MS), at.plus_ms(OUT_OF_ORDER_MS + 1));
-    let near = app.engine.range(Listing::Statement(caller.ledger()), Some(from), Some(to))?;
+    let near = app.engine.range(LedgerList::StatementLines, caller.ledger(), (Some(from), Some(to)))?;
     let (_, listed) = app.engine.statement(caller.ledger(), Slice::new(near, 0, usize::MAX))?;
     let mut found = None;
     app.engine.each_listed_line(caller.group, &listed, |line, _, record| {

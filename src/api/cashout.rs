@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use actors::engine::{
-    CashoutOrdered, Listed, Listing, NewCashout, ReferenceLookup, ReferenceOf, Slice, TransactionLookup,
+    CashoutOrdered, LedgerList, Listed, NewCashout, ReferenceLookup, ReferenceOf, Slice, TransactionLookup,
 };
 use axum::extract::State;
 use axum::http::request::Parts;
@@ -175,7 +175,7 @@ pub async fn list(State(app): AppState, caller: Caller, parts: Parts) -> Result<
     let pairs = query(&parts)?;
     let (page, filter) = (Page::read(&pairs, LISTED)?, Filter::read(&pairs, "status", &STATUSES)?);
     let cursors = Cursors::read(&parts)?;
-    let range = filter.range(&app.engine, Listing::Cashouts(caller.ledger()))?;
+    let range = filter.range(&app.engine, LedgerList::Cashouts, caller.ledger())?;
     let between = cursors.range(&app.engine, caller.ledger())?;
     let of_transaction = match single(&pairs, "merchant_transaction_id")? {
         None => 0..u64::MAX,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use actors::engine::{Listed, Listing, ReferenceLookup, ReferenceOf, Slice};
+use actors::engine::{LedgerList, Listed, ReferenceLookup, ReferenceOf, Slice};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -158,7 +158,7 @@ pub async fn list(State(app): AppState, caller: Caller, parts: Parts) -> Result<
     let (merchant, filter) = (caller.ledger(), Filter::read(&query(&parts)?, "status", &STATUSES)?);
     // Later refunds are not in this list.
     let end = app.engine.published_of(caller.group).0 + 1;
-    let range = filter.range(&app.engine, Listing::Refunds(merchant))?;
+    let range = filter.range(&app.engine, LedgerList::Refunds, merchant)?;
     let cursors = Cursors::read(&parts)?;
     let between = cursors.range(&app.engine, merchant)?;
     let range = range.start.max(between.start)..range.end.min(end).min(between.end);

@@ -104,10 +104,7 @@ impl JournalSource {
                 let of_part = |part: &Part| {
                     let through = within(part.partition()).min(Sequence(part.head()?.next.0 - 1));
                     let files = BalanceFiles::reading(part.clone())?;
-                    let found = match with_receivables {
-                        true => files.nearest_with_receivables(time, through),
-                        false => files.nearest_before(time, through),
-                    };
+                    let found = files.nearest_before(time, through, with_receivables);
                     let found = found.map_err(|error| match error {
                         LoadError::Store(error) => BackupError::from(error),
                         _ => BackupError::Source("its balance files can't be read"),
@@ -119,12 +116,8 @@ impl JournalSource {
             Self::Served { data, .. } => {
                 let folder = data.join("files");
                 let of_partition = |partition| {
-                    let through = within(partition);
-                    let found = match with_receivables {
-                        true => BalanceFiles::nearest_with_receivables_in(&folder, partition, time, through),
-                        false => BalanceFiles::nearest_in(&folder, partition, time, through),
-                    };
-                    (partition, found)
+                    let before = (time, within(partition));
+                    (partition, BalanceFiles::nearest_in(&folder, partition, before, with_receivables))
                 };
                 BalanceFiles::partitions_in(&folder).map(of_partition).collect()
             }

@@ -1,11 +1,11 @@
-//! Checkpoints on a schedule: a signed statement of what the journal holds is written into a folder,
-//! each naming the one before it.
+//! Checkpoints on a schedule: a signed statement of what the journal holds is written into a
+//! folder, each naming the one before it.
 //!
 //! The folder is one in the data folder, unless another one is set, which somebody else owns or
 //! which cannot be changed. Only a folder outside this installation shows that somebody exchanged
-//! the whole data folder. When it does not take a checkpoint, that is logged and counted, and a new
-//! one is tried every minute. Commands do not wait for any of this. While nothing is booked, nothing
-//! is written.
+//! the whole data folder. When it does not take a checkpoint, that is logged and counted, and a
+//! new one is tried every minute. Commands do not wait for any of this. While nothing is booked,
+//! nothing is written.
 
 use std::fs::{File, OpenOptions, create_dir_all, read, rename};
 use std::io::{self, Write as _};

@@ -154,14 +154,10 @@ impl Engine {
     }
 
     /// The balances of the nearest balance files within a published cut that were cut before a
-    /// time; those before the first Record where there is none.
-    pub fn balances_before(&self, time: Timestamp, through: &Cut) -> Result<BooksAsOf> {
-        self.books(through, |shard, through| shard.balance_files.nearest_before(time, through))
-    }
-
-    /// The same with what is due then, for a report of receivables.
-    pub fn receivables_before(&self, time: Timestamp, through: &Cut) -> Result<BooksAsOf> {
-        self.books(through, |shard, through| shard.balance_files.nearest_with_receivables(time, through))
+    /// time; those before the first Record where there is none. With what is due then for a report
+    /// of receivables.
+    pub fn balances_before(&self, time: Timestamp, through: &Cut, has_receivables: bool) -> Result<BooksAsOf> {
+        self.books(through, |shard, through| shard.balance_files.nearest_before(time, through, has_receivables))
     }
 
     /// Reads the balances of all ledgers at a published cut; and once more when it comes upon a

@@ -144,7 +144,7 @@ impl Engine {
 
     /// The map to the company's chart of accounts, as it was set last.
     pub fn chart(&self) -> Option<String> {
-        self.house_shard().read_model().chart()
+        self.house_shard().read_model().house(|house| house.chart.clone())
     }
 
     /// Carries out a command of an operator on the house ledger. The outcome leaves when it is
@@ -164,8 +164,7 @@ impl Engine {
                 return Ok(Err(Rejection::ReferenceRepeated { entry }));
             }
             let entry: Option<HouseEntry> = house.object(command.id())?;
-            let closed = self.closed_periods().last().map(|(month, _)| *month);
-            Ok(command.decide(entry.as_ref(), closed))
+            Ok(command.decide(entry.as_ref(), house.read_model().last_closed()))
         };
         self.alone_in_house(context.into(), decided).await
     }
@@ -182,7 +181,7 @@ impl Engine {
         // and the booking.
         let shard = self.serving_shard_of(recipient)?;
         let _one_at_a_time = shard.house.lock().await;
-        let closed = shard.read_model().closed_periods().last().map(|(month, _)| *month);
+        let closed = shard.read_model().last_closed();
         self.command_recipient(recipient, RecipientCommand::EnterReturn { command, closed }, context).await
     }
 
@@ -193,7 +192,7 @@ impl Engine {
         let by = operator_of(&context).to_owned();
         let decided = async {
             let period = self.period(month)?;
-            let closed = self.closed_periods().last().map(|(month, _)| *month);
+            let closed = self.house_shard().read_model().last_closed();
             let decide = |end| Period::close(month, (period.as_ref(), closed), (&by, self.now()), end);
             // The month's end is read only for a request that will not be refused.
             let not_read = MonthEnd { through: 0, head: [0; 32].into(), totals: [0; 32].into() };
@@ -216,19 +215,13 @@ impl Engine {
 
     /// The months that were closed, in order, each with the Record of the house that closed it.
     pub fn closed_periods(&self) -> Vec<(Month, Position)> {
-        let (house, mut closed) = (self.house_shard(), Vec::new());
-        closed.extend(house.read_model().closed_periods().into_iter().map(|(month, by)| (month, house.position(by))));
-        closed
+        self.house_shard().closed_periods()
     }
 
     /// The months that were closed, in order, each with the Record that closed it in its partition,
     /// partition by partition.
     pub fn closings(&self) -> Vec<(Month, Position)> {
-        let of_shard = |shard: &Arc<Shard>| {
-            let closed = shard.read_model().closed_periods().into_iter();
-            closed.map(|(month, by)| (month, shard.position(by))).collect::<Vec<_>>()
-        };
-        self.shards.all().iter().flat_map(of_shard).collect()
+        self.shards.all().iter().flat_map(|shard| shard.closed_periods()).collect()
     }
 
     /// Closes a month in each partition but that of the house, whose Record comes last: only then
@@ -251,7 +244,7 @@ impl Engine {
         let shard = self.shards.serving(partition).ok_or(Unavailable::Elsewhere(partition))?;
         // Waits for an entry that was decided before.
         let _one_at_a_time = shard.house.lock().await;
-        if shard.read_model().closed_periods().last().is_some_and(|(closed, _)| month <= *closed) {
+        if shard.read_model().last_closed().is_some_and(|closed| month <= closed) {
             return Ok(());
         }
         let end = may_wait(|| shard.end_of(month))?;
@@ -262,6 +255,12 @@ impl Engine {
 }
 
 impl Shard {
+    /// The months that were closed in its partition, in order, each with the Record that closed it.
+    fn closed_periods(&self) -> Vec<(Month, Position)> {
+        let placed = |(month, by): &(Month, u64)| (*month, self.position(Sequence(*by)));
+        self.read_model().house(|house| house.closed.iter().map(placed).collect())
+    }
+
     /// What the partition's journal held at the end of a month that is over.
     fn end_of(&self, month: Month) -> Result<MonthEnd, LoadError> {
         let through = self.last_booked_before(month.next().begin())?;

@@ -50,7 +50,7 @@ impl Engine {
         let (head, read_model) = opened.await.expect("opening does not panic")?;
         let last_booked_at = Timestamp(head.booked_at_ms.max(0));
         self.clock.follow(self.store.ahead_ms());
-        self.clock.begin(read_model.clock_offset_ms(), last_booked_at);
+        self.clock.begin(read_model.house(|house| house.clock_offset_ms), last_booked_at);
         if self.shard_options.is_sandbox {
             self.clock.begin(self.kept_clock()?, last_booked_at);
             self.tell_of_sandbox_gap();
@@ -60,7 +60,8 @@ impl Engine {
         }
         self.new_ids.begin_after(last_booked_at);
         if partition == self.extents.partition_of(HOUSE) {
-            *self.falling_due.lock().await = AcquirerBatches::booked_through(read_model.booked_batch());
+            *self.falling_due.lock().await =
+                AcquirerBatches::booked_through(read_model.house(|house| house.booked_batch));
         }
         let read_model = Arc::new(read_model);
         let journal = self.journal.begin(part.clone(), Arc::clone(&read_model), head);

@@ -25,11 +25,11 @@ use super::inquiry_times::Inquiry;
 use super::search::RecordList;
 use super::shard::Shard;
 use super::{Engine, Unavailable};
-use derived::index::{IndexKey, Slice};
+use derived::index::{IndexKey, LedgerList, Slice};
 use derived::merged::{BookedRecord, newest_first, read_back};
 use derived::read_model::{
     ApiKeyRow, CardRow, ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent,
-    Listing, MerchantRow, RecipientRow, SubscriptionRow, WaitingItem, WaitingKind, WaitingPage,
+    MerchantRow, RecipientRow, SubscriptionRow, WaitingItem, WaitingKind, WaitingPage,
 };
 use derived::records::{LoadError, Result, booked_records, may_wait};
 use store::{Block, Cut, Position, Sequence};
@@ -533,7 +533,7 @@ impl Engine {
         let shard = self.shard(group);
         let last = Position { partition: shard.part().partition(), sequence: rest.of(shard.part().partition()) };
         *rest = rest.begin().with(last);
-        let own = IndexKey::own(LedgerId::Merchant(group));
+        let own = IndexKey::of(LedgerList::Own, LedgerId::Merchant(group));
         let (_, own) = shard.read_model().page(own, Slice::new(0..last.sequence.0 + 1, 0, LOOKED_BACK_MAX))?;
         let is_all = own.len() < LOOKED_BACK_MAX;
         let mut own = own.into_iter();
@@ -604,8 +604,13 @@ impl Engine {
 /// [`Engine::range`].
 impl Engine {
     /// The part of a list with the items that were created at `from` or later, and before `to`.
-    pub fn range(&self, list: Listing, from: Option<Timestamp>, to: Option<Timestamp>) -> Result<Range<u64>> {
-        self.shard_of(list.ledger()).read_model().range(list, from, to)
+    pub fn range(
+        &self,
+        list: LedgerList,
+        ledger: LedgerId,
+        between: (Option<Timestamp>, Option<Timestamp>),
+    ) -> Result<Range<u64>> {
+        self.shard_of(ledger).read_model().range(list, ledger, between)
     }
 
     /// The place in a ledger's lists of the Record that made an object: its sequence and its
@@ -640,12 +645,12 @@ impl Engine {
 
     /// A merchant's cashouts.
     pub fn cashouts(&self, merchant: LedgerId, slice: Slice) -> Result<Listed<Objects<Cashout>>> {
-        page(&self.shard_of(merchant), IndexKey::cashouts(merchant), slice)
+        page(&self.shard_of(merchant), IndexKey::of(LedgerList::Cashouts, merchant), slice)
     }
 
     /// The refunds of a merchant.
     pub fn refunds(&self, merchant: LedgerId, slice: Slice) -> Result<Listed<Objects<Refund>>> {
-        page(&self.shard_of(merchant), IndexKey::refunds(merchant), slice)
+        page(&self.shard_of(merchant), IndexKey::of(LedgerList::Refunds, merchant), slice)
     }
 
     /// All refunds of a merchant in a range; few of them are in memory.
@@ -654,12 +659,12 @@ impl Engine {
         merchant: LedgerId,
         range: Range<u64>,
     ) -> impl Iterator<Item = Result<Refund, Unavailable>> + use<> {
-        all(self.shard_of(merchant), IndexKey::refunds(merchant), range)
+        all(self.shard_of(merchant), IndexKey::of(LedgerList::Refunds, merchant), range)
     }
 
     /// The disputes of a merchant's charges.
     pub fn disputes(&self, merchant: LedgerId, slice: Slice) -> Result<Listed<Objects<Dispute>>> {
-        page(&self.shard_of(merchant), IndexKey::disputes(merchant), slice)
+        page(&self.shard_of(merchant), IndexKey::of(LedgerList::Disputes, merchant), slice)
     }
 
     /// The acquirer's batches that are booked whole.
@@ -683,7 +688,7 @@ impl Engine {
 
     /// The withdrawals of a recipient.
     pub fn withdrawals(&self, recipient: LedgerId, skip: u64, count: usize) -> Result<Listed<Objects<Withdrawal>>> {
-        page(&self.shard_of(recipient), IndexKey::withdrawals(recipient), Slice::of_all(skip, count))
+        page(&self.shard_of(recipient), IndexKey::of(LedgerList::Withdrawals, recipient), Slice::of_all(skip, count))
     }
 
     /// Withdrawal of a recipient at a position from the books, counted from the oldest, from
@@ -701,7 +706,7 @@ impl Engine {
         recipient: LedgerId,
         range: Range<u64>,
     ) -> impl Iterator<Item = Result<Withdrawal, Unavailable>> + use<> {
-        all(self.shard_of(recipient), IndexKey::withdrawals(recipient), range)
+        all(self.shard_of(recipient), IndexKey::of(LedgerList::Withdrawals, recipient), range)
     }
 
     /// The Records with an entry of a ledger.

@@ -10,7 +10,7 @@ use ledger::{Event, GroupNumber, LedgerId, ObjectId, RecipientNumber, Record, Ti
 use super::Engine;
 use super::reads::LOOKED_UP_AT_ONCE;
 use super::shard::Shard;
-use derived::index::{FoundKind, IndexKey, ObjectList, SearchKey, Slice};
+use derived::index::{FoundKind, IndexKey, LedgerList, ObjectList, SearchKey, Slice};
 use derived::personal_index::PersonalValue;
 use derived::records::{Result, booked_records, may_wait};
 use store::{Position, Sequence};
@@ -268,7 +268,7 @@ impl Engine {
                 FoundKind::Merchant => Some(IndexKey::objects(list, record.owner.group())),
                 FoundKind::Recipient => record.owner.group().map(|group| match registered(&record) {
                     Some(number) if list == ObjectList::Withdrawals => {
-                        IndexKey::withdrawals(LedgerId::Recipient(group, number))
+                        IndexKey::of(LedgerList::Withdrawals, LedgerId::Recipient(group, number))
                     }
                     _ => IndexKey::objects(list, Some(group)),
                 }),

@@ -109,7 +109,7 @@ impl Engine {
         let _one_at_a_time = self.falling_due.lock().await;
         self.catch_up_for_file().await?;
         let house = self.house_shard();
-        let (sent, batches) = (self.sent_file(&file.digest)?, house.read_model().file_batches());
+        let (sent, batches) = (self.sent_file(&file.digest)?, house.read_model().house(|house| house.file_batches));
         let first_number = sent.as_ref().and_then(|sent| sent.approved.as_ref()).map(|(first, _)| *first);
         let preview = may_wait(|| self.check_file(&file, first_number))?;
         let first_number = match (&sent, first_number) {
@@ -190,7 +190,7 @@ impl Engine {
     fn check_file(&self, file: &SettlementFile, first_number: Option<u64>) -> Result<FilePreview, FileRefusal> {
         let mut preview = FilePreview::default();
         let mut batches = AcquirerBatches::booked_through(0);
-        let booked = self.house_shard().read_model().file_batches().booked;
+        let booked = self.house_shard().read_model().house(|house| house.file_batches.booked);
         for (number, batch) in (first_number.unwrap_or(booked + 1)..).zip(&file.batches) {
             let is_own = first_number.is_some() && number <= booked;
             if !is_own && self.is_booked(&batch.reference)? {

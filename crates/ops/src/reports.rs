@@ -303,10 +303,7 @@ pub(super) fn write(
     let mut maker = ReportMaker::with_context(request.clone(), format, context, &mut out)?;
     let mut from = Cut::default();
     if let Some(before) = request.begins_before() {
-        let as_of = match request.begins_with_receivables() {
-            true => desk.engine.receivables_before(Timestamp(before), cut)?,
-            false => desk.engine.balances_before(Timestamp(before), cut)?,
-        };
+        let as_of = desk.engine.balances_before(Timestamp(before), cut, request.begins_with_receivables())?;
         from = as_of.through();
         maker.begin_at(as_of)?;
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::{io, iter};
 
-use actors::engine::{Engine, Listing, Slice};
+use actors::engine::{Engine, LedgerList, Slice};
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, MatchedPath, Query};
@@ -515,8 +515,8 @@ impl Filter {
     }
 
     /// The part of a list that was created in the time that is asked for.
-    pub fn range(&self, engine: &Engine, list: Listing) -> Result<Range<u64>> {
-        Ok(engine.range(list, self.from, self.to)?)
+    pub fn range(&self, engine: &Engine, list: LedgerList, ledger: LedgerId) -> Result<Range<u64>> {
+        Ok(engine.range(list, ledger, (self.from, self.to))?)
     }
 
     /// Which of the items in the range to read: those of the page, or all, if they are to be looked

@@ -228,7 +228,7 @@ async fn a_beginning_at_a_balance_file_changes_no_byte() {
         let mut answers = Vec::new();
         let begins_there = due_on_days(&days, world.cut().await.records());
         let engine = world.engine();
-        let begun = engine.receivables_before(Timestamp(i64::MAX), &engine.published()).unwrap().through();
+        let begun = engine.balances_before(Timestamp(i64::MAX), &engine.published(), true).unwrap().through();
         assert!(begun.records() > world.cut().await.records() / 2, "what is due is read from a file");
         for (place, request) in requests.into_iter().chain(begins_there).enumerate() {
             let answer = served(&world, &request).await;

@@ -199,18 +199,10 @@ impl BalanceFiles {
     }
 
     /// The balances of the nearest file through a Record that was booked before a time; those
-    /// before the first Record when there is none. All of the file was read once. For a thread
-    /// that may wait.
-    pub fn nearest_before(&self, time: Timestamp, through: Sequence) -> Result<AsOf> {
-        self.find_before(time, through, false)
-    }
-
-    /// The same with what is due then: see [`AsOf::take_receivables`].
-    pub fn nearest_with_receivables(&self, time: Timestamp, through: Sequence) -> Result<AsOf> {
-        self.find_before(time, through, true)
-    }
-
-    fn find_before(&self, time: Timestamp, through: Sequence, has_receivables: bool) -> Result<AsOf> {
+    /// before the first Record when there is none. All of the file was read once. With
+    /// `has_receivables` it has what is due then ([`AsOf::take_receivables`]). For a thread that
+    /// may wait.
+    pub fn nearest_before(&self, time: Timestamp, through: Sequence, has_receivables: bool) -> Result<AsOf> {
         loop {
             let cut = {
                 let known = self.shared.known.lock();
@@ -240,22 +232,6 @@ impl BalanceFiles {
         }
     }
 
-    /// The same from the folder of the files of a store that another process has open; those before
-    /// the first Record when none can be read.
-    pub fn nearest_in(folder: &Path, partition: Partition, time: Timestamp, through: Sequence) -> AsOf {
-        Self::find_in(folder, partition, time, through, false)
-    }
-
-    /// The same with what is due then.
-    pub fn nearest_with_receivables_in(
-        folder: &Path,
-        partition: Partition,
-        time: Timestamp,
-        through: Sequence,
-    ) -> AsOf {
-        Self::find_in(folder, partition, time, through, true)
-    }
-
     /// The partitions that may have files in such a folder, in their order from 0.
     pub fn partitions_in(folder: &Path) -> impl Iterator<Item = Partition> {
         let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
@@ -263,7 +239,14 @@ impl BalanceFiles {
         (0..=numbers.max().unwrap_or_default()).map(Partition)
     }
 
-    fn find_in(folder: &Path, partition: Partition, time: Timestamp, through: Sequence, has_receivables: bool) -> AsOf {
+    /// The same from the folder of the files of a store that another process has open; those before
+    /// the first Record when none can be read.
+    pub fn nearest_in(
+        folder: &Path,
+        partition: Partition,
+        (time, through): (Timestamp, Sequence),
+        has_receivables: bool,
+    ) -> AsOf {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         let of_entry = |entry: DirEntry| {
             let name = entry.file_name();

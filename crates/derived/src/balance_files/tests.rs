@@ -462,11 +462,11 @@ proptest! {
         files.settle(Sequence(first as u64)).unwrap();
         files.settle(Sequence(last)).unwrap();
         prop_assert_eq!(receivables::cuts(&store).unwrap(), cuts(&store));
-        let begun = files.nearest_with_receivables(Timestamp(i64::MAX), Sequence(last)).unwrap().through();
+        let begun = files.nearest_before(Timestamp(i64::MAX), Sequence(last), true).unwrap().through();
         prop_assert_eq!(Some(begun), cuts(&store).last().map(|cut| cut.through).or(Some(Sequence(0))));
         let check = |files: &BalanceFiles| {
             for through in 0..=last {
-                let mut as_of = files.nearest_with_receivables(Timestamp(i64::MAX), Sequence(through)).unwrap();
+                let mut as_of = files.nearest_before(Timestamp(i64::MAX), Sequence(through), true).unwrap();
                 let (mut due, begun) = (as_of.take_receivables(), as_of.through());
                 (begun.0 + 1..=through).for_each(|at| due.post(&crate::records::record(&store, Sequence(at)).unwrap()));
                 assert_eq!(items(&due), items(&due_through(&store, through)), "as of {through} from {begun:?}");
@@ -538,7 +538,7 @@ fn what_is_due_is_followed_up_to_a_bound() {
     files.shared.known.lock().looked_at = Some(now.month());
     assert!(!files.shared.wants_file(Sequence(60), now), "it is not tried all the time");
     assert_eq!(files.shared.known.lock().lacking_receivables().next(), None, "nor with the next balance file");
-    let mut as_of = files.nearest_with_receivables(Timestamp(i64::MAX), Sequence(60)).unwrap();
+    let mut as_of = files.nearest_before(Timestamp(i64::MAX), Sequence(60), true).unwrap();
     assert_eq!(as_of.through(), followed.last().unwrap().through);
     assert_eq!(items(&as_of.take_receivables()), items(&due_through(&store, as_of.through().0)));
 }

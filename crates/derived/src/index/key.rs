@@ -71,45 +71,58 @@ impl ObjectList {
     }
 }
 
+/// Lists of one ledger. The numbers are kinds of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LedgerList {
+    /// Sequences of the Records that its owner decided; the n-th is its Record of ordinal n.
+    Own = 0,
+    /// Ordinals of the merchant's Records that put splits on a recipient's statement, once for each
+    /// split.
+    SplitsListed = 5,
+    /// The same for splits that were taken off the statement again.
+    SplitsRemoved = 6,
+    /// Sequences of the Records with lines of a merchant's statement, once for each line.
+    StatementLines = 7,
+    /// Sequences of the Records that created a merchant's cashouts.
+    Cashouts = 10,
+    /// Sequences of the Records that asked for a merchant's refunds.
+    Refunds = 11,
+    /// Sequences of the Records that opened disputes on a merchant's charges.
+    Disputes = 12,
+    /// Sequences of the Records that asked for a recipient's withdrawals.
+    Withdrawals = 13,
+    /// Sequences of the Records that began a merchant's subscriptions.
+    Subscriptions = 16,
+    /// Sequences of the Records of others that change the ledger's state. One that only credits the
+    /// ledger comes with the [`Credit`].
+    Changed = 18,
+    /// Sequences of the Records about a recipient's registration and bank account.
+    Registration = 31,
+}
+
 /// The kinds are part of the runs' format: a number is never given to another kind.
-const OWN: u8 = 0;
 const ENTRIES: u8 = 2;
 const OBJECT: u8 = 3;
 const KEY: u8 = 4;
-const SPLITS_LISTED: u8 = 5;
-const SPLITS_REMOVED: u8 = 6;
-const STATEMENT_LINES: u8 = 7;
 const BALANCES: u8 = 8;
 const AUDIT: u8 = 9;
 const CHARGES: u8 = 32;
-/// Objects on the lists of merchants and recipients, by the Record that opened them.
-const CASHOUTS: u8 = 10;
-const REFUNDS: u8 = 11;
-const DISPUTES: u8 = 12;
-const WITHDRAWALS: u8 = 13;
 const WEBHOOK_EVENTS: u8 = 14;
 const BATCHES: u8 = 15;
-const SUBSCRIPTIONS: u8 = 16;
 const SUBSCRIPTION_CHARGES: u8 = 17;
-const CHANGED: u8 = 18;
+const CHANGED: u8 = LedgerList::Changed as u8;
 const LATE_SPLITS: u8 = 19;
 /// Values to search by: see [`super::search_key`].
 pub(super) const SEALED: u8 = 20;
 pub(super) const VALUES: u8 = 21;
 pub(super) const TXIDS: u8 = 22;
 const OBJECTS: u8 = 23;
-const REGISTRATION: u8 = 31;
+const REGISTRATION: u8 = LedgerList::Registration as u8;
 
 impl IndexKey {
-    /// Sequences of the Records that a ledger's owner decided; the n-th is its Record of ordinal n.
-    pub fn own(ledger: LedgerId) -> Self {
-        Self::of_ledger(OWN, ledger)
-    }
-
-    /// Sequences of the Records of others that change a ledger's state. One that only credits the
-    /// ledger comes with the [`Credit`].
-    pub fn changed(ledger: LedgerId) -> Self {
-        Self::of_ledger(CHANGED, ledger)
+    /// A list of a ledger.
+    pub fn of(list: LedgerList, ledger: LedgerId) -> Self {
+        Self::of_ledger(list as u8, ledger)
     }
 
     /// Sequences of the Records with an entry of a ledger. A merchant's come with its balances
@@ -134,47 +147,6 @@ impl IndexKey {
         Self { kind: KEY, whose: u64::from_be_bytes(*first) }
     }
 
-    /// Ordinals of the merchant's Records that put splits on a recipient's statement, once for each
-    /// split.
-    pub fn splits_listed(recipient: LedgerId) -> Self {
-        Self::of_ledger(SPLITS_LISTED, recipient)
-    }
-
-    /// The same for splits that were taken off the statement again.
-    pub fn splits_removed(recipient: LedgerId) -> Self {
-        Self::of_ledger(SPLITS_REMOVED, recipient)
-    }
-
-    /// Sequences of the Records with lines of a merchant's statement, once for each line.
-    pub fn statement_lines(merchant: LedgerId) -> Self {
-        Self::of_ledger(STATEMENT_LINES, merchant)
-    }
-
-    /// Sequences of the Records that created a merchant's cashouts.
-    pub fn cashouts(merchant: LedgerId) -> Self {
-        Self::of_ledger(CASHOUTS, merchant)
-    }
-
-    /// Sequences of the Records that asked for a merchant's refunds.
-    pub fn refunds(merchant: LedgerId) -> Self {
-        Self::of_ledger(REFUNDS, merchant)
-    }
-
-    /// Sequences of the Records that opened disputes on a merchant's charges.
-    pub fn disputes(merchant: LedgerId) -> Self {
-        Self::of_ledger(DISPUTES, merchant)
-    }
-
-    /// Sequences of the Records that asked for a recipient's withdrawals.
-    pub fn withdrawals(recipient: LedgerId) -> Self {
-        Self::of_ledger(WITHDRAWALS, recipient)
-    }
-
-    /// Sequences of the Records about a recipient's registration and bank account.
-    pub fn registration(recipient: LedgerId) -> Self {
-        Self::of_ledger(REGISTRATION, recipient)
-    }
-
     /// Sequences of the Records that end the acquirer's batches.
     pub fn batches() -> Self {
         Self::of_ledger(BATCHES, LedgerId::System)
@@ -191,11 +163,6 @@ impl IndexKey {
     pub fn late_splits(recipient: LedgerId, due: Minute) -> Self {
         let Self { whose, .. } = Self::of_ledger(LATE_SPLITS, recipient);
         Self { kind: LATE_SPLITS, whose: mix(whose ^ mix(due.0.into())) }
-    }
-
-    /// Sequences of the Records that began a merchant's subscriptions.
-    pub fn subscriptions(merchant: LedgerId) -> Self {
-        Self::of_ledger(SUBSCRIPTIONS, merchant)
     }
 
     /// Sequences of the Records that opened a subscription's charges. The id must be known to be a
@@ -312,7 +279,7 @@ impl Balances {
     }
 }
 
-/// The two words that come with a Record in [`IndexKey::changed`]: the minute at which its credit
+/// The two words that come with a Record in [`LedgerList::Changed`]: the minute at which its credit
 /// falls due + 1, or 0 when at once; and the centavos, or 0 for a Record that is more than a credit
 /// and must be read.
 pub(super) fn words_of(credit: Option<Credit>) -> [u64; 2] {
@@ -332,30 +299,21 @@ pub(super) fn credit_of(words: [u64; 2]) -> Option<Credit> {
 /// Calls `post` for every list that a Record is added to, with the number to add. Lists whose
 /// numbers come with more words are not among them.
 pub(super) fn occurrences(sequence: u64, record: &Record, mut post: impl FnMut(IndexKey, u64)) {
-    post(IndexKey::own(record.owner), sequence);
+    post(IndexKey::of(LedgerList::Own, record.owner), sequence);
     record.keys().for_each(|key| post(IndexKey::key(key), sequence));
     if record.is_audited() {
         post(IndexKey::audit(None), sequence);
         record.owner.group().into_iter().for_each(|group| post(IndexKey::audit(Some(group)), sequence));
     }
-    let Some(group) = record.owner.group() else {
-        if !record.entries.is_empty() {
-            post(IndexKey::entries(LedgerId::System), sequence);
-        }
-        for event in &record.events {
-            object::each_in(event, |id| post(IndexKey::object(id), sequence));
-            if let Event::AcquirerBatchBooked { .. } = event {
-                post(IndexKey::batches(), sequence);
-            }
-        }
-        return;
-    };
+    let Some(group) = record.owner.group() else { return occurrences_of_house(sequence, record, post) };
     let mut with_entries: Vec<LedgerId> = record.entries.iter().map(|entry| entry.ledger()).collect();
     with_entries.sort_unstable();
     with_entries.dedup();
     with_entries.retain(|ledger| !matches!(ledger, LedgerId::Merchant(_)));
     with_entries.into_iter().for_each(|ledger| post(IndexKey::entries(ledger), sequence));
-    each_statement_line(record, |_| post(IndexKey::statement_lines(LedgerId::Merchant(group)), sequence));
+    each_statement_line(record, |_| {
+        post(IndexKey::of(LedgerList::StatementLines, LedgerId::Merchant(group)), sequence)
+    });
     each_webhook_event(record, |_| post(IndexKey::webhook_events(group), sequence));
     for event in &record.events {
         object::each_in(event, |id| post(IndexKey::object(id), sequence));
@@ -363,16 +321,16 @@ pub(super) fn occurrences(sequence: u64, record: &Record, mut post: impl FnMut(I
             [None, Some(group)].into_iter().for_each(|group| post(IndexKey::objects(list, group), sequence));
         }
         match event {
-            Event::CashoutCreated { .. } => post(IndexKey::cashouts(record.owner), sequence),
-            Event::RefundRequested { .. } => post(IndexKey::refunds(record.owner), sequence),
-            Event::DisputeOpened { .. } => post(IndexKey::disputes(record.owner), sequence),
-            Event::WithdrawalRequested { .. } => post(IndexKey::withdrawals(record.owner), sequence),
-            Event::SubscriptionCreated { .. } => post(IndexKey::subscriptions(record.owner), sequence),
+            Event::CashoutCreated { .. } => post(IndexKey::of(LedgerList::Cashouts, record.owner), sequence),
+            Event::RefundRequested { .. } => post(IndexKey::of(LedgerList::Refunds, record.owner), sequence),
+            Event::DisputeOpened { .. } => post(IndexKey::of(LedgerList::Disputes, record.owner), sequence),
+            Event::WithdrawalRequested { .. } => post(IndexKey::of(LedgerList::Withdrawals, record.owner), sequence),
+            Event::SubscriptionCreated { .. } => post(IndexKey::of(LedgerList::Subscriptions, record.owner), sequence),
             Event::SubscriptionBilled { id, .. } => post(IndexKey::subscription_charges(*id), sequence),
             _ => {}
         }
         if let Some(number) = registered(event) {
-            post(IndexKey::registration(LedgerId::Recipient(group, number)), sequence);
+            post(IndexKey::of(LedgerList::Registration, LedgerId::Recipient(group, number)), sequence);
         }
         let (list, ordinal, method) = match event {
             Event::ChargeOpened { terms, .. } => (ChargeList::Opened, record.ordinal, terms.method),
@@ -388,16 +346,31 @@ pub(super) fn occurrences(sequence: u64, record: &Record, mut post: impl FnMut(I
         match event {
             Event::ChargeOpened { terms, expires_at: Some(_), .. } | Event::CardCaptured { terms, .. } => {
                 for split in &terms.splits {
-                    post(IndexKey::splits_listed(recipient(split.recipient)), record.ordinal);
+                    post(IndexKey::of(LedgerList::SplitsListed, recipient(split.recipient)), record.ordinal);
                 }
                 late_splits(record, event, |number, due| {
                     post(IndexKey::late_splits(recipient(number), due), sequence);
                 });
             }
             Event::PixCancelled { recipients, .. } => {
-                recipients.iter().for_each(|number| post(IndexKey::splits_removed(recipient(*number)), ordinal));
+                recipients
+                    .iter()
+                    .for_each(|number| post(IndexKey::of(LedgerList::SplitsRemoved, recipient(*number)), ordinal));
             }
             _ => {}
+        }
+    }
+}
+
+/// [`occurrences`] of a Record of the house alone.
+fn occurrences_of_house(sequence: u64, record: &Record, mut post: impl FnMut(IndexKey, u64)) {
+    if !record.entries.is_empty() {
+        post(IndexKey::entries(LedgerId::System), sequence);
+    }
+    for event in &record.events {
+        object::each_in(event, |id| post(IndexKey::object(id), sequence));
+        if let Event::AcquirerBatchBooked { .. } = event {
+            post(IndexKey::batches(), sequence);
         }
     }
 }

@@ -4,7 +4,7 @@
 use ledger::recipient::credits;
 use ledger::{GroupNumber, IdMap, LedgerId, Record};
 
-use super::key::{Balances, IndexKey, occurrences, words_of};
+use super::key::{Balances, IndexKey, LedgerList, occurrences, words_of};
 use super::numbers::Numbers;
 use super::run::{Builder, Cover, zigzag};
 use super::search_key::{FoundKind, SearchKey, plain_values};
@@ -86,7 +86,7 @@ pub(super) fn each_occurrence(
     occurrences(sequence, record, |key, number| post(key, &[number]));
     for (ledger, credit) in credits::changed(record) {
         let [due, amount] = words_of(credit);
-        post(IndexKey::changed(ledger), &[sequence, due, amount]);
+        post(IndexKey::of(LedgerList::Changed, ledger), &[sequence, due, amount]);
     }
     plain_values(record, |key, found| post(key.list, &[sequence, key.word(found)]));
     if let Some(group) = moves_money_of(record) {

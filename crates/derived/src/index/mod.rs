@@ -54,7 +54,7 @@ use page_cache::{PageCache, RunFiles};
 use run::{Builder, Cover, Run, RunError, unzigzag};
 
 pub use check::RunCheck;
-pub use key::{Balances, ChargeList, IndexKey, ObjectList};
+pub use key::{Balances, ChargeList, IndexKey, LedgerList, ObjectList};
 pub use lists::{ListedNumber, Slice};
 pub(crate) use search_key::WORD_BEGIN;
 pub use search_key::{FoundKind, PlainValue, SearchKey, TXID_PREFIX_MIN};
@@ -269,7 +269,7 @@ impl Index {
     /// The Records of others in `range` that changed a ledger's state, in order, each with its
     /// credit if it was only that.
     pub fn changed(&self, ledger: LedgerId, range: Range<u64>) -> Result<Vec<(Sequence, Option<Credit>)>> {
-        let key = IndexKey::changed(ledger);
+        let key = IndexKey::of(LedgerList::Changed, ledger);
         let found = self.shared.read(&[key], &[], i64::MIN, range.clone(), |lists| lists.occurrences(range.clone()))?;
         let each = found.chunks_exact(key.width());
         Ok(each.map(|occurrence| (Sequence(occurrence[0]), credit_of([occurrence[1], occurrence[2]]))).collect())
@@ -319,10 +319,11 @@ impl Index {
 
     /// The sequences of a ledger's Records of these ordinals.
     pub fn own(&self, ledger: LedgerId, ordinals: &[u64]) -> Result<Vec<Sequence>> {
-        let found = self.shared.read(&[IndexKey::own(ledger)], &[], i64::MIN, 0..u64::MAX, |lists| {
-            let places = ordinals.iter().map(|ordinal| ordinal.wrapping_sub(1));
-            places.map(|place| lists.nth(place)).collect::<Result<Vec<_>, _>>()
-        })?;
+        let found =
+            self.shared.read(&[IndexKey::of(LedgerList::Own, ledger)], &[], i64::MIN, 0..u64::MAX, |lists| {
+                let places = ordinals.iter().map(|ordinal| ordinal.wrapping_sub(1));
+                places.map(|place| lists.nth(place)).collect::<Result<Vec<_>, _>>()
+            })?;
         let found = found.into_iter().zip(ordinals);
         found.map(|(found, ordinal)| found.map(Sequence).ok_or(LoadError::Missing(*ordinal))).collect()
     }

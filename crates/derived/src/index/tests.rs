@@ -126,7 +126,7 @@ impl Script {
         let lists = &mut self.lists;
         occurrences(sequence, record, |key, number| lists.entry(key).or_default().push(number));
         for (ledger, credit) in credits::changed(record) {
-            self.lists.entry(IndexKey::changed(ledger)).or_default().push(sequence);
+            self.lists.entry(IndexKey::of(LedgerList::Changed, ledger)).or_default().push(sequence);
             self.changed.entry(ledger).or_default().push((Sequence(sequence), credit));
         }
         let group = record.owner.group().unwrap();
@@ -199,7 +199,10 @@ impl Script {
         for group in [1, 2].map(GroupNumber) {
             for number in [1, 2].map(RecipientNumber) {
                 let recipient = LedgerId::Recipient(group, number);
-                sets.push((vec![IndexKey::splits_listed(recipient)], vec![IndexKey::splits_removed(recipient)]));
+                sets.push((
+                    vec![IndexKey::of(LedgerList::SplitsListed, recipient)],
+                    vec![IndexKey::of(LedgerList::SplitsRemoved, recipient)],
+                ));
             }
             let methods = [PaymentMethod::Pix, PaymentMethod::CreditCard, PaymentMethod::DebitCard];
             let of = |list| methods.map(|method| IndexKey::charges(group, method, list)).to_vec();
@@ -217,7 +220,7 @@ impl Script {
             }
         }
         for merchant in merchants {
-            let own = self.lists.get(&IndexKey::own(merchant)).cloned().unwrap_or_default();
+            let own = self.lists.get(&IndexKey::of(LedgerList::Own, merchant)).cloned().unwrap_or_default();
             let ordinals: Vec<u64> = (1..=own.len() as u64).rev().collect();
             let expected: Vec<_> = own.iter().rev().copied().map(Sequence).collect();
             prop_assert_eq!(index.own(merchant, &ordinals).unwrap(), expected);
@@ -228,7 +231,7 @@ impl Script {
             for range in [0..u64::MAX, end / 3..end / 2] {
                 let mut expected = own.clone();
                 expected.retain(|sequence| range.contains(&sequence.0));
-                prop_assert_eq!(index.sequences(IndexKey::own(merchant), range).unwrap(), expected);
+                prop_assert_eq!(index.sequences(IndexKey::of(LedgerList::Own, merchant), range).unwrap(), expected);
             }
             let group = merchant.group().unwrap();
             let events = self.lists.get(&IndexKey::webhook_events(group)).cloned().unwrap_or_default();

@@ -14,7 +14,7 @@ use ledger::{
 };
 
 use super::ReadModel;
-use crate::index::{Balances, ChargeList, IndexKey, Slice};
+use crate::index::{Balances, ChargeList, IndexKey, LedgerList, Slice};
 use crate::records::{self, LoadError, Result, may_wait};
 use store::Sequence;
 
@@ -77,29 +77,6 @@ impl ChargeFilter {
             && self.method.is_none_or(|method| method == charge.terms.method)
             && self.from.is_none_or(|from| created_at >= from)
             && self.to.is_none_or(|to| created_at < to)
-    }
-}
-
-/// A list that can be cut by the time of creation of its items. The items are in the order of that
-/// time, but for milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Listing {
-    /// A recipient's splits, by the merchant's Records that made them.
-    Splits(LedgerId),
-    /// The lines of a merchant's account statement, by their Records.
-    Statement(LedgerId),
-    /// A merchant's cashouts, by the time in their ids.
-    Cashouts(LedgerId),
-    /// A merchant's refunds, by the time in their ids.
-    Refunds(LedgerId),
-}
-
-impl Listing {
-    /// Whose list it is.
-    pub fn ledger(self) -> LedgerId {
-        match self {
-            Self::Splits(ledger) | Self::Statement(ledger) | Self::Cashouts(ledger) | Self::Refunds(ledger) => ledger,
-        }
     }
 }
 
@@ -216,7 +193,9 @@ impl ReadModel {
     fn last_ordinal(&self, owner: LedgerId) -> Result<u64> {
         match owner {
             // The n-th of its Records is that of ordinal n.
-            LedgerId::Recipient(..) => Ok(self.index().page(&[IndexKey::own(owner)], &[], Slice::of_all(0, 0))?.0),
+            LedgerId::Recipient(..) => {
+                Ok(self.index().page(&[IndexKey::of(LedgerList::Own, owner)], &[], Slice::of_all(0, 0))?.0)
+            }
             _ => Ok(self.ordinals.read().of(owner)),
         }
     }
@@ -228,25 +207,27 @@ impl ReadModel {
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
-    /// The part of a list with the items that were created at `from` or later, and before `to`.
-    pub fn range(&self, list: Listing, from: Option<Timestamp>, to: Option<Timestamp>) -> Result<Range<u64>> {
-        let key = match list {
-            Listing::Splits(recipient) => IndexKey::splits_listed(recipient),
-            Listing::Statement(merchant) => IndexKey::statement_lines(merchant),
-            Listing::Cashouts(merchant) => IndexKey::cashouts(merchant),
-            Listing::Refunds(merchant) => IndexKey::refunds(merchant),
-        };
+    /// The part of a list with the items that were created at `from` or later, and before `to`. The
+    /// list is of splits, statement lines, cashouts or refunds: its items are in the order of that
+    /// time, but for milliseconds.
+    pub fn range(
+        &self,
+        list: LedgerList,
+        ledger: LedgerId,
+        (from, to): (Option<Timestamp>, Option<Timestamp>),
+    ) -> Result<Range<u64>> {
+        let key = IndexKey::of(list, ledger);
         let created_at = |number: u64| {
             let record = match list {
-                Listing::Splits(recipient) => {
-                    let merchant = LedgerId::Merchant(recipient.group().unwrap_or_default());
+                LedgerList::SplitsListed => {
+                    let merchant = LedgerId::Merchant(ledger.group().unwrap_or_default());
                     self.record(self.index().own(merchant, &[number])?[0])?
                 }
                 _ => self.record(Sequence(number))?,
             };
             let id = record.events.iter().find_map(|event| match (list, event) {
-                (Listing::Cashouts(_), Event::CashoutCreated { id, .. })
-                | (Listing::Refunds(_), Event::RefundRequested { id, .. }) => Some(*id),
+                (LedgerList::Cashouts, Event::CashoutCreated { id, .. })
+                | (LedgerList::Refunds, Event::RefundRequested { id, .. }) => Some(*id),
                 _ => None,
             });
             Ok(id.map_or(record.effective_at, |id| id.created_at()))
@@ -271,7 +252,7 @@ impl ReadModel {
 
     /// The Records about the registration and bank account of a recipient, oldest first.
     pub fn registration(&self, recipient: LedgerId, since: Timestamp) -> Result<Vec<Sequence>> {
-        self.index().since(IndexKey::registration(recipient), since)
+        self.index().since(IndexKey::of(LedgerList::Registration, recipient), since)
     }
 
     /// The Records that make a ledger's state, in order: its own from `own`, and those of others
@@ -283,7 +264,7 @@ impl ReadModel {
         own: Range<u64>,
         foreign: Range<u64>,
     ) -> Result<Vec<(Sequence, Option<Credit>)>> {
-        let own = self.index().sequences(IndexKey::own(ledger), own)?;
+        let own = self.index().sequences(IndexKey::of(LedgerList::Own, ledger), own)?;
         let mut concerning = self.index().changed(ledger, foreign)?;
         concerning.extend(own.into_iter().map(|sequence| (sequence, None)));
         concerning.sort_by_key(|(sequence, _)| *sequence);
@@ -314,7 +295,8 @@ impl ReadModel {
     /// page of them that begins `skip` from the newest.
     pub fn splits_in(&self, recipient: LedgerId, slice: Slice) -> Result<(u64, Vec<ListedSplit>)> {
         let LedgerId::Recipient(group, number) = recipient else { return Ok((0, Vec::new())) };
-        let (plus, minus) = ([IndexKey::splits_listed(recipient)], [IndexKey::splits_removed(recipient)]);
+        let (plus, minus) =
+            ([IndexKey::of(LedgerList::SplitsListed, recipient)], [IndexKey::of(LedgerList::SplitsRemoved, recipient)]);
         let (total, listed) = self.index().page(&plus, &minus, slice)?;
         // A charge with many splits for one recipient is read once a page.
         let mut ordinals: Vec<u64> = listed.iter().map(|split| split.number).collect();
@@ -356,7 +338,8 @@ impl ReadModel {
         count: usize,
     ) -> Result<(Vec<ListedSplit>, Option<u64>)> {
         let LedgerId::Recipient(group, number) = recipient else { return Ok((Vec::new(), None)) };
-        let (plus, minus) = ([IndexKey::splits_listed(recipient)], [IndexKey::splits_removed(recipient)]);
+        let (plus, minus) =
+            ([IndexKey::of(LedgerList::SplitsListed, recipient)], [IndexKey::of(LedgerList::SplitsRemoved, recipient)]);
         let (_, listed) = self.index().page(&plus, &minus, Slice::new(0..before, 0, count))?;
         let mut ordinals: Vec<u64> = listed.iter().map(|split| split.number).collect();
         ordinals.dedup();
@@ -437,7 +420,7 @@ impl ReadModel {
     /// the page of them that begins `skip` from the newest.
     pub fn statement_in(&self, merchant: LedgerId, slice: Slice) -> Result<(u64, Vec<ListedStatementLine>)> {
         let LedgerId::Merchant(group) = merchant else { return Ok((0, Vec::new())) };
-        let (total, listed) = self.index().page(&[IndexKey::statement_lines(merchant)], &[], slice)?;
+        let (total, listed) = self.index().page(&[IndexKey::of(LedgerList::StatementLines, merchant)], &[], slice)?;
         let after: Vec<_> = listed.iter().map(|line| Sequence(line.number + 1)).collect();
         let balances = self.index().balances_before(group, &after)?;
         let mut page = Vec::with_capacity(listed.len());
@@ -505,7 +488,7 @@ impl ReadModel {
     /// anticipated.
     pub fn splits_fallen_due(&self, recipient: LedgerId, minute: Minute, end: Sequence) -> Result<u64> {
         let LedgerId::Recipient(group, number) = recipient else { return Ok(0) };
-        let (list, merchant) = (IndexKey::splits_listed(recipient), LedgerId::Merchant(group));
+        let (list, merchant) = (IndexKey::of(LedgerList::SplitsListed, recipient), LedgerId::Merchant(group));
         let captured_from = minute.start().plus_ms(-Timestamp(0).plus_days(SPLIT_SETTLEMENT_DAYS).0);
         let record_at = |place: u64| -> Result<Option<(u64, Record)>> {
             let Some(ordinal) = self.index().places(list, place..place + 1)?.first().copied() else { return Ok(None) };

@@ -44,12 +44,10 @@ use registry::{Registry, concerns_registry};
 
 pub use crate::index::FOLLOWED_MAX;
 pub use daily_figures::{DAYS_MAX, DayFigures, Volume};
-pub use listings::{
-    ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent, Listing,
-};
+pub use listings::{ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent};
 pub use operator_queue::{WaitingItem, WaitingKind, WaitingPage};
 pub use pages::{StoredPage, stored_pages};
-pub use registry::FileBatches;
+pub use registry::{FileBatches, HouseFacts};
 pub use rows::{ApiKeyRow, KeyCreator, MerchantRow, PastChoices, RecipientRow, Versions, WebhookRow};
 pub use subscriptions::{CardRow, SubscriptionRow};
 
@@ -130,12 +128,7 @@ impl BalanceTable {
     }
 
     fn post(&mut self, entry: &Entry) {
-        let moved = entry.postings().iter().map(|posting| {
-            let mut moved = Balance::default();
-            moved.post(posting);
-            (posting.account, moved)
-        });
-        self.add(entry.ledger(), moved);
+        self.add(entry.ledger(), entry.postings().iter().map(|posting| (posting.account, posting.sums())));
     }
 
     /// Adds to accounts of a ledger, and to whatever sums them up.
@@ -540,24 +533,14 @@ impl ReadModel {
         counts
     }
 
-    /// The sandbox clock's offset.
-    pub fn clock_offset_ms(&self) -> i64 {
-        self.registry.read().clock_offset_ms
+    /// Looks at what the house's Records said.
+    pub fn house<T>(&self, look: impl FnOnce(&HouseFacts) -> T) -> T {
+        look(&self.registry.read().house)
     }
 
-    /// Number of the acquirer's last batch that is booked whole; 0 before the first one.
-    pub fn booked_batch(&self) -> u64 {
-        self.registry.read().booked_batch
-    }
-
-    /// The acquirer's batches from files of operators.
-    pub fn file_batches(&self) -> FileBatches {
-        self.registry.read().file_batches
-    }
-
-    /// The months that were closed, in order, each with the Record that closed it.
-    pub fn closed_periods(&self) -> Vec<(Month, Sequence)> {
-        self.registry.read().closed.clone()
+    /// The month that was closed last.
+    pub fn last_closed(&self) -> Option<Month> {
+        self.house(|house| house.closed.last().map(|(month, _)| *month))
     }
 
     /// The ordinal of the house's last Record.
@@ -621,11 +604,6 @@ impl ReadModel {
                 rows: rows.skip(usize::try_from(skip).unwrap_or(usize::MAX)).take(most).collect(),
             };
         }
-    }
-
-    /// The map to the company's chart of accounts, as it was set last.
-    pub fn chart(&self) -> Option<String> {
-        self.registry.read().chart.clone()
     }
 
     /// The figures of the last [`DAYS_MAX`] days, oldest first; a day without Records is absent.

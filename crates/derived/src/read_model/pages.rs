@@ -8,7 +8,7 @@
 //! again from the journal.
 
 use ledger::{
-    Account, Balance, Balances, IdMap, LedgerId, Month, ObjectId, RecipientNumber, RecipientStatus, Settings, Timestamp,
+    Account, Balance, Balances, IdMap, LedgerId, ObjectId, RecipientNumber, RecipientStatus, Settings, Timestamp,
 };
 use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
@@ -16,7 +16,7 @@ use minicbor::{Decode, Encode};
 use super::daily_figures::DailyFigures;
 use super::operator_queue::WaitingKind;
 use super::page_id::{PREFIX, PageId};
-use super::registry::{FileBatches, Registry};
+use super::registry::{HouseFacts, Registry};
 use super::rows::{ApiKeyRow, MerchantRow, RecipientRow, Versions};
 use super::{BalanceTable, Ordinals, ReadModel};
 use crate::dues::{Dues, Hint};
@@ -24,7 +24,7 @@ use crate::records::LoadError;
 use store::{Part, Sequence, StoreError};
 
 /// The version of the pages' encoding.
-const VERSION: u16 = 4;
+const VERSION: u16 = 5;
 /// The pages are written after this many Records, or after more when many pages changed; of several
 /// partitions each after its part of that.
 const RECORDS_PER_KEEPING_MIN: u64 = 65_536;
@@ -42,32 +42,20 @@ struct Summary {
     #[n(1)]
     through: u64,
     #[n(2)]
-    clock_offset_ms: i64,
-    #[n(3)]
     system_ordinal: u64,
-    #[n(4)]
+    #[n(3)]
     latest_ms: i64,
     /// How many pages there are, at least.
-    #[n(5)]
+    #[n(4)]
     pages: u64,
-    /// Number of the acquirer's last batch that is booked whole.
-    #[n(6)]
-    booked_batch: u64,
     /// The house ledger.
-    #[n(7)]
-    house: LedgerPart,
-    /// The months that were closed, each with the sequence of the Record that closed it.
-    #[n(8)]
-    closed: Vec<(Month, u64)>,
-    /// The acquirer's batches from files of operators.
-    #[n(9)]
-    file_batches: Option<FileBatches>,
+    #[n(5)]
+    ledger: LedgerPart,
+    #[n(6)]
+    house: HouseFacts,
     /// Figures of the last days.
-    #[n(10)]
+    #[n(7)]
     daily: DailyFigures,
-    /// The company's chart of accounts.
-    #[n(11)]
-    chart: Option<String>,
 }
 
 #[derive(Encode, Decode)]
@@ -136,8 +124,8 @@ pub fn stored_pages(store: &Part) -> Result<Vec<Option<StoredPage>>, StoreError>
             StoredPage { through, ledgers: ledgers.collect() }
         }));
     }
-    if let Some(Summary { version: VERSION, through, house, .. }) = summary(store)? {
-        pages.push(Some(StoredPage { through, ledgers: vec![(house.ledger, balances(house.balances))] }));
+    if let Some(Summary { version: VERSION, through, ledger, .. }) = summary(store)? {
+        pages.push(Some(StoredPage { through, ledgers: vec![(ledger.ledger, balances(ledger.balances))] }));
     }
     pages.sort_by_key(|page| page.as_ref().map(|page| page.through));
     Ok(pages)
@@ -183,25 +171,16 @@ impl ReadModel {
         let _one_at_a_time = self.keeping.lock();
         let (mut changed, through, summary) = {
             let mut folding = self.folding.lock();
-            let (clock_offset_ms, system_ordinal) = (self.clock_offset_ms(), self.system_ordinal());
             let through = self.published().0;
-            let (latest_ms, pages, booked_batch) = (self.clock_at().0, self.registry.read().pages, self.booked_batch());
-            let house = self.ledger_part(LedgerId::System);
-            let version = VERSION;
-            let closed = self.closed_periods().into_iter().map(|(month, by)| (month, by.0)).collect();
             let summary = Summary {
-                version,
+                version: VERSION,
                 through,
-                clock_offset_ms,
-                system_ordinal,
-                latest_ms,
-                pages,
-                booked_batch,
-                house,
-                closed,
-                file_batches: Some(self.file_batches()),
+                system_ordinal: self.system_ordinal(),
+                latest_ms: self.clock_at().0,
+                pages: self.registry.read().pages,
+                ledger: self.ledger_part(LedgerId::System),
+                house: self.house(HouseFacts::clone),
                 daily: self.daily.lock().clone(),
-                chart: self.chart(),
             };
             (folding.changed.drain().collect::<Vec<_>>(), through, summary)
         };
@@ -298,13 +277,8 @@ impl ReadModel {
             tracing::warn!("pages of the read model are missing; all are built again from the journal");
             return Ok(());
         }
-        put_ledger(summary.house, &mut registry, &mut books);
-        registry.clock_offset_ms = summary.clock_offset_ms;
-        registry.booked_batch = summary.booked_batch;
-        registry.file_batches = summary.file_batches.unwrap_or_default();
-        registry.chart = summary.chart;
-        let closed = summary.closed.into_iter();
-        registry.closed = closed.map(|(month, by)| (month, Sequence(by))).collect();
+        put_ledger(summary.ledger, &mut registry, &mut books);
+        registry.house = summary.house;
         ordinals.system = summary.system_ordinal;
         let mut folding = self.folding.lock();
         (folding.loaded, folding.kept_through) = (loaded, summary.through);

@@ -33,15 +33,43 @@ pub(super) struct Registry {
     pub(super) pages: u64,
     pub(super) drafts: BTreeSet<(GroupNumber, ObjectId)>,
     pub(super) waiting: WaitingSet,
-    pub(super) clock_offset_ms: i64,
+    pub(super) house: HouseFacts,
+}
+
+/// What Records of the house said of the whole installation.
+#[derive(Clone, Debug, Default, Encode, Decode)]
+pub struct HouseFacts {
+    /// The sandbox clock's offset, milliseconds.
+    #[n(0)]
+    pub clock_offset_ms: i64,
     /// Number of the acquirer's last batch that is booked whole; 0 before the first one.
-    pub(super) booked_batch: u64,
+    #[n(1)]
+    pub booked_batch: u64,
     /// The acquirer's batches from files of operators.
-    pub(super) file_batches: FileBatches,
-    /// The company's chart of accounts, as it was set last.
-    pub(super) chart: Option<String>,
-    /// The months that were closed, in order, each with the Record that closed it.
-    pub(super) closed: Vec<(Month, Sequence)>,
+    #[n(2)]
+    pub file_batches: FileBatches,
+    /// The map to the company's chart of accounts, as it was set last.
+    #[n(3)]
+    pub chart: Option<String>,
+    /// The months that were closed, in order, each with the sequence of the Record that closed it.
+    #[n(4)]
+    pub closed: Vec<(Month, u64)>,
+}
+
+impl HouseFacts {
+    fn count(&mut self, event: &Event, sequence: Sequence) {
+        match event {
+            Event::ClockMoved { offset_ms } => self.clock_offset_ms = *offset_ms,
+            Event::AcquirerBatchBooked { batch, .. } if batch.of_file => self.file_batches.booked = batch.number,
+            Event::AcquirerBatchBooked { batch, .. } => self.booked_batch = batch.number,
+            Event::AcquirerFileSent { references, approval: Some(approval), .. } => {
+                self.file_batches.approved = approval.first_number - 1 + references.len() as u64;
+            }
+            Event::ChartOfAccountsSet { map } => self.chart = Some(map.clone()),
+            Event::PeriodClosed { month, .. } => self.closed.push((*month, sequence.0)),
+            _ => {}
+        }
+    }
 }
 
 impl Registry {
@@ -55,24 +83,9 @@ impl Registry {
         keys.iter_mut().find(|(known, _)| *known == id).map(|(_, key)| key)
     }
 
-    /// Counts an event about the whole installation.
-    fn count_of_house(&mut self, event: &Event, sequence: Sequence) {
-        match event {
-            Event::ClockMoved { offset_ms } => self.clock_offset_ms = *offset_ms,
-            Event::AcquirerBatchBooked { batch, .. } if batch.of_file => self.file_batches.booked = batch.number,
-            Event::AcquirerBatchBooked { batch, .. } => self.booked_batch = batch.number,
-            Event::AcquirerFileSent { references, approval: Some(approval), .. } => {
-                self.file_batches.approved = approval.first_number - 1 + references.len() as u64;
-            }
-            Event::ChartOfAccountsSet { map } => self.chart = Some(map.clone()),
-            Event::PeriodClosed { month, .. } => self.closed.push((*month, sequence)),
-            _ => {}
-        }
-    }
-
     /// Counts an event of a Record that is about a ledger.
     pub(super) fn count(&mut self, event: &Event, about: LedgerId, record: &Record, sequence: Sequence) {
-        self.count_of_house(event, sequence);
+        self.house.count(event, sequence);
         let Some(group) = record.owner.group() else {
             self.waiting.count(event, about, None, record);
             return;

@@ -5,7 +5,7 @@ use ledger::recurrence::SubscriptionTerms;
 use ledger::{CardFace, Event, LedgerId, ObjectId, RailName, Record, Sealed, StoredCard, SubscriptionStanding};
 
 use super::ReadModel;
-use crate::index::{IndexKey, ObjectList, Slice};
+use crate::index::{IndexKey, LedgerList, ObjectList, Slice};
 use crate::records::{LoadError, Result};
 use store::Sequence;
 
@@ -89,7 +89,7 @@ impl ReadModel {
     /// How many subscriptions a merchant has had, and those on the page that begins `skip` from the
     /// newest.
     pub fn subscriptions_page(&self, merchant: LedgerId, slice: Slice) -> Result<(u64, Vec<SubscriptionRow>)> {
-        let (total, listed) = self.index().page(&[IndexKey::subscriptions(merchant)], &[], slice)?;
+        let (total, listed) = self.index().page(&[IndexKey::of(LedgerList::Subscriptions, merchant)], &[], slice)?;
         let mut page = Vec::with_capacity(listed.len());
         for listed in listed {
             let begun = SubscriptionRow::begun_by(&self.record(Sequence(listed.number))?);

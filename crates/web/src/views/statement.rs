@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use actors::engine::{Engine, ListedSplit, Listing, Slice};
+use actors::engine::{Engine, LedgerList, ListedSplit, Slice};
 use ledger::event::SplitKey;
 use ledger::recipient::coverage::{Holder, Place, SplitStanding};
 use ledger::tax_id::is_cnpj;
@@ -163,7 +163,7 @@ pub async fn statement(
     let look = |books: &RecipientState, now: Timestamp| (books.standing(), books.ledger().balances(), now);
     let (standing, accounts, now) = engine.read_recipient(recipient, look).await?;
     let mut reader = Reader::new(engine, recipient, standing, now)?;
-    let range = filter.range(engine, Listing::Splits(recipient))?;
+    let range = filter.range(engine, LedgerList::SplitsListed, recipient)?;
     let listed = |number| {
         let (_, splits) = engine.splits(recipient, Slice::new(number..number + 1, 0, usize::MAX))?;
         Ok(splits.iter().map(|split| split.index).collect())
