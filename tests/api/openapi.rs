@@ -462,5 +462,5 @@ fn loads_nothing(page: &str) {
         assert!(!page.contains(loading), "{loading}");
     }
     let loaded: Vec<&str> = page.split("<link ").skip(1).collect();
-    assert!(loaded.len() == 1 && loaded[0].starts_with("rel=stylesheet href=\"/reference.css\""), "{loaded:?}");
+    assert!(loaded.len() == 1 && loaded[0].starts_with("rel=\"stylesheet\" href=\"/reference.css\""), "{loaded:?}");
 }

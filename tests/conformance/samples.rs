@@ -209,7 +209,7 @@ async fn samples(server: &Server) -> Vec<Sample> {
         for tag in description["tags"].as_array().unwrap() {
             let name = tag["name"].as_str().unwrap().to_lowercase().replace(' ', "-");
             let page = read(&format!("/reference/{name}")).await;
-            let codes: Vec<_> = page.split("<pre tabindex=0>").skip(1).collect();
+            let codes: Vec<_> = page.split("<pre tabindex=\"0\">").skip(1).collect();
             let codes: Vec<_> = codes.iter().map(|code| unescaped(code.split("</pre>").next().unwrap())).collect();
             let of = |begin: &'static str| codes.iter().filter(move |code| code.starts_with(begin)).cloned();
             let in_programs = of("import os").zip(of("const answer"));

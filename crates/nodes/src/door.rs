@@ -32,7 +32,7 @@ use web::body::{CHARGE_BYTES_MAX, FILE_BYTES_MAX, JSON_BYTES_MAX, WholeBody};
 use web::middleware::unanswered;
 use web::openapi::Listener;
 use web::problem::NeededPartition;
-use web::session::{LentSession, Sessions, secret_of};
+use web::session::{Session, Sessions, secret_of};
 use web::{Code, Problem};
 
 /// How long a request is tried that was not carried out.
@@ -217,7 +217,7 @@ impl Inside {
             return answer;
         }
         let session = secret.as_ref().filter(|_| begins_at != partition);
-        let session = session.and_then(|secret| self.parts.sessions.lend(secret, std::time::Instant::now()));
+        let session = session.and_then(|secret| self.parts.sessions.find(secret, std::time::Instant::now()));
         let Some(session) = session else { return self.held(inner, asked, hold).await };
         match self.reach(partition, &mut asked, target, false, Some(&session)).await {
             AnswerPlace::Here(hold) => self.held(inner, asked, hold).await,
@@ -270,7 +270,7 @@ impl Inside {
         let (mut again, routes) = (asked.again(), inner.clone());
         let answer = self.held(inner, asked, hold).await;
         let Some(needed) = needed_partition(&answer) else { return answer };
-        let session = secret.as_ref().and_then(|secret| self.parts.sessions.lend(secret, std::time::Instant::now()));
+        let session = secret.as_ref().and_then(|secret| self.parts.sessions.find(secret, std::time::Instant::now()));
         match self.reach(needed, &mut again, Destination::House, false, session.as_ref()).await {
             // It came here meanwhile, and nothing was done yet. One more time is enough: who asks
             // again asks as long as it likes.
@@ -299,7 +299,7 @@ impl Inside {
         asked: &mut RoutedRequest,
         target: Destination,
         only_here: bool,
-        session: Option<&LentSession>,
+        session: Option<&Session>,
     ) -> AnswerPlace {
         let deadline = Instant::now() + PATIENCE;
         loop {

@@ -35,7 +35,7 @@ use super::settings::host;
 use super::token::{PeerToken, TOKEN};
 use web::openapi::Listener;
 use web::server::{OverTls, Peer};
-use web::session::LentSession;
+use web::session::Session;
 use web::tls::MutualTls;
 use web::trace::RequestContext;
 
@@ -90,7 +90,7 @@ pub struct Hop {
     /// Whether it came over TLS.
     pub over_tls: bool,
     /// The session of the operator.
-    pub session: Option<LentSession>,
+    pub session: Option<Session>,
 }
 
 impl Hop {
@@ -150,19 +150,19 @@ impl Hop {
 }
 
 /// A session as a header has it.
-fn written(session: &LentSession) -> Option<String> {
+fn written(session: &Session) -> Option<String> {
     serde_json::to_string(session).ok()
 }
 
 /// Sends a session back with an answer.
-pub(super) fn return_session(headers: &mut HeaderMap, session: &LentSession) {
+pub(super) fn return_session(headers: &mut HeaderMap, session: &Session) {
     if let Some(value) = written(session).and_then(|text| HeaderValue::try_from(text).ok()) {
         headers.insert(SESSION, value);
     }
 }
 
 /// Takes the session that came back out of the headers of an answer.
-pub(super) fn returned_session(headers: &mut HeaderMap) -> Option<LentSession> {
+pub(super) fn returned_session(headers: &mut HeaderMap) -> Option<Session> {
     serde_json::from_slice(headers.remove(SESSION)?.as_bytes()).ok()
 }
 

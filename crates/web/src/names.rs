@@ -10,8 +10,10 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
+use std::sync::LazyLock;
 
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
@@ -101,11 +103,11 @@ pub fn meant(name: &str, fields: &[&'static str]) -> Meant {
     });
     match near.min_by_key(|(edits, _)| *edits) {
         Some((_, field)) => Meant::Field(field),
-        None if AMOUNTS.contains(&&*plain) || ADJUSTMENTS.contains(&&*plain) => Meant::Amount,
+        None if others_name("*amount", &plain) => Meant::Amount,
         None if plain == "idempotencykey" => Meant::Key,
         None => {
             let moves_money = fields.iter().any(|field| MOVED.contains(field));
-            let way = WAYS.iter().find(|way| moves_money && way.names.contains(&&*plain));
+            let way = WAYS.iter().find(|way| moves_money && way.names.split(' ').any(|name| name == plain));
             way.map_or(Meant::Nothing, Meant::Way)
         }
     }
@@ -149,50 +151,15 @@ fn edits(one: &str, other: &str) -> usize {
     last[other.len()]
 }
 
-/// Names of amounts: none of them is ever ignored.
-const AMOUNTS: &[&str] =
-    &["amount", "amountcents", "amountincents", "value", "valor", "totalamount", "totalvalue", "transactionamount"];
-
-/// Names of discounts, interest, tips, fines, taxes and freight: `amount` already includes them.
-const ADJUSTMENTS: &[&str] = &[
-    "discount",
-    "desconto",
-    "tip",
-    "gorjeta",
-    "surcharge",
-    "acrescimo",
-    "interest",
-    "juros",
-    "fine",
-    "multa",
-    "tax",
-    "frete",
-    "coupon",
-    "couponcode",
-    "cupom",
-    "cashback",
-];
-
 /// Names of the number of installments.
-const INSTALLMENTS: &[&str] = &[
-    "installments",
-    "installmentcount",
-    "installmentscount",
-    "numinstallments",
-    "numberinstallments",
-    "numberofinstallments",
-    "parcelas",
-    "numeroparcelas",
-    "numparcelas",
-    "qtdparcelas",
-    "parcelamento",
-];
+const INSTALLMENTS: &str = "installments installmentcount installmentscount numinstallments numberinstallments \
+     numberofinstallments parcelas numeroparcelas numparcelas qtdparcelas parcelamento";
 
 /// A way of paying that a request of another API chooses, and that is always the same here.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Way {
     /// Its names, plain.
-    names: &'static [&'static str],
+    names: &'static str,
     /// The values, beside null, that ask for what happens anyway: a field with one is ignored.
     usual: &'static [&'static str],
     /// What happens anyway, in the words of a message.
@@ -204,38 +171,19 @@ const MOVED: [&str; 4] = ["amount", "valor", "splits", "cvv"];
 
 /// Names that would move other money, or move it at another time.
 const WAYS: &[Way] = &[
-    Way { names: &["capture", "autocapture", "captura"], usual: &["true"], rule: CAPTURED },
-    Way {
-        names: &["authorizeonly", "authonly", "preauthorization", "manualcapture", "delayed"],
-        usual: &["false"],
-        rule: CAPTURED,
-    },
-    Way { names: &["capturedelayhours"], usual: &["0"], rule: CAPTURED },
-    Way { names: &["intent"], usual: &["capture", "sale"], rule: CAPTURED },
+    Way { names: "capture autocapture captura", usual: &["true"], rule: CAPTURED },
+    Way { names: "authorizeonly authonly preauthorization manualcapture delayed", usual: &["false"], rule: CAPTURED },
+    Way { names: "capturedelayhours", usual: &["0"], rule: CAPTURED },
+    Way { names: "intent", usual: &["capture", "sale"], rule: CAPTURED },
     Way { names: INSTALLMENTS, usual: &["1"], rule: "parcelas vão em installments, ao lado do cartão" },
-    Way { names: &["capturemethod"], usual: &["automatic", "automatic_async"], rule: CAPTURED },
-    Way { names: &["operationtype"], usual: &["auth_and_capture"], rule: CAPTURED },
+    Way { names: "capturemethod", usual: &["automatic", "automatic_async"], rule: CAPTURED },
+    Way { names: "operationtype", usual: &["auth_and_capture"], rule: CAPTURED },
+    Way { names: "currency currencyid currencycode moeda", usual: &["BRL"], rule: "todo valor é em reais (BRL)" },
+    Way { names: "quantity quantidade", usual: &["1"], rule: "o valor é o total" },
+    Way { names: "confirm", usual: &["true"], rule: AT_ONCE },
     Way {
-        names: &["currency", "currencyid", "currencycode", "moeda"],
-        usual: &["BRL"],
-        rule: "todo valor é em reais (BRL)",
-    },
-    Way { names: &["quantity", "quantidade"], usual: &["1"], rule: "o valor é o total" },
-    Way { names: &["confirm"], usual: &["true"], rule: AT_ONCE },
-    Way {
-        names: &[
-            "scheduledate",
-            "scheduleddate",
-            "scheduleat",
-            "scheduledat",
-            "agendamento",
-            "paymentdate",
-            "datapagamento",
-            "startdate",
-            "startat",
-            "trialdays",
-            "trialend",
-        ],
+        names: "scheduledate scheduleddate scheduleat scheduledat agendamento paymentdate datapagamento startdate \
+                startat trialdays trialend",
         usual: &[],
         rule: AT_ONCE,
     },
@@ -253,138 +201,16 @@ impl Way {
 const CAPTURED: &str = "a cobrança é capturada na hora";
 const AT_ONCE: &str = "o pedido vale na hora";
 
-/// Names of shares.
-const PERCENTS: &[&str] = &["percent", "percentage", "percentualvalue", "percentual", "porcentagem"];
+/// Fields, and the names that others give to them.
+static OTHERS_NAMES: LazyLock<HashMap<&str, Vec<&str>>> = LazyLock::new(|| {
+    let lines = include_str!("names.txt").lines().filter_map(|line| line.split_once(": "));
+    lines.map(|(field, names)| (field, names.split(' ').collect())).collect()
+});
 
-/// True for a name, plain, that Pagar.me, Stripe, Asaas or Mercado Pago use for a field, or that
-/// the contract uses for the same thing elsewhere.
+/// True for a name, plain, that others use for a field.
 fn others_name(field: &str, plain: &str) -> bool {
-    OTHERS_NAMES.iter().any(|(known, others)| *known == field && others.contains(&plain))
+    OTHERS_NAMES.get(field).is_some_and(|names| names.contains(&plain))
 }
-
-/// Fields, and the names that others give to them, plain. Two fields of one object never share one.
-const OTHERS_NAMES: &[(&str, &[&str])] = &[
-    // Money.
-    ("amount", AMOUNTS),
-    ("amount", &["unitamount", "price", "total", "fixedvalue"]),
-    ("amount", PERCENTS),
-    ("percent", PERCENTS),
-    ("valor", AMOUNTS),
-    ("valor", &["unitamount", "price", "total", "valororiginal"]),
-    (
-        "splits",
-        &[
-            "split",
-            "splitrule",
-            "splitrules",
-            "applicationfee",
-            "applicationfeeamount",
-            "marketplacefee",
-            "transferdata",
-            "disbursements",
-            "splitpayment",
-            "splitrefunds",
-        ],
-    ),
-    ("sub_recipient_id", &["recipientid", "recipient", "walletid", "destination", "collectorid", "subrecipient"]),
-    ("installments", INSTALLMENTS),
-    ("payment_type", &["paymentmethod", "paymentmethodid", "paymenttypeid", "billingtype", "paymentmethodtype"]),
-    ("payment_method", &["paymentmethodid", "paymenttype", "paymenttypeid", "billingtype", "paymentmethodtype"]),
-    // Who pays.
-    ("customer", &["payer", "buyer", "client", "cliente", "customerdata", "billingdetails", "creditcardholderinfo"]),
-    ("name", &["nome", "fullname", "firstname", "customername"]),
-    ("nome", &["name", "fullname", "firstname", "customer", "payer", "devedor"]),
-    ("email", &["emailaddress", "customeremail", "receiptemail"]),
-    ("document", &["cpf", "cnpj", "cpfcnpj", "documentnumber", "taxid", "documento", "identification"]),
-    ("document_number", &["document", "cpf", "cnpj", "cpfcnpj", "taxid", "documento", "identification"]),
-    ("cpf", &["cpfcnpj", "document", "documentnumber", "taxid", "documento", "identification"]),
-    ("phone", &["mobilephone", "phonenumber", "phonenumbers", "telefone", "celular"]),
-    ("phone_numbers", &["phone", "phones", "mobilephone", "homephone", "telefones"]),
-    ("ddd", &["areacode"]),
-    // Card.
-    ("credit_card", &["creditcard", "carddata", "paymentmethoddata", "creditcarddata"]),
-    ("card_token", &["cardid", "token", "creditcardtoken", "cardtokenid", "cardhash", "defaultpaymentmethod"]),
-    ("number", &["cardnumber", "pan", "numero", "streetnumber", "addressnumber", "phonenumber"]),
-    ("street_number", &["number", "addressnumber", "numero"]),
-    ("holder_name", &["name", "cardholder", "cardholdername", "holder"]),
-    ("exp_month", &["expirymonth", "expirationmonth", "expmonths", "month", "cardexpirationmonth"]),
-    ("exp_year", &["expiryyear", "expirationyear", "year", "cardexpirationyear"]),
-    ("cvv", &["cvc", "ccv", "cvv2", "cvc2", "securitycode", "cardcvv"]),
-    // Charges, cashouts and refunds.
-    ("description", &["descricao", "descrição"]),
-    ("descricao", &["description", "solicitacaopagador"]),
-    (
-        "expires_in",
-        &[
-            "expiresat",
-            "expiresdate",
-            "expiration",
-            "expiracao",
-            "expirationdate",
-            "dateofexpiration",
-            "pixexpirationdate",
-            "expiresafterseconds",
-            "duedate",
-            "vencimento",
-            "calendario",
-        ],
-    ),
-    ("pix_key", &["pixaddresskey", "key", "chave", "chavepix"]),
-    ("pix_key_type", &["pixaddresskeytype", "keytype", "tipochave"]),
-    ("info", &["description", "descricao", "descrição"]),
-    ("merchant_transaction_id", &["externalreference", "idempotencykey", "transactionid"]),
-    ("payment_id", &["chargeid", "charge", "payment", "paymentintent", "transactionid", "txid"]),
-    ("reason", &["motivo", "description", "refundreason"]),
-    ("split_ids", &["splits", "ids", "installments", "receivables"]),
-    ("target_days", &["days", "anticipationdays", "anticipationdelay"]),
-    // Labels. They move no money, but an order's number that is lost is found by nobody later.
-    (
-        "reference",
-        &[
-            "externalreference",
-            "externalid",
-            "clientreferenceid",
-            "merchantreference",
-            "merchantorderid",
-            "orderid",
-            "ordernumber",
-            "numeropedido",
-            "code",
-            "ordercode",
-            "externalcode",
-            "invoiceid",
-            "referencia",
-            "referência",
-        ],
-    ),
-    ("metadata", &["metadados"]),
-    // Plans and subscriptions.
-    ("tag", &["name", "nickname"]),
-    ("billingCycle", &["interval", "cycle", "frequency", "frequencytype", "recurringinterval"]),
-    ("totalBillingCycles", &["cycles", "repetitions", "maxpayments", "iterations", "charges", "installments"]),
-    ("initialGraceCycles", &["trialdays", "trialperioddays", "freetrial", "graceperiod", "gracecycles"]),
-    ("initialFee", &["setup", "setupfee"]),
-    ("cycles", &["repetitions", "iterations"]),
-    ("plan_id", &["plan", "preapprovalplanid", "price"]),
-    // Registration.
-    ("register_information", &["registration", "registerinfo"]),
-    ("bank_account", &["defaultbankaccount", "externalaccount", "bankinfo"]),
-    ("company_name", &["companyname", "corporatename", "razaosocial", "legalname"]),
-    ("birthdate", &["dateofbirth", "dob", "datanascimento"]),
-    ("monthly_income", &["incomevalue", "income"]),
-    ("managing_partners", &["partners", "owners"]),
-    ("street", &["line1", "addressline1", "streetname", "logradouro"]),
-    ("neighborhood", &["bairro", "district", "province"]),
-    ("state", &["uf", "federalunit"]),
-    ("zip_code", &["cep", "postalcode"]),
-    ("bank_code", &["bank", "banco", "codigobanco"]),
-    ("ispb", &["bankispb", "ispbcode", "codigoispb"]),
-    ("agencia", &["branch", "branchnumber", "agency", "routingnumber"]),
-    ("agencia_dv", &["branchcheckdigit", "agencydigit"]),
-    ("conta", &["account", "accountnumber"]),
-    ("conta_dv", &["accountcheckdigit", "accountdigit"]),
-    ("legal_name", &["holdername", "ownername", "accountholdername"]),
-];
 
 /// The wire struct of a JSON object, and the names in it that the struct does not have. A field
 /// that is an empty text reads as null.
@@ -596,8 +422,9 @@ mod tests {
 
     #[test]
     fn names_of_others_are_plain_and_mean_one_field_of_an_object() {
-        for (field, others) in OTHERS_NAMES {
-            for name in *others {
+        assert!(OTHERS_NAMES.len() > 60);
+        for (field, others) in &*OTHERS_NAMES {
+            for name in others {
                 assert_eq!(plain(name), *name, "{field}");
             }
         }

@@ -3,12 +3,11 @@
 //! of a problem body is its address. The pages need no font and no network, and a script only to
 //! try an operation in a sandbox.
 
-use std::fmt::{self, Display, Write};
-
 use axum::body::Bytes;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use maud::{DOCTYPE, Markup, html};
 use serde_json::{Value, json};
 
 use super::caller::PathId;
@@ -29,7 +28,7 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; c
 
 /// How the page looks.
 pub fn style() -> Response {
-    answer("text/css; charset=utf-8", STYLE)
+    answer("text/css; charset=utf-8", include_str!("reference.css"))
 }
 
 /// Sends what a form of *try it* shows, with a sandbox's key.
@@ -72,18 +71,34 @@ pub async fn problem(PathId(name): PathId) -> Result<Response, Problem> {
 
 fn problem_html(code: Code) -> String {
     let Row { code, status, title, message } = code.row();
-    let reason = status.canonical_reason().unwrap_or_default();
-    format!(
-        "<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport content=\"width=device-width\">\
-         <title>{title}</title><link rel=stylesheet href=\"{STYLE_PATH}\"></head><body><nav aria-label=Pages>\
-         <ul><li><a href=\"{INDEX_PATH}\">Reference</a></ul></nav><main><h1>{title}</h1>\
-         <table><tr><th scope=row>code<td><code>{code}</code><tr><th scope=row>status<td>{number} {reason}\
-         <tr><th scope=row>message<td lang=pt-BR>{message}</table><p>{advice}</p></main></body></html>",
-        title = EscapedText(title),
-        number = status.as_u16(),
-        message = EscapedText(message),
-        advice = Prose(advice(status)),
-    )
+    let links = html! { ul { li { a href=(INDEX_PATH) { "Reference" } } } };
+    let shown = html! {
+        h1 { (title) }
+        table {
+            tr { th scope="row" { "code" } td { code { (code) } } }
+            tr { th scope="row" { "status" } td { (status) } }
+            tr { th scope="row" { "message" } td lang="pt-BR" { (message) } }
+        }
+        p { (prose(advice(status))) }
+    };
+    framed(title, links, shown)
+}
+
+/// A page, whole: its links, and what it shows.
+fn framed(title: &str, links: Markup, shown: Markup) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width";
+                title { (title) }
+                link rel="stylesheet" href=(STYLE_PATH);
+            }
+            body { nav aria-label="Pages" { (links) } main { (shown) } }
+        }
+    };
+    page.into_string()
 }
 
 /// Advice for callers whose request got this status.
@@ -114,24 +129,15 @@ fn advice(status: StatusCode) -> &'static str {
 /// operations of one resource.
 pub fn pages(document: &Value) -> Vec<(String, String)> {
     let reference = Reference { document, operations: operations_of(document) };
-    let written = |write: &dyn Fn(&mut String) -> fmt::Result| {
-        let mut page = String::new();
-        write(&mut page).expect("a string takes whatever is written to it");
-        page
-    };
-    let mut pages = vec![(INDEX_PATH.to_owned(), written(&|page| reference.write_index(page)))];
-    for tag in reference.tags() {
-        pages.push((path_of(tag), written(&|page| reference.write_resource(page, tag))));
-    }
-    pages
+    let resources = reference.tags().map(|tag| (path_of(tag), reference.resource(tag)));
+    std::iter::once((INDEX_PATH.to_owned(), reference.index())).chain(resources).collect()
 }
 
 const INDEX_PATH: &str = "/reference";
 
 /// Path of the page of a resource, which is a tag of the description.
 fn path_of(tag: &Value) -> String {
-    let name = tag["name"].as_str().unwrap_or_default();
-    format!("{INDEX_PATH}/{}", name.to_lowercase().replace(' ', "-"))
+    format!("{INDEX_PATH}/{}", text(&tag["name"]).to_lowercase().replace(' ', "-"))
 }
 
 /// A description and its operations.
@@ -149,66 +155,70 @@ impl<'a> Reference<'a> {
         self.operations.iter().filter(|operation| operation.described["tags"][0] == tag["name"])
     }
 
-    /// The head, and the list of pages; under the tag of this page, its operations.
-    fn write_head(&self, page: &mut String, shown: Option<&'a Value>) -> fmt::Result {
+    /// A page, with the list of pages; under the tag of this page, its operations.
+    fn page(&self, shown: Option<&'a Value>, content: Markup) -> String {
         let info = &self.document["info"];
-        let title = shown.map_or(&info["title"], |tag| &tag["name"]);
-        write!(page, "<!doctype html><html lang=en><head><meta charset=utf-8>")?;
-        write!(page, "<meta name=viewport content=\"width=device-width\"><title>{} reference</title>", Text(title))?;
-        write!(page, "<link rel=stylesheet href=\"{STYLE_PATH}\"></head><body><nav aria-label=Pages>")?;
-        write!(page, "<p class=home><a href=\"{INDEX_PATH}\">{}</a></p><ul>", Text(&info["title"]))?;
-        for tag in self.tags() {
-            write!(page, "<li><a href=\"{}\">{}</a>", EscapedText(&path_of(tag)), Text(&tag["name"]))?;
-            if shown == Some(tag) {
-                write!(page, "<ul>")?;
-                for operation in self.of(tag) {
-                    let summary = Text(&operation.described["summary"]);
-                    write!(page, "<li><a href=\"#{}\">{summary}</a>", operation.anchor())?;
+        let title = text(shown.map_or(&info["title"], |tag| &tag["name"]));
+        let links = html! {
+            p.home { a href=(INDEX_PATH) { (text(&info["title"])) } }
+            ul {
+                @for tag in self.tags() {
+                    li {
+                        a href=(path_of(tag)) { (said(&tag["name"])) }
+                        @if shown == Some(tag) {
+                            ul {
+                                @for one in self.of(tag) {
+                                    li { a href={ "#" (one.anchor()) } { (one.summary()) } }
+                                }
+                            }
+                        }
+                    }
                 }
-                write!(page, "</ul>")?;
             }
-        }
-        write!(page, "</ul></nav><main>")
+        };
+        framed(&format!("{title} reference"), links, content)
     }
 
-    fn write_index(&self, page: &mut String) -> fmt::Result {
+    fn index(&self) -> String {
         let info = &self.document["info"];
-        self.write_head(page, None)?;
-        write!(page, "<h1>{}</h1><p>Version {}. ", Text(&info["title"]), Text(&info["version"]))?;
-        write!(page, "The same for programs: <a href=\"/openapi.json\">/openapi.json</a> (OpenAPI).</p>")?;
-        write_prose(page, &info["description"])?;
-        write!(page, "<p>The samples read these variables of the environment:</p>")?;
-        write_code(page, VARIABLES)?;
-        for tag in self.tags() {
-            write!(page, "<h2><a href=\"{}\">{}</a></h2>", EscapedText(&path_of(tag)), Text(&tag["name"]))?;
-            write_prose(page, &tag["description"])?;
-            write!(page, "<table>")?;
-            for operation in self.of(tag) {
-                let (method, path) = (operation.method.to_uppercase(), EscapedText(operation.path));
-                let link = format!("{}#{}", EscapedText(&path_of(tag)), operation.anchor());
-                let summary = Text(&operation.described["summary"]);
-                write!(page, "<tr><th scope=row>{method} {path}<td><a href=\"{link}\">{summary}</a>")?;
+        let content = html! {
+            h1 { (said(&info["title"])) }
+            p {
+                "Version " (text(&info["version"])) ". The same for programs: "
+                a href="/openapi.json" { "/openapi.json" } " (OpenAPI)."
             }
-            write!(page, "</table>")?;
-        }
-        write!(page, "</main></body></html>")
+            (paragraphs(&info["description"]))
+            p { "The samples read these variables of the environment:" }
+            (code(VARIABLES))
+            @for tag in self.tags() {
+                h2 { a href=(path_of(tag)) { (said(&tag["name"])) } }
+                (paragraphs(&tag["description"]))
+                table {
+                    @for one in self.of(tag) {
+                        tr {
+                            th scope="row" { (one.method.to_uppercase()) " " (one.path) }
+                            td { a href={ (path_of(tag)) "#" (one.anchor()) } { (one.summary()) } }
+                        }
+                    }
+                }
+            }
+        };
+        self.page(None, content)
     }
 
-    fn write_resource(&self, page: &mut String, tag: &'a Value) -> fmt::Result {
-        self.write_head(page, Some(tag))?;
-        write!(page, "<h1>{}</h1>", Text(&tag["name"]))?;
-        write_prose(page, &tag["description"])?;
-        if self.may_try() {
-            write_values(page)?;
-        }
-        for operation in self.of(tag) {
-            write_operation(page, operation, &self.document["components"]["schemas"])?;
-            if self.may_try() {
-                write_try(page, operation)?;
+    fn resource(&self, tag: &'a Value) -> String {
+        let content = html! {
+            h1 { (said(&tag["name"])) }
+            (paragraphs(&tag["description"]))
+            @if self.may_try() { (try_values()) }
+            @for operation in self.of(tag) {
+                section id=(operation.anchor()) {
+                    (operation.described(&self.document["components"]["schemas"]))
+                    @if self.may_try() { (operation.try_form()) }
+                }
             }
-            write!(page, "</section>")?;
-        }
-        write!(page, "</main></body></html>")
+        };
+        self.page(Some(tag), content)
     }
 
     /// True for the merchants' listener of a sandbox.
@@ -225,8 +235,8 @@ struct Operation<'a> {
 }
 
 /// Code that a keyboard can scroll.
-fn write_code(page: &mut String, code: &str) -> fmt::Result {
-    write!(page, "<pre tabindex=0>{}</pre>", EscapedText(code))
+fn code(code: &str) -> Markup {
+    html! { pre tabindex="0" { (code) } }
 }
 
 const VARIABLES: &str = "\
@@ -254,7 +264,11 @@ fn operations_of(document: &Value) -> Vec<Operation<'_>> {
 
 impl Operation<'_> {
     fn anchor(&self) -> &str {
-        self.described["operationId"].as_str().unwrap_or_default()
+        text(&self.described["operationId"])
+    }
+
+    fn summary(&self) -> Markup {
+        said(&self.described["summary"])
     }
 
     fn parameters(&self) -> impl Iterator<Item = &Value> {
@@ -274,11 +288,11 @@ impl Operation<'_> {
     fn example_path(&self) -> String {
         let mut path = self.path.to_owned();
         for parameter in self.parameters().filter(|parameter| parameter["in"] == "path") {
-            let (name, example) = (parameter["name"].as_str().unwrap_or_default(), &parameter["example"]);
+            let (name, example) = (text(&parameter["name"]), &parameter["example"]);
             let before = self.path.split(&format!("/{{{name}}}")).next().and_then(|path| path.rsplit('/').next());
             let value = match is_id(example) {
                 true => format!("${}", variable(if name == "id" { before.unwrap_or_default() } else { name })),
-                false => example.as_str().unwrap_or_default().to_owned(),
+                false => text(example).to_owned(),
             };
             path = path.replace(&format!("{{{name}}}"), &value);
         }
@@ -286,7 +300,7 @@ impl Operation<'_> {
         for (parameter, sign) in demanded.zip(std::iter::once('?').chain(std::iter::repeat('&'))) {
             let example = &parameter["example"];
             let example = example.as_str().map_or_else(|| example.to_string(), str::to_owned);
-            path.push_str(&format!("{sign}{}={example}", parameter["name"].as_str().unwrap_or_default()));
+            path.push_str(&format!("{sign}{}={example}", text(&parameter["name"])));
         }
         path
     }
@@ -474,96 +488,114 @@ fn each_segment(path: &str, write: impl Fn(&str) -> String, [begin, end]: [&str;
     format!("{begin}{}{end}", segments.collect::<Vec<_>>().join("/"))
 }
 
-fn write_operation(page: &mut String, operation: &Operation<'_>, schemas: &Value) -> fmt::Result {
-    let described = operation.described;
-    let method = operation.method.to_uppercase();
-    write!(page, "<section id=\"{}\"><h2>{}</h2>", operation.anchor(), Text(&described["summary"]))?;
-    write!(page, "<p><b class=method>{method}</b> <code>{}</code></p>", EscapedText(operation.path))?;
-    write_prose(page, &described["description"])?;
-    if operation.parameters().next().is_some() {
-        write!(page, "<h3>Parameters</h3><table>")?;
-        for parameter in operation.parameters() {
-            let place = parameter["in"].as_str().unwrap_or_default();
-            let required = parameter["required"] == true;
-            write_row(
-                page,
-                &parameter["name"],
-                &format!("{place}, {}", kind_of(&parameter["schema"], schemas)),
-                required,
-                &parameter["description"],
-            )?;
-        }
-        write!(page, "</table>")?;
-    }
-    for media in described["requestBody"]["content"].as_object().into_iter().flat_map(|content| content.values()) {
-        let one = std::slice::from_ref(&media["schema"]);
-        for (place, schema) in media["schema"]["oneOf"].as_array().map_or(one, Vec::as_slice).iter().enumerate() {
-            write!(page, "<h3>{}</h3>", if place == 0 { "Body" } else { "Or this body" })?;
-            if media["schema"].get("oneOf").is_some() {
-                write_prose(page, &resolved(schema, schemas)["description"])?;
+impl Operation<'_> {
+    /// What the description says of it, with samples.
+    fn described(&self, schemas: &Value) -> Markup {
+        let described = self.described;
+        html! {
+            h2 { (self.summary()) }
+            p { b.method { (self.method.to_uppercase()) } " " code { (self.path) } }
+            (paragraphs(&described["description"]))
+            @if self.parameters().next().is_some() {
+                h3 { "Parameters" }
+                table {
+                    @for one in self.parameters() {
+                        @let kind = format!("{}, {}", text(&one["in"]), kind_of(&one["schema"], schemas));
+                        (row(text(&one["name"]), &kind, one["required"] == true, &one["description"]))
+                    }
+                }
             }
-            write_fields(page, schema, schemas, 0)?;
+            @for media in media_of(&described["requestBody"]) {
+                @for (place, schema) in choices(&media["schema"]).iter().enumerate() {
+                    h3 { @if place == 0 { "Body" } @else { "Or this body" } }
+                    @if media["schema"].get("oneOf").is_some() {
+                        (paragraphs(&resolved(schema, schemas)["description"]))
+                    }
+                    (fields(schema, schemas, 0))
+                }
+            }
+            h3 { "Samples" }
+            (code(&self.in_shell()))
+            details { summary { "Python" } (code(&self.in_python())) }
+            details { summary { "TypeScript" } (code(&self.in_typescript())) }
+            h3 { "Answers" }
+            (self.answers(schemas))
         }
     }
-    write!(page, "<h3>Samples</h3>")?;
-    write_code(page, &operation.in_shell())?;
-    for (language, sample) in [("Python", operation.in_python()), ("TypeScript", operation.in_typescript())] {
-        write!(page, "<details><summary>{language}</summary>")?;
-        write_code(page, &sample)?;
-        write!(page, "</details>")?;
-    }
-    write!(page, "<h3>Answers</h3>")?;
-    let mut problems = Vec::new();
-    for (status, response) in described["responses"].as_object().into_iter().flatten() {
-        if response["content"].get("application/problem+json").is_some() {
-            problems.push((status, response));
-            continue;
-        }
-        write!(page, "<p><b>{}</b> {}</p>", EscapedText(status), Text(&response["description"]))?;
-        for media in response["content"].as_object().into_iter().flat_map(|content| content.values()) {
-            write_fields(page, &media["schema"], schemas, 0)?;
-            if let Some(example) = media.get("example").filter(|example| example.is_object()) {
-                write_code(page, &format!("{example:#}"))?;
+
+    fn answers(&self, schemas: &Value) -> Markup {
+        let answers = self.described["responses"].as_object().into_iter().flatten();
+        let (problems, others): (Vec<_>, Vec<_>) =
+            answers.partition(|(_, answer)| answer["content"].get("application/problem+json").is_some());
+        html! {
+            @for (status, answer) in others {
+                p { b { (status) } " " (said(&answer["description"])) }
+                @for media in media_of(answer) {
+                    (fields(&media["schema"], schemas, 0))
+                    @if let Some(example) = media.get("example").filter(|example| example.is_object()) {
+                        (code(&format!("{example:#}")))
+                    }
+                }
+            }
+            details {
+                summary { "Problems" }
+                table {
+                    @for (status, answer) in problems {
+                        tr {
+                            th scope="row" { (status) }
+                            td { (said(&answer["description"])) }
+                            td { (prose(&codes_of(answer, schemas))) }
+                        }
+                    }
+                }
             }
         }
     }
-    write!(page, "<details><summary>Problems</summary><table>")?;
-    for (status, response) in problems {
-        let codes = codes_of(response, schemas);
-        write!(
-            page,
-            "<tr><th scope=row>{}<td>{}<td>{}",
-            EscapedText(status),
-            Text(&response["description"]),
-            Prose(&codes)
-        )?;
+
+    /// A form that sends the sample.
+    fn try_form(&self) -> Markup {
+        let made = variable(self.path.rsplit('/').next().unwrap_or_default());
+        let method = self.method.to_uppercase();
+        html! {
+            details.try hidden {
+                summary { "Try it" }
+                form data-method=(method) data-makes=(made) {
+                    label { (method) " " input name="path" value=(self.example_path()); }
+                    @if let Some((_, example)) = self.example_body() {
+                        label { "Body " textarea name="body" rows="8" { (format!("{example:#}")) } }
+                    }
+                    button { "Send" }
+                    output {}
+                }
+            }
+        }
     }
-    write!(page, "</table></details>")
+}
+
+/// The bodies of a request or an answer, one a media type.
+fn media_of(described: &Value) -> impl Iterator<Item = &Value> {
+    described["content"].as_object().into_iter().flat_map(|content| content.values())
+}
+
+/// The schemas that a schema lets choose from: itself, where there is one.
+fn choices(schema: &Value) -> &[Value] {
+    schema["oneOf"].as_array().map_or(std::slice::from_ref(schema), Vec::as_slice)
 }
 
 /// The values that the forms of *try it* fill in: the key, and the variables of the samples.
-fn write_values(page: &mut String) -> fmt::Result {
-    write!(page, "<script src=\"{SCRIPT_PATH}\" defer></script><form id=values hidden><fieldset>")?;
-    write!(page, "<legend>Try it, in this sandbox</legend><label>API key ")?;
-    write!(page, "<input name=KEY type=password autocomplete=off></label>")?;
-    for name in ["RECIPIENT", "TXID", "SPLIT", "PLAN", "CARD_TOKEN", "ID"] {
-        write!(page, "<label>{name} <input name={name} autocomplete=off></label>")?;
+fn try_values() -> Markup {
+    html! {
+        script src=(SCRIPT_PATH) defer {}
+        form #values hidden {
+            fieldset {
+                legend { "Try it, in this sandbox" }
+                label { "API key " input name="KEY" type="password" autocomplete="off"; }
+                @for name in ["RECIPIENT", "TXID", "SPLIT", "PLAN", "CARD_TOKEN", "ID"] {
+                    label { (name) " " input name=(name) autocomplete="off"; }
+                }
+            }
+        }
     }
-    write!(page, "</fieldset></form>")
-}
-
-/// A form that sends the sample.
-fn write_try(page: &mut String, operation: &Operation<'_>) -> fmt::Result {
-    let (method, path) = (operation.method.to_uppercase(), operation.example_path());
-    let made = variable(operation.path.rsplit('/').next().unwrap_or_default());
-    write!(page, "<details class=try hidden><summary>Try it</summary>")?;
-    write!(page, "<form data-method={method} data-makes={made}>")?;
-    write!(page, "<label>{method} <input name=path value=\"{}\"></label>", EscapedText(&path))?;
-    if let Some((_, example)) = operation.example_body() {
-        write!(page, "<label>Body <textarea name=body rows=8>")?;
-        write!(page, "{}</textarea></label>", EscapedText(&format!("{example:#}")))?;
-    }
-    write!(page, "<button>Send</button><output></output></form></details>")
 }
 
 /// The codes that a problem of this answer can have.
@@ -578,30 +610,35 @@ fn codes_of(response: &Value, schemas: &Value) -> String {
 const NESTING_MAX: usize = 5;
 
 /// The fields of an object, and of the objects in them.
-fn write_fields(page: &mut String, schema: &Value, schemas: &Value, nesting: usize) -> fmt::Result {
+fn fields(schema: &Value, schemas: &Value, nesting: usize) -> Markup {
     let schema = inner(schema, schemas);
-    let Some(fields) = schema["properties"].as_object().filter(|_| nesting < NESTING_MAX) else { return Ok(()) };
-    write!(page, "<table>")?;
-    for (name, field) in fields.iter().filter(|(_, field)| field["type"] != "null") {
-        let required = schema["required"].as_array().is_some_and(|names| names.iter().any(|required| required == name));
-        let described = if field["description"].is_string() { field } else { resolved(field, schemas) };
-        write_row(page, &Value::from(name.as_str()), &kind_of(field, schemas), required, &described["description"])?;
-        let object = inner(field, schemas);
-        let one = std::slice::from_ref(object);
-        for object in object["oneOf"].as_array().map_or(one, Vec::as_slice) {
-            if resolved(object, schemas)["properties"].is_object() {
-                write!(page, "<tr><td colspan=4 class=inner>")?;
-                write_fields(page, object, schemas, nesting + 1)?;
+    let Some(members) = schema["properties"].as_object().filter(|_| nesting < NESTING_MAX) else { return html!() };
+    let is_required = |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
+    html! {
+        table {
+            @for (name, field) in members.iter().filter(|(_, field)| field["type"] != "null") {
+                @let own = Some(&field["description"]).filter(|own| own.is_string());
+                @let description = own.unwrap_or_else(|| &resolved(field, schemas)["description"]);
+                (row(name, &kind_of(field, schemas), is_required(name), description))
+                @for object in choices(inner(field, schemas)) {
+                    @if resolved(object, schemas)["properties"].is_object() {
+                        tr { td.inner colspan="4" { (fields(object, schemas, nesting + 1)) } }
+                    }
+                }
             }
         }
     }
-    write!(page, "</table>")
 }
 
-fn write_row(page: &mut String, name: &Value, kind: &str, required: bool, description: &Value) -> fmt::Result {
-    let need = if required { "required" } else { "" };
-    let prose = description.as_str().unwrap_or_default();
-    write!(page, "<tr><th scope=row>{}<td>{}<td class=need>{need}<td>{}", Text(name), EscapedText(kind), Prose(prose))
+fn row(name: &str, kind: &str, is_required: bool, description: &Value) -> Markup {
+    html! {
+        tr {
+            th scope="row" { (name) }
+            td { (kind) }
+            td.need { @if is_required { "required" } }
+            td { (said(description)) }
+        }
+    }
 }
 
 /// The schema of an object, or of the objects of a list, behind references. Of a choice it is the
@@ -662,86 +699,30 @@ fn kind_of(schema: &Value, schemas: &Value) -> String {
     kind
 }
 
-fn write_prose(page: &mut String, prose: &Value) -> fmt::Result {
-    for paragraph in prose.as_str().unwrap_or_default().split("\n\n").filter(|paragraph| !paragraph.is_empty()) {
-        write!(page, "<p>{}</p>", Prose(paragraph))?;
-    }
-    Ok(())
+/// A JSON string; nothing for anything else.
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }
 
-/// Text without meaning to a browser.
-struct EscapedText<'a>(&'a str);
+/// The paragraphs of a JSON string.
+fn paragraphs(value: &Value) -> Markup {
+    let all = text(value).split("\n\n").filter(|paragraph| !paragraph.is_empty());
+    html! { @for paragraph in all { p { (prose(paragraph)) } } }
+}
 
-/// A JSON string, escaped; nothing for anything else.
-struct Text<'a>(&'a Value);
+/// A JSON string in which code stands between backticks.
+fn said(value: &Value) -> Markup {
+    prose(text(value))
+}
 
 /// Text in which code stands between backticks.
-struct Prose<'a>(&'a str);
-
-impl Display for EscapedText<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.chars().try_for_each(|letter| match letter {
-            '<' => formatter.write_str("&lt;"),
-            '>' => formatter.write_str("&gt;"),
-            '&' => formatter.write_str("&amp;"),
-            '"' => formatter.write_str("&quot;"),
-            '\'' => formatter.write_str("&#39;"),
-            letter => formatter.write_char(letter),
-        })
-    }
-}
-
-impl Display for Text<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Prose(self.0.as_str().unwrap_or_default()).fmt(formatter)
-    }
-}
-
-impl Display for Prose<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, part) in self.0.split('`').enumerate() {
-            match place % 2 {
-                0 => write!(formatter, "{}", EscapedText(part))?,
-                _ => write!(formatter, "<code>{}</code>", EscapedText(part))?,
-            }
+fn prose(text: &str) -> Markup {
+    html! {
+        @for (place, part) in text.split('`').enumerate() {
+            @if place % 2 == 0 { (part) } @else { code { (part) } }
         }
-        Ok(())
     }
 }
-
-const STYLE: &str = "\
-:root { color-scheme: light dark; --bg: #ffffff; --text: #1b1b1b; --link: #0b4fb3; --line: #cfd4da; --code: #eff1f3 }
-@media (prefers-color-scheme: dark) { :root { --bg: #0f1216; --text: #ececec; --link: #8fb8ff; --line: #363c46; --code: #1d2128 } }
-html { background: var(--bg); color: var(--text); overflow-wrap: anywhere }
-body { margin: 0; display: grid; grid-template-columns: 17rem minmax(0, 60rem); font: 15px/1.65 system-ui, sans-serif; background: var(--bg); color: var(--text) }
-a { color: var(--link) }
-:focus-visible { outline: 3px solid var(--link); outline-offset: 2px }
-nav { position: sticky; top: 0; height: 100vh; overflow: auto; padding: 1rem; box-sizing: border-box; border-right: 1px solid var(--line) }
-nav ul { list-style: none; padding: 0; margin: 0 }
-nav ul ul { padding-left: 1rem }
-nav li { padding: 0.15rem 0 }
-nav a { display: inline-block; min-height: 24px }
-main { padding: 1rem 2rem; min-width: 0 }
-section { border-top: 1px solid var(--line); margin-top: 2rem }
-code, pre { font: 13px/1.5 ui-monospace, monospace; background: var(--code); border-radius: 4px }
-code { padding: 0 0.2em }
-pre { padding: 0.8rem; overflow: auto }
-.scroll { overflow-x: auto }
-table { border-collapse: collapse; width: 100% }
-th, td { text-align: left; vertical-align: top; padding: 0.2rem 0.6rem 0.2rem 0; font-weight: normal; overflow-wrap: anywhere }
-.need { white-space: nowrap; overflow-wrap: normal }
-.scroll th, .scroll td { overflow-wrap: normal; min-width: 5rem }
-th { font-family: ui-monospace, monospace; font-size: 13px; white-space: nowrap }
-summary { padding: 0.3rem 0 }
-tr + tr > * { border-top: 1px solid var(--line) }
-.inner { padding-left: 1.5rem }
-form label { display: block; padding: 0.2rem 0 }
-input, textarea, button { font: inherit; box-sizing: border-box; max-width: 100%; min-height: 24px }
-.try input, textarea { display: block; width: 100%; font: 13px/1.5 ui-monospace, monospace }
-output { display: block; white-space: pre-wrap; font: 13px/1.5 ui-monospace, monospace }
-.method { padding: 0.1rem 0.5rem; border: 1px solid currentcolor; border-radius: 4px }
-@media (max-width: 50rem) { body { display: block } nav { position: static; height: auto; border: 0 } main { padding: 1rem } th { white-space: normal } }
-";
 
 #[cfg(test)]
 mod tests {
@@ -763,6 +744,6 @@ mod tests {
             assert!(!html.contains(raw), "{raw} in {html}");
         }
         assert!(html.contains("a <code>&lt;b&gt;</code> &amp; &quot;c&quot;"));
-        assert!(html.contains(r"it&#39;\&#39;&#39;s"), "a body is quoted for the shell");
+        assert!(html.contains(r"it'\''s"), "a body is quoted for the shell");
     }
 }

@@ -9,7 +9,7 @@
 //! A session keeps what its last form did until the page says it, once.
 //!
 //! Another process answers requests of a session too: it [adopts](Sessions::adopt) what it was
-//! [lent](Sessions::lend) for the time of one request, and what changed is
+//! [lent](Sessions::find) for the time of one request, and what changed is
 //! [taken back](Sessions::take_back).
 
 use std::collections::HashMap;
@@ -104,8 +104,8 @@ pub enum FormOutcome {
     DataErased,
 }
 
-/// One session, as a request finds it.
-#[derive(Clone)]
+/// One session, as a request finds it, and as another process is lent it for one request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
     /// Who signed in, and with which token.
     pub opened_by: OpenedBy,
@@ -115,19 +115,15 @@ pub struct Session {
     pub language: Option<Language>,
     /// What the last form did, and the path of the page that says it.
     done: Option<(String, FormOutcome)>,
+}
+
+/// A session in this process.
+struct OpenSession {
+    session: Session,
     began: Instant,
     used: Instant,
     /// Requests for which it was adopted; `None` if it began here.
     adopted_for: Option<u32>,
-}
-
-/// A session on its way to another process that answers one request of it, and back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LentSession {
-    opened_by: OpenedBy,
-    form_token: String,
-    language: Option<Language>,
-    done: Option<(String, FormOutcome)>,
 }
 
 /// Session of another process, held while this lives.
@@ -139,7 +135,7 @@ pub struct AdoptedSession {
 /// The sessions, and the wrong tokens of the last minute.
 #[derive(Default)]
 pub struct Sessions {
-    open: Mutex<HashMap<[u8; 32], Session>>,
+    open: Mutex<HashMap<[u8; 32], OpenSession>>,
     wrong: Mutex<HashMap<Peer, (Instant, u32)>>,
 }
 
@@ -147,7 +143,8 @@ impl Sessions {
     /// Begins a session. Gives the secret that the browser keeps: 256 random bits.
     pub fn begin(&self, opened_by: OpenedBy, language: Option<Language>, now: Instant) -> Result<String, Problem> {
         let (secret, form_token) = (random_text()?, random_text()?);
-        let session = Session { opened_by, form_token, language, done: None, began: now, used: now, adopted_for: None };
+        let session = Session { opened_by, form_token, language, done: None };
+        let session = OpenSession { session, began: now, used: now, adopted_for: None };
         let mut open = self.open.lock();
         open.retain(|_, session| session.lasts(now));
         if open.len() >= SESSIONS_MAX
@@ -169,60 +166,56 @@ impl Sessions {
             return None;
         }
         session.used = now;
-        Some(session.clone())
+        Some(session.session.clone())
     }
 
     /// Who opened the session of a secret, while it lasts. It does not count as used.
     pub fn look(&self, secret: &str, now: Instant) -> Option<OpenedBy> {
         let open = self.open.lock();
-        open.get(&digest(secret)).filter(|session| session.lasts(now)).map(|session| session.opened_by.clone())
+        open.get(&digest(secret)).filter(|open| open.lasts(now)).map(|open| open.session.opened_by.clone())
     }
 
     /// Keeps the language that the operator chose.
     pub fn choose(&self, secret: &str, language: Language) {
-        if let Some(session) = self.open.lock().get_mut(&digest(secret)) {
-            session.language = Some(language);
-        }
+        self.change(secret, |session| session.language = Some(language));
     }
 
     /// Keeps what a form did until the page of this path says it.
     pub fn keep_done(&self, secret: &str, path: &str, done: FormOutcome) {
-        if let Some(session) = self.open.lock().get_mut(&digest(secret)) {
-            session.done = Some((path.to_owned(), done));
-        }
+        self.change(secret, |session| session.done = Some((path.to_owned(), done)));
     }
 
     /// What a form did that the page of this path says; `None` if it was said before.
     pub fn take_done(&self, secret: &str, path: &str) -> Option<FormOutcome> {
         let mut open = self.open.lock();
-        let done = &mut open.get_mut(&digest(secret))?.done;
+        let done = &mut open.get_mut(&digest(secret))?.session.done;
         done.take_if(|(of, _)| of == path).map(|(_, done)| done)
     }
 
-    /// The session of a secret for another process; it counts as used now. `None` if it has ended.
-    pub fn lend(&self, secret: &str, now: Instant) -> Option<LentSession> {
-        self.find(secret, now).map(LentSession::of)
+    /// Keeps what another process changed in the session that it was lent.
+    pub fn take_back(&self, secret: &str, lent: &Session, returned: Session) {
+        self.change(secret, |session| {
+            if returned.language != lent.language {
+                session.language = returned.language;
+            }
+            // A request beside it may have done something meanwhile.
+            if returned.done != lent.done && (returned.done.is_some() || session.done == lent.done) {
+                session.done = returned.done;
+            }
+        });
     }
 
-    /// Keeps what another process changed in the session that it was lent.
-    pub fn take_back(&self, secret: &str, lent: &LentSession, returned: LentSession) {
-        let mut open = self.open.lock();
-        let Some(session) = open.get_mut(&digest(secret)) else { return };
-        if returned.language != lent.language {
-            session.language = returned.language;
-        }
-        // A request beside it may have done something meanwhile.
-        if returned.done != lent.done && (returned.done.is_some() || session.done == lent.done) {
-            session.done = returned.done;
+    fn change(&self, secret: &str, change: impl FnOnce(&mut Session)) {
+        if let Some(open) = self.open.lock().get_mut(&digest(secret)) {
+            change(&mut open.session);
         }
     }
 
     /// Keeps a session of another process until what this returns is dropped. A session that began
     /// here stays as it is.
-    pub fn adopt(self: &Arc<Self>, secret: &str, lent: LentSession, now: Instant) -> AdoptedSession {
+    pub fn adopt(self: &Arc<Self>, secret: &str, lent: Session, now: Instant) -> AdoptedSession {
         let key = digest(secret);
-        let LentSession { opened_by, form_token, language, done } = lent;
-        let adopted = Session { opened_by, form_token, language, done, began: now, used: now, adopted_for: Some(0) };
+        let adopted = OpenSession { session: lent, began: now, used: now, adopted_for: Some(0) };
         let mut open = self.open.lock();
         let session = open.entry(key).or_insert(adopted);
         session.adopted_for = session.adopted_for.map(|requests| requests + 1);
@@ -269,17 +262,10 @@ impl Sessions {
     }
 }
 
-impl LentSession {
-    fn of(session: Session) -> Self {
-        let Session { opened_by, form_token, language, done, .. } = session;
-        Self { opened_by, form_token, language, done }
-    }
-}
-
 impl AdoptedSession {
     /// The session as it is now; `None` if it was ended.
-    pub fn present(&self) -> Option<LentSession> {
-        self.sessions.open.lock().get(&self.key).cloned().map(LentSession::of)
+    pub fn present(&self) -> Option<Session> {
+        self.sessions.open.lock().get(&self.key).map(|open| open.session.clone())
     }
 }
 
@@ -294,7 +280,7 @@ impl Drop for AdoptedSession {
     }
 }
 
-impl Session {
+impl OpenSession {
     fn lasts(&self, now: Instant) -> bool {
         now.duration_since(self.used) < IDLE_MAX && now.duration_since(self.began) < AGE_MAX
     }
@@ -369,7 +355,7 @@ mod tests {
     fn a_session_is_adopted_for_one_request_and_what_changed_is_taken_back() {
         let (home, guest, now) = (Sessions::default(), Arc::new(Sessions::default()), Instant::now());
         let secret = home.begin(ana(), None, now).unwrap();
-        let lent = home.lend(&secret, now).unwrap();
+        let lent = home.find(&secret, now).unwrap();
         let [one, other] = [(); 2].map(|()| guest.adopt(&secret, lent.clone(), now));
         assert_eq!(guest.find(&secret, now).unwrap().form_token, home.find(&secret, now).unwrap().form_token);
         guest.choose(&secret, Language::English);
@@ -380,20 +366,20 @@ mod tests {
         assert!(guest.find(&secret, now).is_none(), "it was there for its requests");
         assert_eq!(home.find(&secret, now).unwrap().language, Some(Language::English));
 
-        let lent = home.lend(&secret, now).unwrap();
+        let lent = home.find(&secret, now).unwrap();
         home.keep_done(&secret, "/console", FormOutcome::ClockMoved);
-        home.take_back(&secret, &lent, LentSession { done: None, ..lent.clone() });
+        home.take_back(&secret, &lent, Session { done: None, ..lent.clone() });
         assert_eq!(home.take_done(&secret, "/console"), Some(FormOutcome::ClockMoved), "done meanwhile");
         home.end(&secret);
         home.take_back(&secret, &lent, lent.clone());
-        assert!(home.find(&secret, now).is_none() && home.lend(&secret, now).is_none());
+        assert!(home.find(&secret, now).is_none() && home.find(&secret, now).is_none());
     }
 
     #[test]
     fn a_session_that_began_here_outlasts_its_adoption() {
         let (sessions, now) = (Arc::new(Sessions::default()), Instant::now());
         let secret = sessions.begin(ana(), None, now).unwrap();
-        let lent = sessions.lend(&secret, now).unwrap();
+        let lent = sessions.find(&secret, now).unwrap();
         drop(sessions.adopt(&secret, lent, now));
         assert!(sessions.find(&secret, now).is_some());
     }
