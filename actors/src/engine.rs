@@ -142,8 +142,8 @@ pub struct EngineOptions {
 pub struct OpeningKey {
     /// Of the key alone: it says in which partition the account is, before the request is read.
     pub alone: Fingerprint,
-    /// As the Record of the account has it, for each route that opens accounts.
-    pub recorded: [Fingerprint; 2],
+    /// As the Record of the account has it.
+    pub recorded: Fingerprint,
 }
 
 /// Outcome of a command or a read, or why there is none.
@@ -556,7 +556,7 @@ impl Engine {
         let growing = self.extents.growing();
         let partition = |place: u16| Partition(growing.first.0 + place);
         if let Some(OpeningKey { alone: Fingerprint(bytes), recorded }) = key {
-            let before = self.extents.opened_before(&recorded, self.now());
+            let before = self.extents.opened_before(&[recorded], self.now());
             return before.unwrap_or(partition((u128::from_be_bytes(bytes) % u128::from(growing.count)) as u16));
         }
         let places = (0..growing.count).filter(|place| self.shards.role(partition(*place)) == Role::Owner);

@@ -28,8 +28,7 @@ use web::reply::{WholeListParams, decimal, items_of, linked};
 use web::views::charge::payer;
 use web::views::statement::{parse_split_id, place_of, split_id};
 use web::{
-    Caller, Checker, Code, FieldError, JsonBody, KeyScope, KeyedBody, PageQuery, PathId, Problem, Raw, Result, ok,
-    parse, time,
+    Caller, Checker, Code, JsonBody, KeyScope, KeyedBody, PageQuery, PathId, Problem, Raw, Result, ok, parse, time,
 };
 
 /// What is to be anticipated.
@@ -183,8 +182,7 @@ const SPLITS_MAX: usize = 100_000;
 
 /// Anticipates card splits, all or none: what is left of them after the fee is available at once.
 #[utoipa::path(post, path = "/api/dashboard/sub-recipients/{id}/anticipate", operation_id = "anticipate",
-    params(("id" = String, Path)), request_body = AnticipationRequest,
-    responses((status = 200, body = AnticipationResult), (status = 403)))]
+    request_body = AnticipationRequest, responses((status = 200, body = AnticipationResult), (status = 403)))]
 pub async fn anticipate(State(app): AppState, caller: Caller, PathId(id): PathId, sent: KeyedBody) -> Result<Response> {
     let wire: AnticipationRequest<'_> = parse(sent.bytes())?;
     let Ok((recipient, row)) = find_own(&app, caller, &id) else {
@@ -205,15 +203,10 @@ pub async fn anticipate(State(app): AppState, caller: Caller, PathId(id): PathId
 
 /// Tells what an anticipation would do, and keeps nothing.
 #[utoipa::path(post, path = "/api/dashboard/sub-recipients/{id}/anticipate/simulate",
-    operation_id = "simulate_anticipation", params(("id" = String, Path)), request_body = AnticipationRequest,
+    operation_id = "simulate_anticipation", request_body = AnticipationRequest,
     responses((status = 200, body = AnticipationResult), (status = 403)))]
-pub async fn simulate(
-    State(app): AppState,
-    caller: Caller,
-    PathId(id): PathId,
-    JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response> {
-    let wire: AnticipationRequest<'_> = parse(&body)?;
+pub async fn simulate(State(app): AppState, caller: Caller, PathId(id): PathId, body: JsonBody) -> Result<Response> {
+    let wire: AnticipationRequest<'_> = parse(&body.bytes)?;
     require_split(&app, caller)?;
     let wanted = wire.check()?;
     let (recipient, _) = find_own(&app, caller, &id)?;
@@ -253,10 +246,8 @@ impl AnticipationRequest<'_> {
 
 /// No split of this id in the recipient's statement.
 fn unknown(index: usize) -> Problem {
-    let row = Code::NotFound.row();
-    let field = format!("split_ids[{index}]");
-    let error = FieldError { field, code: row.code, message: "Split não encontrado".into() };
-    Problem::new(Code::NotFound).message("Split não encontrado").errors(vec![error])
+    let problem = Problem::new(Code::NotFound).message("Split não encontrado");
+    problem.field(format!("split_ids[{index}]"), Code::NotFound.row().code, "Split não encontrado")
 }
 
 /// The command, with all of the splits' history that does not change.
@@ -325,13 +316,8 @@ impl AnticipationResult {
 
 /// The card splits of a recipient that can be anticipated, and the account's rates.
 #[utoipa::path(get, path = "/api/dashboard/sub-recipients/{id}/anticipate", operation_id = "list_anticipable",
-    params(("id" = String, Path), WholeListParams), responses((status = 200, body = Anticipable)))]
-pub async fn list(
-    State(app): AppState,
-    caller: Caller,
-    PathId(id): PathId,
-    PageQuery { cursors, .. }: PageQuery,
-) -> Result<Response> {
+    params(WholeListParams), responses((status = 200, body = Anticipable)))]
+pub async fn list(State(app): AppState, caller: Caller, PathId(id): PathId, query: PageQuery) -> Result<Response> {
     let (recipient, _) = find_own(&app, caller, &id)?;
     let now = app.engine.read_recipient(recipient, |_, now| now).await?;
     let fees = fees(&app, caller)?;
@@ -340,7 +326,7 @@ pub async fn list(
         d7: fees.anticipation_d7.as_percent(),
         d15: fees.anticipation_d15.as_percent(),
     };
-    let [after, before] = cursors.places(|id| place_of(&app.engine, recipient, id))?;
+    let [after, before] = query.cursors.places(|id| place_of(&app.engine, recipient, id))?;
     let engine = Arc::clone(&app.engine);
     let place = move |split: &Result<AnticipableSplit>| {
         let key = split.as_ref().ok().and_then(|split| parse_split_id(&split.id))?;
@@ -351,7 +337,7 @@ pub async fn list(
     let walk = Walk { app, recipient, now, fees, before: Some(first), listed: VecDeque::new(), charge: None };
     let walk = walk.skip_while(move |split| before.is_some_and(|before| place(split) >= Some(before)));
     let walk = walk.take_while(move |split| after.is_none_or(|after| split.is_err() || place_too(split) > Some(after)));
-    let (items, next) = cursors.first(walk, |split| split.id.clone())?;
+    let (items, next) = query.cursors.first(walk, |split| split.id.clone())?;
     let rest = next.as_ref().map_or_else(|| json!({ "rates": rates }), |next| json!({"rates": rates, "next": next}));
     Ok(next.iter().fold(items_of(items, &rest)?, |answer, next| linked(answer, next)))
 }

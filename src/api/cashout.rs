@@ -130,7 +130,7 @@ fn answer(ordered: &CashoutOrdered, labels: Option<Labels>) -> Result<Response> 
 }
 
 /// One cashout of the account.
-#[utoipa::path(get, path = "/api/cashout/{id}", operation_id = "get_cashout", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/api/cashout/{id}", operation_id = "get_cashout",
     responses((status = 200, body = CashoutView), (status = 403)))]
 pub async fn get(State(app): AppState, caller: Caller, PathId(id): PathId) -> Result<Response> {
     require_cashout(&app, caller)?;
@@ -139,17 +139,12 @@ pub async fn get(State(app): AppState, caller: Caller, PathId(id): PathId) -> Re
 
 /// Changes the metadata of a cashout, 1,000 times at most (then 409 `state_conflict`). Nothing else
 /// of it changes, and no webhook is sent.
-#[utoipa::path(patch, path = "/api/cashout/{id}", operation_id = "change_cashout", params(("id" = String, Path)),
+#[utoipa::path(patch, path = "/api/cashout/{id}", operation_id = "change_cashout",
     request_body = MetadataRequest, responses((status = 200, body = CashoutView), (status = 403), (status = 409)))]
-pub async fn change(
-    State(app): AppState,
-    caller: Caller,
-    PathId(id): PathId,
-    JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response> {
+pub async fn change(State(app): AppState, caller: Caller, PathId(id): PathId, body: JsonBody) -> Result<Response> {
     require_cashout(&app, caller)?;
     let view = |cashout: &Cashout| Ok(ok(CashoutView::of(&app.engine, cashout)));
-    change_metadata(&app, caller, &body, || named(&app, caller, &id), view).await
+    change_metadata(&app, caller, &body.bytes, || named(&app, caller, &id), view).await
 }
 
 /// The account's cashout of this id.
@@ -168,8 +163,7 @@ const STATUSES: [&str; 3] = ["in_processing", "processed", "failed"];
         ("merchant_transaction_id" = Option<String>, Query, format = "uuid", description = "With this `merchant_transaction_id`: one at most"),
         PeriodParams, LabelParams,
         ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query, minimum = 1, maximum = 100, description = "50 when absent."),
-        CursorParams),
-    responses((status = 200, body = List<CashoutItem>), (status = 403)))]
+        CursorParams), responses((status = 200, body = List<CashoutItem>), (status = 403)))]
 pub async fn list(State(app): AppState, caller: Caller, parts: Parts) -> Result<Response> {
     require_cashout(&app, caller)?;
     let pairs = query(&parts)?;

@@ -19,7 +19,7 @@ use web::{
 };
 
 /// One charge of the account.
-#[utoipa::path(get, path = "/api/charges/{txid}", operation_id = "get_charge", params(("txid" = String, Path)),
+#[utoipa::path(get, path = "/api/charges/{txid}", operation_id = "get_charge",
     responses((status = 200, body = ChargeView), (status = 405, description = "`batch` and `quote` are other addresses.")))]
 pub async fn get(State(app): AppState, caller: Caller, PathId(txid): PathId) -> Result<Response> {
     Ok(ok(ChargeView::of(&app.engine, &named(&app, caller, &txid)?)?))
@@ -38,8 +38,7 @@ pub(crate) fn named(app: &App, caller: Caller, txid: &str) -> Result<Charge> {
 #[utoipa::path(get, path = "/api/charges", operation_id = "list_charges",
     params(("status" = Option<String>, Query, pattern = "^(CONCLUIDA|pending|RECUSADA|cancelled)$", description = "`pending`, `CONCLUIDA`, `RECUSADA` or `cancelled`"),
         ("payment_method" = Option<String>, Query, pattern = "^(pix|credit_card|debit_card)$", description = "`pix`, `credit_card` or `debit_card`"),
-        PeriodParams, LabelParams, PageParams, CursorParams),
-    responses((status = 200, body = List<ChargeView>)))]
+        PeriodParams, LabelParams, PageParams, CursorParams), responses((status = 200, body = List<ChargeView>)))]
 pub async fn list(State(app): AppState, caller: Caller, query: PageQuery, parts: Parts) -> Result<Response> {
     let filter = charge_filter(&reply::query(&parts)?)?;
     let (page, merchant) = (query.page, caller.ledger());
@@ -87,22 +86,16 @@ fn labelled(app: &App, caller: Caller, filter: &ChargeFilter, labels: &LabelFilt
 
 /// Changes the metadata of a charge. Metadata and fiscal documents change 1,000 times at most (then
 /// 409 `state_conflict`). Nothing else of a charge changes, and no webhook is sent.
-#[utoipa::path(patch, path = "/api/charges/{txid}", operation_id = "change_charge", params(("txid" = String, Path)),
-    request_body = MetadataRequest,
+#[utoipa::path(patch, path = "/api/charges/{txid}", operation_id = "change_charge", request_body = MetadataRequest,
     responses((status = 200, body = ChargeView), (status = 405, description = "`batch` and `quote` are other addresses."), (status = 409)))]
-pub async fn change(
-    State(app): AppState,
-    caller: Caller,
-    PathId(txid): PathId,
-    JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response> {
+pub async fn change(State(app): AppState, caller: Caller, PathId(txid): PathId, body: JsonBody) -> Result<Response> {
     let view = |charge: &Charge| Ok(ok(ChargeView::of(&app.engine, charge)?));
-    change_metadata(&app, caller, &body, || named(&app, caller, &txid), view).await
+    change_metadata(&app, caller, &body.bytes, || named(&app, caller, &txid), view).await
 }
 
 /// Ends a pending PIX charge. The institution is asked first: a payment that was faster is booked,
 /// and the answer is 409.
-#[utoipa::path(post, path = "/api/charges/{txid}/cancel", operation_id = "cancel_charge", params(("txid" = String, Path)),
+#[utoipa::path(post, path = "/api/charges/{txid}/cancel", operation_id = "cancel_charge",
     responses((status = 200, body = ChargeView)))]
 pub async fn cancel(State(app): AppState, caller: Caller, PathId(txid): PathId, sent: KeyedBody) -> Result<Response> {
     parse_unread(sent.bytes())?;

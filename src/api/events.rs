@@ -185,7 +185,7 @@ async fn count(app: &App, caller: Caller, after: Option<u64>, wait: Duration) ->
 }
 
 /// One event of the account.
-#[utoipa::path(get, path = "/api/events/{id}", operation_id = "get_event", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/api/events/{id}", operation_id = "get_event",
     responses((status = 200, body = EventView)))]
 pub async fn get(State(app): AppState, caller: Caller, PathId(id): PathId) -> Result<Response> {
     Ok(ok(EventView::of(&app, caller, &find(&app, caller, &id)?)?))
@@ -194,7 +194,7 @@ pub async fn get(State(app): AppState, caller: Caller, PathId(id): PathId) -> Re
 /// Sends an event once more, at once, to every API key of the account that has an address and
 /// receives events of its kind. Its id and body are the same. An address where 1,000 events wait
 /// already takes no more; 429 when that holds for all of them.
-#[utoipa::path(post, path = "/api/events/{id}/redeliver", operation_id = "redeliver_event", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/api/events/{id}/redeliver", operation_id = "redeliver_event",
     responses((status = 200, body = EventView)))]
 pub async fn redeliver(State(app): AppState, caller: Caller, PathId(id): PathId, sent: KeyedBody) -> Result<Response> {
     parse_unread(sent.bytes())?;
@@ -214,21 +214,17 @@ pub async fn redeliver(State(app): AppState, caller: Caller, PathId(id): PathId,
 /// address answered, newest first. The body of each is that of the event. Stored are the last 1,000
 /// tries of an address that failed and the last 50 that it accepted.
 #[utoipa::path(get, path = "/api/events/{id}/tries", operation_id = "list_event_tries",
-    params(("id" = String, Path), ("limit" = Option<u64>, Query),
+    params(("limit" = Option<u64>, Query),
         ("before" = Option<u64>, Query, minimum = 1, description = "Only what is older than the try of this number, which `next` has; the oldest is 1.")),
     responses((status = 200, body = All<EventTry>)))]
-pub async fn tries(
-    State(app): AppState,
-    caller: Caller,
-    PathId(id): PathId,
-    PageQuery { cursors, .. }: PageQuery,
-) -> Result<Response> {
+pub async fn tries(State(app): AppState, caller: Caller, PathId(id): PathId, query: PageQuery) -> Result<Response> {
     let tries = event_tries(&app.webhooks, caller.group, &find(&app, caller, &id)?);
     let count = tries.len();
-    let [_, before] = cursors.places(|text| Ok(text.parse().ok().filter(|number| (1..=count).contains(number))))?;
+    let [_, before] =
+        query.cursors.places(|text| Ok(text.parse().ok().filter(|number| (1..=count).contains(number))))?;
     let total = before.map_or(count, |before| before - 1);
     let numbered = (1..=total).rev().zip(tries.into_iter().skip(count - total));
-    let (items, next) = cursors.first(numbered.map(Ok::<_, Problem>), |(number, _)| number.to_string())?;
+    let (items, next) = query.cursors.first(numbered.map(Ok::<_, Problem>), |(number, _)| number.to_string())?;
     first_of(Some(total as u64), next, items.map(|numbered| Ok(numbered?.1)))
 }
 

@@ -43,7 +43,7 @@ const KEY_CHARS_MAX: usize = 100;
 /// The CNPJ or CPF in the key is tested with its check digit; an issuer that is neither the
 /// merchant nor a recipient of the charge is shown as `issuer_known: false`. No webhook is sent.
 #[utoipa::path(post, path = "/api/charges/{txid}/fiscal-documents", operation_id = "link_fiscal_document",
-    params(("txid" = String, Path)), request_body = FiscalDocumentRequest,
+    request_body = FiscalDocumentRequest,
     responses((status = 201, body = ChargeView), (status = 200, body = ChargeView), (status = 409)))]
 pub async fn link(State(app): AppState, caller: Caller, PathId(txid): PathId, sent: KeyedBody) -> Result<Response> {
     let wire: FiscalDocumentRequest<'_> = parse(sent.bytes())?;
@@ -88,7 +88,7 @@ pub async fn link(State(app): AppState, caller: Caller, PathId(txid): PathId, se
 /// Takes the link of a fiscal document back; 404 where it is not linked. The document may be linked
 /// again.
 #[utoipa::path(delete, path = "/api/charges/{txid}/fiscal-documents/{key}", operation_id = "unlink_fiscal_document",
-    params(("txid" = String, Path), ("key" = String, Path, pattern = "^[0-9A-Z]{44}([0-9A-Z]{6})?$", description = "The access key.", example = "35261111222333000181550010000012341531872043")),
+    params(("key" = String, Path, pattern = "^[0-9A-Z]{44}([0-9A-Z]{6})?$", description = "The access key.", example = "35261111222333000181550010000012341531872043")),
     responses((status = 200, body = ChargeView), (status = 409)))]
 pub async fn unlink(State(app): AppState, caller: Caller, PathIds(txid, key): PathIds) -> Result<Response> {
     let key = FiscalKey::parse(&key).map_err(|_| Problem::new(Code::NotFound))?;

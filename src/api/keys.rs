@@ -25,16 +25,16 @@ use web::{
 /// `per_page`, `before` or `after`, as other lists. The text of a key is stored nowhere.
 #[utoipa::path(get, path = "/api/keys", operation_id = "list_keys", params(WholeListParams),
     responses((status = 200, body = ApiKeyList)))]
-pub async fn list(State(app): AppState, caller: Caller, PageQuery { cursors, .. }: PageQuery) -> Result<Response> {
+pub async fn list(State(app): AppState, caller: Caller, query: PageQuery) -> Result<Response> {
     // Merchants do not see the platform's operators.
     let shown = |_: &str| "operator".to_owned();
     let mut keys = listed_with(&app.engine, &app.last_uses, caller.group, shown);
-    if cursors.are_given_to_whole_list() {
+    if query.cursors.are_given_to_whole_list() {
         keys.reverse();
-        keys = cursors.between(keys, |key| ObjectId::parse(&key.id).unwrap_or_default())?;
+        keys = query.cursors.between(keys, |key| ObjectId::parse(&key.id).unwrap_or_default())?;
     }
     let total = keys.len() as u64;
-    let (items, next) = cursors.first(keys.into_iter().map(Ok::<_, Problem>), |key| key.id.clone())?;
+    let (items, next) = query.cursors.first(keys.into_iter().map(Ok::<_, Problem>), |key| key.id.clone())?;
     first_of(Some(total), next, items)
 }
 
@@ -61,16 +61,11 @@ pub async fn create(State(app): AppState, caller: Caller, sent: KeyedBody) -> Re
 /// events that come from here on; events that wait already are sent, whatever is chosen. 403
 /// `scopes_exceed_key` for a key that may do more than the calling key, 409 `state_conflict` for a
 /// revoked one.
-#[utoipa::path(patch, path = "/api/keys/{id}", operation_id = "change_key", params(("id" = String, Path)),
+#[utoipa::path(patch, path = "/api/keys/{id}", operation_id = "change_key",
     request_body(content = ApiKeyChange, example = json!({"webhook_url": null, "events": ["charge.paid"]})),
     responses((status = 200, body = ApiKeyView), (status = 409)))]
-pub async fn change(
-    State(app): AppState,
-    caller: Caller,
-    PathId(id): PathId,
-    JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response> {
-    let wire: ApiKeyChange<'_> = parse_exact(&body)?;
+pub async fn change(State(app): AppState, caller: Caller, PathId(id): PathId, body: JsonBody) -> Result<Response> {
+    let wire: ApiKeyChange<'_> = parse_exact(&body.bytes)?;
     let key = SentKey::none().read(&app.engine, KeyScope::Merchant(caller.group), None, b"")?;
     by(&app, caller).change(named(&app, caller, &id)?, &wire, &key).await
 }
@@ -78,7 +73,7 @@ pub async fn change(
 /// Makes a new webhook secret of a key, which is shown only now: a replay has null. The one
 /// before signs beside it for 24 hours. 403 `scopes_exceed_key` for a key that may do more than the
 /// calling key, 409 `state_conflict` for a revoked one, and while four replaced secrets still sign.
-#[utoipa::path(post, path = "/api/keys/{id}/rotate-secret", operation_id = "rotate_key_secret", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/api/keys/{id}/rotate-secret", operation_id = "rotate_key_secret",
     responses((status = 200, body = OwnSecretResponse), (status = 409)))]
 pub async fn rotate_secret(
     State(app): AppState,
@@ -95,7 +90,7 @@ pub async fn rotate_secret(
 
 /// Revokes an API key, at once; a key may revoke itself. 403 `scopes_exceed_key` for one that may
 /// do more than the calling key.
-#[utoipa::path(delete, path = "/api/keys/{id}", operation_id = "revoke_key", params(("id" = String, Path)),
+#[utoipa::path(delete, path = "/api/keys/{id}", operation_id = "revoke_key",
     responses((status = 200, body = RevokedResponse)))]
 pub async fn revoke(State(app): AppState, caller: Caller, PathId(id): PathId) -> Result<Response> {
     let key = SentKey::none().read(&app.engine, KeyScope::Merchant(caller.group), None, b"")?;

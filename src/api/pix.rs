@@ -175,7 +175,7 @@ pub async fn create_once(app: &App, caller: Caller, sent: &SentKey, body: &[u8])
 
 /// Plays the payer: pays a pending PIX charge. One that is cancelled is paid too late: 409, and the
 /// money goes back to the payer. Sandbox only.
-#[utoipa::path(post, path = "/api/sandbox/pix/{txid}/pay", operation_id = "pay_pix_in_sandbox", params(("txid" = String, Path)),
+#[utoipa::path(post, path = "/api/sandbox/pix/{txid}/pay", operation_id = "pay_pix_in_sandbox",
     responses((status = 200, body = ChargeView), (status = 409)))]
 pub async fn sandbox_pay(
     State(app): AppState,

@@ -178,18 +178,18 @@ pub async fn create(State(app): AppState, caller: Caller, sent: KeyedBody) -> Re
 /// The account's plans that take subscriptions, newest first.
 #[utoipa::path(get, path = "/api/recurrency/plans", operation_id = "list_plans",
     params(WholeListParams), responses((status = 200, body = PlanList)))]
-pub async fn list(State(app): AppState, caller: Caller, PageQuery { cursors, .. }: PageQuery) -> Result<Response> {
+pub async fn list(State(app): AppState, caller: Caller, query: PageQuery) -> Result<Response> {
     let all = app.engine.read_merchant(caller.group, |books, _| books.plans().iter().rev().cloned().collect()).await?;
     // A cursor may name a plan that takes no subscriptions any more.
-    let enabled = cursors.between(all, |plan| plan.id)?.into_iter().filter(|plan: &Plan| plan.enabled);
-    let (plans, next) = cursors.first(enabled.map(Ok::<_, Problem>), |plan| plan.id.uuid().to_string())?;
+    let enabled = query.cursors.between(all, |plan| plan.id)?.into_iter().filter(|plan: &Plan| plan.enabled);
+    let (plans, next) = query.cursors.first(enabled.map(Ok::<_, Problem>), |plan| plan.id.uuid().to_string())?;
     let plans = plans.map(|plan| Ok(PlanView::of(&plan?))).collect::<Result<_>>()?;
     let list = PlanList { plans, next };
     Ok(list.next.clone().iter().fold(ok(list), |answer, next| linked(answer, next)))
 }
 
 /// One plan of the account, also one that takes no subscriptions any more.
-#[utoipa::path(get, path = "/api/recurrency/plans/{id}", operation_id = "get_plan", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/api/recurrency/plans/{id}", operation_id = "get_plan",
     responses((status = 200, body = PlanView)))]
 pub async fn get(State(app): AppState, caller: Caller, PathId(id): PathId) -> Result<Response> {
     let not_found = || Problem::new(Code::NotFound);
@@ -200,7 +200,7 @@ pub async fn get(State(app): AppState, caller: Caller, PathId(id): PathId) -> Re
 
 /// Takes no subscriptions of a plan any more. Those that it has go on; doing it again changes
 /// nothing.
-#[utoipa::path(delete, path = "/api/recurrency/plans/{id}", operation_id = "disable_plan", params(("id" = String, Path)),
+#[utoipa::path(delete, path = "/api/recurrency/plans/{id}", operation_id = "disable_plan",
     responses((status = 200, body = DisabledPlan)))]
 pub async fn disable(State(app): AppState, caller: Caller, PathId(id): PathId) -> Result<Response> {
     let id = ObjectId::parse(&id).ok_or_else(|| Problem::new(Code::NotFound))?;

@@ -19,7 +19,6 @@ const WIDTH_MIN: u32 = 240;
 /// The image to scan: the QR code of a pending PIX charge, as SVG. An address of an image sends no
 /// API key, so a shop's server asks for it and hands it on.
 #[utoipa::path(get, path = "/api/charges/{txid}/qr.svg", operation_id = "get_charge_qr_code",
-    params(("txid" = String, Path)),
     responses((status = 200, content((String = "image/svg+xml"))), (status = 409)))]
 pub async fn get(State(app): AppState, caller: Caller, PathId(txid): PathId) -> Result<Response> {
     let charge = named(&app, caller, &txid)?;

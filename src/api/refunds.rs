@@ -107,7 +107,7 @@ fn check(
 }
 
 /// One refund of the account.
-#[utoipa::path(get, path = "/api/refunds/{id}", operation_id = "get_refund", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/api/refunds/{id}", operation_id = "get_refund",
     responses((status = 200, body = RefundView)))]
 pub async fn get(State(app): AppState, caller: Caller, PathId(id): PathId) -> Result<Response> {
     Ok(ok(RefundView::of(&app.engine, &named(&app, caller, &id)?)))
@@ -121,16 +121,11 @@ fn named(app: &App, caller: Caller, id: &str) -> Result<Refund> {
 
 /// Changes the metadata of a refund, 1,000 times at most (then 409 `state_conflict`). Nothing else
 /// of it changes, and no webhook is sent.
-#[utoipa::path(patch, path = "/api/refunds/{id}", operation_id = "change_refund", params(("id" = String, Path)),
+#[utoipa::path(patch, path = "/api/refunds/{id}", operation_id = "change_refund",
     request_body = MetadataRequest, responses((status = 200, body = RefundView), (status = 409)))]
-pub async fn change(
-    State(app): AppState,
-    caller: Caller,
-    PathId(id): PathId,
-    JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response> {
+pub async fn change(State(app): AppState, caller: Caller, PathId(id): PathId, body: JsonBody) -> Result<Response> {
     let view = |refund: &Refund| Ok(ok(RefundView::of(&app.engine, refund)));
-    change_metadata(&app, caller, &body, || named(&app, caller, &id), view).await
+    change_metadata(&app, caller, &body.bytes, || named(&app, caller, &id), view).await
 }
 
 /// Refunds of an account.
@@ -152,8 +147,7 @@ const STATUSES: [&str; 4] = ["pending", "approved", "rejected", "failed"];
 /// refunds.
 #[utoipa::path(get, path = "/api/refunds", operation_id = "list_refunds",
     params(("status" = Option<String>, Query, pattern = "^(pending|approved|rejected|failed)$", description = "`pending`, `approved`, `rejected` or `failed`"),
-        PeriodParams, LabelParams, WholeListParams),
-    responses((status = 200, body = RefundList)))]
+        PeriodParams, LabelParams, WholeListParams), responses((status = 200, body = RefundList)))]
 pub async fn list(State(app): AppState, caller: Caller, parts: Parts) -> Result<Response> {
     let (merchant, filter) = (caller.ledger(), Filter::read(&query(&parts)?, "status", &STATUSES)?);
     // Later refunds are not in this list.

@@ -133,21 +133,21 @@ fn find(app: &App, caller: Caller, id: &str) -> Result<Job> {
 }
 
 /// A report that is made in the background.
-#[utoipa::path(get, path = "/api/reports/{id}", operation_id = "get_report", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/api/reports/{id}", operation_id = "get_report",
     responses((status = 200, body = ExportJobView)))]
 pub async fn get(State(app): AppState, caller: Caller, PathId(id): PathId) -> Result<Response> {
     Ok(ok(ExportJobView::of(&find(&app, caller, &id)?)))
 }
 
 /// The file of a report that is done.
-#[utoipa::path(get, path = "/api/reports/{id}/file", operation_id = "download_report", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/api/reports/{id}/file", operation_id = "download_report",
     responses((status = 200, content((String = "application/jsonl"), (String = "text/csv"), (String = "text/plain"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 409)))]
 pub async fn download_file(State(app): AppState, caller: Caller, PathId(id): PathId) -> Result<Response> {
     download(&app.export_jobs, &find(&app, caller, &id)?)
 }
 
 /// The manifest of a report that is done, byte by byte as it was signed.
-#[utoipa::path(get, path = "/api/reports/{id}/manifest", operation_id = "get_report_manifest", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/api/reports/{id}/manifest", operation_id = "get_report_manifest",
     responses((status = 200, body = serde_json::Value, example = json!({"schema": 2, "rows": 0})), (status = 409)))]
 pub async fn get_manifest(State(app): AppState, caller: Caller, PathId(id): PathId) -> Result<Response> {
     manifest(&app.export_jobs, &find(&app, caller, &id)?)

@@ -162,8 +162,7 @@ impl RegistrationDone {
 /// accents. With a label, the account may have 2,000 recipients of this name.
 #[utoipa::path(get, path = "/api/dashboard/sub-recipients", operation_id = "list_recipients",
     params(("search" = Option<String>, Query, description = "Part of a name; case and accents do not matter"),
-        LabelParams, PageParams, CursorParams),
-    responses((status = 200, body = List<RecipientView>)))]
+        LabelParams, PageParams, CursorParams), responses((status = 200, body = List<RecipientView>)))]
 pub async fn list(State(app): AppState, caller: Caller, query: PageQuery) -> Result<Response> {
     let (labels, wanted) = (&query.labels, search_key(&query.search));
     let (skip, count) = query.to_read(!labels.is_empty());
@@ -188,7 +187,7 @@ pub async fn list(State(app): AppState, caller: Caller, query: PageQuery) -> Res
 }
 
 /// A recipient's full record, after booking what is due.
-#[utoipa::path(get, path = "/api/sub-recipients/{id}", operation_id = "get_recipient", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/api/sub-recipients/{id}", operation_id = "get_recipient",
     responses((status = 200, body = RecipientRecord)))]
 pub async fn get(State(app): AppState, caller: Caller, PathId(id): PathId) -> Result<Response> {
     let (ledger, row) = find_own(&app, caller, &id)?;
@@ -199,16 +198,10 @@ pub async fn get(State(app): AppState, caller: Caller, PathId(id): PathId) -> Re
 
 /// Changes what is sent of a registration and leaves the rest; the status stays. Another bank
 /// account is reviewed before anything is withdrawn. A rejected recipient registers again instead.
-#[utoipa::path(patch, path = "/api/sub-recipients/{id}", operation_id = "change_recipient", params(("id" = String, Path)),
-    request_body = ChangeRequest,
-    responses((status = 200, body = RecipientRecord), (status = 409)))]
-pub async fn change(
-    State(app): AppState,
-    caller: Caller,
-    PathId(id): PathId,
-    JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response> {
-    let wire: ChangeRequest<'_> = parse_exact(&body)?;
+#[utoipa::path(patch, path = "/api/sub-recipients/{id}", operation_id = "change_recipient",
+    request_body = ChangeRequest, responses((status = 200, body = RecipientRecord), (status = 409)))]
+pub async fn change(State(app): AppState, caller: Caller, PathId(id): PathId, body: JsonBody) -> Result<Response> {
+    let wire: ChangeRequest<'_> = parse_exact(&body.bytes)?;
     let (app, wire) = (&app, &wire);
     let read = || {
         let (ledger, row) = find_own(app, caller, &id)?;
@@ -235,7 +228,8 @@ pub async fn change(
             outcome => Ok(decided(outcome)?.map(|()| (profile, accounts))),
         }
     };
-    let room = body.len() + find_own(app, caller, &id)?.1.profiles.current().map_or(0, |sealed| sealed.bytes.len());
+    let room =
+        body.bytes.len() + find_own(app, caller, &id)?.1.profiles.current().map_or(0, |sealed| sealed.bytes.len());
     let key = Key::none(&app.engine, caller.group, room);
     let changed = key.run_after(caller.ledger(), read, |_| Err(broken()), execute).await?;
     changed.answer(|(profile, accounts)| {
@@ -251,8 +245,7 @@ fn document_digest(app: &App, group: GroupNumber, document: &str) -> Fingerprint
 
 /// A recipient's splits and balance. With a status, the period may hold 2,000 splits.
 #[utoipa::path(get, path = "/api/dashboard/sub-recipients/{id}/splits", operation_id = "list_splits",
-    params(("id" = String, Path),
-        ("status" = Option<String>, Query, pattern = "^(pending|available|paid)$", description = "`pending`, `available` or `paid`"),
+    params(("status" = Option<String>, Query, pattern = "^(pending|available|paid)$", description = "`pending`, `available` or `paid`"),
         PeriodParams, PageParams, ("limit" = Option<u64>, Query),
         ("before" = Option<String>, Query, pattern = "^[0-9a-f]{32}-[0-9]{1,5}$", description = "Only what is older than the split with this id."),
         ("after" = Option<String>, Query, pattern = "^[0-9a-f]{32}-[0-9]{1,5}$", description = "Only what is newer than the split with this id.")),

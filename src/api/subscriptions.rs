@@ -154,14 +154,14 @@ pub async fn list(State(app): AppState, caller: Caller, query: PageQuery) -> Res
 
 /// One subscription of the account.
 #[utoipa::path(get, path = "/api/recurrency/subscriptions/{id}", operation_id = "get_subscription",
-    params(("id" = String, Path)), responses((status = 200, body = SubscriptionView)))]
+    responses((status = 200, body = SubscriptionView)))]
 pub async fn get(State(app): AppState, caller: Caller, PathId(id): PathId) -> Result<Response> {
     Ok(ok(SubscriptionView::of(&app.engine, &named(&app, caller, &id)?)))
 }
 
 /// The charges of a subscription, newest first: one for each time that a cycle was charged.
 #[utoipa::path(get, path = "/api/recurrency/subscriptions/{id}/charges", operation_id = "list_subscription_charges",
-    params(("id" = String, Path), PageParams, CursorParams), responses((status = 200, body = List<ChargeView>)))]
+    params(PageParams, CursorParams), responses((status = 200, body = List<ChargeView>)))]
 pub async fn charges(State(app): AppState, caller: Caller, PathId(id): PathId, query: PageQuery) -> Result<Response> {
     let id = named(&app, caller, &id)?.id;
     let slice = query.part(&app.engine, caller.ledger())?;
@@ -174,7 +174,6 @@ pub async fn charges(State(app): AppState, caller: Caller, PathId(id): PathId, q
 /// paid meanwhile, `paid_cycles` counts it. A card charge that waits for its outcome is left to it,
 /// and so is a code about which the institution does not answer.
 #[utoipa::path(post, path = "/api/recurrency/subscriptions/{id}/cancel", operation_id = "cancel_subscription",
-    params(("id" = String, Path)),
     responses((status = 200, body = SubscriptionView)))]
 pub async fn cancel(State(app): AppState, caller: Caller, PathId(id): PathId, sent: KeyedBody) -> Result<Response> {
     carry_out(&app, caller, &id, &sent, SubscriptionChange::Cancel).await
@@ -182,7 +181,6 @@ pub async fn cancel(State(app): AppState, caller: Caller, PathId(id): PathId, se
 
 /// Charges nothing until the subscription is resumed.
 #[utoipa::path(post, path = "/api/recurrency/subscriptions/{id}/pause", operation_id = "pause_subscription",
-    params(("id" = String, Path)),
     responses((status = 200, body = SubscriptionView)))]
 pub async fn pause(State(app): AppState, caller: Caller, PathId(id): PathId, sent: KeyedBody) -> Result<Response> {
     carry_out(&app, caller, &id, &sent, SubscriptionChange::Pause).await
@@ -190,7 +188,6 @@ pub async fn pause(State(app): AppState, caller: Caller, PathId(id): PathId, sen
 
 /// Goes on with the next date to come. Dates that passed meanwhile are neither charged nor counted.
 #[utoipa::path(post, path = "/api/recurrency/subscriptions/{id}/resume", operation_id = "resume_subscription",
-    params(("id" = String, Path)),
     responses((status = 200, body = SubscriptionView)))]
 pub async fn resume(State(app): AppState, caller: Caller, PathId(id): PathId, sent: KeyedBody) -> Result<Response> {
     carry_out(&app, caller, &id, &sent, SubscriptionChange::Resume).await
@@ -216,15 +213,9 @@ pub struct SubscriptionChangeRequest<'a> {
 /// customer is 400. Or changes its metadata, 1,000 times at most (then 409): charges that are made
 /// from then on have the new one.
 #[utoipa::path(patch, path = "/api/recurrency/subscriptions/{id}", operation_id = "change_subscription",
-    params(("id" = String, Path)), request_body = SubscriptionChangeRequest,
-    responses((status = 200, body = SubscriptionView), (status = 409)))]
-pub async fn change(
-    State(app): AppState,
-    caller: Caller,
-    PathId(id): PathId,
-    JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response> {
-    let wire: SubscriptionChangeRequest<'_> = parse_exact(&body)?;
+    request_body = SubscriptionChangeRequest, responses((status = 200, body = SubscriptionView), (status = 409)))]
+pub async fn change(State(app): AppState, caller: Caller, PathId(id): PathId, body: JsonBody) -> Result<Response> {
+    let wire: SubscriptionChangeRequest<'_> = parse_exact(&body.bytes)?;
     let mut check = Checker::new();
     let token = check.optional_text("card_token", wire.card_token, 1..=64);
     if wire.card_token.and(wire.metadata).is_some() {
@@ -244,7 +235,7 @@ pub async fn change(
         limits.admit_card(fingerprint, caller.group, |id| first_charge_was_paid(&app, caller, id))?;
     }
     let card = StoredCard { id: card.id, face: card.face };
-    let permit = app.engine.permit_in_turn(Some(caller.group), body.len()).await?;
+    let permit = app.engine.permit_in_turn(Some(caller.group), body.bytes.len()).await?;
     let command = MerchantCommand::ChangeSubscriptionCard { id: row.id, card };
     let outcome = app.engine.command(caller.group, command, caller.context(Arc::clone(&permit))).await?;
     if let (Some((limits, fingerprint)), Outcome::Recorded(record)) = (limited, &outcome) {

@@ -43,7 +43,6 @@ pub struct Withdrawals {
 
 /// Asks for a withdrawal of all that is available.
 #[utoipa::path(post, path = "/api/dashboard/sub-recipients/{id}/withdraw", operation_id = "withdraw",
-    params(("id" = String, Path)),
     responses((status = 201, body = WithdrawalRequested), (status = 403)))]
 pub async fn withdraw(State(app): AppState, caller: Caller, PathId(id): PathId, sent: KeyedBody) -> Result<Response> {
     parse_unread(sent.bytes())?;
@@ -71,7 +70,6 @@ pub async fn withdraw(State(app): AppState, caller: Caller, PathId(id): PathId, 
 /// Takes a withdrawal back that nobody has approved: its money and its splits are available again.
 /// 409 `already_decided` once it was approved or rejected.
 #[utoipa::path(post, path = "/api/dashboard/withdraw/{id}/cancel", operation_id = "cancel_withdrawal",
-    params(("id" = String, Path)),
     responses((status = 200, body = WithdrawalView)))]
 pub async fn cancel(State(app): AppState, caller: Caller, PathId(id): PathId, sent: KeyedBody) -> Result<Response> {
     parse_unread(sent.bytes())?;
@@ -91,15 +89,10 @@ pub async fn cancel(State(app): AppState, caller: Caller, PathId(id): PathId, se
 
 /// All withdrawals of a recipient, newest first.
 #[utoipa::path(get, path = "/api/dashboard/sub-recipients/{id}/withdraw", operation_id = "list_withdrawals",
-    params(("id" = String, Path), WholeListParams), responses((status = 200, body = Withdrawals)))]
-pub async fn list(
-    State(app): AppState,
-    caller: Caller,
-    PathId(id): PathId,
-    PageQuery { cursors, .. }: PageQuery,
-) -> Result<Response> {
+    params(WholeListParams), responses((status = 200, body = Withdrawals)))]
+pub async fn list(State(app): AppState, caller: Caller, PathId(id): PathId, query: PageQuery) -> Result<Response> {
     let (recipient, _) = find_own(&app, caller, &id)?;
-    let all = app.engine.all_withdrawals(recipient, cursors.range(&app.engine, recipient)?);
-    let (items, next) = cursors.first(all, |withdrawal| withdrawal.id.uuid().to_string())?;
+    let all = app.engine.all_withdrawals(recipient, query.cursors.range(&app.engine, recipient)?);
+    let (items, next) = query.cursors.first(all, |withdrawal| withdrawal.id.uuid().to_string())?;
     first_of(None, next, items.map(move |found| Ok(WithdrawalView::of(&app.engine, &found?))))
 }

@@ -48,7 +48,7 @@ use nodes::takeover;
 use nodes::token::PeerToken;
 use nodes::work_requests::OthersOverHttp;
 use nodes::{self, Owners, PeerMeasures, PeerSettings, PeerTlsFiles};
-use ops::balance_alerts::BalanceAlerts;
+use ops::account_sums::AccountSums;
 use ops::desk::Desk;
 use ops::health;
 use ops::last_backup::LastBackup;
@@ -465,8 +465,7 @@ fn states(
     let last_backup = LastBackup::of(&settings.data);
     registry.register_collector(Box::new(last_backup.clone()));
     registry.register_collector(Box::new(PartitionMeasures::of(Arc::clone(&engine), node.clone())));
-    let balance_alerts = BalanceAlerts::new(Arc::clone(&engine), settings.balance_alerts);
-    registry.register_collector(Box::new(balance_alerts.clone()));
+    registry.register_collector(Box::new(AccountSums(Arc::clone(&engine))));
     let webhooks = Arc::new(Webhooks::new(settings.webhook_allow, webhook_connections, &mut registry)?);
     peer_measures.register(&mut registry);
     let export_jobs = Arc::new(ExportJobs::new(settings.data.join("exports"), engine.shared_keyring()));
@@ -498,7 +497,6 @@ fn states(
         disputes: settings.disputes,
         second_operator_above: settings.second_operator_above,
         retention_months: settings.retention_months,
-        balance_alerts,
         company: settings.company.clone(),
         last_uses: Arc::clone(&app.last_uses),
         wrong_credentials,

@@ -31,10 +31,9 @@ use ops::desk::Desk;
 use ops::{
     api_keys, audit, backup, batches, blocks, books, cards as stored_cards, charges as all_charges, chart, checkpoint,
     clock, closing, cluster, disputes as disputes_review, entries, erasures, explanations, export, exports, health,
-    holds, item_details, lists, made_up, merchants, notes, other_nodes, overview, people, periods, preview, queue,
-    rail_items, recipients as all_recipients, reconciliations, records, refunds as refunds_review,
-    reports as made_reports, sandbox, search, sub_recipients as review, subscriptions as all_subscriptions, webhooks,
-    withdrawals as outflow,
+    holds, item_details, lists, merchants, notes, other_nodes, overview, people, periods, preview, queue, rail_items,
+    recipients as all_recipients, reconciliations, records, refunds as refunds_review, reports as made_reports,
+    sandbox, search, sub_recipients as review, subscriptions as all_subscriptions, webhooks, withdrawals as outflow,
 };
 use web::guards::rate_limit::Policy;
 use web::openapi::{self, Listener};
@@ -237,7 +236,6 @@ fn for_operators(in_sandbox: bool) -> OperatorRoutes {
         .routes(routes!(webhooks::redeliver))
         .routes(routes!(webhooks::redeliver_given_up));
     let money = OperatorRoutes::new()
-        .routes(routes!(all_charges::list))
         .routes(routes!(all_charges::get))
         .routes(routes!(all_recipients::get))
         .routes(routes!(all_subscriptions::get))
@@ -250,10 +248,7 @@ fn for_operators(in_sandbox: bool) -> OperatorRoutes {
         .route_layer(from_fn(on_waiting_thread))
         .routes(routes!(all_recipients::reveal))
         .routes(routes!(people::look_up));
-    let sandbox = OperatorRoutes::new()
-        .routes(routes!(sandbox::advance_clock))
-        .routes(routes!(sandbox::pay_pix))
-        .routes(routes!(made_up::make_up));
+    let sandbox = OperatorRoutes::new().routes(routes!(sandbox::advance_clock)).routes(routes!(sandbox::pay_pix));
 
     let table = OperatorRoutes::new()
         .merge(tagged("Merchants", "Merchants and their API keys.", merchants))

@@ -273,10 +273,6 @@ pub struct ServeArgs {
     #[arg(long, env = "CENTAVO_RETENTION_MONTHS", value_name = "MONTHS", default_value_t = 120,
           value_parser = clap::value_parser!(u32).range(60..=1_200))]
     pub retention_months: u32,
-    /// Limits of accounts, ACCOUNT=CENTAVOS with commas between them: an account that passes its
-    /// limit is in the queue [default: none].
-    #[arg(long, env = "CENTAVO_BALANCE_ALERTS", value_name = "LIST")]
-    pub balance_alerts: Option<String>,
     /// Company whose books these are, as it stands on reports for people: name and CNPJ.
     #[arg(long, env = "CENTAVO_COMPANY", value_name = "TEXT")]
     pub company: Option<String>,

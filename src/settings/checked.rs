@@ -20,7 +20,6 @@ use crate::server::named_rails::settings::{BellSettings, NamedRailSettings, Name
 use crate::settings::secrets::{SecretSource, TwoSources};
 use crate::settings::store_choice::{Store, StoreSettingsError};
 use nodes::{GivenPeerSettings, PeerSettings, PeerSettingsError};
-use ops::balance_alerts::{BalanceAlert, WrongBalanceAlert};
 use web::credential::{OpsRoles, OpsTokens, OpsTokensError};
 use web::guards::rate_limit::RateLimitSettings;
 use web::network::{NetworkError, network};
@@ -67,8 +66,6 @@ pub struct Settings {
     pub second_operator_above: Option<Centavos>,
     /// Months for which personal data is stored after the month in which it was sealed.
     pub retention_months: u32,
-    /// Limits of accounts.
-    pub balance_alerts: Vec<BalanceAlert>,
     /// Company whose books these are, one line for reports; `None` if no setting says it.
     pub company: Option<String>,
     /// Where checkpoints are sent, and how often; `None` if they are not.
@@ -118,9 +115,6 @@ pub enum ConfigError {
     /// A network of the webhooks can't be read.
     #[error("the networks of webhooks are wrong: {0}")]
     WebhookAllow(#[from] NetworkError),
-    /// Not a list of balance alerts.
-    #[error(transparent)]
-    BalanceAlerts(#[from] WrongBalanceAlert),
     /// The format has the codes of another chart of accounts.
     #[error("{0} wants --map FILE: the codes of the accounts in the other program")]
     NoMap(&'static str),
@@ -229,7 +223,6 @@ impl ServeArgs {
             disputes: DisputeWindows { chargeback_days: self.chargeback_days, med_days: self.med_days },
             second_operator_above: self.payout_second_operator_above.map(|limit| Centavos(limit.into())),
             retention_months: self.retention_months,
-            balance_alerts: balance_alerts(self.balance_alerts.as_deref().unwrap_or_default())?,
             company: self.company.filter(|company| !company.trim().is_empty()),
             checkpoints: checkpoint_schedule(self.checkpoints_to, self.checkpoints_every, &data)?,
             data,
@@ -410,10 +403,6 @@ pub(crate) fn tls_files(
         [None, None] => Ok(None),
         _ => Err(ConfigError::HalfTls(names[0], names[1])),
     }
-}
-
-fn balance_alerts(list: &str) -> Result<Vec<BalanceAlert>, WrongBalanceAlert> {
-    list.split(',').filter(|text| !text.trim().is_empty()).map(str::parse).collect()
 }
 
 pub(super) fn networks(list: &str) -> Result<Vec<IpNet>, NetworkError> {

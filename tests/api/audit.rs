@@ -112,16 +112,15 @@ async fn what_operators_do_is_listed_newest_first() {
 }
 
 #[tokio::test]
-async fn who_plays_a_payer_or_makes_up_data_in_a_sandbox_is_named() {
+async fn who_plays_a_payer_in_a_sandbox_is_named() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
     let charge = merchant.post("/api/pix", &pix("10.00")).await.expect(201);
     world.ops_post(&format!("/ops/sandbox/pix/{}/pay", text(&charge["txid"])), &json!({})).await.expect(200);
-    world.ops_post("/ops/sandbox/data", &json!({})).await.expect(201);
     let audit = world.ops_get("/ops/audit?per_page=100").await.expect(200);
     let rows: std::collections::BTreeSet<_> =
         items(&audit).iter().map(|row| (text(&row["action"]), text(&row["kind"]))).collect();
-    let expected = [("approve", "recipient"), ("create", "api_key"), ("create", "merchant"), ("pay", "charge")];
+    let expected = [("create", "api_key"), ("create", "merchant"), ("pay", "charge")];
     assert_eq!(rows, expected.map(|(action, kind)| (action.to_owned(), kind.to_owned())).into());
 }
 

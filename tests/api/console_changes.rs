@@ -310,31 +310,6 @@ async fn endpoints_that_are_behind_are_in_parts() {
 }
 
 #[tokio::test]
-async fn made_up_data_is_a_merchant_with_charges() {
-    let world = world_of_three().await;
-    let browser = Browser::signed_in(&world, ANA).await;
-    let page = browser.page("/console/sandbox").await;
-    let made = send(&browser, &page, "/console/sandbox/data", &[]).await;
-    let place = made.header("location").to_owned();
-    assert!(place.starts_with("/console/merchants/"), "{} {}", made.status, made.html);
-    let again = send(&browser, &page, "/console/sandbox/data", &[]).await;
-    assert_eq!(again.header("location"), place, "twice sent, once made");
-    assert_eq!(world.ops_get("/ops/merchants").await.expect(200)["total"], 1);
-    let charges = world.ops_get("/ops/charges").await.expect(200);
-    let of = |method: &str, status: &str| {
-        let is_it = |charge: &&Value| charge["payment_method"] == method && charge["status"] == status;
-        items(&charges).iter().filter(is_it).count()
-    };
-    assert_eq!([of("pix", "CONCLUIDA"), of("pix", "pending")], [9, 3], "{charges}");
-    assert_eq!([of("credit_card", "CONCLUIDA"), of("credit_card", "RECUSADA")], [2, 1], "{charges}");
-    assert_eq!(world.ops_get("/ops/queue").await.expect(200)["total"], 1, "a recipient waits");
-    browser.page(&place).await.has(&["Recebedor Um", "active", "under review"]);
-    let decider = Browser::signed_in(&world, RUI).await;
-    assert_eq!(decider.post("/console/sandbox/data", &[]).await.status, 403);
-    world.check_books().await;
-}
-
-#[tokio::test]
 async fn a_pix_charge_of_the_sandbox_is_paid() {
     let world = world_of_three().await;
     let merchant = world.merchant().await;

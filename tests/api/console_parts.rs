@@ -1,9 +1,9 @@
-//! Parts that many pages of the console share, over HTTP: tables as CSV, the scope of one merchant,
+//! Parts that many pages of the console share, over HTTP: the scope of one merchant,
 //! the newest charges.
 
 use serde_json::json;
 
-use crate::console::{ANA, Browser, RUI, world_of_three};
+use crate::console::{ANA, Browser, world_of_three};
 use crate::world::*;
 
 /// All that a page loads is at most 60 KiB, even before it is compressed.
@@ -19,59 +19,6 @@ async fn what_a_page_loads_is_small() {
         bytes += browser.page(asset).await.html.len();
     }
     assert!(bytes <= 60 * 1024, "{bytes}");
-}
-
-/// Every table of every page is also a file of what the page shows.
-#[tokio::test]
-async fn every_table_is_also_a_file() {
-    let world = world_of_three().await;
-    let merchant =
-        world.open(json!({"name": "=cmd(); \"Loja\" & <b>", "document": cnpj(91), "split_enabled": true})).await;
-    let recipient = merchant.recipient("João Araújo", 1).await;
-    let charge = merchant.paid_pix(&with_splits(pix("1234.56"), &[(&recipient, 3_000)])).await;
-    let txid = text(&charge["txid"]);
-    let mut browser = Browser::signed_in(&world, RUI).await;
-    let mut files = 0;
-    for path in [
-        "/console/charges".to_owned(),
-        format!("/console/charges/{txid}"),
-        "/console/merchants".to_owned(),
-        format!("/console/merchants/{}", merchant.id),
-        format!("/console/charges?merchant_id={}&status=CONCLUIDA", merchant.id),
-        "/console/trial-balance?by=ledger".to_owned(),
-        "/console/audit".to_owned(),
-        format!("/console/ledgers/{}", merchant.ledger()),
-    ] {
-        let page = browser.page(&path).await;
-        let tables = page.html.matches("<table").count();
-        let links: Vec<_> =
-            page.html.split("href=\"").filter(|part| part.contains("csv=") && part.contains(" download>CSV")).collect();
-        // A page with its whole list as a file has no file of the part that it shows.
-        let expected = if page.html.contains("format=xlsx") { 0 } else { tables };
-        assert!(tables > 0 && links.len() == expected, "{path}: {tables} {links:?}");
-        for link in links {
-            let address = link.split('"').next().unwrap().replace("&amp;", "&");
-            let file = browser.page(&address).await;
-            assert_eq!(file.header("content-type"), "text/csv; charset=utf-8; header=present", "{address}");
-            assert!(file.header("content-disposition").starts_with("attachment"));
-            assert!(file.html.lines().count() >= 2 && !file.html.contains("</"), "{address}: {}", file.html);
-            files += 1;
-        }
-    }
-    assert!(files > 8, "{files}");
-    let file = browser.page("/console/charges?csv=1").await.html;
-    assert!(file.starts_with("Payer,When,Status,Merchant,Method,txid,Amount\r\nMaria das Dores ***"), "{file}");
-    let row = format!(",paid,\"'=cmd(); \"\"Loja\"\" & <b>\",PIX,{txid},\"R$1,234.56\"\r\n");
-    assert!(file.contains(&row), "{file}");
-    browser.language = "pt-BR";
-    let file = browser.page("/console/charges?csv=1").await.html;
-    assert!(
-        file.starts_with("\u{feff}Pagador;Quando;Situação;Lojista;") && file.contains(";R$ 1.234,56\r\n"),
-        "{file}"
-    );
-    for none in ["/console/charges?csv=2", "/console/health?csv=1", "/console/charges?csv=0"] {
-        assert_eq!(browser.get(none).await.status, 404, "{none}");
-    }
 }
 
 /// A page in the scope of one merchant shows nothing of another, and pages of the platform are not
@@ -156,7 +103,6 @@ async fn a_scope_shows_one_merchant_alone() {
         ("/console/merchants".to_owned(), vec![("name", "x"), ("document", "11222333000181")]),
         ("/console/house".to_owned(), vec![]),
         ("/console/sandbox/pix".to_owned(), vec![("txid", theirs.as_str())]),
-        ("/console/sandbox/data".to_owned(), vec![]),
     ] {
         let before = world.cut().await;
         assert_eq!(browser.post(&scoped(&path), &fields).await.status, 404, "{path}");

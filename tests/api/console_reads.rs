@@ -30,23 +30,19 @@ pub(crate) fn shown_cut(cut: &Cut) -> String {
     }
 }
 
-/// The rows of the first table of a page, as its CSV file has them.
+/// The texts of the cells of the first table of a page, row by row.
 pub(crate) async fn rows(browser: &Browser, path: &str) -> Vec<Vec<String>> {
-    let joint = if path.contains('?') { '&' } else { '?' };
-    let file = browser.page(&format!("{path}{joint}csv=1")).await.html;
-    let cells = |line: &str| {
-        let mut cells = vec![String::new()];
-        let mut is_quoted = false;
-        for letter in line.chars() {
-            match letter {
-                '"' => is_quoted = !is_quoted,
-                ',' if !is_quoted => cells.push(String::new()),
-                letter => cells.last_mut().unwrap().push(letter),
-            }
-        }
-        cells
+    let page = browser.page(path).await.html;
+    let table = page.split("<table").nth(1).unwrap_or_else(|| panic!("no table in {page}"));
+    let table = table.split("</table>").next().unwrap().replace("</th>", "</td>");
+    let text = |cell: &str| {
+        let parts = cell.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text));
+        parts.collect::<String>().replace("&amp;", "&").trim().to_owned()
     };
-    file.lines().map(cells).collect()
+    let cells = |row: &str| row.split("</td>").map(text).collect::<Vec<_>>();
+    let rows = table.split("<tr").skip(1).map(|row| cells(row.split("</tr>").next().unwrap()));
+    // Nothing follows the last cell of a row.
+    rows.map(|mut row| row.drain(..row.len() - 1).collect()).collect()
 }
 
 /// A day in São Paulo, as the parameter `date` has it.

@@ -30,9 +30,7 @@ const OF_NAMED_RAILS: [&str; 3] =
 
 #[tokio::test]
 async fn each_metric_is_documented_and_each_one_that_is_named_exists() {
-    let alerts = ["Liabilities:Suspense=0", "Liabilities:Platform:Deficit@merchant=0"];
-    let alerts = alerts.map(|alert| alert.parse().unwrap());
-    let world = World::with_settings(|settings| settings.balance_alerts = alerts.into()).await;
+    let world = World::sandbox().await;
     let merchant = world.merchant().await;
     merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201);
     world.send(Method::GET, "/api/balance", &[("token", "test_wrong")], "").await.refused(401, "unauthorized");

@@ -93,16 +93,18 @@ async fn records_and_charges_of_all_partitions_are_listed_newest_first() {
         assert_eq!(block["partition"], partition);
         assert!((block["first"].as_u64().unwrap()..=block["last"].as_u64().unwrap()).contains(&sequence));
     }
-    let charges = listed(&world, "/ops/charges").await;
+    let charges = listed(&world, "/ops/lists/charges").await;
     assert_eq!(charges.len(), 21);
-    let txids: BTreeSet<_> = charges.iter().map(|charge| text(&charge["txid"])).collect();
+    let txids: BTreeSet<_> = charges.iter().map(|charge| text(&charge["id"])).collect();
     assert_eq!(txids.len(), 21, "each once");
     let amounts: Vec<_> = charges.iter().map(|charge| charge["amount"].as_i64().unwrap()).collect();
     assert!(amounts.is_sorted_by(|newer, older| newer >= older), "newest first: {amounts:?}");
     for wrong in ["/ops/records/1?partition=3", "/ops/records/99999?partition=1", "/ops/journal/1?partition=3"] {
         world.ops_get(wrong).await.refused(404, "not_found");
     }
-    for wrong in ["/ops/records?before=7", "/ops/charges?before=0=7", "/ops/export?at=7", "/ops/reports/fees?at=0=1"] {
+    for wrong in
+        ["/ops/records?before=7", "/ops/lists/charges?before=0=7", "/ops/export?at=7", "/ops/reports/fees?at=0=1"]
+    {
         world.ops_get(wrong).await.refused(400, "validation_failed");
     }
 }

@@ -87,9 +87,7 @@ async fn every_command_names_its_record_and_a_replay_the_first_one() {
             continue;
         }
         let recorded = requested_after(&world, &before).await;
-        // Made-up data is many Records, of which the first opens the merchant.
-        let is_made_up = path == "/ops/sandbox/data";
-        assert!(recorded.len() == 1 || is_made_up, "{method} {path}: {recorded:?}");
+        assert_eq!(recorded.len(), 1, "{method} {path}: {recorded:?}");
         assert_eq!(named(&answer), Some(recorded[0]), "{method} {path}");
         // Each look at personal data is a Record of its own.
         if method == Method::POST && !["/reveal", "/people"].iter().any(|end| path.ends_with(end)) {

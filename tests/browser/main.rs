@@ -22,7 +22,7 @@ use crate::sample_server::SampleServer;
 
 /// Route templates that no address shows: forms' targets, redirects and files. The pages that forms
 /// answer with are judged where they are sent.
-const NO_PAGES: [&str; 32] = [
+const NO_PAGES: [&str; 31] = [
     "/console/exports/chart",
     "/console/charges/{txid}/refunds",
     "/console/house/batches",
@@ -37,7 +37,6 @@ const NO_PAGES: [&str; 32] = [
     "/console/people/erase",
     "/console/people/person",
     "/console/queue/{id}/settle",
-    "/console/sandbox/data",
     "/console/sandbox/pix",
     "/console/keys/{id}/address",
     "/console/keys/{id}/rotate",

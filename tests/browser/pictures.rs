@@ -10,8 +10,8 @@ async fn pages_of_the_documentation_show_what_they_say() {
     let server = Empty::start().await;
     server.sign_in(&browser).await;
     browser.view(VIEWS[0]).await;
+    server.make_charges().await;
     browser.open(&format!("{}/console/sandbox?lang=pt", server.operations())).await;
-    browser.click("form[action='/console/sandbox/data'] button").await;
     for (name, path, link, expected) in [
         ("overview", "/console", None, "Vendas por dia"),
         ("charges", "/console/charges", None, "Situação"),

@@ -353,11 +353,15 @@ impl SampleServer {
     }
 
     async fn post(&self, address: &str, credential: &str, body: &Value) -> Value {
-        let answer = self.client.post(address).bearer_auth(credential).json(body).send().await.unwrap();
-        let (status, text) = (answer.status(), answer.text().await.unwrap());
-        assert!(status.is_success(), "{address}: {status} {text}");
-        serde_json::from_str(&text).unwrap()
+        post(&self.client, address, credential, body).await
     }
+}
+
+async fn post(client: &Client, address: &str, credential: &str, body: &Value) -> Value {
+    let answer = client.post(address).bearer_auth(credential).json(body).send().await.unwrap();
+    let (status, text) = (answer.status(), answer.text().await.unwrap());
+    assert!(status.is_success(), "{address}: {status} {text}");
+    serde_json::from_str(&text).unwrap()
 }
 
 /// A server on which nothing has happened.
@@ -373,6 +377,30 @@ impl Empty {
             .with("CENTAVO_OPS_TOKEN", format!("ana:{ANA}"))
             .with("CENTAVO_OPS_ROLES", "ana=admin");
         Self { server: Server::start(&launch).await.unwrap(), _folder: folder }
+    }
+
+    /// Opens a merchant with recipients, of whom one waits for an operator, and with charges.
+    pub(crate) async fn make_charges(&self) {
+        use ops::invented_parties::{self as parties, RECIPIENTS};
+        let (operations, public) = (&self.server.operations, &self.server.public);
+        let operate = async |path: &str, body: &Value| post(&client(), &format!("{operations}{path}"), ANA, body).await;
+        let merchant = text(&operate("/ops/merchants", &parties::merchant()).await["id"]);
+        let key = operate(&format!("/ops/merchants/{merchant}/api-keys"), &json!({})).await;
+        let key = text(&key["api_key"]);
+        let call = async |path: &str, body: &Value| post(&client(), &format!("{public}{path}"), &key, body).await;
+        let mut ids = Vec::new();
+        for recipient in RECIPIENTS {
+            let body = parties::registration(recipient.name, recipient.document);
+            ids.push(text(&call("/api/sub-recipients", &body).await["id"]));
+        }
+        for id in &ids[1..] {
+            operate(&format!("/ops/sub-recipients/{id}/approve"), &json!({})).await;
+        }
+        for number in 0..12 {
+            call("/api/card", &parties::card(number, parties::amount(number), &[], 2099)).await;
+            let pix = call("/api/pix", &parties::pix(parties::amount(number), &[])).await;
+            call(&format!("/api/sandbox/pix/{}/pay", text(&pix["txid"])), &json!({})).await;
+        }
     }
 
     /// Address of the operators' listener.

@@ -141,7 +141,7 @@ async fn no_secret_stays_anywhere() {
         let key = keys(&caller, &mut secrets, run).await;
         cards(&caller, &mut secrets, &key, run).await;
         reads(&caller, &key).await;
-        pages(&caller, &mut secrets).await;
+        pages(&caller, &mut secrets, &key).await;
         answers.append(&mut caller.answers.into_inner().unwrap());
         server.terminate();
         server.wait();
@@ -346,7 +346,7 @@ async fn reads(caller: &Caller<'_>, key: &str) {
 
 /// Signs in to the console, with a wrong token first, and reads every page to which links lead. The
 /// session's secret is in the answer that begins it, and nowhere else.
-async fn pages(caller: &Caller<'_>, secrets: &mut Secrets) {
+async fn pages(caller: &Caller<'_>, secrets: &mut Secrets, key: &str) {
     let origin = caller.server.operations.clone();
     let form = [("origin", origin.as_str()), ("content-type", "application/x-www-form-urlencoded")];
     let wrong = secrets.text("a wrong token", "wrong-Xk92-of-the-console-7731");
@@ -358,8 +358,10 @@ async fn pages(caller: &Caller<'_>, secrets: &mut Secrets) {
     let secret = began.split("__Host-centavo=").nth(1).unwrap().split(';').next().unwrap().to_owned();
     secrets.once.push(Needle::text("the secret of a session", &secret));
     let cookie = format!("__Host-centavo={secret}");
-    // A merchant with recipients and something in the queue.
-    caller.post("/ops/sandbox/data", OPS_TOKEN, &json!({})).await;
+    // A recipient, who waits in the queue.
+    let registration = ops::invented_parties::registration("Recebedor Um", "52998224725");
+    caller.post("/api/sub-recipients", key, &registration).await;
+    assert_eq!(caller.last_status(), 201);
     // A bank statement that was compared.
     let authorization = format!("Bearer {OPS_TOKEN}");
     let headers = [("authorization", authorization.as_str()), ("content-type", "application/x-ofx")];
@@ -376,7 +378,7 @@ async fn pages(caller: &Caller<'_>, secrets: &mut Secrets) {
     for template in templates().iter().filter(|template| !UNLINKED.contains(&template.as_str())) {
         assert!(visited.contains(template), "no link leads to {template}, of {visited:?}");
     }
-    for path in ["/console/exports/file?format=csv", "/console/trial-balance?by=ledger", "/console/audit?csv=1"] {
+    for path in ["/console/exports/file?format=csv", "/console/trial-balance?by=ledger", "/console/audit?format=csv"] {
         caller.send(Method::GET, path, &[("cookie", &cookie)], "").await;
         assert_eq!(caller.last_status(), 200, "{path}");
     }
@@ -447,8 +449,7 @@ async fn crawl(caller: &Caller<'_>, cookie: &str) -> BTreeSet<String> {
         };
         let page = String::from_utf8_lossy(&caller.answers.lock().unwrap().last().unwrap().whole).into_owned();
         let links = page.split("href=\"").skip(1).map(|link| link.split(['"', '#']).next().unwrap());
-        let pages =
-            links.filter(|link| link.starts_with("/console") && !link.contains("csv=") && !link.contains("lang="));
+        let pages = links.filter(|link| link.starts_with("/console") && !link.contains("lang="));
         waiting.extend(pages.map(|link| link.replace("&amp;", "&")));
     }
     visited.into_keys().collect()

@@ -47,8 +47,8 @@ async fn must_be_everywhere(nodes: &Nodes<'_>, merchant: &Callers, txid: &str) {
         let found = get(node, &format!("/ops/charges/{txid}")).await;
         assert_eq!(found["merchant_id"], merchant.merchant.as_str());
     }
-    let newest = get(nodes.running()[0], "/ops/charges?per_page=100").await;
-    assert!(newest["items"].as_array().unwrap().iter().any(|charge| charge["txid"] == txid), "{txid}: {newest}");
+    let newest = get(nodes.running()[0], "/ops/lists/charges?per_page=100").await;
+    assert!(newest["items"].as_array().unwrap().iter().any(|charge| charge["id"] == txid), "{txid}: {newest}");
 }
 
 /// Charges through every node, and looks for each charge everywhere.

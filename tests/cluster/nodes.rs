@@ -366,7 +366,7 @@ async fn what_is_about_all_merchants_has_one_answer_at_every_node() {
     let paths = [
         "/ops/trial-balance",
         "/ops/merchants",
-        "/ops/charges?per_page=100",
+        "/ops/lists/charges?per_page=100",
         "/ops/audit?per_page=100",
         "/ops/queue",
         "/ops/batches",

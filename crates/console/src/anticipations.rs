@@ -8,16 +8,15 @@ use std::sync::Arc;
 use actors::engine::{Engine, Listed};
 use axum::http::request::Parts;
 use ledger::event::{AnticipatedSplit, PaidBack};
+use ledger::terms::Split;
 use ledger::{Charge, Event, LedgerId, Rate, RecipientNumber, Record, SplitHistory, Timestamp};
 use maud::{Markup, html};
 use store::cut::Position;
 
 use crate::records::record_link;
-use crate::show::Head::{Amount, Text};
-use crate::show::{self, Head};
-use crate::{Visit, Word, pager_named, paging, part_named, words};
+use crate::table::Table;
+use crate::{Visit, pager_named, paging, part_named, show, words};
 use ops::desk::Desk;
-use web::views::recipient::recipient_id;
 use web::{Result, query};
 
 /// Entries of a recipient that are looked through, the newest.
@@ -58,55 +57,34 @@ pub(crate) fn of_recipient(desk: &Arc<Desk>, visit: &Visit, ledger: LedgerId) ->
     anticipations.truncate(SHOWN_MAX);
     debts.truncate(SHOWN_MAX);
     Ok(html! {
-        @if !anticipations.is_empty() { (anticipations_card(visit, &anticipations)) }
-        @if !debts.is_empty() { (debts_card(visit, &debts)) }
+        @if !anticipations.is_empty() { (visit.card("anticipations", words::ANTICIPATIONS, made(visit, &anticipations))) }
+        @if !debts.is_empty() { (visit.card("paid-back", words::PAID_BACK, paid_back(visit, &debts))) }
         @if is_cut { p.dim { (visit.say(words::OF_NEWEST_ENTRIES)) } }
     })
 }
 
-fn anticipations_card(visit: &Visit, rows: &[Anticipation]) -> Markup {
-    let sum = |splits: &[AnticipatedSplit], of: fn(&AnticipatedSplit) -> i64| splits.iter().map(of).sum::<i64>();
-    let [when, count, rate, record] = [words::WHEN, words::COUNT, words::RATE, words::RECORD].map(Text);
-    let heads = [when, count, Amount(words::AMOUNT), Amount(words::FEE), rate, record];
-    card(
-        visit,
-        "anticipations",
-        words::ANTICIPATIONS,
-        &heads,
-        html! {
-            @for row in rows {
-                tr {
-                    td { (show::short_moment(visit.language, row.at)) }
-                    td.amount { (row.splits.len()) }
-                    td.amount { (visit.money(sum(&row.splits, |split| split.amount.0))) }
-                    td.amount { (visit.money(sum(&row.splits, |split| split.fee.0))) }
-                    td { (show::decimal(visit.language, &row.rate.as_percent().to_string())) " · D+" (row.days) }
-                    td { (record_link(visit.language, row.record)) }
-                }
-            }
-        },
-    )
+fn made(visit: &Visit, rows: &[Anticipation]) -> Markup {
+    let sum =
+        |splits: &[AnticipatedSplit], of: fn(&AnticipatedSplit) -> i64| visit.money(splits.iter().map(of).sum::<i64>());
+    Table::of(visit.language, words::ANTICIPATIONS, rows)
+        .text(words::WHEN, |row| show::short_moment(visit.language, row.at))
+        .amount(words::COUNT, |row| row.splits.len())
+        .amount(words::AMOUNT, |row| sum(&row.splits, |split| split.amount.0))
+        .amount(words::FEE, |row| sum(&row.splits, |split| split.fee.0))
+        .text(words::RATE, |row| {
+            format!("{} · D+{}", show::decimal(visit.language, &row.rate.as_percent().to_string()), row.days)
+        })
+        .text(words::RECORD, |row| record_link(visit.language, row.record))
+        .shown()
 }
 
-fn debts_card(visit: &Visit, rows: &[(Position, Timestamp, PaidBack)]) -> Markup {
-    let heads = [Text(words::WHEN), Text(words::CHARGE), Amount(words::AMOUNT), Text(words::RECORD)];
-    card(
-        visit,
-        "paid-back",
-        words::PAID_BACK,
-        &heads,
-        html! {
-            @for (sequence, at, paid) in rows {
-                @let txid = paid.split.charge.txid();
-                tr {
-                    td { (show::short_moment(visit.language, *at)) }
-                    td { a href={"/console/charges/" (txid)} { code { (txid) } } }
-                    td.amount { (visit.money((paid.from_pending + paid.from_available).0)) }
-                    td { (record_link(visit.language, *sequence)) }
-                }
-            }
-        },
-    )
+fn paid_back(visit: &Visit, rows: &[(Position, Timestamp, PaidBack)]) -> Markup {
+    Table::of(visit.language, words::PAID_BACK, rows)
+        .text(words::WHEN, |(_, at, _)| show::short_moment(visit.language, *at))
+        .text(words::CHARGE, |(_, _, paid)| show::code_link("charges", &paid.split.charge.txid()))
+        .amount(words::AMOUNT, |(_, _, paid)| visit.money((paid.from_pending + paid.from_available).0))
+        .text(words::RECORD, |(record, ..)| record_link(visit.language, *record))
+        .shown()
 }
 
 /// The splits of a charge that its recipients' statements list: whose, what is left of each, and
@@ -141,23 +119,15 @@ pub(crate) fn of_charge(
             Some((split, rest, history.available_at(index), state))
         })
         .collect();
-    let [recipient, status, when] = [words::RECIPIENT, words::STATUS, words::WHEN].map(Text);
-    let heads = [recipient, Amount(words::AMOUNT), Amount(words::REST), status, when];
-    let table = html! {
-        @for (split, rest, at, state) in &rows {
-            @let ledger = LedgerId::Recipient(group, split.recipient);
-            @let id = recipient_id(engine, ledger).unwrap_or_default();
-            tr {
-                td { a href={"/console/recipients/" (id.uuid())} { bdi { (show::owner_name(engine, visit.language, ledger)) } } }
-                td.amount { (visit.money(split.amount.0)) }
-                td.amount { (visit.money(rest.0)) }
-                td { (visit.say(*state)) }
-                td { @match at { Some(at) => (show::short_moment(visit.language, *at)), None => "—" } }
-            }
-        }
-    };
+    let ledger = |split: &Split| LedgerId::Recipient(group, split.recipient);
+    let table = Table::of(visit.language, words::SPLITS_OF, &rows)
+        .text(words::RECIPIENT, |(split, ..)| show::owner_link(engine, visit.language, ledger(split)))
+        .amount(words::AMOUNT, |(split, ..)| visit.money(split.amount.0))
+        .amount(words::REST, |(_, rest, ..)| visit.money(rest.0))
+        .text(words::STATUS, |(.., state)| visit.say(*state))
+        .text(words::WHEN, |(_, _, at, _)| at.map_or(html! { "—" }, |at| show::short_moment(visit.language, at)));
     Ok(html! {
-        @if !rows.is_empty() { (card(visit, "splits", words::SPLITS_OF, &heads, table)) }
+        @if !rows.is_empty() { (visit.card("splits", words::SPLITS_OF, table.shown())) }
         @if !rows.is_empty() || page.page > 1 {
             (pager_named(visit, parts, "splits", page, charge.terms.splits.len() as u64))
         }
@@ -172,13 +142,4 @@ fn anticipated(charge: &Charge, records: &[(Position, Record)]) -> BTreeSet<u32>
         _ => None,
     });
     splits.flatten().filter(|part| part.split.charge == charge.id).map(|part| part.split.index).collect()
-}
-
-/// A card with a table of one heading, whose amounts stand to the right.
-fn card(visit: &Visit, id: &str, heading: Word, heads: &[Head], rows: Markup) -> Markup {
-    html! {
-        (visit.card(id, heading, html! {
-            (show::scrolled(visit.say(heading), show::table(visit.language, heads, rows)))
-        }))
-    }
 }

@@ -11,7 +11,7 @@ use wire::cut_text::{cut_name, named_record, record_name};
 use crate::form::optional;
 use crate::paging::{self, part};
 use crate::records::{block_card, block_records, cut_link, facts_of, record_link};
-use crate::show::Head::{Amount, Text};
+use crate::table::Table;
 use crate::{PageRequest, Screen, Section, Visit, field_changes, pager, pager_named, part_named, show, words};
 use ops::Desk;
 use ops::audited_changes::changes;
@@ -49,7 +49,7 @@ pub(crate) async fn record(request: PageRequest) -> Result<Screen> {
     let moment = |at| show::moment(visit.language, at);
     let mut about = vec![
         (visit.say(words::EVENTS), html! { (facts_of(visit.language, &record)) }),
-        (visit.say(words::OWNER), owner_link(desk, visit, &record, &owner)),
+        (visit.say(words::OWNER), ledger_link(desk, visit, &record, &owner)),
         (visit.say(words::TOOK_EFFECT), moment(record.takes_effect_at())),
         (visit.say(words::WHO), by),
     ];
@@ -121,7 +121,7 @@ fn said_of(visit: &Visit, entry: &HouseEntryView) -> Vec<(&'static str, Markup)>
     pairs
 }
 
-fn owner_link(desk: &Desk, visit: &Visit, record: &Record, owner: &str) -> Markup {
+fn ledger_link(desk: &Desk, visit: &Visit, record: &Record, owner: &str) -> Markup {
     let name = show::owner_name(&desk.engine, visit.language, record.owner);
     html! { a href={"/console/ledgers/" (owner)} { bdi { (name) } } }
 }
@@ -166,6 +166,7 @@ pub(crate) async fn ledger(request: PageRequest) -> Result<Screen> {
             (pager_named(visit, parts, "accounts", of_accounts, count))
         }))
         (visit.card("entries", words::ENTRIES, html! {
+            @if entries.is_empty() { p.dim { (visit.say(words::NOTHING)) } }
             @for (at, record, shown) in &entries {
                 h3 {
                     (show::moment(visit.language, record.takes_effect_at())) " " (facts_of(visit.language, record)) " "
@@ -207,33 +208,14 @@ pub(crate) fn balance_table(visit: &Visit, rows: Vec<(Markup, Balance)>) -> Mark
 /// Some of the accounts with the sums of both sides and the balance, and the sums of all accounts.
 fn balance_table_of(visit: &Visit, rows: Vec<(Markup, Balance)>, sum: Balance) -> Markup {
     let column = |centavos| show::column(visit.language, centavos);
-    let heads = [Text(words::ACCOUNT), Amount(words::DEBIT), Amount(words::CREDIT), Amount(words::BALANCE)];
-    show::scrolled(
-        visit.say(words::TRIAL_BALANCE),
-        html! {
-            table {
-                (show::head_row(visit.language, &heads))
-                tbody {
-                    @for (name, balance) in rows {
-                        tr {
-                            td { (name) }
-                            td.amount { (column(balance.debits)) }
-                            td.amount { (column(balance.credits)) }
-                            td.amount { (column(balance.net())) }
-                        }
-                    }
-                }
-                tfoot {
-                    tr {
-                        th scope="row" { (visit.say(words::SUM)) }
-                        td.amount { (column(sum.debits)) }
-                        td.amount { (column(sum.credits)) }
-                        td.amount { (show::money(visit.language, sum.net())) }
-                    }
-                }
-            }
-        },
-    )
+    let sums = [column(sum.debits), column(sum.credits), show::money(visit.language, sum.net())];
+    Table::of(visit.language, words::TRIAL_BALANCE, &rows)
+        .text(words::ACCOUNT, |(name, _)| name)
+        .amount(words::DEBIT, |(_, balance)| column(balance.debits))
+        .amount(words::CREDIT, |(_, balance)| column(balance.credits))
+        .amount(words::BALANCE, |(_, balance)| column(balance.net()))
+        .sums(sums)
+        .shown()
 }
 
 /// The journal: its newest blocks, or those before a Record.

@@ -9,7 +9,7 @@ use wire::mask;
 use crate::flow::{self, ChargePart, Flow, PartOf};
 use crate::records::{facts_of, record_link};
 use crate::show::Facts;
-use crate::show::Head::{Amount, Text};
+use crate::table::Table;
 use crate::wire_words::status_word;
 use crate::{
     PageRequest, Screen, Section, Visit, Word, anticipations, dispute, notes, pager_named, paging, part_named, refund,
@@ -22,7 +22,6 @@ use web::views::charge::{CardView, payer};
 use web::views::dispute::dispute_status;
 use web::views::fiscal::fiscal_documents;
 use web::views::labels::labels;
-use web::views::recipient::recipient_id;
 use web::views::refund::refund_status;
 use web::{Result, query};
 
@@ -79,10 +78,6 @@ fn head(desk: &Desk, visit: &Visit, charge: &Charge, records: &[(Position, Recor
     let merchant = LedgerId::Merchant(engine.ids().group(charge.id));
     let payer = payer(engine, charge.id, charge.payer.as_ref());
     let moment = |at| show::moment(visit.language, at);
-    let merchant_link = html! {
-        @let id = show::merchant_id(engine, merchant).unwrap_or_default();
-        a href={"/console/merchants/" (id.uuid())} { bdi { (show::owner_name(engine, visit.language, merchant)) } }
-    };
     let method = visit.say(wire_words::method(charge.terms.method));
     let method = html! {
         @if let Some(card) = &charge.card {
@@ -95,7 +90,7 @@ fn head(desk: &Desk, visit: &Visit, charge: &Charge, records: &[(Position, Recor
     let mut facts = Facts::of(visit);
     facts
         .code(words::TXID, &*charge.id.txid())
-        .add(words::MERCHANT, merchant_link)
+        .add(words::MERCHANT, show::owner_link(engine, visit.language, merchant))
         .add(words::METHOD, method)
         .add(words::PAYER, html! { bdi { (payer.name) } " " span.dim { (mask::document(&payer.document)) } })
         .add(words::CREATED, moment(charge.id.created_at()));
@@ -153,7 +148,7 @@ fn picture(desk: &Desk, visit: &Visit, charge: &Charge, due: Option<(Timestamp, 
     let merchant = LedgerId::Merchant(group);
     let mut parts = vec![ChargePart {
         name: show::owner_name(engine, visit.language, merchant),
-        link: show::merchant_id(engine, merchant).map(|id| format!("/console/merchants/{}", id.uuid())),
+        link: Some(show::owner_page(engine, merchant)),
         detail: at(due.map(|(seller, _)| seller)),
         amount: terms.seller_net().0,
         of: PartOf::Seller,
@@ -162,7 +157,7 @@ fn picture(desk: &Desk, visit: &Visit, charge: &Charge, due: Option<(Timestamp, 
         let ledger = LedgerId::Recipient(group, split.recipient);
         ChargePart {
             name: show::owner_name(engine, visit.language, ledger),
-            link: recipient_id(engine, ledger).map(|id| format!("/console/recipients/{}", id.uuid())),
+            link: Some(show::owner_page(engine, ledger)),
             detail: at(due.map(|(_, splits)| splits)),
             amount: split.amount.0,
             of: PartOf::Recipient,
@@ -204,36 +199,26 @@ fn decisions(desk: &Desk, visit: &Visit, records: &[(Position, Record)]) -> Resu
             _ => {}
         }
     }
-    let rows = refunds
-        .iter()
-        .map(|refund| {
-            (words::REFUND, refund.id, refund.amount, status_word(ItemKind::Refunds, refund_status(&refund.decision)))
+    let refunds = refunds.iter().map(|refund| {
+        (words::REFUND, refund.id, refund.amount, status_word(ItemKind::Refunds, refund_status(&refund.decision)))
+    });
+    let disputes = disputes.iter().map(|dispute| {
+        let status = status_word(ItemKind::Disputes, dispute_status(&dispute.decision));
+        (words::DISPUTE, dispute.id, dispute.amount, status)
+    });
+    let rows: Vec<_> = refunds.chain(disputes).collect();
+    let table = Table::of(visit.language, words::DECISIONS, rows.iter().copied())
+        .text(words::KIND, |(kind, id, ..)| {
+            html! { a href={"/console/queue/" (id.uuid())} { (visit.say(kind)) } " " code { (id.uuid()) } }
         })
-        .chain(disputes.iter().map(|dispute| {
-            (
-                words::DISPUTE,
-                dispute.id,
-                dispute.amount,
-                status_word(ItemKind::Disputes, dispute_status(&dispute.decision)),
-            )
-        }));
-    let rows: Vec<_> = rows.collect();
-    let heading = format!("{} · {}", visit.say(words::REFUNDS), visit.say(words::DISPUTES));
-    let heads = [Text(words::KIND), Text(words::WHEN), Text(words::STATUS), Amount(words::AMOUNT)];
+        .text(words::WHEN, |(_, id, ..)| show::short_moment(visit.language, id.created_at()))
+        .text(words::STATUS, |(.., status)| visit.say(status))
+        .amount(words::AMOUNT, |(_, _, amount, _)| visit.money(amount.0));
     Ok(html! {
         @if !rows.is_empty() {
             section.card aria-labelledby="decisions" {
-                h2 id="decisions" { (heading) }
-                (show::scrolled(&heading, show::table(visit.language, &heads, html! {
-                    @for (kind, id, amount, status) in rows {
-                        tr {
-                            td { a href={"/console/queue/" (id.uuid())} { (visit.say(kind)) } " " code { (id.uuid()) } }
-                            td { (show::short_moment(visit.language, id.created_at())) }
-                            td { (visit.say(status)) }
-                            td.amount { (visit.money(amount.0)) }
-                        }
-                    }
-                })))
+                h2 id="decisions" { (visit.say(words::REFUNDS)) " · " (visit.say(words::DISPUTES)) }
+                (table.shown())
             }
         }
     })

@@ -1,23 +1,20 @@
 //! One API key as a webhook endpoint: its address, its secret, the events that wait or were
 //! given up, and its last tries.
 
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::Response;
 use ledger::{EventChoice, GroupNumber, LedgerId, ObjectId};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
-use crate::keys::{admin, json_of, revoke_form, shown_secret};
+use crate::keys::{json_of, revoke_form, shown_secret};
 use crate::merchants::{last_used, scopes};
 use crate::paging::range;
-use crate::show::Head::Text;
+use crate::table::Table;
 use crate::webhooks::{answer, at_endpoint};
 use crate::{PageRequest, PostedForm, Screen, Section, Visit, pager_named, part_named, show, wire_words, words};
 use ops::webhooks::{WebhookTryView, endpoint, redeliver_given_up, try_views};
 use ops::{api_keys, webhooks};
-use web::{FormOutcome, PathId, Result, Role, SentKey, query};
+use web::{FormOutcome, Result, Role, query};
 
 /// Tries on a part of the page.
 const TRIES_A_PART: u64 = 20;
@@ -37,14 +34,11 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen> {
     let is_behind = !waiting.is_empty() || !given_up.is_empty();
     let waiting = at("waiting", words::WAITING, &waiting)?;
     let of_given_up = at("given-up", words::GIVEN_UP, &given_up)?;
-    let owner = html! {
-        a href={"/console/merchants/" (merchant)} { bdi { (show::owner_name(&desk.engine, visit.language, ledger)) } }
-    };
     let body = html! {
         section.card aria-label=(visit.say(words::API_KEY)) {
             (show::facts(vec![
                 (visit.say(words::ID), html! { code { (id) } }),
-                (visit.say(words::MERCHANT), owner),
+                (visit.say(words::MERCHANT), show::owner_link(&desk.engine, visit.language, ledger)),
                 (visit.say(words::SCOPES), html! { (scopes(visit, &row.scopes.names())) }),
                 (visit.say(words::WEBHOOK_ADDRESS), html! { bdi { (address.unwrap_or("—")) } }),
                 (visit.say(words::EVENTS_SENT), html! { (chosen(visit, row.webhook.events)) }),
@@ -93,26 +87,18 @@ fn tries(PageRequest { desk, visit, parts, .. }: &PageRequest, group: GroupNumbe
     let mut all = desk.webhooks.tries(group, key);
     let (page, total) = (part_named(&query(parts)?, "tries", TRIES_A_PART)?, all.len());
     let rows: Vec<WebhookTryView> = try_views(desk, group, all.drain(range(total, page)).collect())?;
-    let heading = visit.say(words::LAST_TRIES);
-    let heads = [words::WHAT, words::ID, words::LAST_ANSWER, words::RESPONSE].map(Text);
-    Ok(html! {
-        section.card aria-labelledby="tries" {
-            h2 id="tries" { (heading) }
-            @if rows.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
-                (show::scrolled(heading, show::table(visit.language, &heads, html! {
-                    @for row in &rows {
-                        tr {
-                            td { (visit.say(wire_words::event_named(row.kind))) }
-                            td { a href={"/console/webhooks/" (row.event_id)} { code { (row.event_id) } } }
-                            td { (answer(visit, Some(&row.answer))) }
-                            td { samp { bdi { (row.response) } } }
-                        }
-                    }
-                })))
-            }
-            (pager_named(visit, parts, "tries", page, total as u64))
-        }
-    })
+    let table = Table::of(visit.language, words::LAST_TRIES, &rows)
+        .text(words::WHAT, |row| visit.say(wire_words::event_named(row.kind)))
+        .text(words::ID, |row| show::code_link("webhooks", &row.event_id))
+        .text(words::LAST_ANSWER, |row| answer(visit, Some(&row.answer)))
+        .text(words::RESPONSE, |row| html! { samp { bdi { (row.response) } } });
+    Ok(visit.card(
+        "tries",
+        words::LAST_TRIES,
+        html! {
+            (table.shown()) (pager_named(visit, parts, "tries", page, total as u64))
+        },
+    ))
 }
 
 /// Sends a test event, as `POST /ops/endpoints/{id}/test` does, and shows how it ended.
@@ -152,25 +138,18 @@ pub(crate) async fn send_all_again(posted: PostedForm) -> Response {
 
 /// Sets the address, as the route of `/ops` does.
 pub(crate) async fn set_address(posted: PostedForm) -> Response {
-    let PostedForm { desk, visit, id, form } = &posted;
-    let set = async {
-        posted.require(Role::Admin)?;
-        let address = Some(form.value("webhook_url")).filter(|address| !address.is_empty());
-        let body = json!({"webhook_url": address}).to_string();
-        let key = SentKey::of_form_alone(form.value("key"), "/ops/api-keys/{id}/address");
-        api_keys::change_once(desk, &visit.operator, id, &key, body.as_bytes()).await
-    };
-    visit.done(set.await, &format!("/console/keys/{id}"), FormOutcome::AddressSet)
+    let address = Some(posted.form.value("webhook_url")).filter(|address| !address.is_empty());
+    let body = json!({"webhook_url": address});
+    let set = posted.call(api_keys::change, "/ops/api-keys/{id}/address", body).await;
+    posted.visit.done(set, &format!("/console/keys/{}", posted.id), FormOutcome::AddressSet)
 }
 
 /// Makes a new webhook secret and shows it, as the route of `/ops` does.
 pub(crate) async fn rotate(posted: PostedForm) -> Response {
-    let PostedForm { desk, visit, id, .. } = &posted;
+    let PostedForm { visit, id, .. } = &posted;
     let rotated = async {
-        posted.require(Role::Admin)?;
-        let sent = posted.request("/ops/api-keys/{id}/rotate-secret", &json!({}));
-        let answer = api_keys::rotate_secret(State(Arc::clone(desk)), admin(visit)?, PathId(id.clone()), sent).await?;
-        let made = json_of(answer).await?;
+        let rotated = posted.call(api_keys::rotate_secret, "/ops/api-keys/{id}/rotate-secret", json!({})).await;
+        let made = json_of(rotated?).await?;
         Ok(shown_secret(visit, id, made["webhook_secret"].as_str().unwrap_or("—")))
     };
     visit.answer(rotated.await)

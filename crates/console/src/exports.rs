@@ -13,7 +13,7 @@ use crate::form::optional;
 use crate::keys::json_of;
 use crate::ledger_field::{LedgerField, Offered};
 use crate::sent_form::PostedFile;
-use crate::show::Head::Text;
+use crate::table::Table;
 use crate::{Screen, Section, Visit, Word, show, wire_words, words};
 use ops::chart::{self, MAP_CHARS_MAX};
 use ops::export::{export, format_names};
@@ -44,12 +44,7 @@ pub(crate) async fn show(State(desk): DeskState, visit: Visit, parts: Parts) -> 
         let body = html! {
             (form(&desk, &visit))
             @if visit.may(Role::Decide) { (mapped_form(&desk, &visit, chart.as_deref().unwrap_or(SAMPLE_MAPS[0].1))) }
-            (visit.card("jobs", words::EXPORT_JOBS, html! {
-                @match jobs["items"].as_array().filter(|items| !items.is_empty()) {
-                    Some(items) => (show::scrolled(visit.say(words::EXPORT_JOBS), jobs_table(&visit, items))),
-                    None => p.dim { (visit.say(words::NOTHING)) },
-                }
-            }))
+            (visit.card("jobs", words::EXPORT_JOBS, jobs_table(&visit, jobs["items"].as_array())))
         };
         Ok(Screen { section: Section::Exports, title: visit.say(words::EXPORTS).to_owned(), body })
     };
@@ -140,27 +135,27 @@ pub(crate) async fn set_chart(State(desk): DeskState, PostedFile { visit, form, 
     visit.done(set.await, "/console/exports", FormOutcome::ChartStored)
 }
 
-fn jobs_table(visit: &Visit, jobs: &[Value]) -> Markup {
+fn jobs_table(visit: &Visit, jobs: Option<&Vec<Value>>) -> Markup {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let heads = [Text(words::WHAT), Text(words::DAYS), Text(words::STATUS), Text(words::FILE)];
-    let rows = html! {
-        @for job in jobs {
-            tr {
-                td { code { (text(&job["ledger"])) " " (text(&job["report"])) " " (text(&job["format"])) } }
-                td { (show::day(visit.language, &text(&job["from"]))) " – " (show::day(visit.language, &text(&job["to"]))) }
-                td {
-                    (visit.say(wire_words::export_status(job["status"].as_str().unwrap_or_default())))
-                    @if let Some(detail) = job["detail"].as_str() { br; bdi { (detail) } }
-                }
-                td {
-                    @if let Some(name) = job["file"]["name"].as_str() {
-                        a href={"/console/exports/" (text(&job["id"])) "/file"} { bdi { (name) } }
-                    }
+    Table::of(visit.language, words::EXPORT_JOBS, jobs.into_iter().flatten())
+        .text(words::WHAT, |job| {
+            html! { code { (text(&job["ledger"])) " " (text(&job["report"])) " " (text(&job["format"])) } }
+        })
+        .text(words::DAYS, |job| show::days(visit.language, &text(&job["from"]), &text(&job["to"])))
+        .text(words::STATUS, |job| {
+            html! {
+                (visit.say(wire_words::export_status(&text(&job["status"]))))
+                @if let Some(detail) = job["detail"].as_str() { br; bdi { (detail) } }
+            }
+        })
+        .text(words::FILE, |job| {
+            html! {
+                @if let Some(name) = job["file"]["name"].as_str() {
+                    a href={"/console/exports/" (text(&job["id"])) "/file"} { bdi { (name) } }
                 }
             }
-        }
-    };
-    show::table(visit.language, &heads, rows)
+        })
+        .shown()
 }
 
 /// Asks for the export of the form, as the route of `/ops` does.

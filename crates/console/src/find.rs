@@ -7,10 +7,9 @@ use axum::response::{IntoResponse, Redirect, Response};
 use ledger::id::ObjectId;
 use maud::{Markup, html};
 
-use crate::list_table::{self, Columns};
+use crate::list_table::{self, with_amount};
 use crate::queue::merchant_link;
 use crate::scope::Scope;
-use crate::show::Head::Text;
 use crate::{Screen, Section, Visit, show, wire_words, words};
 use ops::found_item::FoundItem;
 use ops::queue;
@@ -92,22 +91,15 @@ fn title(visit: &Visit, text: &str) -> String {
 
 fn section(desk: &Desk, visit: &Visit, group: &FoundGroup) -> Markup {
     let heading = visit.say(wire_words::heading(group.kind));
-    let columns = Columns {
-        name: words::NAME,
-        has_status: true,
-        has_amount: true,
-        amount_orders: &[],
-        more: &[Text(words::MERCHANT), Text(words::ID)],
-        sorted: None,
-    };
-    let id_of =
-        |item: &FoundItem| vec![merchant_link(desk, visit, item.merchant_id.as_deref()), html! { code { (item.id) } }];
-    let table = list_table::table(desk, visit, group.kind, &columns, &group.items, id_of);
+    let table = list_table::table((desk, visit), group.kind, &group.items, (words::NAME, true), None)
+        .column("more", words::MERCHANT, |item| merchant_link(desk, visit, item.merchant_id.as_deref()))
+        .column("more", words::ID, |item| html! { code { (item.id) } });
+    let table = with_amount(table, visit, None, &[]);
     let id = group.kind.name();
     html! {
         section.card aria-labelledby=(id) {
             h2 id=(id) { (heading) " (" (show::count(visit.language, group.total as u64)) @if group.at_least { "+" } ")" }
-            (show::scrolled(heading, table))
+            (table.shown())
             @if group.more {
                 p {
                     span.dim { (visit.say(words::FOUND_NEWEST)) } " "

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use maud::{Markup, PreEscaped, html};
 
-use crate::show::{self, Head};
+use crate::show;
+use crate::table::Table;
 use crate::{Word, words};
 use web::language::Language;
 
@@ -79,39 +80,32 @@ pub(crate) fn drawn(language: Language, flow: &Flow<'_>) -> Markup {
         section.card aria-labelledby="flow" {
             h2 id="flow" { (say(flow.heading)) }
             @if let Some(rail) = flow.rail { (picture(language, flow, rail)) }
-            (show::scrolled(say(flow.heading), table(language, flow)))
+            (table(language, flow))
         }
     }
 }
 
 fn table(language: Language, flow: &Flow<'_>) -> Markup {
-    let say = |word: Word| word.text(language);
     let (rows, others) = rows_and_others(flow.parts);
-    let rest: i64 = others.iter().map(|part| part.amount).sum();
-    html! {
-        table {
-            (show::head_row(language, &[Head::Text(words::SHARE), Head::Amount(words::AMOUNT)]))
-            tbody {
-                @for part in rows {
-                    tr {
-                        td {
-                            span.chip.(part.of.class()) {} " "
-                            @if let Some(link) = &part.link { a href=(link) { bdi { (part.name) } } } @else { bdi { (part.name) } }
-                            @if let Some(detail) = &part.detail { " " span.dim { (detail) } }
-                        }
-                        td.amount { (show::money(language, part.amount.into())) }
-                    }
-                }
-                @if !others.is_empty() {
-                    tr {
-                        td { (say(words::OTHER_PARTS)) " (" (show::count(language, others.len() as u64)) ")" }
-                        td.amount { (show::money(language, rest.into())) }
-                    }
-                }
+    let count = show::count(language, others.len() as u64);
+    let others = (!others.is_empty()).then(|| ChargePart {
+        name: format!("{} ({count})", words::OTHER_PARTS.text(language)),
+        link: None,
+        detail: None,
+        amount: others.iter().map(|part| part.amount).sum(),
+        of: PartOf::Recipient,
+    });
+    Table::of(language, flow.heading, rows.into_iter().chain(&others))
+        .text(words::SHARE, |part| {
+            html! {
+                span.chip.(part.of.class()) {} " "
+                @if let Some(link) = &part.link { a href=(link) { bdi { (part.name) } } } @else { bdi { (part.name) } }
+                @if let Some(detail) = &part.detail { " " span.dim { (detail) } }
             }
-            tfoot { tr { th scope="row" { (say(words::SUM)) } td.amount { (show::money(language, flow.total.into())) } } }
-        }
-    }
+        })
+        .amount(words::AMOUNT, |part| show::money(language, part.amount.into()))
+        .sums([show::money(language, flow.total.into())])
+        .shown()
 }
 
 /// The parts that the table shows by themselves: those of the seller and the platform and the first

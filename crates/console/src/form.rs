@@ -7,7 +7,7 @@ use derived::seal::stocked_random_bytes;
 use maud::{Markup, html};
 
 use crate::words;
-use web::{Code, FieldError, Language, Problem, Result, single};
+use web::{Code, Language, Problem, Result, single};
 use wire::reais;
 
 /// A hidden idempotency key. Without randomness there is none, and the form is sent without.
@@ -25,9 +25,8 @@ fn centavos(language: Language, text: &str) -> Option<i64> {
 /// An amount that a field of a form has, in centavos. Error: 400 `validation_failed`, of the field.
 pub(crate) fn amount(language: Language, name: &str, text: &str) -> Result<i64> {
     centavos(language, text).ok_or_else(|| {
-        let message = words::AMOUNT_WRONG.text(Language::Portuguese).into();
-        let wrong = FieldError { field: name.to_owned(), code: "not_an_amount", message };
-        let problem = Problem::new(Code::ValidationFailed).errors(vec![wrong]);
+        let message = words::AMOUNT_WRONG.text(Language::Portuguese);
+        let problem = Problem::new(Code::ValidationFailed).field(name, "not_an_amount", message);
         // Messages of fields are in Portuguese.
         match language {
             Language::Portuguese => problem,

@@ -6,7 +6,7 @@ use ledger::{LedgerId, ObjectId, Settings};
 use maud::{Markup, html};
 use serde_json::json;
 
-use crate::show::Head::{Amount, Text};
+use crate::table::Table;
 use crate::{PageRequest, PostedForm, Screen, Section, Visit, Word, show, wire_words, words};
 use ops::DeciderCall;
 use ops::closing::{self, MerchantOpenItemView};
@@ -139,23 +139,16 @@ pub(crate) async fn open_items(request: PageRequest) -> Result<Screen> {
     let settings = closing::shown_settings(&desk.engine, group, settings, recipients);
     let open = closing::open_items(desk, group).await?;
     let heading = visit.say(words::OPEN_OF_MERCHANT);
-    let heads = [Text(words::KIND), Text(words::OWNER), Text(words::ACCOUNT), Amount(words::AMOUNT)];
+    let table = Table::of(visit.language, words::OPEN_OF_MERCHANT, &open.items)
+        .text(words::KIND, |item| visit.say(wire_words::open_kind(item.kind)))
+        .text(words::OWNER, |item| html! { bdi { (item.owner.as_deref().unwrap_or_default()) } })
+        .text(words::ACCOUNT, |item| open_object(visit, item))
+        .amount(words::AMOUNT, |item| item.amount.map(|amount| visit.money(amount)).unwrap_or_default());
     let body = html! {
         section.card aria-labelledby="open" {
             h2 id="open" { (heading) " (" (open.total) ")" }
             p { (badges(visit, &settings)) }
-            @if open.items.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
-                (show::scrolled(heading, show::table(visit.language, &heads, html! {
-                    @for item in &open.items {
-                        tr {
-                            td { (visit.say(wire_words::open_kind(item.kind))) }
-                            td { bdi { (item.owner.as_deref().unwrap_or_default()) } }
-                            td { (open_object(visit, item)) }
-                            td.amount { @if let Some(amount) = item.amount { (visit.money(amount)) } }
-                        }
-                    }
-                })))
-            }
+            (table.shown())
         }
         (end_of_merchant(visit, id, &settings))
         p { a href={"/console/merchants/" (id)} { "← " (visit.say(words::MERCHANT)) } }
@@ -170,8 +163,8 @@ fn open_object(visit: &Visit, item: &MerchantOpenItemView) -> Markup {
     html! {
         @match item.kind {
             "balance" => (show::account_named(visit.language, item.account.as_deref().unwrap_or_default())),
-            "charge" => a href={"/console/charges/" (id)} { code { (id) } },
-            "refund" | "dispute" | "entry" => a href={"/console/queue/" (id)} { code { (id) } },
+            "charge" => (show::code_link("charges", id)),
+            "refund" | "dispute" | "entry" => (show::code_link("queue", id)),
             _ => code { (id) },
         }
     }

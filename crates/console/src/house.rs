@@ -16,7 +16,7 @@ use crate::form::amount;
 use crate::keys::json_of;
 use crate::ledger_field::{LedgerField, Offered};
 use crate::refused_form::PAGE;
-use crate::show::Head::{Amount, Text};
+use crate::table::Table;
 use crate::{PageRequest, PostedForm, Screen, Section, Visit, reconciliations, show, words};
 use books::reconcile::acquirer::COLUMNS;
 use ops::batches::{self, BookedFile};
@@ -51,9 +51,7 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen> {
                 a.button href="/console/periods" { (visit.say(words::MONTHS)) }
             }
         }))
-        (visit.card("waits", words::WAITS, html! {
-            (waiting(desk, visit)?)
-        }))
+        (visit.card("waits", words::WAITS, waiting(desk, visit)?))
         @if visit.may(Role::Decide) {
             (form(visit, &EntryDraft::default()))
             (owner_form(desk, visit, ("write-off", "debtor"), [words::ASK_WRITE_OFF, words::WRITE_OFF, words::DEBTOR]))
@@ -74,26 +72,18 @@ fn waiting(desk: &Desk, visit: &Visit) -> Result<Markup> {
         let entry = OperatorEntry::find(&desk.engine, item.id)?;
         entries.extend(entry.map(|entry| HouseEntryView::of_any(&desk.engine, entry)));
     }
-    let heading = visit.say(words::WAITS);
-    let [debit, credit] = [words::DEBIT, words::CREDIT].map(Text);
-    let [who, notes, reference] = [words::WHO, words::NOTES, words::REFERENCE].map(Text);
-    let heads = [debit, credit, Amount(words::AMOUNT), who, notes, reference];
-    Ok(html! {
-        @if entries.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
-            (show::scrolled(heading, show::table(visit.language, &heads, html! {
-                @for entry in &entries {
-                    tr {
-                        td { a href={"/console/queue/" (entry.id)} { (show::account_named(visit.language, &entry.debit)) } }
-                        td { (show::account_named(visit.language, &entry.credit)) }
-                        td.amount { (visit.money(entry.amount)) }
-                        td { bdi { (entry.requested_by) } }
-                        td { bdi { (entry.reason) } }
-                        td { bdi { (entry.reference) } @if let Some(day) = &entry.effective_date { " · " (day) } }
-                    }
-                }
-            })))
-        }
-    })
+    let account = |name: &str| show::account_named(visit.language, name);
+    let written = |text: &str| html! { bdi { (text) } };
+    let table = Table::of(visit.language, words::WAITS, &entries)
+        .text(words::DEBIT, |entry| html! { a href={"/console/queue/" (entry.id)} { (account(&entry.debit)) } })
+        .text(words::CREDIT, |entry| account(&entry.credit))
+        .amount(words::AMOUNT, |entry| visit.money(entry.amount))
+        .text(words::WHO, |entry| written(&entry.requested_by))
+        .text(words::NOTES, |entry| written(&entry.reason))
+        .text(words::REFERENCE, |entry| {
+            html! { (written(&entry.reference)) @if let Some(day) = &entry.effective_date { " · " (day) } }
+        });
+    Ok(table.shown())
 }
 
 /// What the form of an entry is filled in with.
@@ -261,21 +251,14 @@ fn booked_screen(desk: &Desk, visit: &Visit, file: &BookedFile) -> Screen {
         "booked" => words::BATCHES_BOOKED,
         _ => words::BATCHES_ASKED,
     };
-    let heads = [Text(words::REFERENCE), Amount(words::AMOUNT), Amount(words::IN_SUSPENSE)];
+    let table = Table::of(visit.language, words::BATCHES, &file.preview.batches)
+        .text(words::REFERENCE, |ended| html! { bdi { (ended.batch.reference) } })
+        .amount(words::AMOUNT, |ended| visit.money(ended.net.0))
+        .amount(words::IN_SUSPENSE, |ended| visit.money(ended.unexplained_net.0));
     let mut room = ENTRIES_SHOWN;
     let body = html! {
         p.card role="status" { (visit.say(said)) }
-        (visit.card("batches", words::BATCHES, html! {
-            (show::scrolled(visit.say(words::BATCHES), show::table(visit.language, &heads, html! {
-                @for ended in &file.preview.batches {
-                    tr {
-                        td { bdi { (ended.batch.reference) } }
-                        td.amount { (visit.money(ended.net.0)) }
-                        td.amount { (visit.money(ended.unexplained_net.0)) }
-                    }
-                }
-            })))
-        }))
+        (visit.card("batches", words::BATCHES, table.shown()))
         (visit.card("entries", words::ENTRIES, html! {
             @for record in &file.preview.records {
                 (show::entries(&desk.engine, visit.language, &record.entries, &mut room))

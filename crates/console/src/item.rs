@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use crate::queue::{flag_list, follows_word, item_word, kind_word, merchant_link, verdict_word};
 use crate::show::Facts;
-use crate::show::Head::{Amount, Text};
+use crate::table::Table;
 use crate::wire_words::status_word;
 use crate::{
     PageRequest, Screen, Section, Visit, Word, dispute, item_context, notes, periods, registration, show, wire_words,
@@ -112,7 +112,6 @@ fn reason_word(kind: &str) -> Word {
 
 fn facts(desk: &Desk, visit: &Visit, item: &QueueItem) -> Markup {
     let is_flagged = !item.flags.is_empty() || item.status == "waiting_second";
-    let item_link = |id| html! { a href={"/console/queue/" (id)} { code { (id) } } };
     let name = item.name.as_deref();
     let link = name.filter(|_| item.kind == "recipient");
     let link = link.map(|name| html! { a href={"/console/recipients/" (item.id)} { bdi { (name) } } });
@@ -120,7 +119,6 @@ fn facts(desk: &Desk, visit: &Visit, item: &QueueItem) -> Markup {
         "registration" => words::REVIEW_REGISTRATION,
         _ => words::REVIEW_ACCOUNT,
     });
-    let charge_link = |txid| html! { a href={"/console/charges/" (txid)} { code { (txid) } } };
     let recipient = |id| {
         html! { a href={"/console/recipients/" (id)} { bdi { (name.unwrap_or_default()) } " " code { (id) } } }
     };
@@ -137,13 +135,13 @@ fn facts(desk: &Desk, visit: &Visit, item: &QueueItem) -> Markup {
         .text(reason_word(item.kind), item.reason.as_deref())
         .text(words::REFERENCE, item.reference.as_deref())
         .code(words::WITHDRAWAL, item.withdrawal.as_deref())
-        .add(words::DISPUTE, item.dispute.as_ref().map(item_link))
+        .add(words::DISPUTE, item.dispute.as_ref().map(|id| show::code_link("queue", id)))
         .add(words::TOOK_EFFECT, item.effective_date.as_ref().map(|day| html! { (day) }))
         .add(words::NAME, link)
         .text(words::PAYER, name.filter(|_| item.payment_id.is_some()))
         .add(words::DOCUMENT, item.document.as_ref().map(|document| html! { (document) }))
         .word(words::REVIEW, review)
-        .add(words::CHARGE, item.payment_id.as_ref().map(charge_link))
+        .add(words::CHARGE, item.payment_id.as_ref().map(|txid| show::code_link("charges", txid)))
         .when(words::APPROVABLE_UNTIL, item.approvable_until.as_deref())
         .word(words::DISPUTE, (!item.disputes.is_empty()).then_some(words::REFUND_WAITS))
         .when(words::ANSWER_UNTIL, item.due_at.as_deref())
@@ -159,23 +157,18 @@ fn facts(desk: &Desk, visit: &Visit, item: &QueueItem) -> Markup {
 /// The balances that a decision changes, and the commission that goes back.
 fn changes(visit: &Visit, foreseen: &ForeseenDecision) -> Markup {
     let ForeseenDecision { balances, balances_left_out, commission_returned, .. } = foreseen;
-    let heads = [Text(words::OWNER), Text(words::ACCOUNT), Amount(words::BEFORE), Amount(words::AFTER)];
+    let table = Table::of(visit.language, words::BALANCES_AFTER, balances)
+        .text(words::OWNER, |balance| html! { bdi { (balance.owner) } })
+        .text(words::ACCOUNT, |balance| show::account_named(visit.language, &balance.account))
+        .amount(words::BEFORE, |balance| visit.money(balance.before))
+        .amount(words::AFTER, |balance| visit.money(balance.after));
     html! {
         @if let Some(commission) = commission_returned {
             p { (visit.say(words::COMMISSION_BACK)) ": " (visit.money(*commission)) }
         }
         @if !balances.is_empty() {
             h3 { (visit.say(words::BALANCES_AFTER)) }
-            (show::scrolled(visit.say(words::BALANCES_AFTER), show::table(visit.language, &heads, html! {
-                @for balance in balances {
-                    tr {
-                        td { bdi { (balance.owner) } }
-                        td { (show::account_named(visit.language, &balance.account)) }
-                        td.amount { (visit.money(balance.before)) }
-                        td.amount { (visit.money(balance.after)) }
-                    }
-                }
-            })))
+            (table.shown())
             @if let Some(count) = balances_left_out { p.dim { "+ " (show::count(visit.language, *count as u64)) } }
         }
     }

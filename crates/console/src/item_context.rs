@@ -8,7 +8,7 @@ use store::{Partition, Sequence};
 
 use crate::records::record_link;
 use crate::show::Facts;
-use crate::show::Head::{Amount, Text};
+use crate::table::Table;
 use crate::wire_words::status_word;
 use crate::{Visit, show, wire_words, words};
 use ops::item_details::{ItemDetails, Sharing, TakenDecision};
@@ -31,9 +31,7 @@ pub(crate) fn shown(desk: &Desk, visit: &Visit, details: &ItemDetails) -> Markup
             }))
         }
         @if !details.sharing.is_empty() {
-            (visit.card("sharing", words::SHARING, html! {
-                (show::scrolled(visit.say(words::SHARING), sharing(visit, &details.sharing)))
-            }))
+            (visit.card("sharing", words::SHARING, sharing(visit, &details.sharing)))
         }
         @if let Some(withdrawal) = &details.withdrawal {
             (visit.card("withdrawal", words::WITHDRAWAL, html! {
@@ -50,7 +48,7 @@ pub(crate) fn shown(desk: &Desk, visit: &Visit, details: &ItemDetails) -> Markup
 fn of_charge(desk: &Desk, visit: &Visit, charge: &ChargeView) -> Markup {
     let mut facts = Facts::of(visit);
     facts
-        .add(words::TXID, html! { a href={"/console/charges/" (charge.txid)} { code { (charge.txid) } } })
+        .add(words::TXID, show::code_link("charges", &charge.txid))
         .money(words::AMOUNT, charge.amount)
         .word(words::METHOD, wire_words::method_named(charge.payment_method))
         .add(words::PAYER, html! { bdi { (charge.payer.name) } " " span.dim { (charge.payer.document) } })
@@ -84,43 +82,30 @@ fn adjustments(visit: &Visit, details: &ItemDetails) -> Markup {
         (words::DISPUTE, &dispute.id, &dispute.created_at, status, dispute.amount, dispute.reason.as_deref())
     });
     let rows: Vec<_> = refunds.chain(disputes).collect();
-    let heading = format!("{} · {}", visit.say(words::REFUNDS), visit.say(words::DISPUTES));
-    let heads = [Text(words::KIND), Text(words::WHEN), Text(words::STATUS), Text(words::NOTES), Amount(words::AMOUNT)];
+    let table = Table::of(visit.language, words::REFUNDS, rows.iter().copied())
+        .text(words::KIND, |(kind, id, ..)| html! { a href={"/console/queue/" (id)} { (visit.say(kind)) } })
+        .text(words::WHEN, |(_, _, at, ..)| show::text_moment(visit.language, at))
+        .text(words::STATUS, |(_, _, _, status, ..)| visit.say(status))
+        .text(words::NOTES, |(.., reason)| html! { bdi { (reason.unwrap_or_default()) } })
+        .amount(words::AMOUNT, |(.., amount, _)| visit.money(amount));
     html! {
         @if rows.len() > 1 {
-            h3 { (heading) }
-            (show::scrolled(&heading, show::table(visit.language, &heads, html! {
-                @for (kind, id, at, status, amount, reason) in rows {
-                    tr {
-                        td { a href={"/console/queue/" (id)} { (visit.say(kind)) } }
-                        td { (show::text_moment(visit.language, at)) }
-                        td { (visit.say(status)) }
-                        td { bdi { (reason.unwrap_or_default()) } }
-                        td.amount { (visit.money(amount)) }
-                    }
-                }
-            })))
+            h3 { (visit.say(words::REFUNDS)) " · " (visit.say(words::DISPUTES)) }
+            (table.shown())
         }
     }
 }
 
 /// Other recipients with the same document, account, phone or address.
 fn sharing(visit: &Visit, all: &[Sharing]) -> Markup {
-    let heads = [words::WHAT, words::NAME, words::MERCHANT, words::STATUS].map(Text);
-    show::table(
-        visit.language,
-        &heads,
-        html! {
-            @for other in all {
-                tr {
-                    td { (visit.say(wire_words::shared(other.value))) }
-                    td { a href={"/console/recipients/" (other.recipient_id)} { bdi { (other.name) } } }
-                    td { bdi { (other.merchant_name) } }
-                    td { (visit.say(status_word(ItemKind::Recipients, other.status))) }
-                }
-            }
-        },
-    )
+    Table::of(visit.language, words::SHARING, all)
+        .text(words::WHAT, |other| visit.say(wire_words::shared(other.value)))
+        .text(words::NAME, |other| {
+            html! { a href={"/console/recipients/" (other.recipient_id)} { bdi { (other.name) } } }
+        })
+        .text(words::MERCHANT, |other| html! { bdi { (other.merchant_name) } })
+        .text(words::STATUS, |other| visit.say(status_word(ItemKind::Recipients, other.status)))
+        .shown()
 }
 
 fn of_withdrawal(visit: &Visit, reviewed: &ReviewedWithdrawal, details: &ItemDetails) -> Markup {
@@ -135,7 +120,7 @@ fn of_withdrawal(visit: &Visit, reviewed: &ReviewedWithdrawal, details: &ItemDet
     if !details.splits.is_empty() {
         let parts = html! {
             @for split in &details.splits {
-                a href={"/console/charges/" (split.payment_id)} { code { (split.payment_id) } } " " (visit.money(split.amount_cents)) br;
+                (show::code_link("charges", &split.payment_id)) " " (visit.money(split.amount_cents)) br;
             }
         };
         facts.add(words::SPLITS_IN_IT, parts);
@@ -150,26 +135,18 @@ fn of_withdrawal(visit: &Visit, reviewed: &ReviewedWithdrawal, details: &ItemDet
 }
 
 fn others(visit: &Visit, withdrawals: &[WithdrawalView]) -> Markup {
-    let heads =
-        [Text(words::WHEN), Text(words::STATUS), Text(words::DESTINATION), Text(words::NOTES), Amount(words::AMOUNT)];
-    show::scrolled(
-        visit.say(words::OTHER_WITHDRAWALS),
-        show::table(
-            visit.language,
-            &heads,
-            html! {
-                @for withdrawal in withdrawals {
-                    tr {
-                        td { a href={"/console/queue/" (withdrawal.id)} { (show::text_moment(visit.language, &withdrawal.created_at)) } }
-                        td { (visit.say(status_word(ItemKind::Withdrawals, withdrawal.status))) }
-                        td { @if let Some(account) = &withdrawal.destination { (show::bank_account(account)) } }
-                        td { bdi { (withdrawal.notes.as_deref().unwrap_or_default()) } }
-                        td.amount { (visit.money(withdrawal.amount_cents)) }
-                    }
-                }
-            },
-        ),
-    )
+    Table::of(visit.language, words::OTHER_WITHDRAWALS, withdrawals)
+        .text(words::WHEN, |withdrawal| {
+            let at = show::text_moment(visit.language, &withdrawal.created_at);
+            html! { a href={"/console/queue/" (withdrawal.id)} { (at) } }
+        })
+        .text(words::STATUS, |withdrawal| visit.say(status_word(ItemKind::Withdrawals, withdrawal.status)))
+        .text(words::DESTINATION, |withdrawal| {
+            html! { @if let Some(account) = &withdrawal.destination { (show::bank_account(account)) } }
+        })
+        .text(words::NOTES, |withdrawal| html! { bdi { (withdrawal.notes.as_deref().unwrap_or_default()) } })
+        .amount(words::AMOUNT, |withdrawal| visit.money(withdrawal.amount_cents))
+        .shown()
 }
 
 /// What operators asked for and decided, with the entries.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{PostedForm, Screen, Section, Visit, Word, show, words};
 use ops::{Admin, api_keys, merchants};
-use web::{Code, PathId, Problem, Result, Role, SentKey, failed};
+use web::{Code, Problem, Result, Role, failed};
 
 /// Most bytes of an answer of a route of `/ops`: more than the 3,000 lines of a reconciliation
 /// have.
@@ -74,12 +74,11 @@ fn led_to(visit: &Visit, merchant: Option<&str>) -> Response {
 
 /// Makes an API key and shows it, once.
 pub(crate) async fn create(posted: PostedForm) -> Response {
-    let PostedForm { desk, visit, id, form } = &posted;
+    let PostedForm { visit, id, form, .. } = &posted;
     let made = async {
-        posted.require(Role::Admin)?;
         let address = Some(form.value("webhook_url")).filter(|address| !address.is_empty());
-        let sent = posted.request("/ops/merchants/{id}/api-keys", &json!({"webhook_url": address}));
-        let answer = api_keys::create(State(Arc::clone(desk)), admin(visit)?, PathId(id.clone()), sent).await?;
+        let body = json!({"webhook_url": address});
+        let answer = posted.call(api_keys::create, "/ops/merchants/{id}/api-keys", body).await?;
         shown_once(visit, id, &json_of(answer).await?)
     };
     visit.answer(made.await)
@@ -116,14 +115,12 @@ pub(crate) fn shown_secret(visit: &Visit, key: &str, secret: &str) -> Screen {
 
 /// Revokes an API key.
 pub(crate) async fn revoke(posted: PostedForm) -> Response {
-    let PostedForm { desk, visit, id, form } = &posted;
+    let PostedForm { visit, form, .. } = &posted;
     let revoked = async {
         if form.value("sure") != "on" {
             return Err(Problem::new(Code::ValidationFailed).says(visit.say(words::NOT_SURE)));
         }
-        posted.require(Role::Admin)?;
-        let key = SentKey::of_form_alone(form.value("key"), "/ops/api-keys/{id}");
-        api_keys::revoke_once(desk, &visit.operator, id, &key).await
+        posted.call(api_keys::revoke, "/ops/api-keys/{id}", json!({})).await
     };
     let merchant = Some(form.value("merchant")).filter(|id| id.bytes().all(is_of_id));
     visit.answer_with(revoked.await.map(|_| led_to(visit, merchant)))

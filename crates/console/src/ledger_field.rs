@@ -64,7 +64,7 @@ fn options(desk: &Desk, visit: &Visit, offered: Offered) -> Vec<OfferedLedger> {
     let engine = &desk.engine;
     let groups = match visit.scope.group() {
         Some(group) => vec![group],
-        None => listed(desk, Page { page: 1, per_page: OFFERED_MAX }, "").1,
+        None => listed(desk, Page { page: 1, per_page: OFFERED_MAX }).1,
     };
     let recipients = groups.iter().filter(|_| offered != Offered::Merchants).flat_map(|group| {
         let count = engine.merchant(*group, |row| row.recipients.len() as u32).unwrap_or_default();

@@ -80,9 +80,7 @@ pub(crate) fn form(desk: &Desk, visit: &Visit, given: &[(String, String)], field
 /// The parameters as the routes of `/ops` take them: without the empty ones of a form, and amounts
 /// in centavos.
 pub(crate) fn as_sent(visit: &Visit, parts: &Parts) -> Result<Vec<(String, String)>> {
-    let sent = query(parts)?
-        .into_iter()
-        .filter(|(name, value)| !value.is_empty() && !["lang", "csv"].contains(&name.as_str()));
+    let sent = query(parts)?.into_iter().filter(|(name, value)| !value.is_empty() && name != "lang");
     let read = |(name, value): (String, String)| match name.as_str() {
         "amount_from" | "amount_to" => {
             let amount = amount(visit.language, &name, &value)?;
@@ -96,7 +94,7 @@ pub(crate) fn as_sent(visit: &Visit, parts: &Parts) -> Result<Vec<(String, Strin
 /// Links to the list of this filter as files, with all rows; newest first where another order has
 /// not all of them.
 pub(crate) fn file_links(visit: &Visit, parts: &Parts, is_cut: bool) -> Markup {
-    let own = ["format=", "page=", "before=", "lang=", "csv=", if is_cut { "order=" } else { "format=" }];
+    let own = ["format=", "page=", "before=", "lang=", if is_cut { "order=" } else { "format=" }];
     let pairs = parts.uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
     let pairs: Vec<_> = pairs.filter(|pair| !own.iter().any(|own| pair.starts_with(own))).collect();
     let link = |format: ListFormat| {

@@ -11,13 +11,11 @@ use maud::{Markup, html};
 use wire::cut_text::cut_name;
 
 use crate::list_filter::{self, Field, RECIPIENT_FIELD, as_sent, file_links, merchant_field};
-use crate::list_table::{self, Columns};
+use crate::list_table::{self, ItemTable, with_amount};
 use crate::queue::merchant_link;
 use crate::recurrence::card_in_list;
-use crate::show::Head::{Amount, Text};
-use crate::show::{self, Head};
-use crate::wire_words::{heading, status_word};
-use crate::{Screen, Section, Visit, pager_named, wire_words, words};
+use crate::wire_words::{heading, method_named, status_word};
+use crate::{Screen, Section, Visit, pager_named, show, wire_words, words};
 use ops::found_item::FoundItem;
 use ops::list_file::requested_format;
 use ops::lists::{self, LISTS, List, ListFilter, ListPart};
@@ -54,13 +52,13 @@ async fn screen(desk: &Desk, visit: &Visit, parts: &Parts, filter: &ListFilter) 
     let (list, name) = (filter.list, visit.say(heading(filter.list.kind)));
     let before = (!rest.is_empty()).then(|| cut_name(&rest.next()));
     let by_amount = list.filters.contains(&"amount_from");
-    let columns = Columns {
-        name: if list.kind == ItemKind::Charges { words::PAYER } else { words::NAME },
-        has_status: !list.statuses.is_empty(),
-        has_amount: by_amount || list.kind == ItemKind::Subscriptions,
-        amount_orders: if by_amount { &["largest", "smallest"] } else { &[] },
-        more: more_heads(list.kind),
-        sorted: Some((parts, filter.order)),
+    let head = if list.kind == ItemKind::Charges { words::PAYER } else { words::NAME };
+    let sorted = Some((parts, filter.order));
+    let shown = (head, !list.statuses.is_empty());
+    let table = with_more(list_table::table((desk, visit), list.kind, &items, shown, sorted), desk, visit, list.kind);
+    let table = match by_amount || list.kind == ItemKind::Subscriptions {
+        true => with_amount(table, visit, sorted, if by_amount { &["largest", "smallest"] } else { &[] }),
+        false => table,
     };
     let body = html! {
         (others(visit, list))
@@ -70,11 +68,7 @@ async fn screen(desk: &Desk, visit: &Visit, parts: &Parts, filter: &ListFilter) 
         (list_filter::form(desk, visit, &query(parts)?, &fields(visit, list)))
         section.card aria-label=(name) {
             @if is_cut { p.warning { (visit.say(words::SORTED_NEWEST)) } }
-            @if items.is_empty() {
-                p.dim { (visit.say(if before.is_some() { words::NONE_READ } else { words::NOTHING })) }
-            } @else {
-                (show::scrolled(name, list_table::table(desk, visit, list.kind, &columns, &items, |item| more(desk, visit, list.kind, item))))
-            }
+            @if items.is_empty() && before.is_some() { p.dim { (visit.say(words::NONE_READ)) } } @else { (table.shown()) }
             @match page {
                 Some((page, total)) => (pager_named(visit, parts, "page", page, total)),
                 None => (older(visit, parts, before.as_deref())),
@@ -141,52 +135,33 @@ fn fields(visit: &Visit, list: List) -> Vec<Field<'static>> {
     names.filter_map(field).collect()
 }
 
-/// Heads of the columns that only some lists have.
-pub(crate) fn more_heads(kind: ItemKind) -> &'static [Head] {
-    match kind {
-        ItemKind::Charges => &[Text(words::MERCHANT), Text(words::METHOD), Text(words::TXID)],
-        ItemKind::Refunds => &[Text(words::MERCHANT), Text(words::NOTES), Text(words::ID)],
-        ItemKind::Disputes => &[Text(words::MERCHANT), Text(words::NOTES), Text(words::ANSWER_UNTIL), Text(words::ID)],
-        ItemKind::Anticipations | ItemKind::Cashouts => &[Text(words::MERCHANT), Amount(words::FEE), Text(words::ID)],
-        ItemKind::Merchants => &[Text(words::ID)],
-        ItemKind::Subscriptions => {
-            &[Text(words::MERCHANT), Text(words::PLAN), Text(words::NEXT_CHARGE), Text(words::CARD), Text(words::ID)]
-        }
-        ItemKind::Cards => &[Text(words::MERCHANT), Text(words::CARD), Text(words::ID)],
-        _ => &[Text(words::MERCHANT), Text(words::ID)],
-    }
-}
-
-/// The cells of a row for these columns.
-pub(crate) fn more(desk: &Desk, visit: &Visit, kind: ItemKind, item: &FoundItem) -> Vec<Markup> {
-    let reason = || html! { bdi { (item.reason.as_deref().unwrap_or_default()) } };
-    let mut cells = match kind {
-        ItemKind::Merchants => Vec::new(),
-        _ => vec![merchant_link(desk, visit, item.merchant_id.as_deref())],
-    };
-    match kind {
-        ItemKind::Charges => {
-            let method = METHODS.into_iter().find(|method| item.payment_method == Some(method.name()));
-            cells.push(html! { @if let Some(method) = method { (visit.say(wire_words::method(method))) } });
-        }
-        ItemKind::Refunds => cells.push(reason()),
+/// Adds the columns that only some lists have.
+fn with_more<'a>(table: ItemTable<'a>, desk: &'a Desk, visit: &'a Visit, kind: ItemKind) -> ItemTable<'a> {
+    let merchant = move |item: &FoundItem| merchant_link(desk, visit, item.merchant_id.as_deref());
+    let reason = |item: &FoundItem| html! { bdi { (item.reason.as_deref().unwrap_or_default()) } };
+    let moment = move |at: &Option<String>| show::optional_moment(visit.language, at.as_deref());
+    let method = move |item: &FoundItem| item.payment_method.map_or("", |name| visit.say(method_named(name)));
+    let fee = move |item: &FoundItem| item.fee.map(|fee| visit.money(fee)).unwrap_or_default();
+    let card = move |item: &FoundItem| card_in_list(visit, item.card.as_ref());
+    let table = if kind == ItemKind::Merchants { table } else { table.column("more", words::MERCHANT, merchant) };
+    let table = match kind {
+        ItemKind::Charges => table.column("more", words::METHOD, method),
+        ItemKind::Refunds => table.column("more", words::NOTES, reason),
         ItemKind::Disputes => {
-            let due = html! { @if let Some(at) = &item.due_at { (show::text_moment(visit.language, at)) } };
-            cells.extend([reason(), due]);
+            table
+                .column("more", words::NOTES, reason)
+                .column("more", words::ANSWER_UNTIL, move |item| moment(&item.due_at))
         }
-        ItemKind::Subscriptions => {
-            let next = html! { @if let Some(at) = &item.next_charge_at { (show::text_moment(visit.language, at)) } };
-            let plan = html! { bdi { (item.plan.as_deref().unwrap_or_default()) } };
-            cells.extend([plan, next, card_in_list(visit, item.card.as_ref())]);
-        }
-        ItemKind::Cards => cells.push(card_in_list(visit, item.card.as_ref())),
-        ItemKind::Anticipations | ItemKind::Cashouts => {
-            cells.push(html! { @if let Some(fee) = item.fee { (visit.money(fee)) } });
-        }
-        _ => {}
-    }
-    cells.push(html! { code { (item.id) } });
-    cells
+        ItemKind::Anticipations | ItemKind::Cashouts => table.column("more", words::FEE, fee),
+        ItemKind::Subscriptions => table
+            .column("more", words::PLAN, |item| html! { bdi { (item.plan.as_deref().unwrap_or_default()) } })
+            .column("more", words::NEXT_CHARGE, move |item| moment(&item.next_charge_at))
+            .column("more", words::CARD, card),
+        ItemKind::Cards => table.column("more", words::CARD, card),
+        _ => table,
+    };
+    let id = if kind == ItemKind::Charges { words::TXID } else { words::ID };
+    table.column("more", id, |item| html! { code { (item.id) } })
 }
 
 /// Links to the newest things of a list and to the next, older ones.

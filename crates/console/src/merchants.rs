@@ -7,14 +7,14 @@ use actors::engine::MerchantRow;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Redirect, Response};
-use ledger::{Account, Fees, GroupNumber, LedgerId, Rate};
+use ledger::{Account, Centavos, Fees, GroupNumber, LedgerId, Rate};
 use maud::{Markup, html};
 use wire::mask;
 
 use crate::books::balance_table;
 use crate::keys::{key_form, revoke_form};
 use crate::scope::Scope;
-use crate::show::Head::Text;
+use crate::table::Table;
 use crate::wire_words::status_word;
 use crate::{
     PageRequest, Screen, Section, Visit, Word, holds, lists, notes, pager_named, paging, part_named, show, wire_words,
@@ -107,24 +107,30 @@ fn yes_or_no(visit: &Visit, is_so: bool) -> &'static str {
     visit.say(if is_so { words::YES } else { words::NO })
 }
 
+/// Rates in percent: the label, where the JSON has it, and the rate.
+type RateField = (Word, &'static [&'static str], fn(&Fees) -> Rate);
+pub(crate) const RATES: [RateField; 8] = [
+    (words::MDR_1X, &["fees", "mdr_1x"], |fees| fees.mdr_1x),
+    (words::MDR_2_6X, &["fees", "mdr_2_6x"], |fees| fees.mdr_2_6x),
+    (words::MDR_7_12X, &["fees", "mdr_7_12x"], |fees| fees.mdr_7_12x),
+    (words::FEE_MARGIN, &["fees", "margin"], |fees| fees.margin),
+    (words::FEE_PIX, &["fees", "pix"], |fees| fees.pix),
+    (words::ANTICIPATION_D2, &["fees", "anticipation", "d2"], |fees| fees.anticipation_d2),
+    (words::ANTICIPATION_D7, &["fees", "anticipation", "d7"], |fees| fees.anticipation_d7),
+    (words::ANTICIPATION_D15, &["fees", "anticipation", "d15"], |fees| fees.anticipation_d15),
+];
+/// Fixed fees: the label, the name in the form, which has reais, and in the JSON, and the fee.
+type FixedFee = (Word, &'static str, &'static str, fn(&Fees) -> Centavos);
+pub(crate) const FIXED: [FixedFee; 2] = [
+    (words::FEE_ANTIFRAUD, "antifraud", "antifraud_cents", |fees| fees.antifraud),
+    (words::FEE_CASHOUT, "cashout", "cashout_cents", |fees| fees.cashout),
+];
+
 fn fees(visit: &Visit, fees: &Fees) -> Markup {
     let percent = |rate: Rate| wire_words::percent(visit.language, &rate.as_percent().to_string());
-    let rows: Vec<(&str, String)> = vec![
-        (visit.say(words::MDR_1X), percent(fees.mdr_1x)),
-        (visit.say(words::MDR_2_6X), percent(fees.mdr_2_6x)),
-        (visit.say(words::MDR_7_12X), percent(fees.mdr_7_12x)),
-        (visit.say(words::FEE_MARGIN), percent(fees.margin)),
-        ("PIX", percent(fees.pix)),
-        (visit.say(words::FEE_ANTIFRAUD), visit.money(fees.antifraud.0)),
-        ("Cashout", visit.money(fees.cashout.0)),
-        (visit.say(words::ANTICIPATION_D2), percent(fees.anticipation_d2)),
-        (visit.say(words::ANTICIPATION_D7), percent(fees.anticipation_d7)),
-        (visit.say(words::ANTICIPATION_D15), percent(fees.anticipation_d15)),
-    ];
-    let pairs = rows.into_iter().map(|(name, value)| (name, html! { (value) })).collect();
-    html! {
-        section.card aria-labelledby="fees" { h2 id="fees" { (visit.say(words::PRICES)) } (show::facts(pairs)) }
-    }
+    let rates = RATES.map(|(label, _, of)| (visit.say(label), html! { (percent(of(fees))) }));
+    let fixed = FIXED.map(|(label, _, _, of)| (visit.say(label), html! { (visit.money(of(fees).0)) }));
+    visit.card("fees", words::PRICES, show::facts(rates.into_iter().chain(fixed).collect()))
 }
 
 /// What becomes of splits that leave the seller nothing, as the interface names it: without the
@@ -145,9 +151,7 @@ fn options(visit: &Visit, row: &MerchantRow) -> Markup {
         (visit.say(words::LIMIT_CARD), limit(settings.card_requests_per_minute)),
         (visit.say(words::LIMIT_OTHER), limit(settings.other_requests_per_minute)),
     ];
-    html! {
-        section.card aria-labelledby="options" { h2 id="options" { (visit.say(words::OPTIONS)) } (show::facts(pairs)) }
-    }
+    visit.card("options", words::OPTIONS, show::facts(pairs))
 }
 
 fn recipients(desk: &Desk, visit: &Visit, row: &MerchantRow, parts: &Parts) -> Result<Markup> {
@@ -155,21 +159,18 @@ fn recipients(desk: &Desk, visit: &Visit, row: &MerchantRow, parts: &Parts) -> R
     let shown = paging::range(row.recipients.len(), page);
     let rows = row.recipients.iter().rev().skip(shown.start).take(shown.len());
     let rows: Vec<_> = rows.map(|row| (row, open(&desk.engine, row, row.profiles.current()))).collect();
-    let heads = [("name", words::NAME), ("when", words::DOCUMENT), ("status", words::STATUS)];
+    let table = Table::list(visit.language, words::RECIPIENTS, &rows)
+        .column("name", words::NAME, |(row, profile)| {
+            html! { a href={"/console/recipients/" (row.id.uuid())} { bdi { (named(&profile.name)) } } }
+        })
+        .column("when", words::DOCUMENT, |(_, profile)| mask::document(&profile.document))
+        .column("status", words::STATUS, |(row, _)| {
+            visit.say(status_word(ItemKind::Recipients, status_name(row.status)))
+        });
     Ok(html! {
         section.card aria-labelledby="recipients" {
             h2 id="recipients" { (visit.say(words::RECIPIENTS)) " (" (row.recipients.len()) ")" }
-            @if rows.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
-                (show::scrolled(visit.say(words::RECIPIENTS), show::list(visit.language, &heads, html! {
-                    @for (row, profile) in rows {
-                        tr {
-                            td.name { a href={"/console/recipients/" (row.id.uuid())} { bdi { (named(&profile.name)) } } }
-                            td.when { (mask::document(&profile.document)) }
-                            td.status { (visit.say(status_word(ItemKind::Recipients, status_name(row.status)))) }
-                        }
-                    }
-                })))
-            }
+            (table.shown())
             (pager_named(visit, parts, "recipients", page, row.recipients.len() as u64))
         }
     })
@@ -179,33 +180,29 @@ fn keys(desk: &Desk, visit: &Visit, group: GroupNumber, parts: &Parts) -> Result
     let merchant = desk.engine.merchant(group, |row| row.id).unwrap_or_default().uuid().to_string();
     let (all, page) = (api_keys::listed(desk, group), part_named(&query(parts)?, "keys", KEYS_A_PAGE)?);
     let keys = paging::items(&all, page);
-    let heads =
-        [words::ID, words::OPENED, words::LAST_USED, words::SCOPES, words::WEBHOOK_ADDRESS, words::REVOKE].map(Text);
-    Ok(html! {
-        (visit.card("api-keys", words::KEYS, html! {
-            @if keys.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
-                (show::scrolled(visit.say(words::KEYS), show::table(visit.language, &heads, html! {
-                    @for key in keys {
-                        tr {
-                            td {
-                                @if key.revoked { code { (key.id) } } @else { a href={"/console/keys/" (key.id)} { code { (key.id) } } }
-                            }
-                            td { (show::text_moment(visit.language, &key.created_at)) }
-                            td { (last_used(visit, key.last_used_at.as_deref())) }
-                            td { (scopes(visit, &key.scopes)) }
-                            td { bdi { (key.webhook_url.as_deref().unwrap_or("—")) } }
-                            td {
-                                @if key.revoked { (visit.say(words::REVOKED)) } @else { (revoke_form(visit, &merchant, &key.id)) }
-                            }
-                        }
-                    }
-                })))
-                p.dim { (visit.say(words::LAST_USED_WHAT)) }
-            }
+    let table = Table::of(visit.language, words::KEYS, keys)
+        .text(words::ID, |key| match key.revoked {
+            true => html! { code { (key.id) } },
+            false => show::code_link("keys", &key.id),
+        })
+        .text(words::OPENED, |key| show::text_moment(visit.language, &key.created_at))
+        .text(words::LAST_USED, |key| last_used(visit, key.last_used_at.as_deref()))
+        .text(words::SCOPES, |key| scopes(visit, &key.scopes))
+        .text(words::WEBHOOK_ADDRESS, |key| html! { bdi { (key.webhook_url.as_deref().unwrap_or("—")) } })
+        .text(words::REVOKE, |key| match key.revoked {
+            true => html! { (visit.say(words::REVOKED)) },
+            false => revoke_form(visit, &merchant, &key.id),
+        });
+    Ok(visit.card(
+        "api-keys",
+        words::KEYS,
+        html! {
+            (table.shown())
+            @if !keys.is_empty() { p.dim { (visit.say(words::LAST_USED_WHAT)) } }
             (pager_named(visit, parts, "keys", page, all.len() as u64))
             (key_form(visit, &merchant))
-        }))
-    })
+        },
+    ))
 }
 
 /// What a key may do.

@@ -10,6 +10,7 @@ use crate::daily_chart::{Series, bars};
 use crate::queue::kind_word;
 use crate::records::cut_link;
 use crate::scope::Scope;
+use crate::table::Table;
 use crate::{Screen, Section, Visit, Word, show, wire_words, words};
 use ops::health::readiness;
 use ops::overview::{Overview, OverviewDay, overview};
@@ -103,10 +104,8 @@ fn figures(desk: &Desk, language: Language) -> Markup {
     });
     let now = desk.engine.now();
     let counts = desk.engine.queue_counts(|item| queue::is_shown(item, now).then(|| kind_name(item)));
-    let alerts = desk.balance_alerts.items().len();
-    let total: usize = counts.values().sum::<usize>() + alerts;
-    let count = |kind| if kind == "balance" { alerts } else { counts.get(kind).copied().unwrap_or_default() };
-    let waiting = queue::KINDS.map(|kind| (kind, count(kind)));
+    let total: usize = counts.values().sum();
+    let waiting = queue::KINDS.map(|kind| (kind, counts.get(kind).copied().unwrap_or_default()));
     let readiness = readiness(desk);
     html! {
         section.card aria-labelledby="books" {
@@ -187,7 +186,7 @@ fn last_days(language: Language, of: &Overview) -> Markup {
             }
             details {
                 summary { (say(words::FIGURES_BY_DAY)) }
-                (show::scrolled(say(words::LAST_DAYS), by_day(language, &of.days)))
+                (by_day(language, &of.days))
             }
         }
     }
@@ -198,31 +197,15 @@ fn by_day(language: Language, days: &[OverviewDay]) -> Markup {
     let moved = |day: &&OverviewDay| {
         day.card_count + day.pix_count + day.refused_count > 0 || day.money_in > 0 || day.money_out > 0
     };
-    let amount = |amount: u64| html! { td.amount { (show::money(language, amount.into())) } };
-    html! {
-        table {
-            thead {
-                tr {
-                    th scope="col" { (words::DAY.text(language)) }
-                    @for word in [words::SALES_BY_CARD, words::FEE_PIX, words::APPROVED, words::MONEY_IN, words::MONEY_OUT] {
-                        th.amount scope="col" { (word.text(language)) }
-                    }
-                }
-            }
-            tbody {
-                @for day in days.iter().rev().filter(moved) {
-                    tr {
-                        td { (show::day(language, &day.date)) }
-                        (amount(day.card_amount))
-                        (amount(day.pix_amount))
-                        td.amount { (share(language, day.card_count, day.card_count + day.refused_count)) }
-                        (amount(day.money_in))
-                        (amount(day.money_out))
-                    }
-                }
-            }
-        }
-    }
+    let amount = |amount: u64| show::money(language, amount.into());
+    Table::of(language, words::LAST_DAYS, days.iter().rev().filter(moved))
+        .text(words::DAY, |day| show::day(language, &day.date))
+        .amount(words::SALES_BY_CARD, |day| amount(day.card_amount))
+        .amount(words::FEE_PIX, |day| amount(day.pix_amount))
+        .amount(words::APPROVED, |day| share(language, day.card_count, day.card_count + day.refused_count))
+        .amount(words::MONEY_IN, |day| amount(day.money_in))
+        .amount(words::MONEY_OUT, |day| amount(day.money_out))
+        .shown()
 }
 
 /// A share of a count in percent, with one decimal; empty where there is nothing to share.

@@ -6,6 +6,7 @@ use std::time::Instant;
 use axum::extract::FromRequestParts;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
+use axum::http::uri::PathAndQuery;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{MethodRouter, get};
@@ -18,7 +19,6 @@ use crate::form::hidden_key;
 use crate::queries::known_query;
 use crate::refused_form::{PAGE, RefusedForm, SentForm, ShownAgain};
 use crate::scope::Scope;
-use crate::table::{self, CSV};
 use crate::{Console, Word, show, wire_words, words};
 use ops::queue::QueueFilter;
 use ops::{Desk, Operator};
@@ -147,8 +147,6 @@ pub(crate) struct Visit {
     form_token: String,
     /// Path and query of the page.
     here: String,
-    /// The table of the page that is asked for as CSV.
-    csv: Option<usize>,
     /// Path and query of the page in the other language.
     elsewhere: String,
     in_sandbox: bool,
@@ -193,8 +191,7 @@ impl FromRequestParts<Console> for Visit {
             scope_name: scope.name(desk, language),
             form_token: session.form_token,
             sessions: Arc::clone(&console.sessions),
-            here: without(&parts.uri, CSV),
-            csv: asked_table(parts),
+            here: parts.uri.path_and_query().map_or("/console", PathAndQuery::as_str).to_owned(),
             elsewhere: in_other_language(&parts.method, &parts.uri, language),
             in_sandbox: desk.sandbox,
             waiting: waiting(desk, scope).await,
@@ -204,8 +201,9 @@ impl FromRequestParts<Console> for Visit {
         };
         known_query(parts).map_err(|problem| visit.answer(Err(problem)))?;
         asked_scope.map_err(|problem| visit.answer(Err(problem)))?;
-        let says_it = parts.method == Method::GET && visit.csv.is_none();
-        let done = says_it.then(|| console.sessions.take_done(&visit.secret, parts.uri.path())).flatten();
+        let done = (parts.method == Method::GET)
+            .then(|| console.sessions.take_done(&visit.secret, parts.uri.path()))
+            .flatten();
         Ok(Self { done, ..visit })
     }
 }
@@ -217,19 +215,6 @@ async fn waiting(desk: &Desk, scope: Scope) -> Option<usize> {
     }
     let filter = QueueFilter { group: scope.group(), ..QueueFilter::default() };
     filter.page(desk, 0).ok().map(|page| page.total)
-}
-
-/// The place of the table that an address asks for as CSV.
-fn asked_table(parts: &Parts) -> Option<usize> {
-    let pairs = query(parts).ok().filter(|_| parts.method == Method::GET)?;
-    single(&pairs, CSV).ok().flatten()?.parse().ok()
-}
-
-/// Path and query of an address without a parameter.
-fn without(uri: &Uri, parameter: &str) -> String {
-    let is_kept = |pair: &&str| !pair.is_empty() && pair.split('=').next() != Some(parameter);
-    let parameters: Vec<_> = uri.query().unwrap_or_default().split('&').filter(is_kept).collect();
-    if parameters.is_empty() { uri.path().to_owned() } else { format!("{}?{}", uri.path(), parameters.join("&")) }
 }
 
 impl Visit {
@@ -331,16 +316,8 @@ impl Visit {
         }
     }
 
-    /// The answer of a screen, or of the problem that it met. A table of the screen that is asked
-    /// for as CSV is the answer instead.
+    /// The answer of a screen, or of the problem that it met.
     pub(crate) fn answer(&self, made: Result<Screen>) -> Response {
-        let made = match (made, self.csv) {
-            (Ok(screen), Some(place)) => match table::file(&screen.body.0, place, self.language) {
-                Some(file) => return file,
-                None => Err(Problem::new(Code::NotFound)),
-            },
-            (made, _) => made,
-        };
         match made {
             Ok(screen) => self.page_or_form(&screen),
             Err(problem) => {
@@ -396,7 +373,7 @@ impl Visit {
 
     /// A screen in its frame.
     pub(crate) fn page(&self, status: StatusCode, screen: &Screen) -> Response {
-        let (body, is_cut) = fitting(&table::with_links(&screen.body.0, &self.here));
+        let (body, is_cut) = fitting(&screen.body.0);
         let page = frame(
             self.language,
             &screen.title,

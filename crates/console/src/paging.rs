@@ -20,12 +20,9 @@ pub(crate) fn part_named(pairs: &[(String, String)], name: &'static str, rows: u
 }
 
 /// Links to the parts before and after this one of a list whose newest come first, with the other
-/// parameters as they are. An empty list says so.
+/// parameters as they are.
 pub(crate) fn pager(visit: &Visit, parts: &Parts, page: Page, total: u64) -> Markup {
-    html! {
-        @if total == 0 { p.dim { (visit.say(words::NOTHING)) } }
-        (links(visit, parts, "page", page, total, [words::NEWER, words::OLDER]))
-    }
+    links(visit, parts, "page", page, total, [words::NEWER, words::OLDER])
 }
 
 /// The same for a list whose part is the parameter `name`, in any order.

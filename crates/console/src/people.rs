@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use crate::keys::admin;
-use crate::show::Head::{Amount, Text};
+use crate::table::Table;
 use crate::wire_words::heading;
 use crate::{PostedForm, Screen, Section, Visit, show, words};
 use ops::cards;
@@ -19,7 +19,7 @@ use ops::erasures::{self, ErasureView, RetentionView, retention};
 use ops::people::{PersonPart, PersonView, person};
 use ops::recipients::require_reveal;
 use ops::{Desk, DeskState, ItemKind};
-use web::{Code, FormOutcome, PathId, Problem, Role, SentKey};
+use web::{Code, FormOutcome, Problem, Role};
 
 const PATH: &str = "/console/people";
 
@@ -50,54 +50,36 @@ fn screen(desk: &Desk, visit: &Visit, retention: &RetentionView) -> Screen {
 }
 
 fn months(visit: &Visit, retention: &RetentionView) -> Markup {
-    let heading = visit.say(words::SEALED_MONTHS);
     let over = retention.months.iter().rfind(|month| month.is_over);
-    html! {
-        section.card aria-labelledby="months" {
-            h2 id="months" { (heading) }
-            (show::scrolled(heading, show::table(visit.language, &[Text(words::MONTH), Text(words::STORED_UNTIL)], html! {
-                @for month in &retention.months {
-                    tr { td { (month.month) } td { (show::text_moment(visit.language, &month.until)) } }
-                }
-            })))
-            @if visit.may(Role::Admin) {
-                (visit.form(&format!("{PATH}/erase"), html! {
-                    label for="through" { (visit.say(words::ERASE_THROUGH)) }
-                    input id="through" name="through" required maxlength="7" pattern="[0-9]{4}-[0-9]{2}" placeholder="2016-10" autocomplete="off" value=[over.map(|month| &month.month)];
-                    p.warning { (visit.say(words::ERASE_WHAT)) }
-                }, words::ERASE))
-            }
-            @if !retention.erasures.is_empty() { (erasures(visit, &retention.erasures)) }
+    let table = Table::of(visit.language, words::SEALED_MONTHS, &retention.months)
+        .text(words::MONTH, |month| &month.month)
+        .text(words::STORED_UNTIL, |month| show::text_moment(visit.language, &month.until));
+    visit.card("months", words::SEALED_MONTHS, html! {
+        (table.shown())
+        @if visit.may(Role::Admin) {
+            (visit.form(&format!("{PATH}/erase"), html! {
+                label for="through" { (visit.say(words::ERASE_THROUGH)) }
+                input id="through" name="through" required maxlength="7" pattern="[0-9]{4}-[0-9]{2}" placeholder="2016-10" autocomplete="off" value=[over.map(|month| &month.month)];
+                p.warning { (visit.say(words::ERASE_WHAT)) }
+            }, words::ERASE))
         }
-    }
+        @if !retention.erasures.is_empty() { (erasures(visit, &retention.erasures)) }
+    })
 }
 
 fn erasures(visit: &Visit, erasures: &[ErasureView]) -> Markup {
-    let heads = [words::MONTH, words::ASKED_BY, words::STATUS].map(Text);
-    show::scrolled(
-        visit.say(words::ERASURES),
-        show::table(
-            visit.language,
-            &heads,
-            html! {
-                @for erasure in erasures.iter().rev() {
-                    tr {
-                        td { (erasure.through) }
-                        td { bdi { (erasure.requested_by) } " " span.dim { (show::text_moment(visit.language, &erasure.requested_at)) } }
-                        td {
-                            @match (&erasure.erased_by, &erasure.erased_at) {
-                                (Some(by), Some(at)) => { (visit.say(words::ERASED)) ", " bdi { (by) } " " span.dim { (show::text_moment(visit.language, at)) } }
-                                _ => {
-                                    (visit.say(words::ANOTHER_ERASES))
-                                    @if visit.may(Role::Admin) { (withdraw_form(visit, &erasure.through)) }
-                                }
-                            }
-                        }
-                    }
-                }
+    let by = |name: &str, at: &str| html! { bdi { (name) } " " span.dim { (show::text_moment(visit.language, at)) } };
+    Table::of(visit.language, words::ERASURES, erasures.iter().rev())
+        .text(words::MONTH, |erasure| &erasure.through)
+        .text(words::ASKED_BY, |erasure| by(&erasure.requested_by, &erasure.requested_at))
+        .text(words::STATUS, |erasure| match (&erasure.erased_by, &erasure.erased_at) {
+            (Some(name), Some(at)) => html! { (visit.say(words::ERASED)) ", " (by(name, at)) },
+            _ => html! {
+                (visit.say(words::ANOTHER_ERASES))
+                @if visit.may(Role::Admin) { (withdraw_form(visit, &erasure.through)) }
             },
-        ),
-    )
+        })
+        .shown()
 }
 
 fn withdraw_form(visit: &Visit, through: &str) -> Markup {
@@ -124,23 +106,15 @@ pub(crate) async fn look_up(PostedForm { desk, visit, form, .. }: PostedForm) ->
 }
 
 fn person_screen(visit: &Visit, person: &PersonView) -> Screen {
-    let heads =
-        [Text(words::WHAT), Text(words::MONTH), Text(words::STORED_UNTIL), Amount(words::COUNT), Text(words::ID)];
+    let table = Table::of(visit.language, words::PERSON, &person.parts)
+        .text(words::WHAT, |part| visit.say(heading(part.kind)))
+        .text(words::MONTH, |part| &part.month)
+        .text(words::STORED_UNTIL, |part| show::text_moment(visit.language, &part.until))
+        .amount(words::COUNT, |part| part.count)
+        .text(words::ID, |part| objects(visit, part));
     let body = html! {
         section.card aria-label=(visit.say(words::PERSON)) {
-            @if person.parts.is_empty() { p { (visit.say(words::NOTHING)) } } @else {
-                (show::scrolled(visit.say(words::PERSON), show::table(visit.language, &heads, html! {
-                    @for part in &person.parts {
-                        tr {
-                            td { (visit.say(heading(part.kind))) }
-                            td { (part.month) }
-                            td { (show::text_moment(visit.language, &part.until)) }
-                            td.amount { (part.count) }
-                            td { (objects(visit, part)) }
-                        }
-                    }
-                })))
-            }
+            (table.shown())
             @if person.more { p.warning { (visit.say(words::MORE_OF_PERSON)) } }
         }
         p { a href=(PATH) { "← " (visit.say(words::PERSONAL_DATA)) } }
@@ -153,9 +127,7 @@ fn objects(visit: &Visit, part: &PersonPart) -> Markup {
         @for id in &part.ids {
             p {
                 @match part.kind {
-                    ItemKind::Charges => a href={"/console/charges/" (id)} { code { (id) } },
-                    ItemKind::Recipients => a href={"/console/recipients/" (id)} { code { (id) } },
-                    ItemKind::Merchants => a href={"/console/merchants/" (id)} { code { (id) } },
+                    ItemKind::Charges | ItemKind::Recipients | ItemKind::Merchants => (show::code_link(part.kind.name(), id)),
                     _ => a href={"/console/find?q=" (id)} { code { (id) } },
                 }
             }
@@ -176,13 +148,8 @@ pub(crate) fn delete_form(visit: &Visit, id: &str) -> Markup {
 
 /// Deletes a stored card, as the route of `/ops` does.
 pub(crate) async fn delete_card(posted: PostedForm) -> Response {
-    let PostedForm { desk, visit, id, form } = &posted;
-    let deleted = async {
-        posted.require(Role::Decide)?;
-        let key = SentKey::of_form_alone(form.value("key"), "/ops/cards/{id}");
-        cards::delete_once(desk, &visit.operator, id, &key).await
-    };
-    visit.done(deleted.await, PATH, FormOutcome::CardDeleted)
+    let deleted = posted.call(cards::delete, "/ops/cards/{id}", json!({})).await;
+    posted.visit.done(deleted, PATH, FormOutcome::CardDeleted)
 }
 
 /// Asks for an erasure or carries it out, as `POST /ops/erasures` does.
@@ -190,13 +157,12 @@ pub(crate) async fn erase(posted: PostedForm) -> Response {
     let PostedForm { desk, visit, form, .. } = &posted;
     let erased = async {
         posted.require(Role::Admin)?;
-        let (desk, operator) = (State(Arc::clone(desk)), admin(visit)?);
+        let through = form.value("through");
         if form.value("withdraw") == "on" {
-            let sent = posted.request("/ops/erasures/{through}/cancel", &json!({}));
-            return erasures::cancel(desk, operator, PathId(form.value("through").to_owned()), sent).await;
+            return posted.call_about(through, erasures::cancel, "/ops/erasures/{through}/cancel", json!({})).await;
         }
-        let sent = posted.request("/ops/erasures", &json!({"through": form.value("through")}));
-        erasures::erase(desk, operator, sent).await
+        let sent = posted.request("/ops/erasures", &json!({"through": through}));
+        erasures::erase(State(Arc::clone(desk)), admin(visit)?, sent).await
     };
     let erased = erased.await;
     let is_asked = erased.as_ref().is_ok_and(|answer| answer.status() == StatusCode::ACCEPTED);

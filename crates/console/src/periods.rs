@@ -15,7 +15,7 @@ use crate::paging::part;
 use crate::queue::kind_word;
 use crate::records::{cut_link, record_link};
 use crate::show::Facts;
-use crate::show::Head::{Amount, Text};
+use crate::table::Table;
 use crate::{PageRequest, PostedForm, Screen, Section, Visit, notes, pager, show, wire_words, words};
 use ops::Desk;
 use ops::notes::NoteSubject;
@@ -46,7 +46,7 @@ pub(crate) async fn list(request: PageRequest) -> Result<Screen> {
         p { (visit.say(words::MONTHS_WHAT)) }
         p.actions { a.button href={"/console/periods/" (current)} { (visit.say(words::THIS_MONTH)) } }
         section.card aria-label=(visit.say(words::MONTHS)) {
-            @if !rows.is_empty() { (show::scrolled(visit.say(words::MONTHS), table(visit, &rows))) }
+            (table(visit, &rows))
             (pager(visit, parts, page, total))
         }
     };
@@ -54,16 +54,13 @@ pub(crate) async fn list(request: PageRequest) -> Result<Screen> {
 }
 
 fn table(visit: &Visit, rows: &[(Month, &'static str, Option<Position>)]) -> Markup {
-    let rows = html! {
-        @for (month, status, by) in rows {
-            tr {
-                td { a href={"/console/periods/" (month)} { (name(visit.language, *month)) } }
-                td { (visit.say(wire_words::period_status(status))) }
-                td { @if let Some(by) = by { (record_link(visit.language, *by)) } @else { "—" } }
-            }
-        }
-    };
-    show::table(visit.language, &[Text(words::MONTH), Text(words::STATUS), Text(words::CLOSED_BY_RECORD)], rows)
+    Table::of(visit.language, words::MONTHS, rows)
+        .text(words::MONTH, |(month, ..)| {
+            html! { a href={"/console/periods/" (month)} { (name(visit.language, *month)) } }
+        })
+        .text(words::STATUS, |(_, status, _)| visit.say(wire_words::period_status(status)))
+        .text(words::CLOSED_BY_RECORD, |(.., by)| by.map_or(html! { "—" }, |by| record_link(visit.language, by)))
+        .shown()
 }
 
 pub(crate) fn name(language: Language, month: Month) -> String {
@@ -84,9 +81,7 @@ pub(crate) async fn one(request: PageRequest) -> Result<Screen> {
     let body = html! {
         section.card aria-label=(visit.say(words::MONTH)) { (facts(desk, visit, month, &period)) }
         (visit.card("open", words::OPEN_ITEMS, html! {
-            @if period.open.is_empty() { p { (visit.say(words::OPEN_NOTHING)) } } @else {
-                (show::scrolled(visit.say(words::OPEN_ITEMS), open_items(visit, month, &period.open)))
-            }
+            @if period.open.is_empty() { p { (visit.say(words::OPEN_NOTHING)) } } @else { (open_items(visit, month, &period.open)) }
         }))
         @if period.status != "closed" { (closing(visit, &period, is_over)) }
         (notes::section(desk, visit, NoteSubject::Month(month))?)
@@ -144,37 +139,31 @@ fn facts(desk: &Desk, visit: &Visit, month: Month, period: &PeriodView) -> Marku
 
 fn open_items(visit: &Visit, month: Month, items: &[OpenItem]) -> Markup {
     let last_day = day_of(month.next().begin().0 - 1);
-    let named = |item: &OpenItem| match item.kind {
-        "waiting" => html! { a href={"/console/queue?kind=" (item.name)} { (visit.say(kind_word(&item.name))) } },
-        "unanswered" => html! { a href="/console/charges?status=pending" { (visit.say(words::CHARGES)) } },
-        "unreconciled" => {
-            html! { a href={"/console/reconciliations?open=true&month=" (month) "&kind=" (item.name)} { (visit.say(wire_words::file_kind(&item.name))) } }
-        }
-        "uncompared" if !item.name.contains(':') => {
-            html! { a href={"/console/reconciliations?month=" (month)} { (visit.say(wire_words::file_kind(&item.name))) } }
-        }
-        "uncompared" => {
-            html! { a href={"/console/reconciliations?month=" (month)} { (show::account_named(visit.language, &item.name)) } }
-        }
-        _ => {
-            html! { a href={"/console/trial-balance?account=" (item.name) "&date=" (last_day)} { (show::account_named(visit.language, &item.name)) } }
-        }
-    };
-    let rows = html! {
-        @for item in items {
-            tr {
-                td { (visit.say(wire_words::open_at_end(item.kind))) }
-                td { (named(item)) }
-                td.amount { @if let Some(balance) = item.balance { (visit.money(balance)) } }
-                td.amount { @if let Some(count) = item.count { (show::count(visit.language, count)) } }
+    let account = |name: &str| show::account_named(visit.language, name);
+    let named = |item: &OpenItem| {
+        let (name, file) = (&item.name, visit.say(wire_words::file_kind(&item.name)));
+        match item.kind {
+            "waiting" => html! { a href={"/console/queue?kind=" (name)} { (visit.say(kind_word(name))) } },
+            "unanswered" => html! { a href="/console/charges?status=pending" { (visit.say(words::CHARGES)) } },
+            "unreconciled" => {
+                html! { a href={"/console/reconciliations?open=true&month=" (month) "&kind=" (name)} { (file) } }
+            }
+            "uncompared" => html! {
+                a href={"/console/reconciliations?month=" (month)} {
+                    @if name.contains(':') { (account(name)) } @else { (file) }
+                }
+            },
+            _ => {
+                html! { a href={"/console/trial-balance?account=" (name) "&date=" (last_day)} { (account(name)) } }
             }
         }
     };
-    show::table(
-        visit.language,
-        &[Text(words::WHAT), Text(words::NAME), Amount(words::BALANCE), Amount(words::COUNT)],
-        rows,
-    )
+    Table::of(visit.language, words::OPEN_ITEMS, items)
+        .text(words::WHAT, |item| visit.say(wire_words::open_at_end(item.kind)))
+        .text(words::NAME, named)
+        .amount(words::BALANCE, |item| item.balance.map(|balance| visit.money(balance)).unwrap_or_default())
+        .amount(words::COUNT, |item| item.count.map(|count| show::count(visit.language, count)).unwrap_or_default())
+        .shown()
 }
 
 /// The form of what comes next: asking for the closing, or the closing by a second operator.

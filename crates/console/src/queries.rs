@@ -5,8 +5,8 @@ use axum::http::request::Parts;
 
 use web::{Result, only, query};
 
-/// Parameters that every page takes: language, scope, and a table as CSV.
-const OF_ALL_PAGES: [&str; 3] = ["lang", "merchant_id", "csv"];
+/// Parameters that every page takes: language and scope.
+const OF_ALL_PAGES: [&str; 2] = ["lang", "merchant_id"];
 /// Parts of a list.
 const PAGED: [&str; 2] = ["page", "per_page"];
 

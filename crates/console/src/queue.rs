@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::list_filter::{self, Field, RECIPIENT_FIELD, as_sent, merchant_field};
 use crate::paging::{self, part};
+use crate::table::Table;
 use crate::{PageRequest, PostedForm, Screen, Section, Visit, Word, item, pager_named, show, wire_words, words};
 use ops::Desk;
 use ops::merchants;
@@ -39,7 +40,7 @@ pub(crate) async fn list(request: PageRequest) -> Result<Screen> {
             p { (total) " " (visit.say(words::WAITING_COUNT)) ", " (visit.say(words::SUM_OF_THESE)) " " (visit.money(amount)) }
             @if !items.is_empty() {
                 form action="/console/queue/many" {
-                    (show::scrolled(visit.say(words::QUEUE), table(desk, visit, &items)))
+                    (table(desk, visit, &items))
                     @if visit.may(Role::Decide) {
                         p.actions {
                             output id="chosen-sum" aria-label={(visit.say(words::CHOSEN)) ", " (visit.say(words::SUM_OF_THESE))} {}
@@ -69,43 +70,26 @@ fn fields(visit: &Visit) -> Vec<Field<'static>> {
 }
 
 fn table(desk: &Desk, visit: &Visit, items: &[QueueItem]) -> Markup {
-    let may_choose = visit.may(Role::Decide);
-    let heads = [
-        ("name", words::WHAT),
-        ("when", words::WHEN),
-        ("more", words::MERCHANT),
-        ("status", words::FLAGS),
-        ("amount", words::AMOUNT),
-    ];
-    let rows = html! {
-        @for item in items {
-            tr {
-                @if may_choose {
-                    td.choose {
-                        @if is_approved(item) {
-                            input type="checkbox" name="id" value=(item.id) data-amount=[item.amount] aria-label={(visit.say(words::CHOOSE)) " " (item.id)};
-                        }
-                    }
-                }
-                td.name { a href=(page_of(item)) { (visit.say(item_word(item))) } " " (of_what(visit, item)) }
-                td.when { (show::text_moment(visit.language, &item.created_at)) }
-                td.more { (merchant_link(desk, visit, item.merchant_id.as_deref())) }
-                td.status { (flag_list(visit, item)) }
-                td.amount { @if let Some(amount) = item.amount { (visit.money(amount)) } }
-            }
-        }
-    };
-    html! {
-        table.list {
-            thead {
-                tr {
-                    @if may_choose { th.choose scope="col" { (visit.say(words::CHOOSE)) } }
-                    @for (class, word) in heads { th class=(class) scope="col" { (visit.say(word)) } }
+    let mut table = Table::list(visit.language, words::QUEUE, items);
+    if visit.may(Role::Decide) {
+        table = table.column("choose", words::CHOOSE, |item| {
+            let label = format!("{} {}", visit.say(words::CHOOSE), item.id);
+            html! {
+                @if is_approved(item) {
+                    input type="checkbox" name="id" value=(item.id) data-amount=[item.amount] aria-label=(label);
                 }
             }
-            tbody { (rows) }
-        }
+        });
     }
+    table
+        .column("name", words::WHAT, |item| {
+            html! { a href=(page_of(item)) { (visit.say(item_word(item))) } " " (of_what(visit, item)) }
+        })
+        .column("when", words::WHEN, |item| show::text_moment(visit.language, &item.created_at))
+        .column("more", words::MERCHANT, |item| merchant_link(desk, visit, item.merchant_id.as_deref()))
+        .column("status", words::FLAGS, |item| flag_list(visit, item))
+        .column("amount", words::AMOUNT, |item| item.amount.map(|amount| visit.money(amount)).unwrap_or_default())
+        .shown()
 }
 
 /// The page on which an item is decided.
@@ -114,14 +98,8 @@ fn page_of(item: &QueueItem) -> String {
         "period" => format!("/console/periods/{}", item.id),
         "batch" => "/console/house".to_owned(),
         "erasure" => "/console/people".to_owned(),
-        "balance" => format!("/console/reports?report=general-ledger&account={}", account_of(item)),
         _ => format!("/console/queue/{}", item.id),
     }
-}
-
-/// The account whose balance an item is about.
-fn account_of(item: &QueueItem) -> &str {
-    item.id.split_once('@').map_or(&item.id, |(account, _)| account)
 }
 
 /// The flags of an item, and whether it waits for a second operator.
@@ -143,7 +121,7 @@ pub(crate) fn merchant_link(desk: &Desk, visit: &Visit, id: Option<&str>) -> Mar
 
 /// Whether an item is approved or rejected. An outcome that a rail left unknown is settled instead.
 pub(crate) fn is_approved(item: &QueueItem) -> bool {
-    !matches!(item.kind, "payout" | "rail" | "period" | "balance" | "batch" | "erasure")
+    !matches!(item.kind, "payout" | "rail" | "period" | "batch" | "erasure")
 }
 
 /// Takes an operator's word, as the route of `/ops` does.
@@ -160,9 +138,6 @@ fn of_what(visit: &Visit, item: &QueueItem) -> Markup {
         bdi { (item.name.as_deref().unwrap_or_default()) }
         @if ["period", "erasure"].contains(&item.kind) { (item.id) }
         @if item.kind == "batch" { bdi { (item.reference.as_deref().unwrap_or_default()) } }
-        @if let Some(above) = item.above {
-            (show::account_named(visit.language, account_of(item))) " (" (visit.say(words::LIMIT)) " " (visit.money(above)) ")"
-        }
         @if item.debit.is_none() && let Some(reason) = &item.reason {
             @if item.name.is_some() { " · " }
             bdi { (reason) }
@@ -202,7 +177,6 @@ pub(crate) fn kind_word(kind: &str) -> Word {
         "entry" => words::OPERATOR_ENTRY,
         "rail" => words::RAIL_ITEM,
         "period" => words::MONTH_CLOSING,
-        "balance" => words::BALANCE_ALERT,
         "batch" => words::BATCH_FILE,
         "erasure" => words::ERASURES,
         _ => words::PAYOUT,

@@ -8,6 +8,7 @@ use wire::mask;
 use crate::paging::part;
 use crate::queue::merchant_link;
 use crate::show::Facts;
+use crate::table::Table;
 use crate::wire_words::status_word;
 use crate::{
     PageRequest, Screen, Section, Visit, anticipations, holds, notes, pager, pager_named, part_named, registration,
@@ -63,13 +64,11 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen> {
         (registration::form(desk, visit, &id.uuid().to_string()))
         (money_of(visit, &RecipientBalance::of(&accounts)))
         (visit.card("statement", words::STATEMENT, html! {
-            @if statement.items.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
-                (show::scrolled(visit.say(words::STATEMENT), splits_table(visit, &statement.items)))
-            }
+            (splits_table(visit, &statement.items))
             (pager_named(visit, parts, "splits", of_splits, statement.total))
         }))
         (visit.card("withdrawals", words::WITHDRAWALS, html! {
-            @if !withdrawals.is_empty() { (show::scrolled(visit.say(words::WITHDRAWALS), table(desk, visit, &withdrawals))) }
+            (table(desk, visit, &withdrawals))
             (pager(visit, parts, page, total))
         }))
         (anticipations::of_recipient(desk, visit, ledger)?)
@@ -96,54 +95,32 @@ fn money_of(visit: &Visit, balance: &RecipientBalance) -> Markup {
     }
 }
 
-/// Splits with what is left of each.
+/// Splits with what is left of each. One of a charge that is not paid is no money yet.
 fn splits_table(visit: &Visit, splits: &[RecipientSplitView]) -> Markup {
-    let rows = html! {
-        @for split in splits {
-            tr {
-                td.name { a href={"/console/charges/" (split.payment_id)} { code { (split.payment_id) } } }
-                td.when { (show::text_moment(visit.language, &split.created_at)) }
-                td.status { (visit.say(wire_words::split_status(split))) }
-                td.more {
-                    @match &split.payment.balance_available_at {
-                        Some(at) => (show::text_moment(visit.language, at)),
-                        None => "—",
-                    }
-                }
-                @let is_money = split.payment.balance_available_at.is_some();
-                td.amount { @if is_money { (visit.money(split.amount_cents)) } @else { "(" (visit.money(split.amount_cents)) ")" } }
-            }
-        }
+    let due = |split: &RecipientSplitView| match &split.payment.balance_available_at {
+        Some(at) => show::text_moment(visit.language, at),
+        None => html! { "—" },
     };
-    let heads = [
-        ("name", words::CHARGE),
-        ("when", words::WHEN),
-        ("status", words::STATUS),
-        ("more", words::DUE_AT),
-        ("amount", words::REST),
-    ];
-    show::list(visit.language, &heads, rows)
+    let rest = |split: &RecipientSplitView| match split.payment.balance_available_at {
+        Some(_) => visit.money(split.amount_cents),
+        None => format!("({})", visit.money(split.amount_cents)),
+    };
+    Table::list(visit.language, words::STATEMENT, splits)
+        .column("name", words::CHARGE, |split| show::code_link("charges", &split.payment_id))
+        .column("when", words::WHEN, |split| show::text_moment(visit.language, &split.created_at))
+        .column("status", words::STATUS, |split| visit.say(wire_words::split_status(split)))
+        .column("more", words::DUE_AT, due)
+        .column("amount", words::REST, rest)
+        .shown()
 }
 
 fn table(desk: &Desk, visit: &Visit, withdrawals: &[Withdrawal]) -> Markup {
-    let rows = html! {
-        @for withdrawal in withdrawals {
-            @let shown = WithdrawalView::of(&desk.engine, withdrawal);
-            tr {
-                td.when { (show::text_moment(visit.language, &shown.created_at)) }
-                td.status { (visit.say(status_word(ItemKind::Withdrawals, shown.status))) }
-                td.more { bdi { (shown.notes.as_deref().unwrap_or_default()) } }
-                td.amount { (visit.money(shown.amount_cents)) }
-                td.name { a href={"/console/queue/" (shown.id)} { code { (shown.id) } } }
-            }
-        }
-    };
-    let heads = [
-        ("when", words::WHEN),
-        ("status", words::STATUS),
-        ("more", words::NOTES),
-        ("amount", words::AMOUNT),
-        ("name", words::ID),
-    ];
-    show::list(visit.language, &heads, rows)
+    let shown: Vec<_> = withdrawals.iter().map(|withdrawal| WithdrawalView::of(&desk.engine, withdrawal)).collect();
+    Table::list(visit.language, words::WITHDRAWALS, &shown)
+        .column("when", words::WHEN, |shown| show::text_moment(visit.language, &shown.created_at))
+        .column("status", words::STATUS, |shown| visit.say(status_word(ItemKind::Withdrawals, shown.status)))
+        .column("more", words::NOTES, |shown| html! { bdi { (shown.notes.as_deref().unwrap_or_default()) } })
+        .column("amount", words::AMOUNT, |shown| visit.money(shown.amount_cents))
+        .column("name", words::ID, |shown| show::code_link("queue", &shown.id))
+        .shown()
 }

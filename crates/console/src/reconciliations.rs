@@ -16,14 +16,14 @@ use crate::house::{self, EntryDraft};
 use crate::keys::json_of;
 use crate::paging::{items, part, range};
 use crate::sent_form::PostedFile;
-use crate::show::Head::{Amount, Text};
+use crate::table::Table;
 use crate::{
     PageRequest, PostedForm, Screen, Section, Visit, Word, pager, pager_named, part_named, show, wire_words, words,
 };
 use ops::explanations;
 use ops::periods;
 use ops::reconciliations::{self as results, Reconciliation};
-use ops::{Decider, DeciderCall, Desk, DeskState};
+use ops::{Decider, Desk, DeskState};
 use web::{Code, FormOutcome, Page, PathId, Problem, Result, Role, SentKey, number, one_of, query};
 
 /// Results on a page.
@@ -56,6 +56,7 @@ pub(crate) async fn list(request: PageRequest) -> Result<Screen> {
     let month = month.map(periods::named).transpose()?;
     if is_open {
         let body = html! {
+            @if items.is_empty() { p.dim { (visit.say(words::NOTHING)) } }
             @for result in items { (open_differences(visit, result)) }
             (pager(visit, parts, page, total))
             p { a href="/console/reconciliations" { "← " (visit.say(words::RECONCILIATION)) } }
@@ -70,7 +71,7 @@ pub(crate) async fn list(request: PageRequest) -> Result<Screen> {
         @if visit.may(Role::Decide) { (upload(visit)) }
         (calendar(desk, visit, month.unwrap_or(visit.now.month()))?)
         (visit.card("results", words::RESULTS, html! {
-            @if !items.is_empty() { (table(visit, items)) }
+            (table(visit, items))
             (pager(visit, parts, page, total))
         }))
     };
@@ -99,7 +100,6 @@ async fn listed(
 fn open_differences(visit: &Visit, result: &Value) -> Markup {
     let sha256 = text(&result["sha256"]);
     let open = result["findings"].as_array().map_or(&[][..], Vec::as_slice);
-    let heading = visit.say(words::OPEN_DIFFERENCES);
     let shown = open.iter().take(LINES_A_PAGE as usize);
     let rows = shown.map(|finding| (finding["number"].as_u64().unwrap_or_default() as usize, finding));
     html! {
@@ -108,7 +108,7 @@ fn open_differences(visit: &Visit, result: &Value) -> Markup {
                 a href={"/console/reconciliations/" (sha256)} { (file_name(visit, text(&result["kind"]), account_of(result))) " · " (days(visit, result)) }
                 " (" (show::count(visit.language, open.len() as u64)) ")"
             }
-            (show::scrolled(heading, line_table(visit, result, rows, true)))
+            (line_table(visit, result, rows, (words::OPEN_DIFFERENCES, true)))
         }
     }
 }
@@ -159,8 +159,8 @@ fn calendar(desk: &Desk, visit: &Visit, month: Month) -> Result<Markup> {
                 @for (kind, account, days) in &rows {
                     tr {
                         th scope="row" { (file_name(visit, kind, *account)) }
-                        @for (_, is_covered) in days {
-                            td { @if *is_covered { span title=(yes) aria-label=(yes) role="img" { "✓" } } @else { span.dim aria-label=(no) role="img" { "·" } } }
+                        @for (day, is_covered) in days {
+                            td data-label=(day.format("%-d")) { @if *is_covered { span title=(yes) aria-label=(yes) role="img" { "✓" } } @else { span.dim aria-label=(no) role="img" { "·" } } }
                         }
                     }
                 }
@@ -193,7 +193,7 @@ fn account_of(result: &Value) -> Option<BankAccount> {
 }
 
 fn days(visit: &Visit, result: &Value) -> Markup {
-    html! { (show::day(visit.language, text(&result["from"]))) " – " (show::day(visit.language, text(&result["to"]))) }
+    html! { (show::days(visit.language, text(&result["from"]), text(&result["to"]))) }
 }
 
 fn text(value: &Value) -> &str {
@@ -201,37 +201,36 @@ fn text(value: &Value) -> &str {
 }
 
 fn table(visit: &Visit, items: &[Value]) -> Markup {
-    let count = |result: &Value, name: &str| show::count(visit.language, result[name].as_u64().unwrap_or_default());
-    let heads = [
-        Text(words::FILE),
-        Text(words::DAYS),
-        Amount(words::MATCHED),
-        Amount(words::DIFFERS),
-        Amount(words::ONLY_OURS),
-        Amount(words::ONLY_THEIRS),
-        Amount(words::REPEATED),
-        Amount(words::UNDECIDED),
-        Text(words::WHO),
-    ];
-    let rows = html! {
-        @for result in items {
-            tr {
-                td {
-                    a href={"/console/reconciliations/" (text(&result["sha256"]))} {
-                        (file_name(visit, text(&result["kind"]), account_of(result)))
-                    }
-                    @if result["dismissed"].is_object() { " · " (visit.say(words::DISMISSED)) }
+    let mut table = Table::of(visit.language, words::RESULTS, items)
+        .text(words::FILE, |result| {
+            html! {
+                a href={"/console/reconciliations/" (text(&result["sha256"]))} {
+                    (file_name(visit, text(&result["kind"]), account_of(result)))
                 }
-                td { (days(visit, result)) }
-                @for name in ["matched", "differs", "only_ours", "only_theirs", "twice", "undecided"] {
-                    td.amount { (count(result, name)) }
-                }
-                td { bdi { (text(&result["made_by"])) } " · " (show::text_moment(visit.language, text(&result["made_at"]))) }
+                @if result["dismissed"].is_object() { " · " (visit.say(words::DISMISSED)) }
             }
-        }
-    };
-    show::scrolled(visit.say(words::RESULTS), show::table(visit.language, &heads, rows))
+        })
+        .text(words::DAYS, |result| days(visit, result));
+    for (head, name) in COUNTS {
+        table =
+            table.amount(head, move |result| show::count(visit.language, result[name].as_u64().unwrap_or_default()));
+    }
+    table
+        .text(words::WHO, |result| {
+            html! { bdi { (text(&result["made_by"])) } " · " (show::text_moment(visit.language, text(&result["made_at"]))) }
+        })
+        .shown()
 }
+
+/// What a result counts, by the names of its members.
+const COUNTS: [(Word, &str); 6] = [
+    (words::MATCHED, "matched"),
+    (words::DIFFERS, "differs"),
+    (words::ONLY_OURS, "only_ours"),
+    (words::ONLY_THEIRS, "only_theirs"),
+    (words::REPEATED, "twice"),
+    (words::UNDECIDED, "undecided"),
+];
 
 /// Compares the file of the form, as the route of `/ops` does; leads to its result.
 pub(crate) async fn compare(
@@ -313,17 +312,8 @@ fn facts(visit: &Visit, result: &Value) -> Vec<(&'static str, Markup)> {
     if let Some(number) = result["acctid"].as_str() {
         pairs.push((visit.say(words::ACCTID), html! { bdi { (number) } }));
     }
-    for (word, name) in [
-        (words::LINES, "lines"),
-        (words::MATCHED, "matched"),
-        (words::DIFFERS, "differs"),
-        (words::ONLY_OURS, "only_ours"),
-        (words::ONLY_THEIRS, "only_theirs"),
-        (words::REPEATED, "twice"),
-        (words::IN_SUSPENSE, "in_suspense"),
-        (words::UNDECIDED, "undecided"),
-        (words::EXPLAINED, "explained"),
-    ] {
+    let more = [(words::IN_SUSPENSE, "in_suspense"), (words::EXPLAINED, "explained")];
+    for (word, name) in [(words::LINES, "lines")].into_iter().chain(COUNTS).chain(more) {
         let count = result[name].as_u64().unwrap_or_default();
         pairs.push((visit.say(word), html! { (show::count(visit.language, count)) }));
     }
@@ -370,7 +360,7 @@ fn lines(
     let all = all.map_or(&[][..], Vec::as_slice);
     let rows = range(all.len(), page).zip(items(all, page));
     Ok(html! {
-        (show::scrolled(visit.say(heading), line_table(visit, result, rows, is_difference)))
+        (line_table(visit, result, rows, (heading, is_difference)))
         (pager_named(visit, parts, name, page, all.len() as u64))
     })
 }
@@ -380,41 +370,31 @@ fn line_table<'a>(
     visit: &Visit,
     result: &Value,
     lines: impl Iterator<Item = (usize, &'a Value)>,
-    is_difference: bool,
+    (heading, is_difference): (Word, bool),
 ) -> Markup {
-    let heads = [
-        Text(words::WHAT),
-        Text(words::LINE),
-        Text(words::NAME),
-        Text(words::OURS_DAY),
-        Amount(words::OURS),
-        Text(words::THEIRS_DAY),
-        Amount(words::THEIRS),
-        Text(words::EXPLAIN),
-    ];
-    let heads = &heads[..heads.len() - usize::from(!is_difference)];
-    let side = |side: &Value| {
+    let day = |side: &Value| show::day(visit.language, text(&side["paid_on"]));
+    let net = |side: &Value| {
         html! {
-            td { (show::day(visit.language, text(&side["paid_on"]))) }
-            td.amount {
-                @if let Some(net) = side["net"].as_i64() { (visit.money(net)) }
-                @if let Some(fee) = side["fee"].as_i64().filter(|fee| *fee != 0) { br; span.dim { (visit.say(words::FEE)) " " (visit.money(fee)) } }
+            @if let Some(net) = side["net"].as_i64() { (visit.money(net)) }
+            @if let Some(fee) = side["fee"].as_i64().filter(|fee| *fee != 0) {
+                br; span.dim { (visit.say(words::FEE)) " " (visit.money(fee)) }
             }
         }
     };
-    let rows = html! {
-        @for (place, finding) in lines {
-            tr {
-                td { (visit.say(wire_words::finding(text(&finding["finding"])))) }
-                td { @if let Some(line) = finding["line"].as_u64() { (show::count(visit.language, line)) } }
-                td { (named(visit, finding)) }
-                (side(&finding["ours"]))
-                (side(&finding["theirs"]))
-                @if is_difference { td { (explained(visit, result, place, finding)) } }
-            }
-        }
-    };
-    show::table(visit.language, heads, rows)
+    let table = Table::of(visit.language, heading, lines)
+        .text(words::WHAT, |(_, finding)| visit.say(wire_words::finding(text(&finding["finding"]))))
+        .text(words::LINE, |(_, finding)| {
+            finding["line"].as_u64().map(|line| show::count(visit.language, line)).unwrap_or_default()
+        })
+        .text(words::NAME, |(_, finding)| named(visit, finding))
+        .text(words::OURS_DAY, |(_, finding)| day(&finding["ours"]))
+        .amount(words::OURS, |(_, finding)| net(&finding["ours"]))
+        .text(words::THEIRS_DAY, |(_, finding)| day(&finding["theirs"]))
+        .amount(words::THEIRS, |(_, finding)| net(&finding["theirs"]));
+    if !is_difference {
+        return table.shown();
+    }
+    table.text(words::EXPLAIN, |(place, finding)| explained(visit, result, place, finding)).shown()
 }
 
 /// What explains a difference, and the link to explain it.
@@ -504,14 +484,12 @@ fn explanation(visit: &Visit, result: &Value, number: u64, finding: &Value) -> M
 
 /// Explains the difference that a form names, as the route of `/ops` does.
 pub(crate) async fn explain_with(posted: &PostedForm, file: &str, entry: Option<&Value>) -> Result<()> {
-    let PostedForm { desk, visit, form, .. } = posted;
+    let form = &posted.form;
     let body = json!({
         "finding": form.value("finding").parse::<u64>().ok(), "reason": form.value("reason"),
         "entry_id": entry.cloned().unwrap_or_else(|| json!(form.value("entry_id").trim())),
     });
-    let request = posted.request("/ops/reconciliations/{id}/explain", &body);
-    let call = DeciderCall::of_form(desk, Decider(visit.operator.clone()), file, request);
-    explanations::explain(call).await.map(drop)
+    posted.call_about(file, explanations::explain, "/ops/reconciliations/{id}/explain", body).await.map(drop)
 }
 
 /// Explains a difference with a reason.

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::form::amount;
 use crate::{PostedForm, Visit, words};
 use ops::refunds;
-use web::{Code, FieldError, FormOutcome, Role};
+use web::{Code, FormOutcome, Role};
 
 /// The form on the page of a paid charge.
 pub(crate) fn form(visit: &Visit, txid: &str) -> Markup {
@@ -38,9 +38,8 @@ pub(crate) async fn start(posted: PostedForm) -> Response {
         let started = posted.call(refunds::start, "/ops/charges/{txid}/refunds", body).await;
         started.map_err(|problem| match problem.code() {
             Code::RefundExceedsAvailable => {
-                let message = problem.message_shown().to_owned().into();
-                let wrong = FieldError { field: "amount".to_owned(), code: "exceeds_available", message };
-                problem.errors(vec![wrong])
+                let message = problem.message_shown().to_owned();
+                problem.field("amount", "exceeds_available", message)
             }
             _ => problem,
         })

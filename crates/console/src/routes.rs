@@ -97,7 +97,6 @@ pub fn all(console: &Console) -> Router {
         .route("/console/audit", get(audit::list))
         .route("/console/sandbox", screen(sandbox::form).post(sandbox::advance))
         .route("/console/sandbox/pix", post(sandbox::pay))
-        .route("/console/sandbox/data", post(sandbox::make_up))
         .route_layer(from_fn(on_waiting_thread));
     let pages = screens.clone().with_state(console.clone());
     let screens = screens.route_layer(from_fn_with_state(pages, show_again));

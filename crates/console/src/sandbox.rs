@@ -1,18 +1,16 @@
-//! Sandbox: the clock that is moved by hand, PIX charges that are paid, made-up data, test cards.
+//! Sandbox: the clock that is moved by hand, PIX charges that are paid, test cards.
 
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::json;
 
-use crate::keys::{admin, json_of};
+use crate::keys::admin;
 use crate::{PageRequest, PostedForm, Screen, Section, Visit, show, words};
-use ops::made_up;
 use ops::sandbox::{advance_clock, pay_pix};
-use ops::{Admin, Desk};
-use web::{Code, FormOutcome, PathId, Problem, Result, Role};
+use web::{Code, FormOutcome, Problem, Result, Role};
 
 /// Moves that the form offers: hours.
 const HOURS: [(u32, words::Word); 5] = [
@@ -52,7 +50,7 @@ pub(crate) async fn form(request: PageRequest) -> Result<Screen> {
                 }
             }
         }))
-        @if visit.may(Role::Admin) { (pix_form(visit)) (data_form(visit)) }
+        @if visit.may(Role::Admin) { (pix_form(visit)) }
         (visit.card("cards", words::TEST_CARDS, html! {
             (show::facts(CARDS.map(|(number, word)| (visit.say(word), html! { code { (number) } })).into()))
         }))
@@ -68,34 +66,12 @@ fn pix_form(visit: &Visit) -> Markup {
     visit.card("pix", words::PAY_PIX, visit.form("/console/sandbox/pix", fields, words::PAY))
 }
 
-fn data_form(visit: &Visit) -> Markup {
-    let fields = html! { p { (visit.say(words::MAKE_UP_WHAT)) } };
-    visit.card("data", words::MAKE_UP, visit.form("/console/sandbox/data", fields, words::MAKE))
-}
-
-/// Makes up data, as the route of `/ops` does. Leads to its merchant.
-pub(crate) async fn make_up(posted: PostedForm) -> Response {
-    let made = async {
-        let (desk, operator) = of_sandbox(&posted)?;
-        let sent = posted.request("/ops/sandbox/data", &json!({}));
-        json_of(made_up::make_up(desk, operator, sent).await?).await
-    };
-    match made.await {
-        Ok(made) => {
-            let merchant = made["merchant_id"].as_str().unwrap_or_default();
-            Redirect::to(&format!("/console/merchants/{merchant}")).into_response()
-        }
-        Err(problem) => posted.visit.answer(Err(problem)),
-    }
-}
-
 /// Pays a PIX charge as its payer would, as the route of `/ops` does.
 pub(crate) async fn pay(posted: PostedForm) -> Response {
     let txid = posted.form.value("txid").trim().to_owned();
     let paid = async {
-        let (desk, operator) = of_sandbox(&posted)?;
-        let sent = posted.request("/ops/sandbox/pix/{txid}/pay", &json!({}));
-        pay_pix(desk, operator, PathId(txid.clone()), sent).await
+        require_sandbox(&posted)?;
+        posted.call_about(&txid, pay_pix, "/ops/sandbox/pix/{txid}/pay", json!({})).await
     };
     posted.visit.done(paid.await, "/console/sandbox", FormOutcome::PixPaid(txid))
 }
@@ -103,17 +79,16 @@ pub(crate) async fn pay(posted: PostedForm) -> Response {
 /// Moves the clock, as the route of `/ops` does.
 pub(crate) async fn advance(posted: PostedForm) -> Response {
     let moved = async {
-        let (desk, operator) = of_sandbox(&posted)?;
+        require_sandbox(&posted)?;
         let hours: u32 = posted.form.value("hours").parse().map_err(|_| Problem::new(Code::ValidationFailed))?;
         let sent = posted.request("/ops/sandbox/clock", &json!({"advance_seconds": u64::from(hours) * 3_600}));
-        advance_clock(desk, operator, sent).await
+        advance_clock(State(Arc::clone(&posted.desk)), admin(&posted.visit)?, sent).await
     };
     posted.visit.done(moved.await, "/console/sandbox", FormOutcome::ClockMoved)
 }
 
-/// State and operator of a form that only a sandbox has. Errors: a smaller role; money is real.
-fn of_sandbox(posted: &PostedForm) -> Result<(State<Arc<Desk>>, Admin)> {
+/// A form that only a sandbox has. Errors: a smaller role; money is real.
+fn require_sandbox(posted: &PostedForm) -> Result<()> {
     posted.require(Role::Admin)?;
-    posted.desk.sandbox.then_some(()).ok_or_else(|| Problem::new(Code::NotFound))?;
-    Ok((State(Arc::clone(&posted.desk)), admin(&posted.visit)?))
+    posted.desk.sandbox.then_some(()).ok_or_else(|| Problem::new(Code::NotFound))
 }

@@ -14,7 +14,7 @@ use subtle::ConstantTimeEq;
 use crate::page::{FORM_TOKEN, plain_refusal};
 use crate::refused_form::SentForm;
 use crate::{Console, Visit, Word, words};
-use ops::{Decider, DeciderCall, Desk};
+use ops::{Desk, NeededRole, OperatorCall};
 use web::body::{FileForm, InstitutionFile};
 use web::server::OverTls;
 use web::{Code, FormBody, KeyedBody, Language, PathId, Problem, Result, Role};
@@ -43,16 +43,26 @@ impl PostedForm {
         KeyedBody::of_form(self.form.value("key"), path, body.to_string())
     }
 
-    /// Calls a route of `/ops`, for an operator who may decide, about what the form's path names.
-    pub(crate) async fn call<F: Future<Output = Result<Response>>>(
+    /// Calls a route of `/ops` about what the form's path names.
+    pub(crate) async fn call<R: NeededRole, F: Future<Output = Result<Response>>>(
         &self,
-        route: impl FnOnce(DeciderCall) -> F,
+        route: impl FnOnce(OperatorCall<R>) -> F,
         path: &'static str,
         body: Value,
     ) -> Result<Response> {
-        self.require(Role::Decide)?;
-        let (decider, request) = (Decider(self.visit.operator.clone()), self.request(path, &body));
-        route(DeciderCall::of_form(&self.desk, decider, &self.id, request)).await
+        self.require(R::ROLE)?;
+        self.call_about(&self.id, route, path, body).await
+    }
+
+    /// Calls a route of `/ops` about what the form itself names.
+    pub(crate) async fn call_about<R: NeededRole, F: Future<Output = Result<Response>>>(
+        &self,
+        id: &str,
+        route: impl FnOnce(OperatorCall<R>) -> F,
+        path: &'static str,
+        body: Value,
+    ) -> Result<Response> {
+        route(OperatorCall::of_form(&self.desk, &self.visit.operator, id, self.request(path, &body))?).await
     }
 }
 

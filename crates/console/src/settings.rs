@@ -4,30 +4,15 @@ use std::num::NonZeroU32;
 
 use actors::engine::MerchantRow;
 use axum::response::Response;
-use ledger::money::Rate;
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use crate::form::amount;
-use crate::merchants::{MDR_BASES, SPLIT_GUARDS};
+use crate::merchants::{FIXED, MDR_BASES, RATES, SPLIT_GUARDS};
 use crate::{PageRequest, PostedForm, Screen, Section, Visit, Word, show, words};
 use ops::merchants;
 use web::views::ledger::merchant_profile;
-use web::{Code, FormBody, FormOutcome, Problem, Result, Role, SentKey};
-
-/// Rates in percent: the name of the field and where the JSON has it.
-const RATES: [(&str, &[&str]); 8] = [
-    ("mdr_1x", &["fees", "mdr_1x"]),
-    ("mdr_2_6x", &["fees", "mdr_2_6x"]),
-    ("mdr_7_12x", &["fees", "mdr_7_12x"]),
-    ("margin", &["fees", "margin"]),
-    ("pix", &["fees", "pix"]),
-    ("d2", &["fees", "anticipation", "d2"]),
-    ("d7", &["fees", "anticipation", "d7"]),
-    ("d15", &["fees", "anticipation", "d15"]),
-];
-/// Fixed fees in reais: the name of the field, and that of the JSON in centavos.
-const FIXED: [(&str, &str); 2] = [("antifraud", "antifraud_cents"), ("cashout", "cashout_cents")];
+use web::{Code, FormBody, FormOutcome, Problem, Result, Role};
 
 /// The form, with what stands.
 pub(crate) async fn form(request: PageRequest) -> Result<Screen> {
@@ -67,30 +52,27 @@ fn choice(name: &str, label: &str, is_on: bool) -> Markup {
 
 fn fees(visit: &Visit, row: &MerchantRow) -> Markup {
     let fees = &row.settings.fees;
-    let rates: [(Word, Rate); 8] = [
-        (words::MDR_1X, fees.mdr_1x),
-        (words::MDR_2_6X, fees.mdr_2_6x),
-        (words::MDR_7_12X, fees.mdr_7_12x),
-        (words::FEE_MARGIN, fees.margin),
-        (words::FEE_PIX, fees.pix),
-        (words::ANTICIPATION_D2, fees.anticipation_d2),
-        (words::ANTICIPATION_D7, fees.anticipation_d7),
-        (words::ANTICIPATION_D15, fees.anticipation_d15),
-    ];
-    let fixed = [(visit.say(words::FEE_ANTIFRAUD), fees.antifraud), ("Cashout", fees.cashout)];
+    let decimal = |number: &str| show::decimal(visit.language, number);
     html! {
         fieldset {
             legend { (visit.say(words::PRICES)) }
             div.filters {
-                @for ((label, rate), (name, _)) in rates.into_iter().zip(RATES) {
-                    div { (field(name, &format!("{} (%)", visit.say(label)), &show::decimal(visit.language, &rate.as_percent().to_string()), 8)) }
+                @for (label, path, of) in RATES {
+                    @let rate = of(fees).as_percent().to_string();
+                    div { (field(last(path), &format!("{} (%)", visit.say(label)), &decimal(&rate), 8)) }
                 }
-                @for ((label, amount), (name, _)) in fixed.into_iter().zip(FIXED) {
-                    div { (field(name, &format!("{label} (R$)"), &show::decimal(visit.language, &reais(amount.0)), 12)) }
+                @for (label, name, _, of) in FIXED {
+                    @let fee = reais(of(fees).0);
+                    div { (field(name, &format!("{} (R$)", visit.say(label)), &decimal(&fee), 12)) }
                 }
             }
         }
     }
+}
+
+/// The name of a rate in the form.
+fn last(path: &[&'static str]) -> &'static str {
+    path.last().copied().unwrap_or_default()
 }
 
 /// Centavos as the form takes them.
@@ -132,7 +114,7 @@ fn options(visit: &Visit, row: &MerchantRow) -> Markup {
 
 /// Changes the merchant, as the route of `/ops` does.
 pub(crate) async fn change(posted: PostedForm) -> Response {
-    let PostedForm { desk, visit, id, form } = &posted;
+    let PostedForm { visit, id, form, .. } = &posted;
     let changed = async {
         posted.require(Role::Admin)?;
         let mut body = wanted(visit, form)?;
@@ -146,8 +128,7 @@ pub(crate) async fn change(posted: PostedForm) -> Response {
                 body[name] = Value::from(form.value(name));
             }
         }
-        let key = SentKey::of_form_alone(form.value("key"), "/ops/merchants/{id}");
-        merchants::change_once(desk, &visit.operator, id, &key, body.to_string().as_bytes()).await
+        posted.call(merchants::change, "/ops/merchants/{id}", body).await
     };
     visit.done(changed.await, &format!("/console/merchants/{id}"), FormOutcome::MerchantChanged)
 }
@@ -171,11 +152,11 @@ fn wanted(visit: &Visit, form: &FormBody) -> Result<Value> {
         },
         "rate_limits": {"card": number("limit_card"), "other": number("limit_other")},
     });
-    for (name, path) in RATES {
+    for (_, path, _) in RATES {
         let place = path.iter().fold(&mut body, |place, part| &mut place[*part]);
-        *place = Value::from(form.value(name).trim().replace(',', "."));
+        *place = Value::from(form.value(last(path)).trim().replace(',', "."));
     }
-    for (name, wire) in FIXED {
+    for (_, name, wire, _) in FIXED {
         body["fees"][wire] = Value::from(amount(visit.language, name, form.value(name))?);
     }
     Ok(body)

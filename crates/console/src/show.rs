@@ -4,15 +4,15 @@ use std::ops::Range;
 
 use actors::engine::Engine;
 use ledger::{Account, Balance, Entry, LedgerId, ObjectId, Posting, Side, Timestamp};
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 use wire::reais::grouped;
 use wire::timestamp::{PeriodLimit, local};
 
-use crate::table::with_names;
 use crate::{Visit, Word, words};
 use ops::wire_words::figures;
 pub(crate) use ops::wire_words::{decimal, money};
 use web::views::ledger::{ledger_name, owner_name as named_owner};
+use web::views::recipient::recipient_id;
 use web::views::withdrawal::WithdrawalDestinationView;
 use web::{FieldError, Language, Problem, time};
 
@@ -46,6 +46,11 @@ pub(crate) fn text_moment(language: Language, at: &str) -> Markup {
     html! { @match parsed { Some(at) => (short_moment(language, at)), None => (at) } }
 }
 
+/// A time that an answer may have; nothing where it has none.
+pub(crate) fn optional_moment(language: Language, at: Option<&str>) -> Markup {
+    html! { @if let Some(at) = at { (text_moment(language, at)) } }
+}
+
 /// The same for tables: UTC is the title, and each page says how far behind it its times are.
 pub(crate) fn short_moment(language: Language, at: Timestamp) -> Markup {
     let utc = time(at);
@@ -64,6 +69,11 @@ fn clock(language: Language, at: Timestamp) -> String {
 pub(crate) fn day(language: Language, date: &str) -> String {
     let format = if language == Language::Portuguese { "%d/%m/%Y" } else { "%Y-%m-%d" };
     wire::timestamp::day(date).map(|day| day.format(format).to_string()).unwrap_or_default()
+}
+
+/// A span of days, as people of a language write them.
+pub(crate) fn days(language: Language, from: &str, to: &str) -> String {
+    format!("{} – {}", day(language, from), day(language, to))
 }
 
 /// An account as a reader of the language knows it, with its name in the books.
@@ -87,6 +97,26 @@ pub(crate) fn owner_name(engine: &Engine, language: Language, ledger: LedgerId) 
 /// The id of the merchant whose group a ledger belongs to.
 pub(crate) fn merchant_id(engine: &Engine, ledger: LedgerId) -> Option<ObjectId> {
     ledger.group().and_then(|group| engine.merchant(group, |row| row.id))
+}
+
+/// A link to the page of an object by its id. `pages` is the segment of the path before that.
+pub(crate) fn code_link(pages: &str, id: &str) -> Markup {
+    html! { a href={"/console/" (pages) "/" (id)} { code { (id) } } }
+}
+
+/// A link to the page of a merchant or a recipient, by its name.
+pub(crate) fn owner_link(engine: &Engine, language: Language, ledger: LedgerId) -> Markup {
+    html! { a href=(owner_page(engine, ledger)) { bdi { (owner_name(engine, language, ledger)) } } }
+}
+
+/// The page of a merchant or a recipient.
+pub(crate) fn owner_page(engine: &Engine, ledger: LedgerId) -> String {
+    match ledger {
+        LedgerId::Recipient(..) => {
+            format!("/console/recipients/{}", recipient_id(engine, ledger).unwrap_or_default().uuid())
+        }
+        _ => format!("/console/merchants/{}", merchant_id(engine, ledger).unwrap_or_default().uuid()),
+    }
 }
 
 /// A posting, and the ledger that it is of.
@@ -136,7 +166,6 @@ fn t_account(engine: &Engine, language: Language, postings: &[PostingOf<'_>], ha
     let mut sum = Balance::default();
     postings.iter().for_each(|(_, posting)| sum.post(posting));
     let name = ledger_name(engine, ledger);
-    let heads = [Head::Text(words::ACCOUNT), Head::Amount(words::DEBIT), Head::Amount(words::CREDIT)];
     html! {
         div { table.entry {
             caption {
@@ -144,7 +173,10 @@ fn t_account(engine: &Engine, language: Language, postings: &[PostingOf<'_>], ha
                     @if ledger == LedgerId::System { (name) } @else { (name.get(..2).unwrap_or_default()) bdi { (owner_name(engine, language, ledger)) } }
                 }
             }
-            (head_row(language, &heads))
+            thead { tr {
+                th scope="col" { (say(words::ACCOUNT)) }
+                @for side in [words::DEBIT, words::CREDIT] { th.amount scope="col" { (say(side)) } }
+            } }
             tbody {
                 @for (_, posting) in postings {
                     tr {
@@ -248,48 +280,6 @@ pub(crate) fn bank_account(account: &WithdrawalDestinationView) -> Markup {
     }
 }
 
-/// The head of a column of a table.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Head {
-    /// Of texts.
-    Text(Word),
-    /// Of amounts and counts, which stand at the right.
-    Amount(Word),
-}
-
-/// A table: the heads of its columns, and its rows as they are.
-pub(crate) fn table(language: Language, heads: &[Head], rows: Markup) -> Markup {
-    html! { table { (head_row(language, heads)) tbody { (rows) } } }
-}
-
-/// A table whose rows have two lines on a narrow screen: `name` and `amount`, then `when` and
-/// `status`; what is `more` is for wide screens. These are the classes of the heads, and of the
-/// cells below them.
-pub(crate) fn list(language: Language, heads: &[(&str, Word)], rows: Markup) -> Markup {
-    html! {
-        table.list {
-            thead { tr { @for (class, word) in heads { th class=(class) scope="col" { (word.text(language)) } } } }
-            tbody { (rows) }
-        }
-    }
-}
-
-/// The heads of a table that has more than heads and rows.
-pub(crate) fn head_row(language: Language, heads: &[Head]) -> Markup {
-    html! {
-        thead {
-            tr {
-                @for head in heads {
-                    @match head {
-                        Head::Text(word) => th scope="col" { (word.text(language)) },
-                        Head::Amount(word) => th.amount scope="col" { (word.text(language)) },
-                    }
-                }
-            }
-        }
-    }
-}
-
 /// Facts about one thing, in the order of the page. What there is none of is left out.
 pub(crate) struct Facts<'a> {
     visit: &'a Visit,
@@ -349,10 +339,8 @@ pub(crate) fn facts(pairs: Vec<(&str, Markup)>) -> Markup {
     }
 }
 
-/// A table that scrolls sideways by itself where it does not fit; on a narrow screen its rows stand
-/// below each other. `label` names it.
+/// A table that scrolls sideways by itself where it does not fit. `label` names it.
 pub(crate) fn scrolled(label: &str, table: Markup) -> Markup {
-    let table = PreEscaped(with_names(&table.into_string()));
     html! { div.scroll role="group" tabindex="0" aria-label=(label) { (table) } }
 }
 

@@ -15,7 +15,7 @@ use crate::form::optional;
 use crate::paging::part;
 use crate::records::cut_link;
 use crate::scope::Scope;
-use crate::show::Head::{Amount, Text};
+use crate::table::Table;
 use crate::{Screen, Section, Visit, pager, show, words};
 use ops::books::{
     LedgerAccountView, TrialBalance, TrialBalanceQuery, find, read_patiently, requested_account, requested_cut,
@@ -102,27 +102,12 @@ fn ledgers(desk: &Desk, visit: &Visit, rows: &[LedgerAccountView], day_query: &s
         let owner = find(desk, name).map(|ledger| show::owner_name(&desk.engine, visit.language, ledger));
         html! { a href={"/console/ledgers/" (name) (then) "#entries"} { (name.get(..2).unwrap_or_default()) bdi { (owner.unwrap_or_default()) } } }
     };
-    let rows = html! {
-        @for row in rows {
-            tr {
-                td { (owner(row)) }
-                td { (show::account_named(visit.language, &row.account)) }
-                td.amount { (show::column(visit.language, row.debits)) }
-                td.amount { (show::column(visit.language, row.credits)) }
-                td.amount { (show::column(visit.language, row.balance)) }
-            }
-        }
-    };
-    let table = show::table(
-        visit.language,
-        &[
-            Text(words::LEDGER),
-            Text(words::ACCOUNT),
-            Amount(words::DEBIT),
-            Amount(words::CREDIT),
-            Amount(words::BALANCE),
-        ],
-        rows,
-    );
-    show::scrolled(visit.say(words::TRIAL_BALANCE), table)
+    let column = |centavos| show::column(visit.language, centavos);
+    Table::of(visit.language, words::TRIAL_BALANCE, rows)
+        .text(words::LEDGER, owner)
+        .text(words::ACCOUNT, |row| show::account_named(visit.language, &row.account))
+        .amount(words::DEBIT, |row| column(row.debits))
+        .amount(words::CREDIT, |row| column(row.credits))
+        .amount(words::BALANCE, |row| column(row.balance))
+        .shown()
 }

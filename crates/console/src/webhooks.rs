@@ -12,7 +12,7 @@ use store::cut::Position;
 use crate::paging::{self, part};
 use crate::queue::merchant_link;
 use crate::records::record_link;
-use crate::show::Head::Text;
+use crate::table::Table;
 use crate::{
     PageRequest, PostedForm, Screen, Section, Visit, Word, pager, pager_named, part_named, show, wire_words, words,
 };
@@ -47,29 +47,23 @@ pub(crate) async fn list(request: PageRequest) -> Result<Screen> {
     let rows = backlogs.drain(paging::range(backlogs.len(), page));
     let rows = rows.map(|behind| view(desk, behind));
     let rows = rows.collect::<Result<Vec<_>, _>>()?;
-    let heads = [
-        ("name", words::MERCHANT),
-        ("when", words::WEBHOOK_ADDRESS),
-        ("amount", words::WAITING),
-        ("status amount", words::GIVEN_UP),
-        ("more", words::LAST_ANSWER),
-    ];
+    let table = Table::list(visit.language, words::WEBHOOKS, &rows)
+        .column("name", words::MERCHANT, |row| {
+            html! {
+                (merchant_link(desk, visit, Some(&row.merchant_id))) " "
+                a href={"/console/merchants/" (row.merchant_id) "/events"} { (visit.say(words::EVENTS_OF)) }
+            }
+        })
+        .column("when", words::WEBHOOK_ADDRESS, |row| {
+            html! { a href={"/console/keys/" (row.api_key_id)} { bdi { (row.webhook_url) } } }
+        })
+        .column("amount", words::WAITING, |row| row.waiting)
+        .column("status amount", words::GIVEN_UP, |row| row.given_up)
+        .column("more", words::LAST_ANSWER, |row| answer(visit, row.last_answer.as_ref()));
     let body = html! {
         section.card aria-label=(visit.say(words::WEBHOOKS)) {
             p { (total) " " (visit.say(words::ENDPOINTS_BEHIND)) }
-            @if !rows.is_empty() {
-                (show::scrolled(visit.say(words::WEBHOOKS), show::list(visit.language, &heads, html! {
-                    @for row in rows {
-                        tr {
-                            td.name { (merchant_link(desk, visit, Some(&row.merchant_id))) " " a href={"/console/merchants/" (row.merchant_id) "/events"} { (visit.say(words::EVENTS_OF)) } }
-                            td.when { a href={"/console/keys/" (row.api_key_id)} { bdi { (row.webhook_url) } } }
-                            td.amount { (row.waiting) }
-                            td.status.amount { (row.given_up) }
-                            td.more { (answer(visit, row.last_answer.as_ref())) }
-                        }
-                    }
-                })))
-            }
+            @if !rows.is_empty() { (table.shown()) }
             (pager_named(visit, parts, "page", page, total as u64))
         }
     };
@@ -109,7 +103,7 @@ pub(crate) async fn events(request: PageRequest) -> Result<Screen> {
     }
     let body = html! {
         section.card aria-label=(visit.say(words::WEBHOOKS)) {
-            @if !rows.is_empty() { (show::scrolled(visit.say(words::WEBHOOKS), table(visit, id, &rows))) }
+            (table(visit, (id, words::WEBHOOKS), &rows))
             (pager(visit, parts, page, total))
         }
     };
@@ -129,7 +123,6 @@ pub(crate) async fn event(request: PageRequest) -> Result<Screen> {
     let merchant = show::merchant_id(&desk.engine, LedgerId::Merchant(group)).map(|id| id.uuid().to_string());
     let statuses = desk.webhooks.delivery_statuses(group, &event);
     let page = part_named(&query(parts)?, "deliveries", DELIVERIES_A_PAGE)?;
-    let heading = visit.say(words::DELIVERY);
     let kind = visit.say(wire_words::event(event.content.kind));
     let body = html! {
         section.card aria-label=(visit.say(words::EVENT)) {
@@ -144,13 +137,10 @@ pub(crate) async fn event(request: PageRequest) -> Result<Screen> {
                 (again_form(visit, &event, merchant.as_deref().unwrap_or_default(), kind))
             }
         }
-        section.card aria-labelledby="delivery" {
-            h2 id="delivery" { (heading) }
-            @if statuses.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
-                (show::scrolled(heading, deliveries(desk, visit, paging::items(&statuses, page))))
-                (pager_named(visit, parts, "deliveries", page, statuses.len() as u64))
-            }
-        }
+        (visit.card("delivery", words::DELIVERY, html! {
+            (deliveries(desk, visit, paging::items(&statuses, page)))
+            (pager_named(visit, parts, "deliveries", page, statuses.len() as u64))
+        }))
         (tries(visit, &event_tries(&desk.webhooks, group, &event)))
         (body_that_is_sent(desk, visit, &event)?)
     };
@@ -170,39 +160,28 @@ fn body_that_is_sent(desk: &Desk, visit: &Visit, event: &OutboxEvent) -> Result<
 
 /// The stored tries of an event, each with its answer.
 fn tries(visit: &Visit, tries: &[EventTry]) -> Markup {
-    let heading = visit.say(words::TRIES_OF_EVENT);
-    let heads = [words::WHEN, words::API_KEY, words::LAST_ANSWER, words::RESPONSE].map(Text);
+    let table = Table::of(visit.language, words::TRIES_OF_EVENT, tries)
+        .text(words::WHEN, |tried| show::text_moment(visit.language, &tried.answer.at))
+        .text(words::API_KEY, |tried| show::code_link("keys", &tried.api_key_id))
+        .text(words::LAST_ANSWER, |tried| answer(visit, Some(&tried.answer)))
+        .text(words::RESPONSE, |tried| html! { samp { bdi { (tried.response) } } });
     html! {
         section.card aria-labelledby="tries" {
-            h2 id="tries" { (heading) " (" (tries.len()) ")" }
+            h2 id="tries" { (visit.say(words::TRIES_OF_EVENT)) " (" (tries.len()) ")" }
             p.dim { (visit.say(words::TRIES_STORED)) }
-            @if !tries.is_empty() {
-                (show::scrolled(heading, show::table(visit.language, &heads, html! {
-                    @for tried in tries {
-                        tr {
-                            td { (show::text_moment(visit.language, &tried.answer.at)) }
-                            td { a href={"/console/keys/" (tried.api_key_id)} { code { (tried.api_key_id) } } }
-                            td { (answer(visit, Some(&tried.answer))) }
-                            td { samp { bdi { (tried.response) } } }
-                        }
-                    }
-                })))
-            }
+            @if !tries.is_empty() { (table.shown()) }
         }
     }
 }
 
 fn deliveries(desk: &Desk, visit: &Visit, statuses: &[(ObjectId, DeliveryStatus)]) -> Markup {
-    let rows = html! {
-        @for (key, status) in statuses {
-            @let address = desk.engine.api_key(*key).and_then(|row| row.webhook.url);
-            tr {
-                td { a href={"/console/keys/" (key.uuid())} { bdi { (address.as_deref().unwrap_or("—")) } } }
-                td { (delivery(visit, status)) }
-            }
-        }
-    };
-    show::table(visit.language, &[Text(words::WEBHOOK_ADDRESS), Text(words::DELIVERY)], rows)
+    Table::of(visit.language, words::DELIVERY, statuses)
+        .text(words::WEBHOOK_ADDRESS, |(key, _)| {
+            let address = desk.engine.api_key(*key).and_then(|row| row.webhook.url);
+            html! { a href={"/console/keys/" (key.uuid())} { bdi { (address.as_deref().unwrap_or("—")) } } }
+        })
+        .text(words::DELIVERY, |(_, status)| delivery(visit, status))
+        .shown()
 }
 
 /// Some of the events of an endpoint, by their numbers: a part of them, which the parameter `name`
@@ -222,13 +201,10 @@ pub(crate) fn at_endpoint(
         rows.push((event, statuses.into_iter().filter(|(at, _)| *at == key).collect()));
     }
     let merchant = show::merchant_id(&desk.engine, LedgerId::Merchant(group)).unwrap_or_default().uuid().to_string();
-    let heading = visit.say(heading);
     Ok(html! {
         section.card aria-labelledby=(name) {
-            h2 id=(name) { (heading) " (" (show::count(visit.language, numbers.len() as u64)) ")" }
-            @if rows.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
-                (show::scrolled(heading, table(visit, &merchant, &rows)))
-            }
+            h2 id=(name) { (visit.say(heading)) " (" (show::count(visit.language, numbers.len() as u64)) ")" }
+            (table(visit, (&merchant, heading), &rows))
             (pager_named(visit, parts, name, page, numbers.len() as u64))
         }
     })
@@ -256,43 +232,38 @@ pub(crate) fn of_records(
         }
     }
     let merchant = desk.engine.merchant(group, |row| row.id).unwrap_or_default().uuid().to_string();
-    let heading = visit.say(words::ITS_WEBHOOKS);
     Ok(html! {
         @if !rows.is_empty() {
-            section.card aria-labelledby="webhooks" {
-                h2 id="webhooks" { (heading) }
-                (show::scrolled(heading, table(visit, &merchant, &rows)))
+            (visit.card("webhooks", words::ITS_WEBHOOKS, html! {
+                (table(visit, (&merchant, words::ITS_WEBHOOKS), &rows))
                 @if rows.len() == OF_CHARGE_MAX { p { a href={"/console/merchants/" (merchant) "/events"} { (visit.say(words::EVENTS_OF)) } } }
-            }
+            }))
         }
     })
 }
 
 type EventDeliveries = (OutboxEvent, Vec<(ObjectId, DeliveryStatus)>);
 
-fn table(visit: &Visit, merchant: &str, rows: &[EventDeliveries]) -> Markup {
-    let rows = html! {
-        @for (event, statuses) in rows {
-            @let kind = visit.say(wire_words::event(event.content.kind));
-            tr {
-                td.name { (kind) br; a href={"/console/webhooks/" (event.id.uuid())} { code { (event.id.uuid()) } } }
-                td.when { (show::short_moment(visit.language, event.at())) }
-                td.status {
-                    @if statuses.is_empty() { "—" }
-                    @for (_, status) in statuses.iter().take(DELIVERIES_MAX) { p { (delivery(visit, status)) } }
-                    @if statuses.len() > DELIVERIES_MAX { p.dim { "+ " (statuses.len() - DELIVERIES_MAX) } }
-                }
-                td.more {
-                    @if visit.may(Role::Decide) && !statuses.is_empty() {
-                        (again_form(visit, event, merchant, kind))
-                    }
-                }
+fn table(visit: &Visit, (merchant, label): (&str, Word), rows: &[EventDeliveries]) -> Markup {
+    let kind = |event: &OutboxEvent| visit.say(wire_words::event(event.content.kind));
+    Table::list(visit.language, label, rows)
+        .column("name", words::WHAT, |(event, _)| {
+            html! { (kind(event)) br; (show::code_link("webhooks", &event.id.uuid().to_string())) }
+        })
+        .column("when", words::WHEN, |(event, _)| show::short_moment(visit.language, event.at()))
+        .column("status", words::DELIVERY, |(_, statuses)| {
+            html! {
+                @if statuses.is_empty() { "—" }
+                @for (_, status) in statuses.iter().take(DELIVERIES_MAX) { p { (delivery(visit, status)) } }
+                @if statuses.len() > DELIVERIES_MAX { p.dim { "+ " (statuses.len() - DELIVERIES_MAX) } }
             }
-        }
-    };
-    let heads =
-        [("name", words::WHAT), ("when", words::WHEN), ("status", words::DELIVERY), ("more", words::SEND_AGAIN)];
-    show::list(visit.language, &heads, rows)
+        })
+        .column("more", words::SEND_AGAIN, |(event, statuses)| {
+            html! {
+                @if visit.may(Role::Decide) && !statuses.is_empty() { (again_form(visit, event, merchant, kind(event))) }
+            }
+        })
+        .shown()
 }
 
 fn again_form(visit: &Visit, event: &OutboxEvent, merchant: &str, kind: &str) -> Markup {

@@ -205,6 +205,7 @@ words! {
     FEES = "Comissão da plataforma", "Platform commission";
     FEE_MDR = "MDR", "MDR";
     FEE_PIX = "PIX", "PIX";
+    FEE_CASHOUT = "Cashout", "Cashout";
     OTHER_RECIPIENTS = "Outros recebedores", "Other recipients";
     ENTRIES = "Partidas dobradas", "Double entry";
     TIMELINE = "Linha do tempo", "Timeline";
@@ -328,8 +329,6 @@ words! {
     START_REFUND = "Pedir reembolso", "Start a refund";
     REFUND_ALL = "Sem valor: tudo o que ainda pode ser reembolsado. O pedido espera na fila; nada se move antes da aprovação.", "Without an amount: all that can still be given back. It waits in the queue; nothing moves before it is approved.";
     REFUND_STARTED = "O reembolso espera na fila.", "The refund waits in the queue.";
-    BALANCE_ALERT = "Saldo acima do limite", "Balance above its limit";
-    LIMIT = "limite", "limit";
     MONTH_CLOSING = "Fechamento de mês", "Closing of a month";
     APPROVED_BY_ONE = "Um operador aprovou; outro precisa aprovar também.", "One operator has approved; another one has to as well.";
     SUSPEND = "Suspender", "Suspend";
@@ -546,9 +545,6 @@ words! {
     ONE_WEEK = "7 dias", "7 days";
     THIRTY_DAYS = "30 dias", "30 days";
     ONE_YEAR = "365 dias", "365 days";
-    MAKE_UP = "Dados de mentira", "Made-up data";
-    MAKE_UP_WHAT = "Um lojista com recebedores e cobranças, para olhar.", "A merchant with recipients and charges, to look at.";
-    MAKE = "Criar", "Make";
     PAY_PIX = "Pagar um PIX", "Pay a PIX charge";
     PAY = "Pagar", "Pay";
     PIX_PAID = "O PIX foi pago.", "The PIX charge is paid.";

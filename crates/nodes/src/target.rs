@@ -10,7 +10,7 @@ use store::Partition;
 use super::Owners;
 use web::api_key::ApiKeyText;
 use web::credential::api_key;
-use web::idempotency::OPENING_ROUTES;
+use web::idempotency::OPENING_ROUTE;
 use web::openapi::Listener;
 
 /// What a request needs to be answered.
@@ -97,7 +97,7 @@ fn of_route(route: &str, method: &Method, named: Option<&str>, ids: &IdKey) -> D
         let named = named.and_then(|named| ObjectId::parse(without_kind(named)));
         return named.map_or(Destination::House, |id| Destination::Group(ids.group(id)));
     }
-    if *method == Method::POST && OPENING_ROUTES.contains(&route) {
+    if *method == Method::POST && route == OPENING_ROUTE {
         return Destination::NewAccount;
     }
     // What names a merchant in the query or the body is about all of them.

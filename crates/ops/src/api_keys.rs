@@ -10,13 +10,10 @@ use utoipa::ToSchema;
 
 use crate::key_management::{KeyManagement, Manager};
 use crate::merchants::find;
-use crate::{Admin, Desk, DeskState, Operator};
+use crate::{AdminCall, Desk, DeskState, Operator};
 use web::json::{or_empty, present};
 use web::last_uses::LastUses;
-use web::{
-    Code, JsonBody, KeyScope, KeyedBody, PathId, Problem, Raw, Result, SentKey, broken, ok, parse_exact,
-    parse_unread_exact, time,
-};
+use web::{Code, PathId, Problem, Raw, Result, broken, ok, parse_exact, parse_unread_exact, time};
 
 /// A new key, as asked for. The body may be left out.
 #[derive(Deserialize, ToSchema)]
@@ -161,28 +158,22 @@ pub struct RevokedResponse {
 
 /// Makes a key. A replay names the key that was made and cannot show it again: one that was lost on
 /// the way is revoked.
-#[utoipa::path(post, path = "/ops/merchants/{id}/api-keys", operation_id = "create_api_key", params(("id" = String, Path)), request_body = Option<ApiKeyRequest>,
+#[utoipa::path(post, path = "/ops/merchants/{id}/api-keys", operation_id = "create_api_key", request_body = Option<ApiKeyRequest>,
     responses((status = 201, body = ApiKeyResponse)))]
-pub async fn create(
-    State(desk): DeskState,
-    Admin(operator): Admin,
-    PathId(merchant): PathId,
-    sent: KeyedBody,
-) -> Result<Response> {
-    let wire: ApiKeyRequest<'_> = parse_exact(or_empty(sent.bytes()))?;
-    let group = find(&desk, &merchant)?;
-    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&merchant))?;
-    by(&desk, &operator).create(group, &wire, &key).await
+pub async fn create(call: AdminCall) -> Result<Response> {
+    let wire: ApiKeyRequest<'_> = parse_exact(or_empty(call.sent.bytes()))?;
+    let group = find(&call.desk, &call.id)?;
+    by(&call).create(group, &wire, &call.key(&call.id)?).await
 }
 
 /// API keys, as an operator manages them.
-fn by<'a>(desk: &'a Desk, operator: &'a Operator) -> KeyManagement<'a> {
+fn by(AdminCall { desk, operator, .. }: &AdminCall) -> KeyManagement<'_> {
     let (engine, webhooks, sandbox) = (&desk.engine, &desk.webhooks, desk.sandbox);
     KeyManagement { engine, webhooks, sandbox, manager: Manager::Operator(operator) }
 }
 
 /// The API keys of a merchant, oldest first, the revoked ones too.
-#[utoipa::path(get, path = "/ops/merchants/{id}/api-keys", operation_id = "list_api_keys", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/ops/merchants/{id}/api-keys", operation_id = "list_api_keys",
     responses((status = 200, body = ApiKeyList), (status = 400)))]
 pub async fn list(State(desk): DeskState, _: Operator, PathId(merchant): PathId) -> Result<Response> {
     Ok(ok(ApiKeyList::of(listed(&desk, find(&desk, &merchant)?))))
@@ -230,67 +221,37 @@ pub fn last_used_at(desk: &Desk, key: ObjectId) -> Option<String> {
 }
 
 /// Revokes a key, at once.
-#[utoipa::path(delete, path = "/ops/api-keys/{id}", operation_id = "revoke_api_key", params(("id" = String, Path)),
+#[utoipa::path(delete, path = "/ops/api-keys/{id}", operation_id = "revoke_api_key",
     responses((status = 200, body = RevokedResponse)))]
-pub async fn revoke(State(desk): DeskState, Admin(operator): Admin, PathId(id): PathId) -> Result<Response> {
-    revoke_once(&desk, &operator, &id, &SentKey::none()).await
-}
-
-/// Revokes a key; a form that is sent twice, once.
-pub async fn revoke_once(desk: &Desk, operator: &Operator, id: &str, sent_key: &SentKey) -> Result<Response> {
-    let (id, group) = known(desk, id)?;
-    let key = sent_key.read(&desk.engine, KeyScope::Operators, Some(&id.txid()), b"")?;
-    by(desk, operator).revoke((group, id), &key).await
+pub async fn revoke(call: AdminCall) -> Result<Response> {
+    let (group, id) = known(&call)?;
+    by(&call).revoke((group, id), &call.key(&id.txid())?).await
 }
 
 /// Says where a key's webhooks go, and which events. A key that had no address gets the events from
 /// here on; events that wait already are sent, whatever is chosen.
-#[utoipa::path(patch, path = "/ops/api-keys/{id}", operation_id = "change_api_key", params(("id" = String, Path)),
-    request_body = ApiKeyChange,
+#[utoipa::path(patch, path = "/ops/api-keys/{id}", operation_id = "change_api_key", request_body = ApiKeyChange,
     responses((status = 200, body = ApiKeyView), (status = 409)))]
-pub async fn change(
-    State(desk): DeskState,
-    Admin(operator): Admin,
-    PathId(id): PathId,
-    JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response> {
-    change_once(&desk, &operator, &id, &SentKey::none(), &body).await
-}
-
-/// Changes a key; a form that is sent twice, once.
-pub async fn change_once(
-    desk: &Desk,
-    operator: &Operator,
-    id: &str,
-    sent_key: &SentKey,
-    body: &[u8],
-) -> Result<Response> {
-    let wire: ApiKeyChange<'_> = parse_exact(body)?;
-    let (id, group) = known(desk, id)?;
-    let key = sent_key.read(&desk.engine, KeyScope::Operators, Some(&id.txid()), body)?;
-    by(desk, operator).change((group, id), &wire, &key).await
+pub async fn change(call: AdminCall) -> Result<Response> {
+    let wire: ApiKeyChange<'_> = parse_exact(call.sent.bytes())?;
+    let (group, id) = known(&call)?;
+    by(&call).change((group, id), &wire, &call.key(&id.txid())?).await
 }
 
 /// Makes a new webhook secret. Both it and the one before sign for 24 hours. 409 `state_conflict`
 /// while four replaced secrets still sign.
 #[utoipa::path(post, path = "/ops/api-keys/{id}/rotate-secret", operation_id = "rotate_webhook_secret",
-    params(("id" = String, Path)), responses((status = 200, body = SecretResponse), (status = 409)))]
-pub async fn rotate_secret(
-    State(desk): DeskState,
-    Admin(operator): Admin,
-    PathId(id): PathId,
-    sent: KeyedBody,
-) -> Result<Response> {
-    parse_unread_exact(sent.bytes())?;
-    let (id, group) = known(&desk, &id)?;
-    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id.txid()))?;
-    let rotated = by(&desk, &operator).rotate_secret((group, id), &key).await?;
+    responses((status = 200, body = SecretResponse), (status = 409)))]
+pub async fn rotate_secret(call: AdminCall) -> Result<Response> {
+    parse_unread_exact(call.sent.bytes())?;
+    let (group, id) = known(&call)?;
+    let rotated = by(&call).rotate_secret((group, id), &call.key(&id.txid())?).await?;
     rotated.answer(|secret| Ok(ok(SecretResponse { webhook_secret: secret.ok_or_else(broken)? })))
 }
 
-/// A key and its group.
-fn known(desk: &Desk, id: &str) -> Result<(ObjectId, GroupNumber)> {
-    let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
-    let row = desk.engine.api_key(id).ok_or_else(|| Problem::new(Code::NotFound))?;
-    Ok((id, row.group))
+/// The key that a path names, and its group.
+fn known(call: &AdminCall) -> Result<(GroupNumber, ObjectId)> {
+    let id = ObjectId::parse(&call.id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let row = call.desk.engine.api_key(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    Ok((row.group, id))
 }

@@ -436,17 +436,12 @@ struct Items<T> {
 #[utoipa::path(get, path = "/ops/ledgers/{id}/entries", operation_id = "list_entries",
     params(("id" = String, Path, pattern = "^([MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}|P-house)$", example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e"), ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
     responses((status = 200, body = List<LedgerEntryView>)))]
-pub async fn entries(
-    State(desk): DeskState,
-    _: Operator,
-    PathId(id): PathId,
-    PageQuery { page, .. }: PageQuery,
-) -> Result<Response> {
+pub async fn entries(State(desk): DeskState, _: Operator, PathId(id): PathId, query: PageQuery) -> Result<Response> {
     let ledger = find(&desk, &id)?;
-    let Listed { total, items } = desk.engine.entries(ledger, page.skip(), page.count())?;
+    let Listed { total, items } = desk.engine.entries(ledger, query.page.skip(), query.page.count())?;
     list_of(
         total,
-        page,
+        query.page,
         items.map(move |found| found.map(|found| entry_row(&desk, ledger, found)).map_err(Problem::from)),
     )
 }

@@ -8,9 +8,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::webhooks::without_contacts;
-use crate::{Decider, Desk, DeskState, Operator};
+use crate::{DeciderCall, DeskState, Operator};
 use web::views::stored_card::CardDetails;
-use web::{Code, KeyScope, PathId, Problem, Result, SentKey, decided, ok};
+use web::{Code, PathId, Problem, Result, decided, ok};
 
 /// A stored card, and whose it is.
 #[derive(Debug, Serialize, ToSchema)]
@@ -23,7 +23,7 @@ pub struct CardOfMerchant {
 }
 
 /// A stored card of any merchant, deleted or not; its customer's e-mail and phone masked.
-#[utoipa::path(get, path = "/ops/cards/{id}", operation_id = "get_card_of_any_merchant", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/ops/cards/{id}", operation_id = "get_card_of_any_merchant",
     responses((status = 200, body = CardOfMerchant), (status = 404)))]
 pub async fn get(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     let not_found = || Problem::new(Code::NotFound);
@@ -51,18 +51,13 @@ pub struct DeletedCard {
 /// Deletes a stored card of any merchant: its token opens no charge from here on. 409
 /// `state_conflict` while a subscription that goes on is charged to it: that one is cancelled
 /// first. The acquirer is asked to delete its token: `left` says what else is stored.
-#[utoipa::path(delete, path = "/ops/cards/{id}", operation_id = "delete_card", params(("id" = String, Path)),
+#[utoipa::path(delete, path = "/ops/cards/{id}", operation_id = "delete_card",
     responses((status = 200, body = DeletedCard), (status = 404), (status = 409)))]
-pub async fn delete(State(desk): DeskState, Decider(operator): Decider, PathId(id): PathId) -> Result<Response> {
-    delete_once(&desk, &operator, &id, &SentKey::none()).await
-}
-
-/// Deletes a stored card; a form that is sent twice, once.
-pub async fn delete_once(desk: &Desk, operator: &Operator, id: &str, sent_key: &SentKey) -> Result<Response> {
+pub async fn delete(call: DeciderCall) -> Result<Response> {
+    let DeciderCall { desk, operator, id, .. } = &call;
     let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(id).ok_or_else(not_found)?;
-    let group = desk.engine.ids().group(id);
-    let key = sent_key.read(&desk.engine, KeyScope::Operators, Some(&id.txid()), b"")?;
+    let (group, key) = (desk.engine.ids().group(id), call.key(&id.txid())?);
     let execute = |admitted| async move {
         let card = desk.engine.stored_card(LedgerId::Merchant(group), id)?.ok_or_else(not_found)?;
         let command = MerchantCommand::DeleteCard { id };

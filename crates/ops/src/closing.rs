@@ -52,7 +52,7 @@ pub struct MerchantOpenItemView {
 /// subscriptions and open PIX codes are cancelled; payouts, refunds and disputes go on. It is
 /// `closed` by a call at which nothing of it is open (`GET /ops/merchants/{id}/open-items`).
 #[utoipa::path(post, path = "/ops/merchants/{id}/close", operation_id = "close_merchant",
-    params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = MerchantView)))]
+    request_body = HoldReason, responses((status = 200, body = MerchantView)))]
 pub async fn close(call: DeciderCall) -> Result<Response> {
     let desk = &call.desk;
     let group = find(desk, &call.id)?;
@@ -70,7 +70,7 @@ pub async fn close(call: DeciderCall) -> Result<Response> {
 /// Items that are open of a merchant. An item waits for a decision, for a payer or for a rail, or
 /// is a balance of the merchant or of a recipient that is not zero.
 #[utoipa::path(get, path = "/ops/merchants/{id}/open-items", operation_id = "list_open_items",
-    params(("id" = String, Path)), responses((status = 200, body = OpenItems)))]
+    responses((status = 200, body = OpenItems)))]
 pub async fn list(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     Ok(ok(open_items(&desk, find(&desk, &id)?).await?))
 }

@@ -20,7 +20,6 @@ use web::measures::Exposition;
 use web::{Code, Problem, Result};
 use webhooks::Webhooks;
 
-use crate::balance_alerts::BalanceAlerts;
 use crate::last_backup::LastBackup;
 
 /// The state as a handler takes it.
@@ -47,8 +46,6 @@ pub struct Desk {
     pub second_operator_above: Option<Centavos>,
     /// Months for which personal data is stored after the month in which it was sealed.
     pub retention_months: u32,
-    /// Limits of accounts.
-    pub balance_alerts: BalanceAlerts,
     /// Company whose books these are, one line for reports; `None` if no setting says it.
     pub company: Option<String>,
     /// Last use of each API key.

@@ -86,8 +86,7 @@ pub struct ReversalRequest<'a> {
 
 /// Opens a dispute of a paid charge: the money is held.
 #[utoipa::path(post, path = "/ops/charges/{txid}/disputes", operation_id = "open_dispute",
-    params(("txid" = String, Path)), request_body = DisputeRequest,
-    responses((status = 201, body = DisputeView)))]
+    request_body = DisputeRequest, responses((status = 201, body = DisputeView)))]
 pub async fn open(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id: txid, sent, .. } = &call;
     let wire: DisputeRequest<'_> = parse_exact(sent.bytes())?;
@@ -142,9 +141,8 @@ fn check(wire: &DisputeRequest<'_>) -> Result<(DisputeKind, Centavos, FreeText)>
 
 /// Accepts a dispute, or a part of it: the seller bears that, and the money goes back to the payer.
 /// The rest is released.
-#[utoipa::path(post, path = "/ops/disputes/{id}/accept", operation_id = "accept_dispute", params(("id" = String, Path)),
-    request_body = Option<AcceptanceRequest>,
-    responses((status = 200, body = DisputeView)))]
+#[utoipa::path(post, path = "/ops/disputes/{id}/accept", operation_id = "accept_dispute",
+    request_body = Option<AcceptanceRequest>, responses((status = 200, body = DisputeView)))]
 pub async fn accept(call: DeciderCall) -> Result<Response> {
     let wire: AcceptanceRequest<'_> = parse_exact(or_empty(call.sent.bytes()))?;
     let mut check = Checker::new();
@@ -159,8 +157,7 @@ pub async fn accept(call: DeciderCall) -> Result<Response> {
 
 /// Releases a dispute: the seller has its money again.
 #[utoipa::path(post, path = "/ops/disputes/{id}/release", operation_id = "release_dispute",
-    params(("id" = String, Path)), request_body = Option<ReleaseRequest>,
-    responses((status = 200, body = DisputeView)))]
+    request_body = Option<ReleaseRequest>, responses((status = 200, body = DisputeView)))]
 pub async fn release(call: DeciderCall) -> Result<Response> {
     let wire: ReleaseRequest<'_> = parse_exact(or_empty(call.sent.bytes()))?;
     let seen = call.if_match.or(wire.version)?;
@@ -178,8 +175,7 @@ pub async fn release(call: DeciderCall) -> Result<Response> {
 /// Asks to give the merchant back what an accepted dispute took, since it was won later. It waits
 /// in the queue as an entry until another operator approves it.
 #[utoipa::path(post, path = "/ops/disputes/{id}/reverse", operation_id = "reverse_dispute",
-    params(("id" = String, Path)), request_body = ReversalRequest,
-    responses((status = 201, body = HouseEntryView)))]
+    request_body = ReversalRequest, responses((status = 201, body = HouseEntryView)))]
 pub async fn reverse(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id, sent, .. } = &call;
     let wire: ReversalRequest<'_> = parse_exact(sent.bytes())?;

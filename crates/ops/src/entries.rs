@@ -309,7 +309,7 @@ fn account(check: &mut Checker, name: &'static str, raw: Raw<'_>) -> Option<Hous
 }
 
 /// An entry of an operator.
-#[utoipa::path(get, path = "/ops/entries/{id}", operation_id = "get_entry", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/ops/entries/{id}", operation_id = "get_entry",
     responses((status = 200, body = HouseEntryView)))]
 pub async fn get(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     Ok(ok(HouseEntryView::of_any(&desk.engine, named(&desk, &id)?)))
@@ -317,16 +317,14 @@ pub async fn get(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Res
 
 /// Approves an entry, which is booked at once. The operator who asked for it gets 409
 /// `second_operator_needed`.
-#[utoipa::path(post, path = "/ops/entries/{id}/approve", operation_id = "approve_entry", params(("id" = String, Path)),
-    request_body = Option<Approval>,
-    responses((status = 200, body = HouseEntryView)))]
+#[utoipa::path(post, path = "/ops/entries/{id}/approve", operation_id = "approve_entry",
+    request_body = Option<Approval>, responses((status = 200, body = HouseEntryView)))]
 pub async fn approve(call: DeciderCall) -> Result<Response> {
     decide(&call, call.approved()?, Verdict::Approve).await
 }
 
 /// Rejects an entry, or takes back one's own.
-#[utoipa::path(post, path = "/ops/entries/{id}/reject", operation_id = "reject_entry", params(("id" = String, Path)),
-    request_body = Notes,
+#[utoipa::path(post, path = "/ops/entries/{id}/reject", operation_id = "reject_entry", request_body = Notes,
     responses((status = 200, body = HouseEntryView)))]
 pub async fn reject(call: DeciderCall) -> Result<Response> {
     let (notes, seen) = call.rejected()?;

@@ -10,12 +10,11 @@ use ledger::{GroupNumber, LedgerId, Month};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Admin, Desk, DeskState, Operator};
+use crate::{Admin, AdminCall, Desk, DeskState, Operator};
 use web::views::recipient::status_name;
 use web::views::subscription;
 use web::{
-    Checker, Code, KeyScope, KeyedBody, PathId, Problem, Raw, Result, decided, ok, parse_exact, parse_unread_exact,
-    time,
+    Checker, Code, KeyScope, KeyedBody, Problem, Raw, Result, decided, ok, parse_exact, parse_unread_exact, time,
 };
 
 /// Objects that are named in a refusal, at most.
@@ -156,16 +155,11 @@ pub async fn erase(State(desk): DeskState, Admin(operator): Admin, sent: KeyedBo
 #[utoipa::path(post, path = "/ops/erasures/{through}/cancel", operation_id = "cancel_erasure",
     params(("through" = String, Path, pattern = "^[0-9]{4}-[0-9]{2}$", example = "2016-10", description = "The month that was asked for.")),
     responses((status = 200, body = RetentionView), (status = 404), (status = 409)))]
-pub async fn cancel(
-    State(desk): DeskState,
-    Admin(operator): Admin,
-    PathId(through): PathId,
-    sent: KeyedBody,
-) -> Result<Response> {
+pub async fn cancel(call: AdminCall) -> Result<Response> {
+    let AdminCall { desk, operator, id: through, sent, .. } = &call;
     parse_unread_exact(sent.bytes())?;
-    let through = Month::parse(&through).ok_or_else(|| Problem::new(Code::NotFound))?;
-    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&through.to_string()))?;
-    let (desk, operator) = (&desk, &operator);
+    let through = Month::parse(through).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let key = call.key(&through.to_string())?;
     let execute = |admitted| async move {
         let withdrawn = desk.engine.withdraw_erasure(through, operator.context(admitted)).await?;
         decided(withdrawn.ok_or_else(|| Problem::new(Code::NotFound))?)

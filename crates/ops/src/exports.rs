@@ -237,21 +237,21 @@ fn find(desk: &Desk, id: &str) -> Result<Job> {
 }
 
 /// An export.
-#[utoipa::path(get, path = "/ops/exports/{id}", operation_id = "get_export", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/ops/exports/{id}", operation_id = "get_export",
     responses((status = 200, body = ExportJobView)))]
 pub async fn get(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     Ok(ok(ExportJobView::of(&find(&desk, &id)?)))
 }
 
 /// The file of an export that is done.
-#[utoipa::path(get, path = "/ops/exports/{id}/file", operation_id = "download_export", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/ops/exports/{id}/file", operation_id = "download_export",
     responses((status = 200, content((String = "application/jsonl"), (String = "application/json"), (String = "text/csv"), (String = "text/plain"), (String = "text/html"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 409)))]
 pub async fn file(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     download(&desk.export_jobs, &find(&desk, &id)?)
 }
 
 /// The manifest of an export that is done, byte by byte as it was signed.
-#[utoipa::path(get, path = "/ops/exports/{id}/manifest", operation_id = "get_export_manifest", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/ops/exports/{id}/manifest", operation_id = "get_export_manifest",
     responses((status = 200, body = serde_json::Value, example = json!({"schema": 2, "rows": 0})), (status = 409)))]
 pub async fn get_manifest(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     manifest(&desk.export_jobs, &find(&desk, &id)?)

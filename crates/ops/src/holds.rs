@@ -33,14 +33,14 @@ impl HoldReason<'_> {
 /// cycle of a subscription passes without a charge. What is open goes on: PIX codes can be paid,
 /// refunds and disputes are decided. Again: 200, nothing changes.
 #[utoipa::path(post, path = "/ops/merchants/{id}/suspend", operation_id = "suspend_merchant",
-    params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = MerchantView)))]
+    request_body = HoldReason, responses((status = 200, body = MerchantView)))]
 pub async fn suspend(call: DeciderCall) -> Result<Response> {
     change(call, |settings| settings.suspended = true).await
 }
 
 /// Ends the suspension of a merchant.
 #[utoipa::path(post, path = "/ops/merchants/{id}/resume", operation_id = "resume_merchant",
-    params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = MerchantView)))]
+    request_body = HoldReason, responses((status = 200, body = MerchantView)))]
 pub async fn resume(call: DeciderCall) -> Result<Response> {
     change(call, |settings| settings.suspended = false).await
 }
@@ -48,14 +48,14 @@ pub async fn resume(call: DeciderCall) -> Result<Response> {
 /// Holds the payouts of a merchant: its cashouts and the approval of withdrawals of its recipients
 /// are 403 `payouts_held`. Transfers that were ordered before go on. Again: 200, nothing changes.
 #[utoipa::path(post, path = "/ops/merchants/{id}/hold-payouts", operation_id = "hold_payouts",
-    params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = MerchantView)))]
+    request_body = HoldReason, responses((status = 200, body = MerchantView)))]
 pub async fn hold_payouts(call: DeciderCall) -> Result<Response> {
     change(call, |settings| settings.payouts_held = true).await
 }
 
 /// Ends the hold of the payouts of a merchant.
 #[utoipa::path(post, path = "/ops/merchants/{id}/release-payouts", operation_id = "release_payouts",
-    params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = MerchantView)))]
+    request_body = HoldReason, responses((status = 200, body = MerchantView)))]
 pub async fn release_payouts(call: DeciderCall) -> Result<Response> {
     change(call, |settings| settings.payouts_held = false).await
 }
@@ -63,7 +63,7 @@ pub async fn release_payouts(call: DeciderCall) -> Result<Response> {
 /// Takes the end of a merchant back: it takes new charges again. What was cancelled meanwhile,
 /// subscriptions and PIX codes, stays cancelled. Of one that does not end: 200, nothing changes.
 #[utoipa::path(post, path = "/ops/merchants/{id}/reopen", operation_id = "reopen_merchant",
-    params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = MerchantView)))]
+    request_body = HoldReason, responses((status = 200, body = MerchantView)))]
 pub async fn reopen(call: DeciderCall) -> Result<Response> {
     change(call, |settings| (settings.closing, settings.closed) = (false, false)).await
 }
@@ -72,14 +72,14 @@ pub async fn reopen(call: DeciderCall) -> Result<Response> {
 /// anticipations are 403 `recipient_frozen`. Transfers that were ordered before go on. Again: 200,
 /// nothing changes.
 #[utoipa::path(post, path = "/ops/sub-recipients/{id}/freeze", operation_id = "freeze_recipient",
-    params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = RecipientView)))]
+    request_body = HoldReason, responses((status = 200, body = RecipientView)))]
 pub async fn freeze(call: DeciderCall) -> Result<Response> {
     set_frozen(call, true).await
 }
 
 /// Ends the freeze of a recipient.
 #[utoipa::path(post, path = "/ops/sub-recipients/{id}/unfreeze", operation_id = "unfreeze_recipient",
-    params(("id" = String, Path)), request_body = HoldReason, responses((status = 200, body = RecipientView)))]
+    request_body = HoldReason, responses((status = 200, body = RecipientView)))]
 pub async fn unfreeze(call: DeciderCall) -> Result<Response> {
     set_frozen(call, false).await
 }

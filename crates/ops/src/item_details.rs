@@ -46,8 +46,8 @@ const ACTIONS: [&str; 7] = ["request", "approve", "reject", "accept", "release",
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct ItemDetails {
-    /// As in the queue. A `period`, `balance`, `batch` or `erasure` has an item and no more.
-    #[schema(pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail|period|balance|batch|erasure)$")]
+    /// As in the queue. A `period`, `batch` or `erasure` has an item and no more.
+    #[schema(pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail|period|batch|erasure)$")]
     pub kind: &'static str,
     /// Of what is or was to be decided on, as in the queue.
     #[schema(example = "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
@@ -166,7 +166,7 @@ pub struct TakenDecision {
 /// An item of the queue with what its decider should know: the charge, its refunds and disputes,
 /// the recipient's registration, the withdrawal and the ones before it. Once it was decided on,
 /// `item` is null, and `decisions` says by whom, when and why, for ever.
-#[utoipa::path(get, path = "/ops/queue/{id}", operation_id = "get_queue_item", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/ops/queue/{id}", operation_id = "get_queue_item",
     responses((status = 200, body = ItemDetails), (status = 404)))]
 pub async fn get(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     match ObjectId::parse(&id) {
@@ -175,9 +175,9 @@ pub async fn get(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Res
     }
 }
 
-/// The details of a month, an account or a file that waits: the item as the queue shows it.
+/// The details of a month or a file that waits: the item as the queue shows it.
 fn without_object(desk: &Desk, id: &str) -> Result<ItemDetails> {
-    for kind in ["balance", "period", "batch", "erasure"] {
+    for kind in ["period", "batch", "erasure"] {
         let filter = QueueFilter { kind: Some(kind), ..QueueFilter::default() };
         for item in filter.page(desk, usize::MAX)?.items {
             let item = view(desk, &item)?;

@@ -16,7 +16,7 @@ use crate::queue_item::{is_decided_on, version_of, view};
 use crate::sub_recipients::Notes;
 use crate::{DeciderCall, Desk};
 use web::json::or_empty;
-use web::{Checker, Code, FieldError, Problem, Raw, Result, failed, parse_exact};
+use web::{Checker, Code, Problem, Raw, Result, failed, parse_exact};
 
 /// An approval, which needs no field.
 #[derive(Default, Deserialize, ToSchema)]
@@ -42,8 +42,8 @@ pub(crate) enum IfMatch {
 }
 
 fn wrong_header() -> Problem {
-    let (field, message) = ("If-Match".to_owned(), "If-Match deve ser uma versão, como \"1\"".into());
-    Problem::new(Code::ValidationFailed).errors(vec![FieldError { field, code: "invalid", message }])
+    let message = "If-Match deve ser uma versão, como \"1\"";
+    Problem::new(Code::ValidationFailed).field("If-Match", "invalid", message)
 }
 
 impl DeciderCall {

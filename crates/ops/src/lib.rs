@@ -3,11 +3,11 @@
 //! It knows the transport and the JSON views ([`web`]), nodes and webhooks, and nothing of the
 //! merchants' API. The console calls the functions that the handlers here call.
 
+pub mod account_sums;
 pub mod api_keys;
 pub mod audit;
 pub mod audited_changes;
 pub mod backup;
-pub mod balance_alerts;
 pub mod batches;
 pub mod blocks;
 pub mod booked_records;
@@ -37,7 +37,6 @@ pub mod key_management;
 pub mod last_backup;
 pub mod list_file;
 pub mod lists;
-pub mod made_up;
 pub mod merchants;
 pub mod named_ledger;
 pub mod notes;
@@ -68,5 +67,5 @@ pub mod withdrawals;
 
 // What every handler names, by its short name.
 pub use desk::{Desk, DeskState};
-pub use operator::{Admin, Decider, DeciderCall, Operator};
+pub use operator::{Admin, AdminCall, Decider, DeciderCall, NeededRole, Operator, OperatorCall};
 pub use search::ItemKind;

@@ -11,7 +11,7 @@ use futures_util::future::{self, BoxFuture, FutureExt};
 
 use crate::desk::Desk;
 use web::streamed::{ReadPace, streamed, turn};
-use web::{Checker, Code, FieldError, Problem, Result, failed, single};
+use web::{Checker, Code, Problem, Result, failed, single};
 
 /// Rows of a file at most; a filter with more is 400 `too_many_items`.
 const ROWS_MAX: usize = 100_000;
@@ -82,7 +82,6 @@ pub async fn list_file<'a>(
 
 /// 400: what a parameter asks for is more than is looked through at once.
 pub(crate) fn too_many(name: &'static str, message: String) -> Problem {
-    let error = FieldError { field: name.to_owned(), code: "too_many_items", message: message.clone().into() };
-    let problem = Problem::new(Code::ValidationFailed).message(message);
-    problem.detail(format!("Too many items: {name}.")).errors(vec![error])
+    let problem = Problem::new(Code::ValidationFailed).message(message.clone());
+    problem.detail(format!("Too many items: {name}.")).field(name, "too_many_items", message)
 }

@@ -12,20 +12,18 @@ use ledger::{
     Centavos, Fees, GroupNumber, LedgerId, MerchantCommand, MerchantProfile, ObjectId, Rate, Record, Sealed, SealedFor,
     Settings,
 };
-use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
-use wire::case_folding::search_key;
 
 use crate::closing::shown_settings;
 use crate::storefront::{self, StorefrontRequest, StorefrontView};
-use crate::{Admin, Desk, DeskState, Operator};
+use crate::{Admin, AdminCall, Desk, DeskState, Operator};
 use web::guards::rate_limit::RateLimitSettings;
 use web::json::present;
 use web::{
-    Checker, Code, JsonBody, KeyScope, KeyedBody, List, Page, PageQuery, PathId, Problem, Raw, Result, SentKey,
-    created, decided, ok, parse_exact, time,
+    Checker, Code, KeyScope, KeyedBody, List, Page, PageQuery, PathId, Problem, Raw, Result, created, decided, ok,
+    parse_exact, time,
 };
 
 /// A merchant, as sent. On PATCH, what is absent stays as it is.
@@ -377,40 +375,25 @@ pub async fn create(State(desk): DeskState, Admin(operator): Admin, sent: KeyedB
     })
 }
 
-/// The merchants, newest first. `search` finds a part of the name, without regard to case and
-/// accents, among the newest 2,000.
+/// The merchants, newest first; `GET /ops/lists/merchants` has filters.
 #[utoipa::path(get, path = "/ops/merchants", operation_id = "list_merchants",
-    params(("search" = Option<String>, Query, description = "A part of the name."),
-        ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    params(("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
     responses((status = 200, body = List<MerchantView>)))]
-pub async fn list(State(desk): DeskState, _: Operator, PageQuery { page, search, .. }: PageQuery) -> Result<Response> {
-    let (total, groups) = listed(&desk, page, &search);
+pub async fn list(State(desk): DeskState, _: Operator, PageQuery { page, .. }: PageQuery) -> Result<Response> {
+    let (total, groups) = listed(&desk, page);
     let views = groups.into_iter().map(|group| view(&desk, group)).collect::<Result<_, _>>()?;
     Ok(ok(List::new(views, total, page)))
 }
 
-/// Names that one search opens at most: those of the newest merchants.
-pub const SEARCHED_MAX: usize = 2_000;
-
 /// The groups of a page of the merchants, newest first, and how many there are in all.
-pub fn listed(desk: &Desk, page: Page, search: &str) -> (u64, Vec<GroupNumber>) {
+pub fn listed(desk: &Desk, page: Page) -> (u64, Vec<GroupNumber>) {
     let skip = usize::try_from(page.skip()).unwrap_or(usize::MAX);
-    if search.is_empty() {
-        let (total, groups) = desk.engine.newest_groups(skip, page.count());
-        return (total as u64, groups);
-    }
-    let wanted = search_key(search);
-    let name = |group: &GroupNumber| {
-        let sealed = desk.engine.glance(*group, |row| row.profiles.current().cloned()).flatten();
-        search_key(&profile(desk, *group, sealed.as_ref()).name)
-    };
-    let (_, mut groups) = desk.engine.newest_groups(0, SEARCHED_MAX);
-    groups.retain(|group| name(group).contains(&wanted));
-    (groups.len() as u64, groups.into_iter().skip(skip).take(page.count()).collect())
+    let (total, groups) = desk.engine.newest_groups(skip, page.count());
+    (total as u64, groups)
 }
 
 /// A merchant.
-#[utoipa::path(get, path = "/ops/merchants/{id}", operation_id = "get_merchant", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/ops/merchants/{id}", operation_id = "get_merchant",
     responses((status = 200, body = MerchantView)))]
 pub async fn get(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     let group = find(&desk, &id)?;
@@ -418,37 +401,20 @@ pub async fn get(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Res
 }
 
 /// Changes what is sent and leaves the rest.
-#[utoipa::path(patch, path = "/ops/merchants/{id}", operation_id = "change_merchant", params(("id" = String, Path)),
+#[utoipa::path(patch, path = "/ops/merchants/{id}", operation_id = "change_merchant",
     request_body(content = MerchantRequest, example = json!({"city": "Niterói", "fees": {"pix": "0.79"}})),
     responses((status = 200, body = MerchantView)))]
-pub async fn change(
-    State(desk): DeskState,
-    Admin(operator): Admin,
-    PathId(id): PathId,
-    JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response> {
-    change_once(&desk, &operator, &id, &SentKey::none(), &body).await
-}
-
-/// Changes a merchant; a form that is sent twice, once.
-pub async fn change_once(
-    desk: &Desk,
-    operator: &Operator,
-    id: &str,
-    sent_key: &SentKey,
-    body: &[u8],
-) -> Result<Response> {
-    let wire: MerchantRequest<'_> = parse_exact(body)?;
-    let group = find(desk, id)?;
-    let key = sent_key.read(&desk.engine, KeyScope::Operators, Some(id), body)?;
-    let wire = &wire;
+pub async fn change(call: AdminCall) -> Result<Response> {
+    let AdminCall { desk, operator, id, sent, .. } = &call;
+    let wire: &MerchantRequest<'_> = &parse_exact(sent.bytes())?;
+    let (group, key) = (find(desk, id)?, call.key(id)?);
     let execute = |admitted| async move {
         // Settings are replaced as a whole: of two changes at once, the second one starts from the
         // first.
         let _one_at_a_time = desk.opening.lock().await;
         let row = row(desk, group)?;
-        let mut profile = profile(desk, group, row.profiles.current());
-        let settings = check_change(wire, row.settings, &mut profile)?;
+        let (mut settings, mut profile) = (row.settings, profile(desk, group, row.profiles.current()));
+        check_change(wire, &mut settings, &mut profile)?;
         let is_new_profile = wire.name.is_some() || wire.city.is_some() || wire.storefront.is_some();
         let profile = match is_new_profile {
             true => Some(desk.engine.keyring().seal_profile(
@@ -501,7 +467,8 @@ fn check_new(wire: &MerchantRequest<'_>) -> Result<(Settings, MerchantProfile)> 
     });
     let city = check.optional_text("city", wire.city.flatten(), 0..=60);
     let storefront = storefront::read(&mut check, wire.storefront.flatten());
-    let settings = read_settings(&mut check, wire, Settings::default());
+    let mut settings = Settings::default();
+    read_settings(&mut check, wire, &mut settings);
     let checked = (|| {
         let profile = MerchantProfile {
             name: name?.into_owned(),
@@ -509,12 +476,12 @@ fn check_new(wire: &MerchantRequest<'_>) -> Result<(Settings, MerchantProfile)> 
             city: city.map(std::borrow::Cow::into_owned).unwrap_or_default(),
             storefront,
         };
-        Some((settings?, profile))
+        Some((settings, profile))
     })();
     check.finish_with(checked)
 }
 
-fn check_change(wire: &MerchantRequest<'_>, settings: Settings, profile: &mut MerchantProfile) -> Result<Settings> {
+fn check_change(wire: &MerchantRequest<'_>, settings: &mut Settings, profile: &mut MerchantProfile) -> Result<()> {
     let mut check = Checker::exact();
     if wire.document.is_some() {
         check.refuse::<()>("document", "immutable", "document não pode ser alterado");
@@ -529,142 +496,90 @@ fn check_change(wire: &MerchantRequest<'_>, settings: Settings, profile: &mut Me
     if let Some(sent) = wire.storefront {
         profile.storefront = storefront::read(&mut check, sent);
     }
-    let settings = read_settings(&mut check, wire, settings);
-    check.finish_with(settings)
+    read_settings(&mut check, wire, settings);
+    check.finish()
 }
 
 /// Puts the fields that were sent over the present ones.
-fn read_settings(check: &mut Checker, wire: &MerchantRequest<'_>, standing: Settings) -> Option<Settings> {
-    let flag = |check: &mut Checker, name, raw: Raw<'_>, standing| match raw {
-        None => Some(standing),
-        raw => check.boolean(name, raw),
-    };
-    let split_enabled = flag(check, "split_enabled", wire.split_enabled, standing.split_enabled);
-    let cashout_enabled = flag(check, "cashout_enabled", wire.cashout_enabled, standing.cashout_enabled);
-    let fees = match wire.fees {
-        None => Some(standing.fees),
-        raw => check.object("fees", raw, |check, wire| read_fees(check, &wire, standing.fees)),
-    };
-    let options = match wire.options {
-        None => Some(standing.options),
-        raw => check.object("options", raw, |check, wire| read_options(check, &wire, standing.options)),
-    };
-    let own = [standing.card_requests_per_minute, standing.other_requests_per_minute];
-    let limits = match wire.rate_limits {
-        None => Some(own),
-        raw => check.object("rate_limits", raw, |check, wire: RateLimitsRequest<'_>| {
-            let card = rate_limit(check, "card", wire.card, own[0]);
-            let other = rate_limit(check, "other", wire.other, own[1]);
-            Some([card?, other?])
-        }),
-    };
-    let [card, other] = limits?;
-    Some(Settings {
-        split_enabled: split_enabled?,
-        cashout_enabled: cashout_enabled?,
-        fees: fees?,
-        options: options?,
-        card_requests_per_minute: card,
-        other_requests_per_minute: other,
-        ..standing
-    })
+fn read_settings(check: &mut Checker, wire: &MerchantRequest<'_>, settings: &mut Settings) {
+    flag(check, "split_enabled", wire.split_enabled, &mut settings.split_enabled);
+    flag(check, "cashout_enabled", wire.cashout_enabled, &mut settings.cashout_enabled);
+    check.optional(wire.fees, |check, raw| {
+        check.object("fees", raw, |check, wire| read_fees(check, &wire, &mut settings.fees))
+    });
+    check.optional(wire.options, |check, raw| {
+        check.object("options", raw, |check, wire| read_options(check, &wire, &mut settings.options))
+    });
+    check.optional(wire.rate_limits, |check, raw| {
+        check.object("rate_limits", raw, |check, wire: RateLimitsRequest<'_>| {
+            rate_limit(check, "card", wire.card, &mut settings.card_requests_per_minute);
+            rate_limit(check, "other", wire.other, &mut settings.other_requests_per_minute);
+            Some(())
+        })
+    });
 }
 
-/// A rate limit; `None` if null was sent.
-fn rate_limit(
-    check: &mut Checker,
-    name: &'static str,
-    sent: Option<Raw<'_>>,
-    standing: Option<NonZeroU32>,
-) -> Option<Option<NonZeroU32>> {
-    match sent {
-        None => Some(standing),
-        Some(None) => Some(None),
-        Some(raw) => check.integer(name, raw, 1..=1_000_000).map(|limit| NonZeroU32::new(u32::try_from(limit).ok()?)),
+fn flag(check: &mut Checker, name: &'static str, raw: Raw<'_>, stands: &mut bool) {
+    *stands = check.optional(raw, |check, raw| check.boolean(name, raw)).unwrap_or(*stands);
+}
+
+/// A rate limit; null stands for none.
+fn rate_limit(check: &mut Checker, name: &'static str, sent: Option<Raw<'_>>, stands: &mut Option<NonZeroU32>) {
+    if let Some(raw) = sent {
+        let limit = check.optional(raw, |check, raw| check.integer(name, raw, 1..=1_000_000));
+        *stands = limit.and_then(|limit| NonZeroU32::new(u32::try_from(limit).ok()?));
     }
 }
 
-fn read_fees(check: &mut Checker, wire: &FeesRequest<'_>, standing: Fees) -> Option<Fees> {
-    let anticipation = match wire.anticipation {
-        None => Some((standing.anticipation_d2, standing.anticipation_d7, standing.anticipation_d15)),
-        raw => check.object("anticipation", raw, |check, wire: AnticipationRatesRequest<'_>| {
-            let d2 = rate(check, "d2", wire.d2, standing.anticipation_d2);
-            let d7 = rate(check, "d7", wire.d7, standing.anticipation_d7);
-            let d15 = rate(check, "d15", wire.d15, standing.anticipation_d15);
-            Some((d2?, d7?, d15?))
-        }),
-    };
-    let mdr_1x = rate(check, "mdr_1x", wire.mdr_1x, standing.mdr_1x);
-    let mdr_2_6x = rate(check, "mdr_2_6x", wire.mdr_2_6x, standing.mdr_2_6x);
-    let mdr_7_12x = rate(check, "mdr_7_12x", wire.mdr_7_12x, standing.mdr_7_12x);
-    let margin = rate(check, "margin", wire.margin, standing.margin);
-    let pix = rate(check, "pix", wire.pix, standing.pix);
-    let antifraud = cents(check, "antifraud_cents", wire.antifraud_cents, standing.antifraud);
-    let cashout = cents(check, "cashout_cents", wire.cashout_cents, standing.cashout);
-    let (anticipation_d2, anticipation_d7, anticipation_d15) = anticipation?;
-    Some(Fees {
-        mdr_1x: mdr_1x?,
-        mdr_2_6x: mdr_2_6x?,
-        mdr_7_12x: mdr_7_12x?,
-        margin: margin?,
-        pix: pix?,
-        antifraud: antifraud?,
-        cashout: cashout?,
-        anticipation_d2,
-        anticipation_d7,
-        anticipation_d15,
-    })
+fn read_fees(check: &mut Checker, wire: &FeesRequest<'_>, fees: &mut Fees) -> Option<()> {
+    check.optional(wire.anticipation, |check, raw| {
+        check.object("anticipation", raw, |check, wire: AnticipationRatesRequest<'_>| {
+            rate(check, "d2", wire.d2, &mut fees.anticipation_d2);
+            rate(check, "d7", wire.d7, &mut fees.anticipation_d7);
+            rate(check, "d15", wire.d15, &mut fees.anticipation_d15);
+            Some(())
+        })
+    });
+    rate(check, "mdr_1x", wire.mdr_1x, &mut fees.mdr_1x);
+    rate(check, "mdr_2_6x", wire.mdr_2_6x, &mut fees.mdr_2_6x);
+    rate(check, "mdr_7_12x", wire.mdr_7_12x, &mut fees.mdr_7_12x);
+    rate(check, "margin", wire.margin, &mut fees.margin);
+    rate(check, "pix", wire.pix, &mut fees.pix);
+    cents(check, "antifraud_cents", wire.antifraud_cents, &mut fees.antifraud);
+    cents(check, "cashout_cents", wire.cashout_cents, &mut fees.cashout);
+    Some(())
 }
 
-fn rate(check: &mut Checker, name: &'static str, raw: Raw<'_>, standing: Rate) -> Option<Rate> {
-    let percent: Option<Decimal> = match raw {
-        None => return Some(standing),
-        raw => check.decimal_percent(name, raw),
-    };
-    percent.and_then(|percent| Rate::percent(percent).ok())
+fn rate(check: &mut Checker, name: &'static str, raw: Raw<'_>, stands: &mut Rate) {
+    let percent = check.optional(raw, |check, raw| check.decimal_percent(name, raw));
+    *stands = percent.and_then(|percent| Rate::percent(percent).ok()).unwrap_or(*stands);
 }
 
 /// A fixed fee, at most R$ 1,000,000.
-fn cents(check: &mut Checker, name: &'static str, raw: Raw<'_>, standing: Centavos) -> Option<Centavos> {
-    match raw {
-        None => Some(standing),
-        raw => check.centavos(name, raw, 0..=100_000_000).map(Centavos),
-    }
+fn cents(check: &mut Checker, name: &'static str, raw: Raw<'_>, stands: &mut Centavos) {
+    *stands = check.optional(raw, |check, raw| check.centavos(name, raw, 0..=100_000_000)).map_or(*stands, Centavos);
 }
 
-fn read_options(check: &mut Checker, wire: &MerchantOptionsRequest<'_>, standing: Options) -> Option<Options> {
-    let split_guard_net = choice(check, "split_guard", wire.split_guard, ["none", "net"], standing.split_guard_net);
-    let mdr_on_seller_gross =
-        choice(check, "mdr_base", wire.mdr_base, ["total", "seller_gross"], standing.mdr_on_seller_gross);
-    let refund_commission = match wire.refund_commission {
-        None => Some(standing.refund_commission),
-        raw => check.boolean("refund_commission", raw),
-    };
-    let days = match wire.card_settlement_days {
-        None => Some(i64::from(standing.card_settlement_days)),
-        raw => check.integer("card_settlement_days", raw, 0..=365),
-    };
-    let own_keys = match wire.own_keys {
-        None => Some(!standing.own_keys_forbidden),
-        raw => check.boolean("own_keys", raw),
-    };
-    Some(Options {
-        split_guard_net: split_guard_net?,
-        mdr_on_seller_gross: mdr_on_seller_gross?,
-        refund_commission: refund_commission?,
-        card_settlement_days: u16::try_from(days?).ok()?,
-        own_keys_forbidden: !own_keys?,
-    })
+fn read_options(check: &mut Checker, wire: &MerchantOptionsRequest<'_>, options: &mut Options) -> Option<()> {
+    choice(check, "split_guard", wire.split_guard, ["none", "net"], &mut options.split_guard_net);
+    choice(check, "mdr_base", wire.mdr_base, ["total", "seller_gross"], &mut options.mdr_on_seller_gross);
+    flag(check, "refund_commission", wire.refund_commission, &mut options.refund_commission);
+    let days = wire.card_settlement_days;
+    let days = check.optional(days, |check, raw| check.integer("card_settlement_days", raw, 0..=365));
+    options.card_settlement_days =
+        days.and_then(|days| u16::try_from(days).ok()).unwrap_or(options.card_settlement_days);
+    let mut own_keys = !options.own_keys_forbidden;
+    flag(check, "own_keys", wire.own_keys, &mut own_keys);
+    options.own_keys_forbidden = !own_keys;
+    Some(())
 }
 
-/// True when the second of two names was sent.
-fn choice(check: &mut Checker, name: &'static str, raw: Raw<'_>, names: [&str; 2], standing: bool) -> Option<bool> {
-    if raw.is_none() {
-        return Some(standing);
-    }
-    let text = check.text(name, raw, 1..=40)?;
-    match names.iter().position(|known| *known == text) {
-        Some(at) => Some(at == 1),
-        None => check.refuse(name, "unknown_value", format!("{name} deve ser {} ou {}", names[0], names[1])),
-    }
+/// One of two names; the second one stands for true.
+fn choice(check: &mut Checker, name: &'static str, raw: Raw<'_>, names: [&str; 2], stands: &mut bool) {
+    let chosen = check.optional_text(name, raw, 1..=40).and_then(|text| {
+        let unknown = || format!("{name} deve ser {} ou {}", names[0], names[1]);
+        let place = names.iter().position(|known| *known == text);
+        place.or_else(|| check.refuse(name, "unknown_value", unknown()))
+    });
+    *stands = chosen.map_or(*stands, |place| place == 1);
 }

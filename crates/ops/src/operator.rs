@@ -1,9 +1,10 @@
 //! Operator whose token a request carries, as handlers take it, with what the operator may do.
 //!
-//! A handler that only reads takes [`Operator`], one that decides takes [`Decider`], or
-//! [`DeciderCall`] where its path has an id, and one that changes merchants, keys or the clock
-//! takes [`Admin`].
+//! A handler that only reads takes [`Operator`], one that decides takes [`Decider`], and one that
+//! changes merchants, keys or the clock takes [`Admin`]; where its path has an id, [`DeciderCall`]
+//! or [`AdminCall`].
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use actors::engine::CommandContext;
@@ -31,11 +32,31 @@ pub struct Operator {
 #[derive(Clone, Debug)]
 pub struct Decider(pub Operator);
 
+/// A role that a call needs, as the type of its operator.
+pub trait NeededRole: Send {
+    /// An operator of it, or of a greater one, may call.
+    const ROLE: Role;
+}
+
+impl NeededRole for Decider {
+    const ROLE: Role = Role::Decide;
+}
+
+impl NeededRole for Admin {
+    const ROLE: Role = Role::Admin;
+}
+
 /// The call of a route that decides about what the id in its path names.
-pub struct DeciderCall {
+pub type DeciderCall = OperatorCall<Decider>;
+
+/// The call of a route for which an operator needs to be allowed everything.
+pub type AdminCall = OperatorCall<Admin>;
+
+/// The call of a route that changes what the id in its path names.
+pub struct OperatorCall<R> {
     /// State of the handlers.
     pub desk: Arc<Desk>,
-    /// An operator who may decide.
+    /// An operator of the needed role.
     pub operator: Operator,
     /// The id in the path.
     pub id: String,
@@ -43,6 +64,7 @@ pub struct DeciderCall {
     pub(crate) if_match: IfMatch,
     /// The body and the idempotency key.
     pub sent: KeyedBody,
+    needed: PhantomData<R>,
 }
 
 /// An operator who may do everything.
@@ -94,23 +116,26 @@ impl FromRequestParts<Arc<Desk>> for Decider {
     }
 }
 
-impl FromRequest<Arc<Desk>> for DeciderCall {
+impl<R: NeededRole> FromRequest<Arc<Desk>> for OperatorCall<R> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, desk: &Arc<Desk>) -> Result<Self> {
         let (mut parts, body) = request.into_parts();
-        let Decider(operator) = Decider::from_request_parts(&mut parts, desk).await?;
+        let operator = Operator::from_request_parts(&mut parts, desk).await?;
+        operator.require(R::ROLE)?;
         let PathId(id) = PathId::from_request_parts(&mut parts, desk).await?;
         let if_match = IfMatch::of(&parts.headers);
         let sent = KeyedBody::from_request(Request::from_parts(parts, body), desk).await?;
-        Ok(Self { desk: Arc::clone(desk), operator, id, if_match, sent })
+        Ok(Self { desk: Arc::clone(desk), operator, id, if_match, sent, needed: PhantomData })
     }
 }
 
-impl DeciderCall {
-    /// The call of a form of the console, whose operator may decide.
-    pub fn of_form(desk: &Arc<Desk>, Decider(operator): Decider, id: &str, sent: KeyedBody) -> Self {
-        Self { desk: Arc::clone(desk), operator, id: id.to_owned(), if_match: IfMatch::Any, sent }
+impl<R: NeededRole> OperatorCall<R> {
+    /// The call of a form of the console. Error: 403 for an operator of a smaller role.
+    pub fn of_form(desk: &Arc<Desk>, operator: &Operator, id: &str, sent: KeyedBody) -> Result<Self> {
+        operator.require(R::ROLE)?;
+        let (desk, operator, id) = (Arc::clone(desk), operator.clone(), id.to_owned());
+        Ok(Self { desk, operator, id, if_match: IfMatch::Any, sent, needed: PhantomData })
     }
 
     /// The idempotency key. `id` is the id in the path, as the service writes it.

@@ -25,9 +25,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::preview::{self, Follows, Steps, Verdict};
-use crate::{
-    Decider, DeciderCall, Desk, DeskState, Operator, disputes, entries, queue, refunds, sub_recipients, withdrawals,
-};
+use crate::{DeciderCall, Desk, DeskState, Operator, disputes, entries, queue, refunds, sub_recipients, withdrawals};
 use web::{Code, KeyedBody, Problem, Result, Role, failed};
 use webhooks::{EndpointBehind, sort_behind};
 
@@ -176,20 +174,22 @@ async fn take(desk: &Arc<Desk>, decision: Decision) -> Result<()> {
     if verdict == Verdict::Reject && kind != "dispute" {
         body.insert("notes".to_owned(), notes.into());
     }
-    let operator = Decider(Operator { name: operator, role: Role::Decide });
-    let call =
-        |path| DeciderCall::of_form(desk, operator, &id, KeyedBody::of_form(&key, path, Value::from(body).to_string()));
+    let operator = Operator { name: operator, role: Role::Decide };
+    let call = |path| {
+        let sent = KeyedBody::of_form(&key, path, Value::from(body).to_string());
+        DeciderCall::of_form(desk, &operator, &id, sent)
+    };
     let taken = match (kind.as_str(), verdict) {
-        ("recipient", Verdict::Approve) => sub_recipients::approve(call("/ops/sub-recipients/{id}/approve")).await,
-        ("recipient", Verdict::Reject) => sub_recipients::reject(call("/ops/sub-recipients/{id}/reject")).await,
-        ("withdrawal", Verdict::Approve) => withdrawals::approve(call("/ops/withdrawals/{id}/approve")).await,
-        ("withdrawal", Verdict::Reject) => withdrawals::reject(call("/ops/withdrawals/{id}/reject")).await,
-        ("refund", Verdict::Approve) => refunds::approve(call("/ops/refunds/{id}/approve")).await,
-        ("refund", Verdict::Reject) => refunds::reject(call("/ops/refunds/{id}/reject")).await,
-        ("entry", Verdict::Approve) => entries::approve(call("/ops/entries/{id}/approve")).await,
-        ("entry", Verdict::Reject) => entries::reject(call("/ops/entries/{id}/reject")).await,
-        ("dispute", Verdict::Approve) => disputes::accept(call("/ops/disputes/{id}/accept")).await,
-        ("dispute", Verdict::Reject) => disputes::release(call("/ops/disputes/{id}/release")).await,
+        ("recipient", Verdict::Approve) => sub_recipients::approve(call("/ops/sub-recipients/{id}/approve")?).await,
+        ("recipient", Verdict::Reject) => sub_recipients::reject(call("/ops/sub-recipients/{id}/reject")?).await,
+        ("withdrawal", Verdict::Approve) => withdrawals::approve(call("/ops/withdrawals/{id}/approve")?).await,
+        ("withdrawal", Verdict::Reject) => withdrawals::reject(call("/ops/withdrawals/{id}/reject")?).await,
+        ("refund", Verdict::Approve) => refunds::approve(call("/ops/refunds/{id}/approve")?).await,
+        ("refund", Verdict::Reject) => refunds::reject(call("/ops/refunds/{id}/reject")?).await,
+        ("entry", Verdict::Approve) => entries::approve(call("/ops/entries/{id}/approve")?).await,
+        ("entry", Verdict::Reject) => entries::reject(call("/ops/entries/{id}/reject")?).await,
+        ("dispute", Verdict::Approve) => disputes::accept(call("/ops/disputes/{id}/accept")?).await,
+        ("dispute", Verdict::Reject) => disputes::release(call("/ops/disputes/{id}/release")?).await,
         _ => Err(Problem::new(Code::ValidationFailed)),
     };
     taken.map(drop)

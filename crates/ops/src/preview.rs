@@ -224,7 +224,7 @@ pub enum Follows {
 
 /// The entries that a decision on something that waits would book. Nothing is changed.
 #[utoipa::path(get, path = "/ops/queue/{id}/preview", operation_id = "preview_decision",
-    params(("id" = String, Path), ("decision" = Option<String>, Query, pattern = "^(approve|reject)$", description = "`approve` when absent. Of a dispute, `approve` accepts it and `reject` releases it.")),
+    params(("decision" = Option<String>, Query, pattern = "^(approve|reject)$", description = "`approve` when absent. Of a dispute, `approve` accepts it and `reject` releases it.")),
     responses((status = 200, body = DecisionPreview), (status = 403), (status = 409), (status = 422)))]
 pub async fn preview(State(desk): DeskState, _: Operator, PathId(id): PathId, parts: Parts) -> Result<Response> {
     let pairs = query(&parts)?;
@@ -252,8 +252,7 @@ pub async fn preview(State(desk): DeskState, _: Operator, PathId(id): PathId, pa
 
 /// The entries that opening a dispute of a charge would book. Nothing is changed.
 #[utoipa::path(get, path = "/ops/charges/{txid}/disputes/preview", operation_id = "preview_dispute",
-    params(("txid" = String, Path),
-        ("amount" = i64, Query, minimum = 1, maximum = 1000000000000_i64, example = 3000, description = "What is disputed, centavos."),
+    params(("amount" = i64, Query, minimum = 1, maximum = 1000000000000_i64, example = 3000, description = "What is disputed, centavos."),
         ("kind" = String, Query, pattern = "^(chargeback|med)$", example = "med", description = "`chargeback` or `med`.")),
     responses((status = 200, body = DisputePreview), (status = 400), (status = 404), (status = 409), (status = 422)))]
 pub async fn preview_dispute(
@@ -279,10 +278,9 @@ pub type Steps = Vec<(Follows, Record)>;
 pub async fn steps(desk: &Desk, item: &WaitingItem, verdict: Verdict) -> Result<Steps> {
     let Some(group) = item.ledger.group() else {
         return match item.what {
-            WaitingKind::Period { .. }
-            | WaitingKind::Balance { .. }
-            | WaitingKind::File { .. }
-            | WaitingKind::Erasure { .. } => Err(Problem::new(Code::NotFound)),
+            WaitingKind::Period { .. } | WaitingKind::File { .. } | WaitingKind::Erasure { .. } => {
+                Err(Problem::new(Code::NotFound))
+            }
             _ => of_entry(desk, item, verdict).await,
         };
     };
@@ -294,13 +292,9 @@ pub async fn steps(desk: &Desk, item: &WaitingItem, verdict: Verdict) -> Result<
             let detail = "Its rail has not answered; operators settle it (POST /ops/rail-items/{id}/settle).";
             return Err(Problem::new(Code::StateConflict).detail(detail));
         }
-        (
-            WaitingKind::Period { .. }
-            | WaitingKind::Balance { .. }
-            | WaitingKind::File { .. }
-            | WaitingKind::Erasure { .. },
-            _,
-        ) => return Err(Problem::new(Code::NotFound)),
+        (WaitingKind::Period { .. } | WaitingKind::File { .. } | WaitingKind::Erasure { .. }, _) => {
+            return Err(Problem::new(Code::NotFound));
+        }
         (WaitingKind::Recipient | WaitingKind::BankAccount { .. }, Verdict::Approve) => {
             MerchantCommand::ApproveRecipient { id }
         }

@@ -33,19 +33,8 @@ pub struct Queue {
 }
 
 /// The kinds of what waits, as the query names them.
-pub const KINDS: [&str; 11] = [
-    "recipient",
-    "withdrawal",
-    "refund",
-    "dispute",
-    "payout",
-    "entry",
-    "rail",
-    "period",
-    "balance",
-    "batch",
-    "erasure",
-];
+pub const KINDS: [&str; 10] =
+    ["recipient", "withdrawal", "refund", "dispute", "payout", "entry", "rail", "period", "batch", "erasure"];
 
 /// Orders of the queue: the oldest first, or what can be decided on for at most 7 more days before
 /// it.
@@ -139,11 +128,7 @@ impl QueueFilter {
             let deadline = item.deadline().filter(|until| self.by_deadline && soon.contains(until));
             (deadline.is_none(), deadline.unwrap_or_else(|| item.since()))
         };
-        let mut page = desk.engine.queue(|item| is_shown(item, now) && self.wants(item), rank, most);
-        let alerts: Vec<_> = desk.balance_alerts.items().into_iter().filter(|item| self.wants(item)).collect();
-        let total = alerts.len();
-        page.merge(WaitingPage { items: alerts, total, amount: 0 }, rank, most);
-        page
+        desk.engine.queue(|item| is_shown(item, now) && self.wants(item), rank, most)
     }
 }
 
@@ -153,7 +138,7 @@ impl QueueFilter {
         ("merchant" = Option<String>, Query, description = "The same, by its id or its name."),
         ("recipient_id" = Option<String>, Query, format = "uuid", description = "Only of this recipient."),
         ("recipient" = Option<String>, Query, description = "The same, by its id or its name."),
-        ("kind" = Option<String>, Query, pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail|period|balance|batch|erasure)$", description = "Only of this kind."),
+        ("kind" = Option<String>, Query, pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail|period|batch|erasure)$", description = "Only of this kind."),
         ("amount_from" = Option<i64>, Query, minimum = 0, example = 100_000, description = "Only of at least so many centavos; what is not about money is left out."),
         ("amount_to" = Option<i64>, Query, minimum = 0, description = "Only of at most so many centavos."),
         ("from" = Option<String>, Query, example = "2026-11-01", description = "Only what was asked for at this instant (RFC 3339) or on this day (Sao Paulo), or later."),

@@ -5,7 +5,7 @@ use actors::rails::RailCase;
 use derived::checkpoint::hex;
 use ledger::merchant::SentFile;
 use ledger::rail_word::AskedRailWord;
-use ledger::{Account, BankAccount, Centavos, Dispute, LedgerId, Month, ObjectId, Refund, Sealed};
+use ledger::{BankAccount, Centavos, Dispute, LedgerId, Month, ObjectId, Refund, Sealed};
 use serde::Serialize;
 use utoipa::ToSchema;
 use wire::mask;
@@ -34,12 +34,10 @@ pub struct QueueItem {
     /// `erasure`: an erasure of personal data that another operator has to ask for too; `id` is its
     /// month.
     /// `batch`: a settlement file that another operator has to send too (`POST /ops/batches`),
-    /// which `POST /ops/batches/{id}/reject` takes out; `balance`: an account whose sum passed its
-    /// limit (`CENTAVO_BALANCE_ALERTS`), which leaves the queue when the sum is within it again.
-    #[schema(pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail|period|balance|batch|erasure)$")]
+    /// which `POST /ops/batches/{id}/reject` takes out.
+    #[schema(pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail|period|batch|erasure)$")]
     pub kind: &'static str,
-    /// The id of what is to be decided on; of a month or an account, its name, with `@` and the
-    /// merchant's id where its limit is of each merchant; of a file, its digest.
+    /// The id of what is to be decided on; of a month, its name; of a file, its digest.
     #[schema(example = "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
     pub id: String,
     /// Version of what is shown, which a decision may name: an item that changed meanwhile is
@@ -122,8 +120,6 @@ pub struct QueueItem {
     pub withdrawal: Option<String>,
     /// The day on which it would take effect; entries, absent where it is the day of its booking.
     pub effective_date: Option<String>,
-    /// The limit that the sum of an account has passed, centavos; balances.
-    pub above: Option<i64>,
     /// How many of the recipient's 10 withdrawals before it came back from the bank; withdrawals,
     /// absent where none did.
     pub returned_before: Option<usize>,
@@ -153,7 +149,6 @@ pub fn kind_name(item: &WaitingItem) -> &'static str {
         WaitingKind::HouseEntry { .. } => "entry",
         WaitingKind::Rail { .. } => "rail",
         WaitingKind::Period { .. } => "period",
-        WaitingKind::Balance { .. } => "balance",
         WaitingKind::File { .. } => "batch",
         WaitingKind::Erasure { .. } => "erasure",
     }
@@ -162,12 +157,8 @@ pub fn kind_name(item: &WaitingItem) -> &'static str {
 /// Whether an item is approved or rejected. Transfers and rail items are settled, months closed,
 /// files sent again, and months erased, by routes of their own.
 pub fn is_decided_on(item: &WaitingItem) -> bool {
-    use WaitingKind::{Balance, Erasure, File, Payout, Period, Rail};
-    let has_route = matches!(
-        item.what,
-        Payout { .. } | Rail { .. } | Period { .. } | Balance { .. } | File { .. } | Erasure { .. }
-    );
-    !has_route
+    use WaitingKind::{Erasure, File, Payout, Period, Rail};
+    !matches!(item.what, Payout { .. } | Rail { .. } | Period { .. } | File { .. } | Erasure { .. })
 }
 
 /// The version of an item: of a recipient, that of its profile; of a refund, as the ledger counts
@@ -291,12 +282,6 @@ fn account_before(desk: &Desk, row: &RecipientRow, own: &BankAccount) -> Option<
     all.filter(|account| !is_same(account, own)).last().map(WithdrawalDestinationView::of)
 }
 
-/// The name of an account, with the merchant whose account it is.
-fn balance_id(code: u16, merchant: Option<&str>) -> String {
-    let account = Account::of_kind(code).map_or_else(String::new, Account::kind_name);
-    merchant.map_or(account.clone(), |id| format!("{account}@{id}"))
-}
-
 /// An item as it is shown.
 pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem> {
     let mut view = plain_view(desk, item)?;
@@ -350,10 +335,6 @@ pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem> {
             view.say_month(*through, asked.map(|asked| asked.requested_by));
         }
         WaitingKind::File { digest, .. } => view.say_file(digest, desk.engine.sent_file(digest)?),
-        WaitingKind::Balance { code, balance, above, .. } => {
-            view.id = balance_id(*code, view.merchant_id.as_deref());
-            (view.status, view.amount, view.above) = ("open", Some(balance.0), Some(above.0));
-        }
     }
     view.bank_name = view.destination.as_ref().and_then(WithdrawalDestinationView::bank_name);
     Ok(view)

@@ -22,7 +22,7 @@ pub struct RecipientOfMerchant {
 }
 
 /// A recipient of any merchant, after booking what is due.
-#[utoipa::path(get, path = "/ops/recipients/{id}", operation_id = "get_recipient_of_any_merchant", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/ops/recipients/{id}", operation_id = "get_recipient_of_any_merchant",
     responses((status = 200, body = RecipientOfMerchant), (status = 400)))]
 pub async fn get(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     let not_found = || Problem::new(Code::NotFound);
@@ -37,15 +37,15 @@ pub async fn get(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Res
 /// The registration of a recipient, with documents and bank account unmasked. It needs the right
 /// `reveal`, which no role includes (403 `role_not_allowed`), and stands in the audit trail before
 /// it is answered.
-#[utoipa::path(post, path = "/ops/recipients/{id}/reveal", operation_id = "reveal_recipient", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/ops/recipients/{id}/reveal", operation_id = "reveal_recipient",
     responses((status = 200, body = Registration), (status = 404)))]
 pub async fn reveal(
     State(desk): DeskState,
     operator: Operator,
     PathId(id): PathId,
-    JsonBody { bytes, .. }: JsonBody,
+    body: JsonBody,
 ) -> Result<Response> {
-    parse_unread_exact(&bytes)?;
+    parse_unread_exact(&body.bytes)?;
     let shown = revealed(&desk, &operator, &id).await?;
     shown.answer(|profile| Ok(ok(Registration::of(profile, str::to_owned))))
 }

@@ -29,8 +29,8 @@ use web::body::{FileFormat, InstitutionFile};
 use web::reply::list_of;
 use web::streamed::{in_turn, turn};
 use web::{
-    Checker, Code, FieldError, KeyScope, List, Page, PathId, Problem, Raw, Result, SentKey, failed, ok, one_of,
-    parse_exact, query, single, time,
+    Checker, Code, KeyScope, List, Page, PathId, Problem, Raw, Result, SentKey, failed, ok, one_of, parse_exact, query,
+    single, time,
 };
 
 /// Findings of one answer; the counts count all.
@@ -697,9 +697,9 @@ fn recognized(engine: &Engine, file: &[u8], acctid: Option<&str>) -> Result<Bank
         return Ok(only);
     }
     let message = format!("account: não se sabe de qual conta é o extrato de número {}: escolha", numbers.join(", "));
-    let errors = vec![FieldError { field: "account".to_owned(), code: "required", message: message.clone().into() }];
     let detail = "No account has this number yet: name the account of the statement (`account`).";
-    let problem = Problem::new(Code::ValidationFailed).message(message).detail(detail).errors(errors);
+    let problem = Problem::new(Code::ValidationFailed).message(message.clone()).detail(detail);
+    let problem = problem.field("account", "required", message);
     Err(with_accounts(problem, &found.iter().map(StatementAccountView::of).collect::<Vec<_>>()))
 }
 
@@ -723,8 +723,7 @@ fn check_number(engine: &Engine, account: BankAccount, number: &str) -> Result<(
 /// of earlier statements.
 fn chosen(found: &[ofx::Account], acctid: Option<&str>, own: Option<&str>) -> Result<usize> {
     let wrong = |code: &'static str, message: String| {
-        let errors = vec![FieldError { field: "acctid".to_owned(), code, message: message.clone().into() }];
-        Problem::new(Code::ValidationFailed).message(message).errors(errors)
+        Problem::new(Code::ValidationFailed).message(message.clone()).field("acctid", code, message)
     };
     let banks: Vec<usize> = (0..found.len()).filter(|place| !found[*place].is_card).collect();
     let with_number = |number: &str| (0..found.len()).find(|place| ofx::is_same_account(&found[*place].number, number));
@@ -780,8 +779,8 @@ fn with_accounts(problem: Problem, accounts: &[StatementAccountView]) -> Problem
 /// The refusal of a file with a wrong line.
 pub(crate) fn unreadable(FileError { line, defect }: FileError) -> Problem {
     let message = format!("Linha {line}: {defect}");
-    let errors = vec![FieldError { field: format!("line {line}"), code: "invalid", message: defect.into() }];
-    Problem::new(Code::ValidationFailed).message(message).detail("The file has a wrong line.").errors(errors)
+    let problem = Problem::new(Code::ValidationFailed).message(message).detail("The file has a wrong line.");
+    problem.field(format!("line {line}"), "invalid", defect)
 }
 
 impl Reconciliation {

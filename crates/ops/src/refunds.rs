@@ -33,8 +33,7 @@ pub struct OperatorRefundRequest<'a> {
 /// moves no money until it is approved; recipients keep their splits. Above the limit of two
 /// operators, whoever starts it counts as the first of the two.
 #[utoipa::path(post, path = "/ops/charges/{txid}/refunds", operation_id = "start_refund",
-    params(("txid" = String, Path)), request_body = OperatorRefundRequest,
-    responses((status = 201, body = RefundView)))]
+    request_body = OperatorRefundRequest, responses((status = 201, body = RefundView)))]
 pub async fn start(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id: txid, sent, .. } = &call;
     let wire: OperatorRefundRequest<'_> = parse_exact(sent.bytes())?;
@@ -63,7 +62,7 @@ pub async fn start(call: DeciderCall) -> Result<Response> {
 
 /// Approves a refund: the money moves at once, and goes back to the payer. Above the limit of two
 /// operators the first approval is 202 and moves nothing; another operator's is the decision.
-#[utoipa::path(post, path = "/ops/refunds/{id}/approve", operation_id = "approve_refund", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/ops/refunds/{id}/approve", operation_id = "approve_refund",
     request_body = Option<Approval>,
     responses((status = 200, body = RefundView), (status = 202, body = RefundView)))]
 pub async fn approve(call: DeciderCall) -> Result<Response> {
@@ -82,8 +81,7 @@ pub async fn approve(call: DeciderCall) -> Result<Response> {
 }
 
 /// Rejects a refund.
-#[utoipa::path(post, path = "/ops/refunds/{id}/reject", operation_id = "reject_refund", params(("id" = String, Path)),
-    request_body = Notes,
+#[utoipa::path(post, path = "/ops/refunds/{id}/reject", operation_id = "reject_refund", request_body = Notes,
     responses((status = 200, body = RefundView)))]
 pub async fn reject(call: DeciderCall) -> Result<Response> {
     let (notes, seen) = call.rejected()?;

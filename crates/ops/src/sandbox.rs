@@ -13,12 +13,11 @@ use rails::sandbox::Institutions;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Admin, DeskState, charges};
+use crate::{Admin, AdminCall, DeskState, charges};
 use web::trace::spawn_blocking;
 use web::views::charge::{ChargeView, not_pending};
 use web::{
-    Checker, Code, KeyScope, KeyedBody, PathId, Problem, Raw, Result, decided, ok, parse_exact, parse_unread_exact,
-    time,
+    Checker, Code, KeyScope, KeyedBody, Problem, Raw, Result, decided, ok, parse_exact, parse_unread_exact, time,
 };
 
 /// A move of the clock.
@@ -65,19 +64,14 @@ pub async fn advance_clock(State(desk): DeskState, Admin(operator): Admin, sent:
 
 /// Plays the payer of a pending PIX charge of any merchant. One that is cancelled is paid too late:
 /// 409, and the money goes back to the payer. The audit trail names the operator.
-#[utoipa::path(post, path = "/ops/sandbox/pix/{txid}/pay", operation_id = "pay_pix_of_any_merchant", params(("txid" = String, Path)),
+#[utoipa::path(post, path = "/ops/sandbox/pix/{txid}/pay", operation_id = "pay_pix_of_any_merchant",
     responses((status = 200, body = ChargeView), (status = 409)))]
-pub async fn pay_pix(
-    State(desk): DeskState,
-    Admin(operator): Admin,
-    PathId(txid): PathId,
-    sent: KeyedBody,
-) -> Result<Response> {
+pub async fn pay_pix(call: AdminCall) -> Result<Response> {
+    let AdminCall { desk, operator, id: txid, sent, .. } = &call;
     parse_unread_exact(sent.bytes())?;
-    let charge = charges::named(&desk, &txid)?;
+    let charge = &charges::named(desk, txid)?;
     let (id, group) = (charge.id, desk.engine.ids().group(charge.id));
-    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id.txid()))?;
-    let (desk, charge, operator) = (&desk, &charge, &operator);
+    let key = call.key(&id.txid())?;
     let execute = |admitted| async move {
         pay(&desk.engine, desk.institutions.as_deref(), charge, operator.context(admitted)).await
     };

@@ -38,16 +38,15 @@ impl Notes<'_> {
 
 /// Approves a draft or pending recipient, which is active at once; or an active recipient's changed
 /// bank account.
-#[utoipa::path(post, path = "/ops/sub-recipients/{id}/approve", operation_id = "approve_recipient", params(("id" = String, Path)),
-    request_body = Option<Approval>,
-    responses((status = 200, body = RecipientView)))]
+#[utoipa::path(post, path = "/ops/sub-recipients/{id}/approve", operation_id = "approve_recipient",
+    request_body = Option<Approval>, responses((status = 200, body = RecipientView)))]
 pub async fn approve(call: DeciderCall) -> Result<Response> {
     decide(&call, call.approved()?, |id| Ok(MerchantCommand::ApproveRecipient { id })).await
 }
 
 /// Refuses a draft or pending recipient; or an active recipient's changed bank account, and leaves
 /// the recipient active.
-#[utoipa::path(post, path = "/ops/sub-recipients/{id}/reject", operation_id = "reject_recipient", params(("id" = String, Path)), request_body = Notes,
+#[utoipa::path(post, path = "/ops/sub-recipients/{id}/reject", operation_id = "reject_recipient", request_body = Notes,
     responses((status = 200, body = RecipientView)))]
 pub async fn reject(call: DeciderCall) -> Result<Response> {
     let (notes, seen) = call.rejected()?;

@@ -50,7 +50,7 @@ pub struct SplitRecipient {
 }
 
 /// A subscription of any merchant; its customer's e-mail and phone masked.
-#[utoipa::path(get, path = "/ops/subscriptions/{id}", operation_id = "get_subscription_of_any_merchant", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/ops/subscriptions/{id}", operation_id = "get_subscription_of_any_merchant",
     responses((status = 200, body = SubscriptionOfMerchant), (status = 404)))]
 pub async fn get(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     let not_found = || Problem::new(Code::NotFound);

@@ -74,7 +74,7 @@ pub struct RedeliveredEventView {
 
 /// Delivers an event of any merchant again, to every address of its account that has room; 429 when
 /// 1,000 events wait at each.
-#[utoipa::path(post, path = "/ops/webhooks/{id}/redeliver", operation_id = "redeliver_webhook", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/ops/webhooks/{id}/redeliver", operation_id = "redeliver_webhook",
     responses((status = 200, body = RedeliveredEventView)))]
 pub async fn redeliver(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id, sent, .. } = &call;
@@ -133,7 +133,7 @@ fn known_event(desk: &Desk, id: &str) -> Result<(GroupNumber, ObjectId, OutboxEv
 /// A webhook event of any merchant: the body that is sent, and the outcome of each try with the
 /// answer of the endpoint, among the stored tries: of an endpoint the last 1,000 that failed and
 /// the last 50 that it accepted.
-#[utoipa::path(get, path = "/ops/webhooks/{id}", operation_id = "get_webhook_event", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/ops/webhooks/{id}", operation_id = "get_webhook_event",
     responses((status = 200, body = WebhookEventDetailsView), (status = 400), (status = 404)))]
 pub async fn event(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     let (group, id, event) = known_event(&desk, &id)?;
@@ -201,7 +201,7 @@ pub struct TestView {
 /// is `{event: "webhook.test", timestamp}`, signed as every event is. It is no event of the
 /// account: it has no `sequence` and is not tried again. 409 for a key without an address, 503
 /// while there is no room for it.
-#[utoipa::path(post, path = "/ops/endpoints/{id}/test", operation_id = "test_endpoint", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/ops/endpoints/{id}/test", operation_id = "test_endpoint",
     responses((status = 200, body = TestView), (status = 409, description = "`state_conflict`: the key has no address.")))]
 pub async fn test(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id, sent, .. } = &call;
@@ -249,7 +249,7 @@ pub struct WebhookTryView {
 
 /// The last tries at an endpoint, newest first: 1,000 that failed and 50 that it accepted, at most.
 /// Their answers have 16 KiB together of either kind: of older ones the text is empty.
-#[utoipa::path(get, path = "/ops/endpoints/{id}/tries", operation_id = "list_webhook_tries", params(("id" = String, Path)),
+#[utoipa::path(get, path = "/ops/endpoints/{id}/tries", operation_id = "list_webhook_tries",
     responses((status = 200, body = All<WebhookTryView>), (status = 400)))]
 pub async fn tries(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
     let (group, key) = endpoint(&desk, &id)?;
@@ -281,7 +281,7 @@ pub struct RedeliveredEventsView {
 /// Delivers all events again that were given up at an endpoint, as far as it has room: 1,000 wait
 /// there at most. Events that wait there for a later try are tried now too: one at a time, then
 /// faster while the endpoint takes them.
-#[utoipa::path(post, path = "/ops/endpoints/{id}/redeliver", operation_id = "redeliver_given_up", params(("id" = String, Path)),
+#[utoipa::path(post, path = "/ops/endpoints/{id}/redeliver", operation_id = "redeliver_given_up",
     responses((status = 200, body = RedeliveredEventsView)))]
 pub async fn redeliver_given_up(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id, sent, .. } = &call;

@@ -16,7 +16,7 @@ use web::{Code, Problem, Result, created, decided, ok, parse_exact};
 /// taken that. Above the limit of two operators the first approval is 202 and sends nothing;
 /// another operator's is the decision. 403 `payouts_held` while the merchant's payouts are held.
 #[utoipa::path(post, path = "/ops/withdrawals/{id}/approve", operation_id = "approve_withdrawal",
-    params(("id" = String, Path)), request_body = Option<Approval>,
+    request_body = Option<Approval>,
     responses((status = 200, body = ReviewedWithdrawal), (status = 202, body = ReviewedWithdrawal)))]
 pub async fn approve(call: DeciderCall) -> Result<Response> {
     decide(&call, call.approved()?, None).await
@@ -24,8 +24,7 @@ pub async fn approve(call: DeciderCall) -> Result<Response> {
 
 /// Rejects a pending withdrawal: the money and the splits are available again.
 #[utoipa::path(post, path = "/ops/withdrawals/{id}/reject", operation_id = "reject_withdrawal",
-    params(("id" = String, Path)), request_body = Notes,
-    responses((status = 200, body = ReviewedWithdrawal)))]
+    request_body = Notes, responses((status = 200, body = ReviewedWithdrawal)))]
 pub async fn reject(call: DeciderCall) -> Result<Response> {
     let (notes, seen) = call.rejected()?;
     decide(&call, seen, Some(notes)).await
@@ -34,8 +33,7 @@ pub async fn reject(call: DeciderCall) -> Result<Response> {
 /// Asks for a withdrawal of all that is available to a recipient, by an operator: also where the
 /// merchant may not split, or is closing. It waits in the queue until another operator approves it.
 #[utoipa::path(post, path = "/ops/sub-recipients/{id}/withdraw", operation_id = "withdraw_for_recipient",
-    params(("id" = String, Path)), request_body = HoldReason,
-    responses((status = 201, body = ReviewedWithdrawal)))]
+    request_body = HoldReason, responses((status = 201, body = ReviewedWithdrawal)))]
 pub async fn ask(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id, sent, .. } = &call;
     let wire: HoldReason<'_> = parse_exact(sent.bytes())?;

@@ -32,7 +32,7 @@ use serde_json::value::RawValue;
 use store::{Position, Sequence};
 
 use super::json::canonical;
-use super::problem::{Code, FieldError, Problem, Result, broken, failed};
+use super::problem::{Code, Problem, Result, broken, failed};
 use super::reply::ok;
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -103,8 +103,8 @@ pub struct SentKey {
     path: RoutePath,
 }
 
-/// Routes that open an account when they are posted to.
-pub const OPENING_ROUTES: [&str; 2] = ["/ops/merchants", "/ops/sandbox/data"];
+/// The route that opens an account when it is posted to.
+pub const OPENING_ROUTE: &str = "/ops/merchants";
 
 /// The account of the keys of operators.
 const OPERATIONS: &str = "operations";
@@ -119,7 +119,8 @@ impl<S: Sync> FromRequestParts<S> for SentKey {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        let mut keys = parts.headers.get_all(KEY).iter();
+        // Other requests than a POST have no key.
+        let mut keys = parts.headers.get_all(KEY).iter().filter(|_| parts.method == Method::POST);
         Ok(Self {
             first: keys.next().cloned(),
             has_more: keys.next().is_some(),
@@ -140,16 +141,11 @@ pub enum KeyScope {
 
 impl SentKey {
     /// The key of a form of the console that does what the POST of this route does. A form and a
-    /// request of the route with the same key and body are one request.
+    /// request of the route with the same key and body are one request. A PATCH or a DELETE takes
+    /// no key: there, `path` separates the keys of the form from those of all routes and forms.
     pub fn of_form(key: &str, path: &'static str) -> Self {
         let first = HeaderValue::from_bytes(key.as_bytes()).ok().filter(|key| !key.is_empty());
         Self { first, has_more: false, method: Method::POST, path: RoutePath::Named(path) }
-    }
-
-    /// The key of a form of the console that no keyed POST stands for: a change whose route is a
-    /// PATCH or a DELETE takes none. `name` separates its keys from those of all routes and forms.
-    pub fn of_form_alone(key: &str, name: &'static str) -> Self {
-        Self::of_form(key, name)
     }
 
     /// No key.
@@ -185,13 +181,10 @@ impl SentKey {
             (1..=KEY_LEN_MAX).contains(&key.len()) && key.as_bytes().iter().all(|byte| (b' '..=b'~').contains(byte));
         if !fits || self.has_more {
             let problem = Problem::new(Code::ValidationFailed).message("Idempotency-Key inválida");
-            let error = FieldError {
-                field: "Idempotency-Key".to_owned(),
-                code: if key.len() > KEY_LEN_MAX { "wrong_length" } else { "invalid_key" },
-                message: "Idempotency-Key deve ser um cabeçalho de 1 a 255 caracteres ASCII visíveis".into(),
-            };
+            let code = if key.len() > KEY_LEN_MAX { "wrong_length" } else { "invalid_key" };
+            let message = "Idempotency-Key deve ser um cabeçalho de 1 a 255 caracteres ASCII visíveis";
             let detail = "Idempotency-Key must be one header of 1 to 255 visible ASCII characters.";
-            return Err(problem.detail(detail).errors(vec![error]));
+            return Err(problem.detail(detail).field("Idempotency-Key", code, message));
         }
         let account = match scope {
             KeyScope::Merchant(group) => group.0.to_string(),
@@ -237,7 +230,7 @@ impl SentKey {
 
 /// Digests of the `Idempotency-Key` of a request that opens an account.
 pub fn opening_key(engine: &Engine, key: &[u8]) -> OpeningKey {
-    let recorded = OPENING_ROUTES.map(|path| digest_of(engine, OPERATIONS, &format!("POST {path}"), key));
+    let recorded = digest_of(engine, OPERATIONS, &format!("POST {OPENING_ROUTE}"), key);
     OpeningKey { alone: engine.keyring().fingerprint("opening-key", &[key]), recorded }
 }
 

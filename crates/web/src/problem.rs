@@ -319,6 +319,11 @@ impl Problem {
         self.0.said
     }
 
+    /// The error in one field.
+    pub fn field(self, name: impl Into<String>, code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+        self.errors(vec![FieldError { field: name.into(), code, message: message.into() }])
+    }
+
     /// Names the fields that are wrong.
     pub fn errors(mut self, errors: Vec<FieldError>) -> Self {
         self.0.errors = errors;

@@ -5,7 +5,7 @@ use derived::records::LoadError;
 use ledger::{Centavos, ObjectId, Rejection};
 use store::StoreError;
 
-use crate::problem::{Code, FieldError, Problem, Row};
+use crate::problem::{Code, Problem, Row};
 
 impl From<Unavailable> for Problem {
     fn from(unavailable: Unavailable) -> Self {
@@ -44,16 +44,14 @@ impl From<derived::seal::SealError> for Problem {
 /// The fee of an anticipation is another one by now.
 fn of_fee(fee: Centavos) -> Problem {
     let message = format!("A taxa agora é de {fee} centavos");
-    let error = FieldError { field: "fee_cents".into(), code: Code::FeeChanged.row().code, message: message.into() };
-    Problem::new(Code::FeeChanged).errors(vec![error]).member("fee_cents", fee.0)
+    let problem = Problem::new(Code::FeeChanged).field("fee_cents", Code::FeeChanged.row().code, message);
+    problem.member("fee_cents", fee.0)
 }
 
 /// The refusals of a value that its shape allows.
 fn of_wrong_field(rejection: &Rejection) -> Problem {
-    let of = |field: &str, code, message: &'static str| {
-        let error = FieldError { field: field.to_owned(), code, message: message.into() };
-        Problem::new(Code::ValidationFailed).errors(vec![error])
-    };
+    let of =
+        |field: &str, code, message: &'static str| Problem::new(Code::ValidationFailed).field(field, code, message);
     match rejection {
         Rejection::SplitBelowCentavo { index } => {
             of(&format!("splits[{index}].percent"), "out_of_range", "percent do total é menos que um centavo")
@@ -69,8 +67,8 @@ fn of_wrong_field(rejection: &Rejection) -> Problem {
 /// Another entry has the reference.
 fn of_reference(entry: ObjectId) -> Problem {
     let Row { code, message, .. } = Code::ReferenceRepeated.row();
-    let error = FieldError { field: "reference".to_owned(), code, message: message.into() };
-    Problem::new(Code::ReferenceRepeated).errors(vec![error]).member("entry_id", entry.uuid().to_string())
+    let problem = Problem::new(Code::ReferenceRepeated).field("reference", code, message);
+    problem.member("entry_id", entry.uuid().to_string())
 }
 
 /// The amount of a cashout is below the least one, centavos.
@@ -81,8 +79,7 @@ fn below(minimum: Centavos) -> Problem {
 
 /// The amount is wrong.
 fn of_amount(code: Code, message: String) -> Problem {
-    let error = FieldError { field: "amount".to_owned(), code: code.row().code, message: message.clone().into() };
-    Problem::new(code).message(message).errors(vec![error])
+    Problem::new(code).message(message.clone()).field("amount", code.row().code, message)
 }
 
 impl From<Rejection> for Problem {
@@ -168,7 +165,7 @@ fn of_anticipated(code: Code, index: usize) -> Problem {
 
 fn of_field(code: Code, field: String) -> Problem {
     let row = code.row();
-    Problem::new(code).errors(vec![FieldError { field, code: row.code, message: row.message.into() }])
+    Problem::new(code).field(field, row.code, row.message)
 }
 
 /// The refusals of the return of a withdrawal.
@@ -177,8 +174,8 @@ fn of_return(rejection: &Rejection) -> Problem {
         Rejection::WithdrawalNotPaid => Problem::new(Code::WithdrawalNotPaid),
         Rejection::ReturnWaits => Problem::new(Code::ReturnPending),
         _ => {
-            let (field, message) = ("effective_date".to_owned(), "o saque foi pago depois deste dia".into());
-            Problem::new(Code::ValidationFailed).errors(vec![FieldError { field, code: "before_payment", message }])
+            let message = "o saque foi pago depois deste dia";
+            Problem::new(Code::ValidationFailed).field("effective_date", "before_payment", message)
         }
     }
 }

@@ -669,9 +669,8 @@ pub fn one_of(pairs: &[(String, String)], name: &'static str, words: &[&'static 
 }
 
 pub(crate) fn wrong(name: &'static str, code: &'static str, message: String) -> Problem {
-    let error = FieldError { field: name.to_owned(), code, message: message.clone().into() };
-    let problem = Problem::new(Code::ValidationFailed).message(message);
-    problem.detail(format!("Wrong in the query: {name}.")).errors(vec![error])
+    let problem = Problem::new(Code::ValidationFailed).message(message.clone());
+    problem.detail(format!("Wrong in the query: {name}.")).field(name, code, message)
 }
 
 impl Page {

@@ -18,6 +18,7 @@ use store::testkit::power_cut::Chance;
 use testkit::callers::operate;
 use testkit::server::{OPS_TOKEN, Server};
 use tokio::task::JoinHandle;
+use wire::cut_text::named_record;
 
 use super::checker::{Fault, elements_by_place, faults, unsettled};
 use super::{Element, History, NEVER, Nanos, Operation, Outcome, ReadResult, THE_END, What, edn};
@@ -233,12 +234,13 @@ impl Recorder {
             }
         })
         .await?;
-        let url = format!("{}/ops/charges", server.operations);
+        let url = format!("{}/ops/lists/charges", server.operations);
         let response = self.client.get(url).bearer_auth(OPS_TOKEN).send().await.map_err(|error| error.to_string())?;
         let newest: Value = response.json().await.map_err(|error| error.to_string())?;
         let items = newest["items"].as_array().into_iter().flatten();
         let of_quiet = items.clone().find(|charge| charge["merchant_id"] == self.merchants[quiet].id.as_str());
-        of_quiet.and_then(|charge| charge["partition"].as_u64()).ok_or_else(|| format!("{newest}"))
+        let record = of_quiet.and_then(|charge| named_record(charge["record"].as_str()?));
+        record.map(|at| at.partition.0.into()).ok_or_else(|| format!("{newest}"))
     }
 
     /// Lets clients charge and read until something has happened.
@@ -382,7 +384,7 @@ impl Recorder {
         let path = match chance.below(4) {
             0 => "/ops/trial-balance?per_page=1".to_owned(),
             1 => format!("/ops/trial-balance?ledger=R-{}", self.merchants[merchant].recipient),
-            _ => "/ops/charges?per_page=100".to_owned(),
+            _ => "/ops/lists/charges?per_page=100".to_owned(),
         };
         self.look_over(client, &address.operations, merchant, &path).await.is_some()
     }
@@ -393,7 +395,7 @@ impl Recorder {
         let (status, body) = answered(self.client.get(format!("{address}{path}")).bearer_auth(OPS_TOKEN)).await?;
         let (at, mut log) = ((client, invoked, self.now()), locked(&self.log));
         match status {
-            StatusCode::OK if path.starts_with("/ops/charges") => log.note_newest(&self.merchants, at, &body),
+            StatusCode::OK if path.starts_with("/ops/lists/") => log.note_newest(&self.merchants, at, &body),
             StatusCode::OK if path.contains("ledger=") => log.note_ledger(&self.merchants[merchant], at, path, &body),
             StatusCode::OK => log.note_trial_balance(at, &body),
             StatusCode::SERVICE_UNAVAILABLE => return None,

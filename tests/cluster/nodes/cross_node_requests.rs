@@ -122,10 +122,6 @@ async fn one_request_reaches_the_merchants_of_several_nodes() {
             let place = opened.headers()["location"].to_str().unwrap().to_owned();
             assert!(browser.page(&place).await.contains(&format!("Loja{number}")));
         }
-        let page = browser.page("/console/sandbox").await;
-        let (token, key) = (field(&page, "form_token"), field(&page, "key"));
-        let made = browser.posted("/console/sandbox/data", format!("form_token={token}&key={key}")).await;
-        assert_eq!(made.status(), 303, "{}", made.text().await.unwrap());
         // Payers of charges of both nodes.
         for merchant in &merchants {
             let body = json!({"valor": "50.00", "nome": "Pedro", "cpf": "12345678909"});

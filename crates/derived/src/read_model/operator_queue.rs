@@ -133,22 +133,6 @@ pub enum WaitingKind {
         #[n(1)]
         since: Timestamp,
     },
-    /// The sum of an account has passed its limit of the settings; no page stores it.
-    #[n(9)]
-    Balance {
-        /// Code of the account.
-        #[n(0)]
-        code: u16,
-        /// Debits minus credits of all ledgers.
-        #[n(1)]
-        balance: Centavos,
-        /// The limit.
-        #[n(2)]
-        above: Centavos,
-        /// When it was looked at.
-        #[n(3)]
-        at: Timestamp,
-    },
 }
 
 impl WaitingKind {
@@ -183,8 +167,7 @@ impl WaitingItem {
             WaitingKind::Recipient
             | WaitingKind::BankAccount { .. }
             | WaitingKind::Period { .. }
-            | WaitingKind::Erasure { .. }
-            | WaitingKind::Balance { .. } => None,
+            | WaitingKind::Erasure { .. } => None,
             WaitingKind::File { net, .. } => Some(*net),
             WaitingKind::Withdrawal { amount, .. }
             | WaitingKind::Refund { amount, .. }
@@ -201,8 +184,7 @@ impl WaitingItem {
             WaitingKind::Period { since, .. }
             | WaitingKind::File { since, .. }
             | WaitingKind::Erasure { since, .. }
-            | WaitingKind::BankAccount { since: Some(since) }
-            | WaitingKind::Balance { at: since, .. } => *since,
+            | WaitingKind::BankAccount { since: Some(since) } => *since,
             _ => self.id.created_at(),
         }
     }

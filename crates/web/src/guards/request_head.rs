@@ -4,7 +4,7 @@
 use axum::http::header::{HOST, TRANSFER_ENCODING};
 use axum::http::{HeaderMap, HeaderValue, Version};
 
-use crate::problem::{Code, FieldError, Problem, Result};
+use crate::problem::{Code, Problem, Result};
 
 /// Refuses a head that is too large (431), or that two servers could read differently (400).
 pub fn check(version: Version, headers: &HeaderMap) -> Result<()> {
@@ -40,8 +40,7 @@ fn names_one_host(version: Version, headers: &HeaderMap) -> Result<()> {
         (Some(_), None) => ("not_a_host", "Host deve ser um nome ou endereço"),
         (Some(_), Some(_)) => ("ambiguous", "Host só pode vir uma vez"),
     };
-    let error = FieldError { field: "Host".to_owned(), code, message: message.into() };
-    let problem = Problem::new(Code::ValidationFailed).message(message).errors(vec![error]);
+    let problem = Problem::new(Code::ValidationFailed).message(message).field("Host", code, message);
     Err(problem.detail("A request must have exactly one Host header (RFC 9112, section 3.2)."))
 }
 
@@ -53,8 +52,7 @@ fn is_framed_once(headers: &HeaderMap) -> Result<()> {
         return Ok(());
     }
     let message = "Transfer-Encoding deve ser chunked, uma vez";
-    let error = FieldError { field: "Transfer-Encoding".to_owned(), code: "ambiguous", message: message.into() };
-    Err(Problem::new(Code::ValidationFailed).message(message).errors(vec![error]))
+    Err(Problem::new(Code::ValidationFailed).message(message).field("Transfer-Encoding", "ambiguous", message))
 }
 
 /// True for a character that the name of a host may have.

@@ -350,6 +350,17 @@ const CUT_HEADERS: [(&str, &[&str]); 3] = [
     ("/ops/reports/{name}", &["Report-Cut", "Report-Head"]),
 ];
 
+/// The parameters of an operation. Ids in its path are left out where it is described.
+fn parameters_of(path: &str, operation: &Value) -> Vec<Value> {
+    let described = operation["parameters"].as_array().map_or(&[][..], Vec::as_slice);
+    let names = path.split('{').skip(1).filter_map(|rest| rest.split('}').next());
+    let ids = names.filter(|name| !described.iter().any(|one| one["in"] == "path" && one["name"] == *name));
+    let ids = ids.map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}));
+    let mut parameters: Vec<_> = ids.chain(described.iter().cloned()).collect();
+    parameters.iter_mut().for_each(complete_parameter);
+    parameters
+}
+
 /// Adds the parts of an operation that follow from its path and method.
 fn complete_operation(path: &str, method: &str, operation: &mut Value, schemas: &Value) {
     let of_merchants = path.starts_with("/api/");
@@ -361,10 +372,7 @@ fn complete_operation(path: &str, method: &str, operation: &mut Value, schemas: 
         (false, true) => json!([{"operator": []}]),
         (false, false) => json!([]),
     };
-    let mut parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
-    for parameter in &mut parameters {
-        complete_parameter(parameter);
-    }
+    let mut parameters = parameters_of(path, operation);
     let named = |place: &str| parameters.iter().any(|parameter| parameter["in"] == place);
     let mut problems = vec![431, 500, 503];
     if needs_credential {
