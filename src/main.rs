@@ -59,7 +59,7 @@ fn code_of(is_passed: bool) -> ExitCode {
 
 async fn run_command(Arguments { args, matches, file }: Arguments) -> CommandResult {
     match args.command {
-        Command::Serve { check: true, args } => return Ok(code_of(check::run(args, &matches, file.as_ref())?)),
+        Command::Serve { check: true, args } => return Ok(code_of(check::run(args, &matches, file.as_ref()).await?)),
         Command::Serve { check: false, args } => return run_server(args).await,
         Command::Demo(args) => return run_demo(args).await,
         Command::Rail { command: RailCommand::Check(args) } => return Ok(code_of(rail_check::run(args).await?)),

@@ -279,11 +279,12 @@ pub struct Engine {
     breakers: Breakers,
     rail_queue: RailQueue,
     late_answers: LateAnswers,
-    /// Since when the oldest charge of each merchant that has one waits for its rail's answer.
-    oldest_unknown: Mutex<BTreeMap<GroupNumber, Timestamp>>,
+    /// Since when the oldest charge at each rail waits for its answer, of merchants that have one.
+    oldest_unknown: Mutex<BTreeMap<GroupNumber, inquiry_times::OldestUnknown>>,
     /// Held while due things are booked: they are booked in order, also while the sandbox clock is
     /// stepped.
-    falling_due: AsyncMutex<AcquirerBatches>,
+    falling_due: AsyncMutex<()>,
+    batches: AsyncMutex<AcquirerBatches>,
     idle: Duration,
     awake_max: usize,
     /// The operator who asked first to go by the wall clock.

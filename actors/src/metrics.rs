@@ -1,5 +1,6 @@
 //! Metrics of the engine. Names follow the conventions of Prometheus, with the unit in the name.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -41,8 +42,9 @@ pub struct Metrics {
     pub clock_ahead_seconds: Gauge,
     /// How long the oldest due thing has waited, seconds.
     pub due_lag_seconds: Gauge,
-    /// Age of the oldest rail call whose outcome is unknown, seconds.
+    /// Age of the oldest rail call whose outcome is unknown, of all rails, seconds.
     pub oldest_unknown_seconds: Gauge,
+    oldest_unknown_by_rail: Family<[(&'static str, String); 1], Gauge>,
     /// When the list of payments of a PIX institution was last read whole, seconds since 1970.
     pix_read_at: Family<[(&'static str, String); 1], Gauge>,
     /// Sequence of the last published Record.
@@ -75,6 +77,7 @@ impl Default for Metrics {
             clock_ahead_seconds: Gauge::default(),
             due_lag_seconds: Gauge::default(),
             oldest_unknown_seconds: Gauge::default(),
+            oldest_unknown_by_rail: Family::default(),
             pix_read_at: Family::default(),
             published: Gauge::default(),
         }
@@ -119,8 +122,8 @@ impl Metrics {
         registry.register("due_lag_seconds", "Wait of the oldest due thing", self.due_lag_seconds.clone());
         registry.register(
             "rail_oldest_unknown_seconds",
-            "Age of the oldest rail call without an outcome",
-            self.oldest_unknown_seconds.clone(),
+            "Age of the oldest rail call without an outcome, by rail",
+            self.oldest_unknown_by_rail.clone(),
         );
         registry.register(
             "pix_read_timestamp_seconds",
@@ -158,6 +161,15 @@ impl Metrics {
     /// How often something derived could not be written.
     pub(crate) fn set_derived_failures(&self, failures: u64) {
         self.derived_failures.inner().fetch_max(failures, Ordering::Relaxed);
+    }
+
+    /// How long the oldest call of each rail has had no outcome, seconds. A sandbox's has no name.
+    pub(crate) fn set_oldest_unknown(&self, ages: &BTreeMap<Option<RailName>, i64>) {
+        self.oldest_unknown_seconds.set(ages.values().copied().max().unwrap_or_default());
+        for (rail, age) in ages {
+            let rail = rail.as_ref().map_or("sandbox", RailName::as_str).to_owned();
+            self.oldest_unknown_by_rail.get_or_create(&[("rail", rail)]).set(*age);
+        }
     }
 
     /// The list of payments of an institution was read whole.

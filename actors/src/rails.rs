@@ -41,6 +41,10 @@ pub enum RailError {
     /// connection that broke, or words that the adapter does not know.
     #[error("the rail did not answer")]
     NoAnswer,
+    /// The rail says itself that it has nothing under the id. The order may be sent, once that is a
+    /// Record where it may have been sent before.
+    #[error("the rail has no such order")]
+    HasNone,
 }
 
 /// The payer's card for one charge, for the time of the call only: never stored, logged, traced or
@@ -307,7 +311,8 @@ pub struct Repay {
     /// How much of the payment was given back by decisions before this one, centavos: the same
     /// however often it is ordered.
     pub before: Centavos,
-    /// True when it may have been ordered before.
+    /// True when it may have been ordered before: the rail is asked for it, and nothing is ordered.
+    /// [`RailError::HasNone`] where it may be ordered now, or can't be asked for.
     pub is_repeat: bool,
 }
 
@@ -332,7 +337,7 @@ pub struct RailCase {
     /// The rail's id of the case.
     #[n(0)]
     pub id: String,
-    /// The charge that it is about.
+    /// The charge that it is about; an id that no charge has where the rail names none of ours.
     #[n(1)]
     pub charge: ObjectId,
     /// How much is wanted back, centavos.
@@ -456,6 +461,8 @@ pub struct OpenPix {
     pub expires_at: Timestamp,
     /// Who pays.
     pub payer: Payer,
+    /// As [`Repay::is_repeat`].
+    pub is_repeat: bool,
 }
 
 /// The PIX institution's answer when a charge is registered.
@@ -727,6 +734,11 @@ pub struct RailParties {
 }
 
 impl Rails {
+    /// Their names; none for that of a sandbox.
+    pub fn names(&self) -> impl Iterator<Item = Option<RailName>> {
+        self.payout.names().chain(self.card.names()).chain(self.pix.names())
+    }
+
     /// True with a rail of any kind.
     pub fn has_any(&self) -> bool {
         self.payout.has_any() || self.card.has_any() || self.pix.has_any()
@@ -776,6 +788,10 @@ impl<R: ?Sized> NamedRails<R> {
     /// All of them that have a name.
     pub fn named_ones(&self) -> impl Iterator<Item = (&RailName, &Arc<R>)> {
         self.by_name.iter()
+    }
+
+    fn names(&self) -> impl Iterator<Item = Option<RailName>> {
+        self.sandbox.iter().map(|_| None).chain(self.by_name.keys().cloned().map(Some))
     }
 
     /// True with at least one rail.

@@ -7,7 +7,10 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use actors::engine::{AdmissionLimits, CommandContext, Engine, EngineOptions, IndexOptions, Outcome, WaitingKind};
+use actors::engine::{
+    AdmissionLimits, CommandContext, Engine, EngineOptions, FirstAnswer, IndexOptions, NewCardCharge, NewChargeCard,
+    Outcome, WaitingKind,
+};
 use actors::rails::{
     Call, CaptureCard, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, ChargedCard, NamedRails,
     RailError, Rails, Repay, RepayAnswer, SettlementCursor, SettlementLine, SettlementPage,
@@ -52,6 +55,10 @@ struct Desk {
     loses_captures: bool,
     /// Orders to capture.
     capture_orders: usize,
+    /// The charge that was ordered last.
+    asked: Option<ObjectId>,
+    /// Callers wait for its answers as long as is needed.
+    is_waited_for: bool,
 }
 
 impl Acquirer {
@@ -87,15 +94,22 @@ fn stamp() -> RailStamp {
 }
 
 impl CardRail for Acquirer {
+    fn answers_within(&self) -> Duration {
+        Duration::from_millis(if self.desk.lock().unwrap().is_waited_for { 600_000 } else { 1_500 })
+    }
+
     fn charge(&self, call: ChargeCard) -> Call<'_, CardAnswer> {
-        let acquirer = self.clone();
+        let (acquirer, charge) = (self.clone(), call.charge);
         let under_way = tokio::spawn(async move {
             acquirer.arrivals.acquire().await.unwrap().forget();
             let answer = acquirer.arrive(call.charge);
             acquirer.arrived.notify_one();
             answer
         });
-        self.desk.lock().unwrap().sent += 1;
+        {
+            let mut desk = self.desk.lock().unwrap();
+            (desk.sent, desk.asked) = (desk.sent + 1, Some(charge));
+        }
         self.sent.notify_one();
         Box::pin(async move { under_way.await.map_err(|_| RailError::NoAnswer) })
     }
@@ -306,12 +320,65 @@ async fn what_was_authorized_before_a_crash_is_captured_after_it() {
     assert!(!acquirer.captures(charge));
     advance(&engine, 20).await;
     let captured = outcomes(&engine, charge);
-    let [Event::CardAuthorized { .. }, Event::CardCaptured { brand: Some(CardBrand::Elo), .. }] = captured[..] else {
+    let [Event::CardAuthorized { .. }, Event::RailTried { attempt: 2, .. }, Event::CardCaptured { brand, .. }] =
+        captured[..]
+    else {
         panic!("{captured:?}");
     };
+    assert_eq!(brand, Some(CardBrand::Elo));
     assert!(acquirer.captures(charge));
     advance(&engine, 3_600).await;
-    assert_eq!((outcomes(&engine, charge).len(), acquirer.desk.lock().unwrap().capture_orders), (2, 2));
+    assert_eq!((outcomes(&engine, charge).len(), acquirer.desk.lock().unwrap().capture_orders), (3, 2));
+    engine.stop().await;
+}
+
+/// A repeat of a request waits while its charge is being asked about. Once the process that asked
+/// has ended, the charge is pending, and stays what its caller was answered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_repeat_after_a_crash_is_answered_with_the_pending_charge() {
+    let (acquirer, store) = (Acquirer::new(), Arc::new(MemoryStore::default()));
+    acquirer.desk.lock().unwrap().is_waited_for = true;
+    let opened = || open_on(Arc::clone(&store), NamedRails::sandbox(Arc::new(acquirer.clone())), true);
+    let engine = opened().await;
+    let (group, _) = open_charge(&engine).await;
+    let card = NewChargeCard::Given(CardSecrets {
+        number: "4111111111111111".to_owned(),
+        holder_name: "ANA".to_owned(),
+        exp_month: 12,
+        exp_year: 2039,
+        cvv: "123".to_owned(),
+    });
+    let wanted = NewCardCharge {
+        amount: AMOUNT,
+        method: PaymentMethod::CreditCard,
+        installments: 1,
+        splits: Vec::new(),
+        face: FACE,
+        payer: Payer::default(),
+        card,
+        reference: None,
+    };
+    let caller = {
+        let (engine, permit) = (Arc::clone(&engine), engine.permit(1_024).unwrap());
+        let context = CommandContext { key: None, requester: None, permit };
+        tokio::spawn(async move { engine.charge_card(group, wanted, context).await.map(drop) })
+    };
+    acquirer.sent.notified().await;
+    let newest = acquirer.desk.lock().unwrap().asked.unwrap();
+    let intent = engine.history(newest).unwrap().next().unwrap().unwrap().1;
+    assert_eq!(engine.card_charged(&intent).await.unwrap(), None, "it is being asked");
+    caller.abort();
+    assert!(caller.await.is_err());
+    engine.stop().await;
+    let engine = opened().await;
+    for _ in 0..2 {
+        let known = engine.card_charged(&intent).await.unwrap().unwrap();
+        assert_eq!((known.charge, known.answer), (newest, FirstAnswer::Silent));
+    }
+    assert!(matches!(outcomes(&engine, newest)[..], [Event::CardUnanswered { .. }]), "a Record says so, once");
+    advance(&engine, 61).await;
+    assert!(is_refused(&outcomes(&engine, newest)[1..]));
+    assert_eq!(engine.card_charged(&intent).await.unwrap().unwrap().answer, FirstAnswer::Silent);
     engine.stop().await;
 }
 

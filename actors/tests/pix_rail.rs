@@ -14,16 +14,17 @@ use actors::engine::{
     PixPayment, Unavailable, WaitingKind,
 };
 use actors::rails::{
-    Call, NamedRails, OpenPix, PixFate, PixOpening, PixRail, PixReceipt, PixReceipts, PixSpan, RailError, Rails, Repay,
-    RepayAnswer,
+    Call, CaseAnswer, CaseStage, NamedRails, OpenPix, PixFate, PixOpening, PixRail, PixReceipt, PixReceipts, PixSpan,
+    RailCase, RailCases, RailError, Rails, Repay, RepayAnswer,
 };
 use actors::verify::verify;
 use ledger::fees::Settings;
 use ledger::merchant::RecipientStatus;
 use ledger::rail_word::RailWord;
 use ledger::{
-    Account, Centavos, Charge, ChargeOutcome, Event, Fingerprint, GroupNumber, LedgerId, MerchantCommand,
-    MerchantProfile, MerchantState, ObjectId, Payer, RailName, RailStamp, Record, Requester, SealedFor, Timestamp,
+    Account, Centavos, Charge, ChargeOutcome, Dispute, Event, Fingerprint, GroupNumber, LedgerId, MerchantCommand,
+    MerchantProfile, MerchantState, Object, ObjectId, Payer, RailName, RailStamp, Record, Requester, SealedFor,
+    Timestamp,
 };
 use parking_lot::Mutex;
 use store::Store;
@@ -45,6 +46,38 @@ struct Book {
     /// Repayments are under way so many times before they are done.
     under_way: u32,
     looks: u32,
+    /// So many orders are lost on their way; it is asked for them, and has none.
+    loses: u32,
+    /// The orders that were sent, by id.
+    sent: Vec<ObjectId>,
+    /// The Records, which are durable before an order is sent again.
+    journal: Option<MemoryStore>,
+    /// It never answers a question for its list of payments.
+    hangs: bool,
+    cases: Vec<RailCase>,
+    /// It never says that it has this answer to a case.
+    hangs_at: &'static str,
+}
+
+impl Book {
+    /// An order that is sent: each but the first is a Record before. Error: it is lost.
+    fn is_sent(&mut self, id: ObjectId) -> Result<(), RailError> {
+        let sent = self.sent.iter().filter(|sent| **sent == id).count();
+        if let Some(journal) = &self.journal {
+            let part = journal.part();
+            let blocks = part.blocks(store::Sequence::FIRST).map(Result::unwrap);
+            let records: Vec<_> = blocks.flat_map(|block| block.records).collect();
+            let events = records.iter().flat_map(|bytes| Record::decode(bytes).unwrap().events);
+            let is_try = |event: &Event| matches!(event, Event::RailTried { id: of, .. } if *of == id);
+            let tries = events.filter(is_try).count();
+            assert!(sent <= tries, "{id:?} is sent again before that is a Record");
+        }
+        self.sent.push(id);
+        self.loses.checked_sub(1).map_or(Ok(()), |left| {
+            self.loses = left;
+            Err(RailError::HasNone)
+        })
+    }
 }
 
 #[derive(Clone, Default)]
@@ -52,15 +85,22 @@ struct Institution(Arc<Mutex<Book>>);
 
 impl Institution {
     fn answer<T: Send + 'static>(&self, work: impl FnOnce(&mut Book) -> T) -> Call<'static, T> {
+        self.answer_order(|book| Ok(work(book)))
+    }
+
+    fn answer_order<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Book) -> Result<T, RailError>,
+    ) -> Call<'static, T> {
         let mut book = self.0.lock();
         let answer = match book.will_say.pop_front() {
             // What never reached it did nothing; a lost answer did.
-            Some(RailError::NotSent) => Err(RailError::NotSent),
             Some(RailError::NoAnswer) => {
-                work(&mut book);
+                drop(work(&mut book));
                 Err(RailError::NoAnswer)
             }
-            None => Ok(work(&mut book)),
+            Some(error) => Err(error),
+            None => work(&mut book),
         };
         Box::pin(std::future::ready(answer))
     }
@@ -84,16 +124,23 @@ impl PixRail for Institution {
     }
 
     fn open(&self, call: OpenPix) -> Call<'_, PixOpening> {
-        self.answer(move |book| {
-            if book.refuses {
-                return PixOpening::Refused { reason: "chave inválida".to_owned() };
+        self.answer_order(move |book| {
+            if !call.is_repeat {
+                book.is_sent(call.charge)?;
+                if book.refuses {
+                    return Ok(PixOpening::Refused { reason: "chave inválida".to_owned() });
+                }
+                book.registered.insert(call.charge, call.amount);
             }
-            book.registered.insert(call.charge, call.amount);
-            PixOpening::Registered { code: format!("code of {}", call.charge.txid()) }
+            let _has_it = book.registered.get(&call.charge).ok_or(RailError::HasNone)?;
+            Ok(PixOpening::Registered { code: format!("code of {}", call.charge.txid()) })
         })
     }
 
     fn received(&self, span: PixSpan) -> Call<'_, PixReceipts> {
+        if self.0.lock().hangs {
+            return Box::pin(std::future::pending());
+        }
         self.answer(move |book| {
             book.looks += 1;
             let of_span = |paid: &&PixReceipt| span.from <= paid.paid_at && paid.paid_at <= span.until;
@@ -119,21 +166,40 @@ impl PixRail for Institution {
     }
 
     fn repay(&self, call: Repay) -> Call<'_, RepayAnswer> {
-        self.answer(move |book| {
-            if book.refuses_repayments {
-                return RepayAnswer::Refused { reason: "conta encerrada".to_owned() };
+        self.answer_order(move |book| {
+            if !call.is_repeat {
+                book.is_sent(call.id)?;
+                if book.refuses_repayments {
+                    return Ok(RepayAnswer::Refused { reason: "conta encerrada".to_owned() });
+                }
+                book.returned.insert(call.id, (call.payment, call.amount));
             }
-            book.returned.insert(call.id, (call.payment, call.amount));
+            let _has_it = book.returned.get(&call.id).ok_or(RailError::HasNone)?;
             if book.under_way > 0 {
                 book.under_way -= 1;
-                return RepayAnswer::UnderWay;
+                return Ok(RepayAnswer::UnderWay);
             }
-            RepayAnswer::Repaid(RailStamp::new(format!("D{}", call.id.txid()), call.decided_at))
+            Ok(RepayAnswer::Repaid(RailStamp::new(format!("D{}", call.id.txid()), call.decided_at)))
         })
     }
 
     fn accept_dispute(&self, _: Repay) -> Call<'_, RailStamp> {
         self.answer(|_| RailStamp::new("D".to_owned(), Timestamp(0)))
+    }
+
+    fn cases(&self, _: PixSpan) -> Call<'_, RailCases> {
+        self.answer(|book| RailCases { cases: book.cases.clone(), has_more: false })
+    }
+
+    fn cases_every(&self) -> Duration {
+        Duration::from_millis(100)
+    }
+
+    fn answer_case(&self, answer: CaseAnswer) -> Call<'_, ()> {
+        if self.0.lock().hangs_at == answer.id {
+            return Box::pin(std::future::pending());
+        }
+        self.answer(|_| ())
     }
 }
 
@@ -263,11 +329,13 @@ async fn a_charge_is_registered_before_it_has_a_code() {
     assert!(is_unsent(engine.register_pix(group, &opened).await.unwrap_err()));
     assert!(is_unknown(engine.register_pix(group, &opened).await.unwrap_err()));
     assert_eq!((charge(&engine, opened.charge).code, facts(&engine, opened.charge).len()), (None, 1));
+    let again = PixOpened { is_new: false, ..opened.clone() };
     for _ in 0..2 {
-        let registration = engine.register_pix(group, &opened).await.unwrap();
+        let registration = engine.register_pix(group, &again).await.unwrap();
         assert_eq!(registration, PixOpening::Registered { code: format!("code of {}", opened.charge.txid()) });
     }
     assert_eq!(facts(&engine, opened.charge), ["charge_opened", "pix_registered"]);
+    assert_eq!(institution.0.lock().sent, [opened.charge], "asked for, and not sent again");
     // A charge that the institution refuses ends.
     institution.0.lock().refuses = true;
     let refused = open_charge(&engine, group).await;
@@ -294,7 +362,7 @@ async fn what_its_caller_left_is_registered_later_and_ends_in_its_time() {
     advance(&engine, 2).await;
     advance(&engine, 6).await;
     assert_eq!(charge(&engine, left).code, Some(format!("code of {}", left.txid())));
-    assert_eq!(facts(&engine, left), ["charge_opened", "pix_registered"]);
+    assert_eq!(facts(&engine, left), ["charge_opened", "rail_tried", "pix_registered"]);
     engine.stop().await;
     let engine = open(&store, rails(&institution, "itau")).await;
     advance(&engine, 3_550).await;
@@ -379,6 +447,50 @@ async fn a_payment_that_no_charge_waits_for_goes_back() {
     let again = engine.receive_pix(group, paid, payment, context(&engine)).await.unwrap();
     assert!(matches!(again, Outcome::Recorded(PixPayment::Unordered(_))));
     assert_eq!(facts(&engine, paid).len(), 5);
+    intake.abort();
+    verify(&[store.part()], Some(engine.keyring()), &mut |_| {}).unwrap();
+    engine.stop().await;
+}
+
+/// A charge and a return whose first orders are lost: each is sent again in the same call, or by
+/// the schedule, and its Record is there before. One that is under way is only asked for.
+#[tokio::test]
+async fn what_is_sent_again_is_a_record_first() {
+    let (store, institution) = (MemoryStore::new(), Institution::default());
+    institution.0.lock().journal = Some(store.clone());
+    let engine = open(&store, rails(&institution, "itau")).await;
+    let group = open_shop(&engine).await;
+    institution.0.lock().loses = 1;
+    let first = registered(&engine, group).await;
+    assert_eq!(facts(&engine, first), ["charge_opened", "rail_tried", "pix_registered"]);
+    institution.0.lock().loses = 2;
+    let lost = open_charge(&engine, group).await;
+    assert!(matches!(engine.register_pix(group, &lost).await, Err(Unavailable::OutcomeUnknown)), "sent twice at most");
+    advance(&engine, 31).await;
+    let attempts = |id| {
+        let events = records(&engine, id).into_iter().flat_map(|record| record.events);
+        let attempts = events.filter_map(|event| match event {
+            Event::RailTried { id: of, attempt } if of == id => Some(attempt),
+            _ => None,
+        });
+        attempts.collect::<Vec<_>>()
+    };
+    assert_eq!(attempts(lost.charge), [2, 3]);
+    assert!(charge(&engine, lost.charge).code.is_some());
+    // A second payment goes back: its order is lost twice, and is then under way.
+    let now = engine.now();
+    (institution.0.lock().loses, institution.0.lock().under_way) = (2, 3);
+    institution.pays(Some(&first.txid()), 8_000, 1, now);
+    institution.pays(Some(&first.txid()), 8_000, 2, now);
+    let intake = take_in(&engine);
+    until(&engine, "it is sent back", async || {
+        advance(&engine, 10).await;
+        money(&engine, group).await == [8_000, 0, 0, 8_000]
+    })
+    .await;
+    let returned = *institution.0.lock().returned.keys().next().unwrap();
+    assert_eq!(attempts(returned), [2, 3]);
+    assert_eq!(institution.0.lock().sent.iter().filter(|sent| **sent == returned).count(), 3);
     intake.abort();
     verify(&[store.part()], Some(engine.keyring()), &mut |_| {}).unwrap();
     engine.stop().await;
@@ -565,6 +677,92 @@ async fn a_silent_institution_holds_up_no_charge_of_another() {
         engine
     })
     .await;
+}
+
+/// The list of one institution hangs: payments at another one are booked.
+#[tokio::test]
+async fn a_list_that_hangs_holds_up_no_other_institution() {
+    let (store, hung, other) = (MemoryStore::new(), Institution::default(), Institution::default());
+    hung.0.lock().hangs = true;
+    let named = |institution: &Institution| Arc::new(institution.clone()) as Arc<dyn PixRail>;
+    let all = BTreeMap::from([(name("itau"), named(&hung)), (name("efi"), named(&other))]);
+    let pix = NamedRails::named(all, Some(name("efi")));
+    let engine = open(&store, Rails { pix, ..Rails::default() }).await;
+    let group = open_shop(&engine).await;
+    let paid = registered(&engine, group).await;
+    other.pays(Some(&paid.txid()), 8_000, 1, engine.now());
+    let intake = take_in(&engine);
+    until(&engine, "it is booked", async || money(&engine, group).await == [8_000, 0, 0, 8_000]).await;
+    intake.abort();
+    engine.stop().await;
+}
+
+/// The answer to one case hangs: the others of the same page are booked.
+#[tokio::test]
+async fn an_answer_that_hangs_holds_up_no_other_case() {
+    let (store, institution) = (MemoryStore::new(), Institution::default());
+    let engine = open(&store, rails(&institution, "itau")).await;
+    let group = open_shop(&engine).await;
+    let charges = [registered(&engine, group).await, registered(&engine, group).await];
+    for (number, charge) in (0..).zip(charges) {
+        institution.pays(Some(&charge.txid()), 8_000, number, engine.now());
+    }
+    let intake = take_in(&engine);
+    until(&engine, "both are paid", async || money(&engine, group).await[0] == 16_000).await;
+    let cases = {
+        let engine = Arc::clone(&engine);
+        tokio::spawn(async move { engine.run_rail_cases().await })
+    };
+    let case = |id: &str, charge| RailCase {
+        id: id.to_owned(),
+        charge,
+        amount: Centavos(8_000),
+        reason: "golpe".to_owned(),
+        due_at: None,
+        stage: CaseStage::Open,
+        is_debit_alone: false,
+    };
+    institution.0.lock().cases = vec![case("MED-1", charges[0])];
+    let dispute_of = |charge| records(&engine, charge).iter().find_map(Dispute::made_by);
+    until(&engine, "the first is opened", async || dispute_of(charges[0]).is_some()).await;
+    // It is decided, and its answer hangs, when the second one is listed behind it.
+    institution.0.lock().hangs_at = "MED-1";
+    let facts = Box::new(engine.charge_facts(charges[0]).unwrap().unwrap());
+    let release = MerchantCommand::ReleaseDispute { id: dispute_of(charges[0]).unwrap().id, facts, notes: None };
+    let released = engine.command(group, release, engine.permit(1_024).unwrap()).await.unwrap();
+    assert!(matches!(released, Outcome::Recorded(_)), "{released:?}");
+    institution.0.lock().cases.push(case("MED-2", charges[1]));
+    until(&engine, "the second is opened", async || dispute_of(charges[1]).is_some()).await;
+    cases.abort();
+    intake.abort();
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn each_rail_has_the_age_of_its_oldest_unknown_order() {
+    let (store, silent, other) = (MemoryStore::new(), Institution::default(), Institution::default());
+    let named = |institution: &Institution| Arc::new(institution.clone()) as Arc<dyn PixRail>;
+    let all = || BTreeMap::from([(name("itau"), named(&silent)), (name("efi"), named(&other))]);
+    let live = |current| Rails { pix: NamedRails::named(all(), Some(name(current))), ..Rails::default() };
+    let engine = open(&store, live("itau")).await;
+    silent.0.lock().will_say = VecDeque::from([RailError::NoAnswer; 1_000]);
+    // Of two merchants; one that nobody has registered is asked for half a minute later.
+    for seconds in [100, 500] {
+        let group = open_shop(&engine).await;
+        open_charge(&engine, group).await;
+        advance(&engine, seconds).await;
+    }
+    let mut registry = prometheus_client::registry::Registry::default();
+    engine.metrics().register(&mut registry, false);
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    let age = |rail: &str| {
+        let label = format!("centavo_rail_oldest_unknown_seconds{{rail=\"{rail}\"}} ");
+        text.lines().find_map(|line| line.strip_prefix(&label)).map(|age| age.parse::<i64>().unwrap())
+    };
+    assert!(age("itau").is_some_and(|age| (550..600).contains(&age)), "{text}");
+    assert_eq!(age("efi"), Some(0));
+    engine.stop().await;
 }
 
 #[tokio::test]

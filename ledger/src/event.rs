@@ -1500,10 +1500,10 @@ pub enum Event {
         #[cbor(n(1), with = "crate::pix_code")]
         code: String,
     },
-    /// Merchant or recipient: a transfer is ordered once more from its rail, under the same id.
+    /// Merchant or recipient: an order is sent once more to its rail, under the same id.
     #[n(73)]
     RailTried {
-        /// The cashout or withdrawal.
+        /// The charge, cashout, withdrawal, refund, dispute or repayment.
         #[n(0)]
         id: ObjectId,
         /// How many times it is ordered with this one, from 2.

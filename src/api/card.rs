@@ -157,12 +157,21 @@ pub async fn charge_once(app: &App, caller: Caller, sent: &SentKey, body: &[u8])
         {
             limits.count_refused_card(fingerprint, caller.group);
         }
-        Ok(charged)
+        Ok(charged.map(Some))
     };
-    let replay = |record: Arc<Record>| app.engine.card_charged(&record)?.ok_or_else(in_progress);
+    let mut before = None;
+    let replay = |record: Arc<Record>| {
+        before = Some(record);
+        Ok(None)
+    };
     let charged = key.run_after(caller.ledger(), look_up, replay, execute).await?;
+    let known = match before {
+        Some(record) => Some(app.engine.card_charged(&record).await?.ok_or_else(in_progress)?),
+        None => None,
+    };
     let sent = labels::read(&mut Checker::new(), wire.reference, wire.reference_unique, wire.metadata);
     charged.answer(|charged| {
+        let charged = charged.or(known).ok_or_else(broken)?;
         let echo = ChargeEcho::of(app, caller, wire.splits, sent, &charged.terms);
         Ok(answer(&charged, echo).unwrap_or_else(IntoResponse::into_response))
     })

@@ -41,7 +41,7 @@ enum Defect {
 }
 
 /// Prints the settings and their defects. Gives whether a server would start with them.
-pub fn run(args: ServeArgs, matches: &ArgMatches, in_file: Option<&SettingsFile>) -> Result<bool, Failure> {
+pub async fn run(args: ServeArgs, matches: &ArgMatches, in_file: Option<&SettingsFile>) -> Result<bool, Failure> {
     let matches = matches.subcommand_matches("serve").unwrap_or(matches);
     let file = args.config.clone();
     let settings = args.settings()?;
@@ -69,7 +69,11 @@ pub fn run(args: ServeArgs, matches: &ArgMatches, in_file: Option<&SettingsFile>
     let rows = values(&settings, matches).into_iter().map(|(name, value)| [name.clone(), value, source(&name)]);
     let rows: Vec<_> = [heading].into_iter().chain(rows).collect();
     terminal::aligned(&rows, 3).iter().for_each(|line| terminal::say(line));
-    let defects = defects(&settings);
+    let mut defects = defects(&settings);
+    if let Ok(rails) = NamedRails::open(settings.rails.as_ref()) {
+        let warnings = rails.warnings().await.into_iter();
+        defects.extend(warnings.map(|(name, warning)| Defect::Warning(format!("rail.{name}: {warning}"))));
+    }
     terminal::say("");
     for defect in &defects {
         match defect {

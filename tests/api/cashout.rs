@@ -136,7 +136,8 @@ async fn the_results_of_the_sandbox_follow_its_keys() {
     world.advance(30).await;
     assert_eq!(found(&merchant, &silent["id"]).await["status"], "in_processing");
     let metrics = world.ops_get("/metrics").await.text;
-    let unknown = metrics.lines().find_map(|line| line.strip_prefix("centavo_rail_oldest_unknown_seconds "));
+    let unknown =
+        metrics.lines().find_map(|line| line.strip_prefix("centavo_rail_oldest_unknown_seconds{rail=\"sandbox\"} "));
     assert!(unknown.is_some_and(|age| (25..40).contains(&age.parse::<i64>().unwrap())), "{unknown:?}");
     world.advance(40).await;
     assert_eq!(found(&merchant, &silent["id"]).await["status"], "processed");

@@ -12,6 +12,8 @@ use centavo::settings::checked::Settings;
 use ledger::rail_name::RailName;
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use reqwest::Client;
+use serde_json::json;
+use testkit::rail_player::{RailPlayer, SECRET};
 
 use crate::world::settings;
 
@@ -164,6 +166,41 @@ fn a_check_shows_the_institutions_and_finds_their_defects() {
     secret("tesouro");
     let (code, said) = checked(folder.path(), &toml("secret"));
     assert!(code == Some(1) && said.contains("32 to 128") && !said.contains("tesouro"), "{said}");
+}
+
+/// A bridge that moves no money, can open no PIX charge, or is away, is no reason not to start: a
+/// bank's test environment is tried with a live server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_check_warns_of_what_a_bridge_says_of_itself() {
+    let (player, folder) = (RailPlayer::start("again").await, tempfile::tempdir().unwrap());
+    let secret = folder.path().join("bridge-secret");
+    std::fs::write(&secret, SECRET).unwrap();
+    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let toml = format!(
+        "data = '{}'\nlisten = '127.0.0.1:0'\nops_listen = '127.0.0.1:0'\n[rails]\ncard = 'bridge'\npix = 'bridge'\n\
+         [rail.bridge]\nkind = 'http'\nurl = '{}'\nsecret_file = '{}'\nserves = ['card', 'pix', 'payout']\n",
+        folder.path().join("data").display(),
+        player.url(),
+        secret.display()
+    );
+    let warnings = || {
+        let (code, said) = checked(folder.path(), &toml);
+        assert_eq!(code, Some(0), "{said}");
+        let of_bridge = said.lines().filter_map(|line| line.strip_prefix("warning: rail.bridge: "));
+        of_bridge.map(|line| line.split([':', '(']).next().unwrap().trim().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(warnings(), ["it is a test environment", "it opens no PIX charge"]);
+    {
+        let mut records = player.records();
+        records.capabilities["test"] = json!(false);
+        records.capabilities["repeats"] = json!("same");
+        records.capabilities["serves"] = json!(["card", "pix"]);
+    }
+    assert_eq!(warnings(), ["it does not serve payout"]);
+    player.records().capabilities["serves"] = json!(["card", "pix", "payout"]);
+    assert_eq!(warnings(), [""; 0]);
+    drop(player);
+    assert_eq!(warnings(), ["its capabilities can't be read now"]);
 }
 
 /// A payout rail of its own table, which cannot be the rail of PIX charges and is not called back.

@@ -153,6 +153,76 @@ async fn cases_of_a_bridge_open_and_end_disputes() {
     world.check_books().await;
 }
 
+/// Money that a rail takes and that no dispute explains is not only a line of the log: it waits for
+/// operators, once, until they drop it. For no charge at all, they are asked for an entry.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_debit_that_no_dispute_explains_is_an_operators() {
+    let (player, folder) = (RailPlayer::start("same").await, tempfile::tempdir().unwrap());
+    let rails = rails(folder.path(), &player);
+    let world = World::live_on(folder, |settings| settings.rails.clone_from(&rails)).await;
+    let (names, charges) = {
+        let merchant = world.merchant().await;
+        let charged = async || text(&merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201)["txid"]);
+        let charges = [charged().await, charged().await];
+        (merchant.names, charges)
+    };
+    let [confirmed, other_amount] = &charges;
+    for (case, charge) in [("CB-1", confirmed), ("CB-2", other_amount)] {
+        player.dispute(case, charge, 6_000, "open");
+    }
+    let world = World::live_on(world.stopped().await, |settings| settings.rails.clone_from(&rails)).await;
+    {
+        let merchant = Merchant { world: &world, names: names.clone() };
+        // The rail confirms the acceptance, under a reference of its own.
+        let id = text(&dispute(&merchant, confirmed, "open").await["id"]);
+        world.ops_post(&format!("/ops/disputes/{id}/accept"), &json!({})).await.expect(200);
+        assert_eq!(player.carried_out(&format!("/repayments/{}", id.replace('-', ""))), 1);
+        dispute(&merchant, other_amount, "open").await;
+    }
+    // A debit of it under another one; one above what is disputed; and one of no charge of ours.
+    player.dispute("CB-1", confirmed, 6_000, "debited");
+    player.dispute("CB-2", other_amount, 7_000, "debited");
+    player.dispute("MED-3", "somebody-elses-charge", 900, "debited");
+    let world = World::live_on(world.stopped().await, |settings| settings.rails.clone_from(&rails)).await;
+    let waiting =
+        async |kind: &str| items(&world.ops_get(&format!("/ops/queue?kind={kind}")).await.expect(200)).to_vec();
+    until("all wait", async || (waiting("rail").await.len(), waiting("entry").await.len()) == (2, 1)).await;
+    let of = |item: &serde_json::Value| {
+        let [charge, case, need] = ["payment_id", "case_id", "waits_for"].map(|name| text(&item[name]));
+        (charge, case, need, item["amount"].as_i64().unwrap())
+    };
+    let mut shown: Vec<_> = waiting("rail").await.iter().map(of).collect();
+    shown.sort_by_key(|(_, case, ..)| case.clone());
+    let expected =
+        |at: usize, case: &str, amount| (charges[at].clone(), case.to_owned(), "reversal".to_owned(), amount);
+    assert_eq!(shown, [expected(0, "CB-1", 6_000), expected(1, "CB-2", 7_000)]);
+    let entry = waiting("entry").await.remove(0);
+    assert_eq!(
+        [&entry["debit"], &entry["credit"], &entry["reference"], &entry["amount"]],
+        [&json!("Liabilities:Suspense"), &json!("Assets:Bank:Pix"), &json!("debit-MED-3"), &json!(900)]
+    );
+    let reject = json!({"notes": "Não é nosso"});
+    world.ops_post(&format!("/ops/entries/{}/reject", text(&entry["id"])), &reject).await.expect(200);
+    let word = json!({"outcome": "did_not_happen", "reference": "P-1", "reason": "Estornado pelo banco"});
+    for item in waiting("rail").await {
+        let settle = format!("/ops/rail-items/{}/settle", text(&item["id"]));
+        world.ops_post(&settle, &word).await.expect(202);
+        world.second_ops_post(&settle, &[], &word).await.expect(200);
+    }
+    // They are listed again, and are dropped for good.
+    let looks = |player: &RailPlayer| {
+        let stage = player.stage();
+        stage.requests.iter().filter(|seen| seen.parameter("kind") == Some("dispute")).count()
+    };
+    let (before, looked) = (world.cut().await, looks(&player));
+    let world = World::live_on(world.stopped().await, |settings| settings.rails.clone_from(&rails)).await;
+    until("the cases are read again", async || looks(&player) >= looked + 2).await;
+    let queue = world.ops_get("/ops/queue").await.expect(200);
+    assert!(items(&queue).iter().all(|item| item["kind"] == "dispute"), "{queue}");
+    assert_eq!(world.cut().await, before, "nothing more is asked for");
+    world.check_books().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_acquirer_is_given_the_storefront_of_the_merchant() {
     let (player, folder) = (RailPlayer::start("same").await, tempfile::tempdir().unwrap());

@@ -53,7 +53,8 @@ async fn every_message_is_as_the_document_has_it() {
     ];
     for (number, payer) in (1..).zip(payers) {
         let charge = ObjectId((now().0 as u128) << 80 | 8 << 76 | 2 << 62 | number);
-        let call = OpenPix { charge, amount: Centavos(8_000), expires_at: now().plus_ms(3_600_000), payer };
+        let call =
+            OpenPix { charge, amount: Centavos(8_000), expires_at: now().plus_ms(3_600_000), payer, is_repeat: false };
         let opening = rail.open(call).await;
         assert!(matches!(opening, Ok(PixOpening::Registered { .. })), "{opening:?}\n{}", judge.log());
         if number == 1 {
@@ -70,7 +71,7 @@ async fn every_message_is_as_the_document_has_it() {
             payment: payment.clone(),
             amount: Centavos(2_550),
             before: Centavos::ZERO,
-            is_repeat: true,
+            is_repeat: false,
         };
         for again in [1, 1, 2] {
             let answer = rail.repay(repay(again)).await;

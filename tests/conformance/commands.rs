@@ -240,6 +240,7 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
     ("docs/rails/going-live.md", "rails_listen", Text),
     ("docs/rails/going-live.md", "callback_url", Text),
     ("docs/rails/going-live.md", "runuser -u centavo", NotRun("needs an institution's test environment")),
+    ("docs/rails/going-live.md", "centavo rail check", Run(HELP_KNOWS, &[])),
     (
         "docs/runbook.md",
         "curl -s -X POST \"$CENTAVO_OPS_URL/ops/clock/confirm",

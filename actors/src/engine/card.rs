@@ -15,7 +15,7 @@ use ledger::{
 use super::labels::ReferenceLookup;
 use super::late_answers::{LateCall, answered};
 use super::outcome::{CommandContext, terms_opened_by};
-use super::{Engine, RAIL_ANSWER_MAX, Result, Unavailable};
+use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Result, Unavailable};
 use crate::journal::Permit;
 use crate::rails::{
     CaptureCard, CardAnswer, CardFate, CardSecrets, CardToken, ChargeCard, ChargedCard, RailError, SecurityCode,
@@ -130,7 +130,8 @@ impl Engine {
             Some(card) => MerchantCommand::WithStoredCard { card, command: Box::new(open) },
             None => open,
         };
-        let permit = Arc::clone(&context.permit);
+        let (permit, shard) = (Arc::clone(&context.permit), self.shard(group));
+        let _first_try = shard.cashouts.first_try(charge);
         let opened = match self.command_reserving(group, charge, command, reference, context).await? {
             Outcome::Recorded(record) => record,
             refused => return refused.typed(|_| None),
@@ -181,11 +182,20 @@ impl Engine {
     }
 
     /// The outcome of the card charge that a Record opened, as its request was answered; none while
-    /// the acquirer is being asked.
-    pub fn card_charged(&self, opened: &Record) -> Result<Option<CardCharged>> {
+    /// the acquirer is being asked. A charge whose process ended before its answer is pending, and
+    /// a Record says so.
+    pub async fn card_charged(&self, opened: &Record) -> Result<Option<CardCharged>> {
         let opened = terms_opened_by(opened).ok_or_else(|| Unavailable::contradicting("a card charge"))?;
         let (charge, terms) = (opened.0, opened.1.clone());
-        Ok(self.first_answer(charge)?.map(|answer| CardCharged { charge, terms, answer }))
+        // Before the Records are read: once the first try is over, they have its answer.
+        let is_asked = self.shard_with(charge).cashouts.first_tries.lock().contains_key(&charge);
+        let mut answer = self.first_answer(charge)?;
+        if answer.is_none() && !is_asked {
+            let permit = self.permit(INSIDE_BYTES)?;
+            self.command(self.ids().group(charge), MerchantCommand::LeaveUnanswered { charge }, permit).await?;
+            answer = self.first_answer(charge)?;
+        }
+        Ok(answer.map(|answer| CardCharged { charge, terms, answer }))
     }
 
     /// Calls the acquirer for a charge whose intent is durable, and records its answer. A charge
@@ -205,7 +215,7 @@ impl Engine {
         };
         let booked = match answer {
             Ok(answer) => self.book_answer((group, charge, amount), answer, rail, Arc::clone(&permit)).await?,
-            Err(RailError::NotSent | RailError::NoAnswer) => None,
+            Err(_) => None,
         };
         match booked {
             Some(outcome) => Ok(outcome),
@@ -251,9 +261,7 @@ impl Engine {
         let charge = call.charge;
         match self.card_rail(rail)?.call(RAIL_ANSWER_MAX, |rail| rail.capture(call)).await {
             Ok(answer @ (CardAnswer::Captured { .. } | CardAnswer::Refused(_))) => Ok(answered(charge, answer)),
-            Ok(CardAnswer::Authorized(_)) | Err(RailError::NotSent | RailError::NoAnswer) => {
-                Err(Unavailable::OutcomeUnknown)
-            }
+            Ok(CardAnswer::Authorized(_)) | Err(_) => Err(Unavailable::OutcomeUnknown),
         }
     }
 
@@ -303,10 +311,14 @@ impl Engine {
     /// captured. Gives the command that its answer calls for, and what it says of a capture.
     pub(super) async fn end_card(
         &self,
+        group: GroupNumber,
         charge: ObjectId,
         open: &OpenCharge,
     ) -> Result<(MerchantCommand, Option<RailStamp>)> {
         if let Some(authorized) = open.authorized.as_deref().cloned() {
+            if !self.note_try(group, charge).await? {
+                return Err(Unavailable::OutcomeUnknown);
+            }
             let call = CaptureCard { charge, amount: open.terms.amount, authorized };
             return self.capture(open.rail.as_ref(), call).await;
         }
@@ -314,7 +326,7 @@ impl Engine {
         match line.call(RAIL_ANSWER_MAX, |rail| rail.close(charge, open)).await {
             Ok(CardFate::Answered(answer)) => Ok(answered(charge, answer)),
             Ok(CardFate::Closed) => Ok((MerchantCommand::RefuseCard { charge, refusal: CardRefusal::Failed }, None)),
-            Err(RailError::NotSent | RailError::NoAnswer) => Err(Unavailable::OutcomeUnknown),
+            Err(_) => Err(Unavailable::OutcomeUnknown),
         }
     }
 

@@ -85,7 +85,7 @@ impl Engine {
     async fn book_case_of(&self, group: GroupNumber, notification: CardNotification, charge: ObjectId) -> Result<()> {
         match self.open_card_charge(group, charge).await? {
             Some(_) => Err(Unavailable::OutcomeUnknown),
-            None => self.book_notified_case(group, case_of(notification, charge)).await,
+            None => self.book_case(case_of(notification, charge)).await,
         }
     }
 

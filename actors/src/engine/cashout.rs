@@ -207,9 +207,9 @@ impl Engine {
 
     async fn ask_about_cashout(&self, group: GroupNumber, id: ObjectId, open: &OpenCashout, now: Timestamp) {
         self.shard(group).cashouts.first_try_over(id).await;
-        let found = self.find_cashout(id, open, now).await.unwrap_or_else(|error| {
+        let (found, rail) = self.find_cashout(id, open, now).await.unwrap_or_else(|error| {
             tracing::error!(%error, cashout = ?id, "where a cashout goes could not be read");
-            CashoutInquiry::Unknown
+            (CashoutInquiry::Unknown, None)
         });
         let is_unknown = matches!(found, CashoutInquiry::Unknown);
         let has_ended = match found {
@@ -226,47 +226,46 @@ impl Engine {
         if has_ended {
             inquiries.remove(&id);
         } else {
-            inquiries.insert(id, CashoutInquiryTimes { at: now, is_unknown });
+            inquiries.insert(id, CashoutInquiryTimes { at: now, is_unknown, rail });
         }
     }
 
-    /// Outcome of a cashout. If the institution never had it, it is ordered again under the same
-    /// id, once the first order cannot turn up there any more.
+    /// Outcome of a cashout, and its rail. If the institution never had it, it is ordered again
+    /// under the same id, once the first order cannot turn up there any more.
     async fn find_cashout(
         &self,
         id: ObjectId,
         open: &OpenCashout,
         now: Timestamp,
-    ) -> Result<CashoutInquiry, LoadError> {
+    ) -> Result<(CashoutInquiry, Option<RailName>), LoadError> {
         let (mut destination, mut name): (Option<PixDestination>, _) = (None, None);
         let shard = self.shard_with(id);
         for sequence in shard.read_model().about(id)? {
             let record = shard.record(sequence)?;
             if has_ended(&record, id) {
-                return Ok(CashoutInquiry::EndedBefore);
+                return Ok((CashoutInquiry::EndedBefore, name));
             }
             if let Some(rail) = created(&record, id) {
                 (destination, name) = (self.keyring.open_personal(&record), rail.cloned());
             }
         }
-        let Some(destination) = destination else { return Ok(CashoutInquiry::Unknown) };
-        let Ok(rail) = self.payout_rail(name.as_ref()) else { return Ok(CashoutInquiry::Unknown) };
+        let Some(destination) = destination else { return Ok((CashoutInquiry::Unknown, name)) };
+        let Ok(rail) = self.payout_rail(name.as_ref()) else { return Ok((CashoutInquiry::Unknown, name)) };
         let (amount, to) = (open.net(), Destination::PixKey(destination));
         let transfer = SendPayout { id, amount, to, ordered_at: id.created_at() };
         let mut answer = rail.call(RAIL_ANSWER_MAX, |rail| rail.find(transfer.clone(), now)).await;
         if answer == Ok(PayoutAnswer::NotTaken) {
             if !rail.may_order_again(id.created_at(), open.attention_at, now) {
-                return Ok(CashoutInquiry::Unknown);
+                return Ok((CashoutInquiry::Unknown, name));
             }
-            let permit = self.admission.take(INSIDE_BYTES).await;
-            match self.command(self.ids().group(id), MerchantCommand::TryCashout { id }, permit).await {
-                Ok(Outcome::Recorded(_)) => {}
-                Ok(_) => return Ok(CashoutInquiry::EndedBefore),
-                Err(_) => return Ok(CashoutInquiry::Unknown),
+            match self.note_try(self.ids().group(id), id).await {
+                Ok(true) => {}
+                Ok(false) => return Ok((CashoutInquiry::EndedBefore, name)),
+                Err(_) => return Ok((CashoutInquiry::Unknown, name)),
             }
             answer = rail.call(RAIL_ANSWER_MAX, |rail| rail.send(transfer)).await;
         }
-        Ok(found(answer, CashoutFailure::NotCarriedOut))
+        Ok((found(answer, CashoutFailure::NotCarriedOut), name))
     }
 }
 
@@ -283,7 +282,7 @@ fn found(answer: Result<PayoutAnswer, RailError>, failure: CashoutFailure) -> Ca
         }
         Ok(PayoutAnswer::NotTaken) => CashoutInquiry::Ended(CashoutOutcome::Failed(failure), None),
         Ok(PayoutAnswer::Taken { .. }) => CashoutInquiry::UnderWay,
-        Err(RailError::NotSent | RailError::NoAnswer) => CashoutInquiry::Unknown,
+        Err(_) => CashoutInquiry::Unknown,
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ledger::rail_word::UNKNOWN_FOR_MS;
 use ledger::recipient::{OpenWithdrawal, Returnable};
-use ledger::{Centavos, LedgerId, ObjectId, Timestamp};
+use ledger::{Centavos, LedgerId, ObjectId, RailName, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -22,6 +22,17 @@ const ASKED_LATE_MS: i64 = 10 * 60 * 1000;
 /// asked about at `asked_at`, milliseconds: an eighth of its age, 5 s to 1 h.
 pub(super) fn wait_ms(since: Timestamp, asked_at: Timestamp) -> i64 {
     ((asked_at.0 - since.0) / 8).clamp(TRY_AGAIN_AFTER_MS, ASK_EVERY_MAX_MS)
+}
+
+/// Since when the oldest order at each rail is unknown. A sandbox's rail has no name.
+pub(super) type OldestUnknown = BTreeMap<Option<RailName>, Timestamp>;
+
+/// Notes an order that is unknown since `at`.
+pub(super) fn note_older(oldest: &mut OldestUnknown, rail: &Option<RailName>, at: Timestamp) {
+    match oldest.get_mut(rail) {
+        Some(known) => *known = at.min(*known),
+        None => drop(oldest.insert(rail.clone(), at)),
+    }
 }
 
 /// The last question about an open charge or repayment.
@@ -85,8 +96,8 @@ impl Inquiries {
 /// Cashouts that wait, as this process remembers them. Nothing of it is needed after a restart.
 #[derive(Default)]
 pub(super) struct CashoutsUnderWay {
-    /// Cashouts that are being sent for the first time while their caller waits. The sender is
-    /// dropped when that is over.
+    /// Cashouts and card charges that are being ordered for the first time while their caller
+    /// waits. The sender is dropped when that is over.
     pub(super) first_tries: Mutex<HashMap<ObjectId, watch::Receiver<()>>>,
     pub(super) inquiries: Arc<Mutex<BTreeMap<ObjectId, CashoutInquiryTimes>>>,
 }
@@ -96,9 +107,11 @@ pub(super) struct CashoutInquiryTimes {
     pub(super) at: Timestamp,
     /// False when the institution answered that it is carrying the transfer out.
     pub(super) is_unknown: bool,
+    pub(super) rail: Option<RailName>,
 }
 
-/// Guard of the first try to send a cashout: the try is over when the guard is dropped.
+/// Guard of the first try to order a cashout or card charge: the try is over when the guard is
+/// dropped.
 pub(super) struct FirstTry<'a> {
     id: ObjectId,
     under_way: &'a CashoutsUnderWay,
@@ -127,10 +140,11 @@ impl CashoutsUnderWay {
         }
     }
 
-    /// When the oldest cashout was created that the institution has not acknowledged.
-    pub(super) fn oldest_unknown(&self) -> Option<Timestamp> {
+    /// Notes when the cashouts were created that their institutions have not acknowledged.
+    pub(super) fn note_oldest_unknown(&self, oldest: &mut OldestUnknown) {
         let inquiries = self.inquiries.lock();
-        inquiries.iter().filter(|(_, times)| times.is_unknown).map(|(id, _)| id.created_at()).min()
+        let unknown = inquiries.iter().filter(|(_, times)| times.is_unknown);
+        unknown.for_each(|(id, times)| note_older(oldest, &times.rail, id.created_at()));
     }
 }
 

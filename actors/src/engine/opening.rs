@@ -152,7 +152,6 @@ impl Engine {
         });
         let extents = Arc::new(extents);
         let shard_options = ShardOptions { fold_name: options.fold_name, index: options.index, is_sandbox: sandbox };
-        let ids = keyring.id_key();
         let mut opened = Self {
             reading: extents.reading(&store),
             store,
@@ -167,8 +166,8 @@ impl Engine {
             admission: Admission::new(options.admission),
             clock,
             metrics,
+            ids: keyring.id_key(),
             keyring,
-            ids,
             new_ids: NewIds::default(),
             bells: Bells::of(&options.rails.pix),
             breakers: Breakers::of(&options.rails, sandbox),
@@ -176,7 +175,8 @@ impl Engine {
             late_answers: LateAnswers::default(),
             oldest_unknown: Mutex::default(),
             rails: options.rails,
-            falling_due: AsyncMutex::new(AcquirerBatches::booked_through(0)),
+            falling_due: AsyncMutex::default(),
+            batches: AsyncMutex::new(AcquirerBatches::booked_through(0)),
             idle: options.idle,
             awake_max: options.awake_max,
             clock_asked: Mutex::default(),

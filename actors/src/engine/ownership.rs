@@ -60,8 +60,7 @@ impl Engine {
         }
         self.new_ids.begin_after(last_booked_at);
         if partition == self.extents.partition_of(HOUSE) {
-            *self.falling_due.lock().await =
-                AcquirerBatches::booked_through(read_model.house(|house| house.booked_batch));
+            *self.batches.lock().await = AcquirerBatches::booked_through(read_model.house(|house| house.booked_batch));
         }
         let read_model = Arc::new(read_model);
         let journal = self.journal.begin(part.clone(), Arc::clone(&read_model), head);
@@ -80,7 +79,7 @@ impl Engine {
         let Some(shard) = self.shards.leave(partition) else { return Ok(()) };
         // Deliveries end, and what falls due is not begun any more.
         self.outbox_signal.note_groups(shard.read_model().groups());
-        drop(self.falling_due.lock().await);
+        drop((self.falling_due.lock().await, self.batches.lock().await));
         self.shards.wait_for_holds(partition, HOLDS_MAX).await;
         put_to_sleep(&[Arc::clone(&shard)]).await;
         shard.end();

@@ -44,22 +44,25 @@ impl Engine {
         .await;
     }
 
-    /// Reads the list of an institution once, and books what is new. A sandbox's has no name.
+    /// Reads the list of an institution once, and books what is new, although one of it can't be. A
+    /// sandbox's has no name.
     pub(super) async fn look_for_returns(&self, name: Option<&RailName>) -> Result<(), IntakeError> {
         let (now, kept_name) = (self.now(), format!("{READ}{}", name.map_or("", RailName::as_str)));
         let rail = self.payout_rail(name)?;
         let stored = self.side_value(&kept_name).map_err(Unavailable::from)?.and_then(|bytes| bytes.try_into().ok());
         let from = stored
             .map_or(now.plus_ms(-FIRST_LOOK_MS), |stored| Timestamp(i64::from_be_bytes(stored)).plus_ms(-OVERLAP_MS));
+        let mut failed = None;
         for page in 0.. {
             let returned = rail.call(PAGE_MAX, |rail| rail.returned(PixSpan { from, until: now, page })).await?;
             for transfer in returned.transfers {
-                self.take_back(transfer).await?;
+                failed = failed.or(self.take_back(transfer).await.err());
             }
             if !returned.has_more {
                 break;
             }
         }
+        failed.map_or(Ok(()), Err)?;
         Ok(self.keep(&kept_name, &now.0.to_be_bytes()).map_err(Unavailable::from)?)
     }
 

@@ -44,6 +44,8 @@ pub struct PixOpened {
     pub ordinal: u64,
     /// The institution that registers it, and the sealed payer; none in a sandbox.
     pub registers: Option<(RailName, Option<Sealed>)>,
+    /// True for who has opened it: nothing of it was sent to the institution yet.
+    pub is_new: bool,
 }
 
 impl PixOpened {
@@ -56,9 +58,15 @@ impl PixOpened {
                 expires_at: *expires_at,
                 ordinal: record.ordinal,
                 registers: rail.clone().map(|rail| (rail, record.personal.clone())),
+                is_new: false,
             }),
             _ => None,
         })
+    }
+
+    /// The same, for who has just opened it.
+    pub(super) fn new_of(record: &Record) -> Option<Self> {
+        Self::of(record).map(|opened| Self { is_new: true, ..opened })
     }
 }
 
@@ -98,7 +106,7 @@ impl Engine {
         let payer = self.keyring.seal_value(SealedFor::payer(charge), now, &payer)?;
         let expires_at = charge.created_at().plus_ms(expires_in_seconds * 1000);
         let open = MerchantCommand::OpenPix { charge, amount, splits, expires_at, payer, rail };
-        self.command_reserving(group, charge, open, reference, context).await?.typed(PixOpened::of)
+        self.command_reserving(group, charge, open, reference, context).await?.typed(PixOpened::new_of)
     }
 
     /// Registers a charge of a named institution there, or cancels it where the institution
@@ -116,8 +124,11 @@ impl Engine {
         let rail = self.pix_rail(Some(name))?;
         let payer = payer.as_ref().and_then(|sealed| self.keyring.open_value(SealedFor::payer(charge), sealed));
         let (amount, expires_at) = (opened.terms.amount, opened.expires_at);
-        let call = OpenPix { charge, amount, expires_at, payer: payer.unwrap_or_default() };
-        let (command, registration) = match rail.call(RAIL_ANSWER_MAX, |rail| rail.open(call)).await {
+        let payer: Payer = payer.unwrap_or_default();
+        let call = |is_repeat| OpenPix { charge, amount, expires_at, payer: payer.clone(), is_repeat };
+        let turn = (RAIL_ANSWER_MAX, !opened.is_new);
+        let answer = self.order((group, charge), &rail, turn, |rail, is_repeat| rail.open(call(is_repeat))).await;
+        let (command, registration) = match answer {
             Ok(PixOpening::Registered { code }) => {
                 let command = MerchantCommand::RegisterPix { charge, code: code.clone() };
                 (command, PixOpening::Registered { code })
@@ -129,7 +140,7 @@ impl Engine {
                 return Ok(PixOpening::Ended);
             }
             Err(RailError::NotSent) => return Err(Unavailable::RailUnavailable),
-            Err(RailError::NoAnswer) => return Err(Unavailable::OutcomeUnknown),
+            Err(_) => return Err(Unavailable::OutcomeUnknown),
         };
         let permit = self.admission.take(INSIDE_BYTES).await;
         Ok(match self.command(group, command, permit).await? {

@@ -9,13 +9,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use futures_util::stream::{self, StreamExt};
 use ledger::adjustment::AdjustmentCommand;
 use ledger::dispute::DisputeDecision;
 use ledger::event::{DisputeCase, DisputeKind};
+use ledger::house::{HOUSE_GROUP, HouseAccount, HouseEntryTerms};
 use ledger::merchant::{ChargeFacts, OpenDispute, ReverseDispute};
 use ledger::personal::FreeText;
 use ledger::{
-    Charge, Dispute, Event, GroupNumber, MerchantCommand, Object, ObjectId, RailName, RailStamp, SealedFor, Timestamp,
+    Charge, Decision, Dispute, Event, GroupNumber, MerchantCommand, Object, ObjectId, RailName, RailStamp, SealedFor,
+    Timestamp,
 };
 use tokio::time::sleep;
 
@@ -24,9 +27,12 @@ use super::pix_intake::IntakeError;
 use super::{Engine, INSIDE_BYTES, Result, Unavailable, WaitingItem, WaitingKind};
 use crate::rails::{CASES_EVERY, CaseAnswer, CaseStage, PixSpan, RailCase};
 use crate::resident::Outcome;
+use derived::records::may_wait;
 
 /// How long a rail may take for a page, or for an answer.
 const PAGE_MAX: Duration = Duration::from_secs(30);
+/// How many cases of a page are taken at once.
+const TAKEN_AT_ONCE: usize = 16;
 /// How far back a look reads before the end of the one before, milliseconds.
 const OVERLAP_MS: i64 = 86_400_000;
 /// How far back the very first look reads, milliseconds.
@@ -44,7 +50,7 @@ pub enum CaseNeed {
     /// The release or reversal of an earlier dispute.
     Reversal,
     /// Operators reverse the dispute, or drop the notification: they said that the case was won, it
-    /// was lost again, and this is about either.
+    /// was lost again, and this is about either; or money was taken that no dispute explains.
     Decision,
 }
 
@@ -97,7 +103,8 @@ impl Engine {
         pix.map_or(CASES_EVERY, |rail| rail.cases_every())
     }
 
-    /// Reads the cases of a rail once, and books what is new.
+    /// Reads the cases of a rail once, and books what is new. The others are booked although one
+    /// can't be, or its answer does not arrive; the first error is given.
     async fn look_for_cases(&self, of: CaseRail<'_>) -> Result<(), IntakeError> {
         let (now, kind) = (self.now(), if of.is_card { "card" } else { "pix" });
         self.catch_up().await.map_err(Unavailable::from)?;
@@ -105,19 +112,22 @@ impl Engine {
         let stored = self.side_value(&kept_name).map_err(Unavailable::from)?.and_then(|bytes| bytes.try_into().ok());
         let from = stored
             .map_or(now.plus_ms(-FIRST_LOOK_MS), |stored| Timestamp(i64::from_be_bytes(stored)).plus_ms(-OVERLAP_MS));
+        let mut failed = None;
         for page in 0.. {
             let span = PixSpan { from, until: now, page };
             let found = match of.is_card {
                 true => self.card_rail(Some(of.name))?.call(PAGE_MAX, |rail| rail.cases(span)).await?,
                 false => self.pix_rail(Some(of.name))?.call(PAGE_MAX, |rail| rail.cases(span)).await?,
             };
-            for case in found.cases {
-                self.take_case(of, case).await?;
+            let mut taken = stream::iter(found.cases).map(|case| self.take_case(of, case)).buffered(TAKEN_AT_ONCE);
+            while let Some(taken) = taken.next().await {
+                failed = failed.or(taken.err());
             }
             if !found.has_more {
                 break;
             }
         }
+        failed.map_or(Ok(()), Err)?;
         Ok(self.keep(&kept_name, &now.0.to_be_bytes()).map_err(Unavailable::from)?)
     }
 
@@ -125,8 +135,7 @@ impl Engine {
     async fn take_case(&self, of: CaseRail<'_>, case: RailCase) -> Result<(), IntakeError> {
         let charge: Option<Charge> = self.object(case.charge).map_err(Unavailable::from)?;
         let Some(charge) = charge.filter(|charge| charge.rail.as_ref() == Some(of.name)) else {
-            tracing::warn!(rail = %of.name, case = case.id, amount = %case.amount, "a case names no charge of its rail");
-            return Ok(());
+            return Ok(self.ask_for_entry(of, case).await?);
         };
         // A bridge may be the acquirer and the PIX institution under one name.
         if charge.terms.method.is_card() != of.is_card {
@@ -137,6 +146,27 @@ impl Engine {
             CaseStage::Open if !of.is_card => self.answer_case(of.name, &case).await,
             _ => Ok(()),
         }
+    }
+
+    /// Asks operators, once, for the entry of money that has left the PIX account for a case of no
+    /// charge of its rail. An acquirer takes such money from a batch, whose line is in suspense.
+    async fn ask_for_entry(&self, of: CaseRail<'_>, case: RailCase) -> Result<()> {
+        tracing::warn!(rail = %of.name, case = case.id, amount = %case.amount, "a case names no charge of its rail");
+        let CaseStage::Debited(RailStamp { id: reference, .. }) = case.stage else { return Ok(()) };
+        let house = self.house_shard();
+        let _one_at_a_time = house.house.lock().await;
+        let asked = HouseEntryTerms::reference_id(&reference);
+        if of.is_card || !may_wait(|| house.read_model().about(asked))?.is_empty() {
+            return Ok(());
+        }
+        let (debit, credit) = (HouseAccount::Suspense, HouseAccount::BankPix);
+        let terms = HouseEntryTerms { debit, credit, amount: case.amount, reference, effective_day: None };
+        // One list of a bridge that is the acquirer too may have what a batch takes.
+        let of_cards = self.rails.card.get(Some(of.name)).map_or("", |_| "; se for de cartão, o lote o tem: rejeite");
+        let reason = format!("{}: débito do caso {} sem cobrança conhecida{of_cards}", of.name, case.id);
+        let event = Event::HouseEntryRequested { id: self.new_id(HOUSE_GROUP)?, terms, reason };
+        let context = CommandContext::from(self.admission.take(INSIDE_BYTES).await);
+        self.record_of_house(|| Decision::of(event), context).await.map(drop)
     }
 
     /// Answers an open case whose dispute is decided, once.
@@ -155,7 +185,9 @@ impl Engine {
     }
 
     /// Has a merchant book a case of one of its charges, wherever the merchant is. What is booked
-    /// changes nothing; what does not fit its disputes is logged.
+    /// changes nothing. One that does not fit its disputes yet is a Record and an item of the
+    /// queue, and is booked with the case that it waits for: an acquirer may send its notifications
+    /// in any order.
     pub async fn book_case(&self, case: RailCase) -> Result<()> {
         let group = self.ids().group(case.charge);
         if !self.serves(group) {
@@ -163,21 +195,10 @@ impl Engine {
         }
         let shard = self.serving_shard(group)?;
         let _one_at_a_time = shard.house.lock().await;
-        if !self.fit_case(group, &case).await? {
-            log_unfit(&case);
-        }
-        Ok(())
-    }
-
-    /// Books a case of a notification. One that does not fit its disputes yet is a Record, and is
-    /// booked with the case that it waits for: an acquirer may send its notifications in any order.
-    pub(super) async fn book_notified_case(&self, group: GroupNumber, case: RailCase) -> Result<()> {
-        let shard = self.serving_shard(group)?;
-        let _one_at_a_time = shard.house.lock().await;
         let mut known = self.deferred_cases(case.charge)?;
         known.retain(|known| known.case.id == case.id && known.case.stage.is_same(&case.stage));
         if known.iter().any(|known| known.is_dropped) {
-            tracing::warn!(case = case.id, charge = case.charge.txid(), "a notification that operators dropped");
+            tracing::debug!(case = case.id, charge = case.charge.txid(), "a notification that operators dropped");
             return Ok(());
         }
         if self.fit_case(group, &case).await? {
@@ -259,6 +280,9 @@ impl Engine {
         let need = match case.stage {
             CaseStage::Won(_) if self.disputes_of(case.charge)?.iter().any(is_lost) => CaseNeed::Decision,
             CaseStage::Won(_) => CaseNeed::Acceptance,
+            CaseStage::Debited(_) if self.disputes_of(case.charge)?.iter().all(|of| !is_of(of, &case.id)) => {
+                CaseNeed::Decision
+            }
             CaseStage::Open | CaseStage::Debited(_) | CaseStage::Released => CaseNeed::Reversal,
         };
         Ok(Some((case, need)))
@@ -267,8 +291,8 @@ impl Engine {
     /// Books what is new of a case; false where it does not fit the disputes of its charge.
     async fn fit_case(&self, group: GroupNumber, case: &RailCase) -> Result<bool> {
         let Some(facts) = self.charge_facts(case.charge)? else {
-            tracing::error!(case = case.id, charge = case.charge.txid(), "a case of a charge that is not paid");
-            return Ok(true);
+            // Money that was taken for a charge that is not paid is an operator's.
+            return Ok(!matches!(case.stage, CaseStage::Debited(_)));
         };
         let disputes = self.disputes_of(case.charge)?;
         // A case that was debited again has a dispute for each time.
@@ -317,7 +341,7 @@ impl Engine {
             None => self.open_case(group, &facts, case, None).await?,
         };
         match dispute {
-            Some(dispute) => self.debit_case(group, facts, (&dispute, case), stamp.clone()).await.map(|()| true),
+            Some(dispute) => self.debit_case(group, facts, (&dispute, case), stamp.clone()).await,
             None => Ok(false),
         }
     }
@@ -389,30 +413,33 @@ impl Engine {
         self.command(group, command, permit).await.map(drop)
     }
 
-    /// The rail has taken the money: the dispute is accepted, and that is confirmed.
+    /// The rail has taken the money: the dispute is accepted, and that is confirmed. False where it
+    /// has taken another amount.
     async fn debit_case(
         &self,
         group: GroupNumber,
         facts: ChargeFacts,
         (dispute, case): (&Dispute, &RailCase),
         stamp: RailStamp,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let id = dispute.id;
         match dispute.decision {
+            DisputeDecision::Accepted { amount, .. } if amount != case.amount => return Ok(false),
             DisputeDecision::Accepted { .. } | DisputeDecision::Released { .. } | DisputeDecision::Reversed { .. } => {}
+            DisputeDecision::Open if dispute.amount < case.amount => return Ok(false),
             DisputeDecision::Open => {
                 let amount = Some(case.amount).filter(|amount| *amount < dispute.amount);
                 let permit = self.admission.take(INSIDE_BYTES).await;
                 let command = MerchantCommand::AcceptDispute { id, amount, facts: Box::new(facts) };
                 if let Outcome::Refused(rejection) = self.command(group, command, permit).await? {
                     tracing::error!(?rejection, case = case.id, "the debit of a case is not booked");
-                    return Ok(());
+                    return Ok(false);
                 }
             }
         }
         let permit = self.admission.take(INSIDE_BYTES).await;
         let context = CommandContext::of_rail(Some(stamp), permit);
-        self.command(group, MerchantCommand::ConfirmRepayment { id }, context).await.map(drop)
+        self.command(group, MerchantCommand::ConfirmRepayment { id }, context).await.map(|_| true)
     }
 
     /// The rail has given back what it had taken for a case: its accepted dispute is reversed.

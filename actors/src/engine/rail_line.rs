@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ledger::{RailName, Timestamp};
+use ledger::{Event, GroupNumber, MerchantCommand, ObjectId, RailName, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::timeout_at;
 
-use super::Unavailable;
+use super::{Engine, INSIDE_BYTES, Result, Unavailable};
 use crate::rails::{Call, NamedRails, PayoutRail, RailError, Rails};
+use crate::resident::Outcome;
 
 /// Calls in a row without an answer that open the breaker.
 const UNANSWERED_MAX: u32 = 20;
@@ -83,7 +84,10 @@ impl Breaker {
             return Err(RailError::NotSent);
         }
         let answer = timeout_at(until, call()).await.unwrap_or(Err(RailError::NoAnswer));
-        self.note(answer.is_ok());
+        // An adapter may say so without a call.
+        if !matches!(answer, Err(RailError::HasNone)) {
+            self.note(answer.is_ok());
+        }
         answer
     }
 
@@ -196,6 +200,43 @@ impl RailLine<'_, dyn PayoutRail> {
     }
 }
 
+impl Engine {
+    /// Makes an order under an id of ours. One that may have been sent before (`is_repeat`, which
+    /// the call is given) is asked for; where the rail has none, the order is sent once that is a
+    /// Record.
+    pub(super) async fn order<'a, R: ?Sized, T>(
+        &self,
+        (group, id): (GroupNumber, ObjectId),
+        line: &RailLine<'a, R>,
+        (most, is_repeat): (Duration, bool),
+        call: impl Fn(&'a R, bool) -> Call<'a, T>,
+    ) -> Result<T, RailError> {
+        let begun = Instant::now();
+        let answer = line.call(most, |rail| call(rail, is_repeat)).await;
+        if !matches!(answer, Err(RailError::HasNone)) {
+            return answer;
+        }
+        match self.note_try(group, id).await {
+            Ok(true) => {
+                let again = line.call(most.saturating_sub(begun.elapsed()), |rail| call(rail, false)).await;
+                again.map_err(|_| RailError::NoAnswer)
+            }
+            Ok(false) | Err(_) => Err(RailError::NoAnswer),
+        }
+    }
+
+    /// Notes that an order is sent once more, before it is. False where it has ended.
+    pub(super) async fn note_try(&self, group: GroupNumber, id: ObjectId) -> Result<bool> {
+        let records = self.records_about(id)?;
+        let is_try = |event: &&Event| matches!(event, Event::RailTried { id: of, .. } if *of == id);
+        let tries = records.iter().flat_map(|record| &record.events).filter(is_try).count();
+        let attempt = u32::try_from(tries).unwrap_or(u32::MAX).saturating_add(2);
+        let permit = self.admission.take(INSIDE_BYTES).await;
+        let tried = self.command(group, MerchantCommand::TryOrder { id, attempt }, permit).await?;
+        Ok(matches!(tried, Outcome::Recorded(_)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::future::ready;
@@ -218,8 +259,11 @@ mod tests {
         }
         // An answer in between begins the count anew.
         assert_eq!(ask(&breaker, Ok(())).await, Ok(()));
-        for _ in 0..20 {
+        for number in 0..20 {
             assert!(breaker.would_admit());
+            if number == 10 {
+                assert_eq!(ask(&breaker, Err(RailError::HasNone)).await, Err(RailError::HasNone), "says nothing");
+            }
             assert_eq!(ask(&breaker, Err(RailError::NoAnswer)).await, Err(RailError::NoAnswer));
         }
         assert_eq!(ask(&breaker, Ok(())).await, Err(RailError::NotSent), "nothing is sent");

@@ -7,15 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use derived::records::LoadError;
+use futures_util::TryFutureExt;
 use futures_util::future::join_all;
 use ledger::merchant::{FailRefund, MerchantState, Repayment, RepaymentKind};
-use ledger::{Centavos, Event, GroupNumber, LedgerId, MerchantCommand, ObjectId, RailName, Timestamp};
+use ledger::{Centavos, Event, GroupNumber, LedgerId, MerchantCommand, ObjectId, RailName, RailStamp, Timestamp};
 
 use super::inquiry_times::Inquiry;
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, RECONCILED_AT_ONCE, Result, Unavailable, read};
 use crate::journal::Permit;
-use crate::rails::{RailError, Repay, RepayAnswer};
+use crate::rails::{Call, Repay, RepayAnswer};
 use crate::resident::Outcome;
 
 /// How long the caller of a decision waits for the rail; the schedule asks again.
@@ -113,20 +114,25 @@ impl Engine {
             Turn::First => (false, REPAY_ANSWER_MAX),
             Turn::Again => (true, RAIL_ANSWER_MAX),
         };
-        let call = Repay { id, decided_at: since, charge, payment, amount, before, is_repeat };
-        let is_sent = kind != RepaymentKind::Taken;
+        let call = |is_repeat| {
+            let payment = payment.clone();
+            Repay { id, decided_at: since, charge, payment, amount, before, is_repeat }
+        };
+        let (named, turn, is_sent) = ((group, id), (patience, is_repeat), kind != RepaymentKind::Taken);
         let answer = if method.is_card() {
             let Ok(line) = self.card_rail(rail.as_ref()) else { return false };
-            match is_sent {
-                true => line.call(patience, |rail| rail.repay(call)).await,
-                false => line.call(patience, |rail| rail.accept_dispute(call)).await.map(RepayAnswer::Repaid),
-            }
+            let order = self.order(named, &line, turn, |rail, is_repeat| match is_sent {
+                true => rail.repay(call(is_repeat)),
+                false => taken(rail.accept_dispute(call(is_repeat))),
+            });
+            order.await
         } else {
             let Ok(line) = self.pix_rail(rail.as_ref()) else { return false };
-            match is_sent {
-                true => line.call(patience, |rail| rail.repay(call)).await,
-                false => line.call(patience, |rail| rail.accept_dispute(call)).await.map(RepayAnswer::Repaid),
-            }
+            let order = self.order(named, &line, turn, |rail, is_repeat| match is_sent {
+                true => rail.repay(call(is_repeat)),
+                false => taken(rail.accept_dispute(call(is_repeat))),
+            });
+            order.await
         };
         match answer {
             Ok(RepayAnswer::Repaid(stamp)) => {
@@ -143,7 +149,7 @@ impl Engine {
                     }
                 }
             }
-            Ok(RepayAnswer::UnderWay) | Err(RailError::NotSent | RailError::NoAnswer) => false,
+            Ok(RepayAnswer::UnderWay) | Err(_) => false,
         }
     }
 
@@ -216,4 +222,9 @@ impl Engine {
         let (facts, money) = found.ok_or_else(|| Unavailable::contradicting("a refund that did not happen"))?;
         Ok(FailRefund { id, facts, money, notes, reversed: None })
     }
+}
+
+/// The answer to an accepted dispute, whose money a rail takes.
+fn taken(answer: Call<'_, RailStamp>) -> Call<'_, RepayAnswer> {
+    Box::pin(answer.map_ok(RepayAnswer::Repaid))
 }

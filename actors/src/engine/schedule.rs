@@ -13,8 +13,7 @@ use ledger::{
     RecipientState, Record, Timestamp,
 };
 
-use super::acquirer::AcquirerBatches;
-use super::inquiry_times::Inquiry;
+use super::inquiry_times::{Inquiry, OldestUnknown, note_older};
 use super::outcome::CommandContext;
 use super::rail_queue::RailWork;
 use super::{Engine, INSIDE_BYTES, RECONCILED_AT_ONCE, Result, TRY_AGAIN_AFTER_MS, read};
@@ -28,9 +27,24 @@ const DRAFTS_AT_ONCE: usize = 256;
 
 impl Engine {
     /// Looks every second for what is due, submits drafts, and puts idle actors to sleep; asks the
-    /// rails and books their late answers beside that. Runs until it is dropped.
+    /// rails, reads the acquirer's batches and books late answers beside that. Runs until it is
+    /// dropped.
     pub async fn run_schedule(&self) {
-        tokio::join!(self.sweep(), self.ask_rails(), self.book_late_answers());
+        self.measure_oldest_unknown(self.now());
+        tokio::join!(self.sweep(), self.ask_rails(), self.read_batches(), self.book_late_answers());
+    }
+
+    /// Books the acquirer's batches. A sandbox's are booked by its clock, with what falls due.
+    async fn read_batches(&self) {
+        if self.shard_options.is_sandbox {
+            return;
+        }
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            if !self.admission.is_closed() {
+                self.book_batches(&mut *self.batches.lock().await, self.now()).await;
+            }
+        }
     }
 
     async fn sweep(&self) {
@@ -40,8 +54,8 @@ impl Engine {
             self.look_before_writing();
             if !self.admission.is_closed() {
                 self.prepare_keys(self.now()).await;
-                let mut batches = self.falling_due.lock().await;
-                self.fall_due(self.now(), &mut batches).await;
+                let _in_order = self.falling_due.lock().await;
+                self.fall_due(self.now()).await;
             }
             self.sleep_idle(self.idle);
             for shard in self.shards.owned() {
@@ -61,14 +75,14 @@ impl Engine {
     /// recorded. The context's key, if there is one, binds the request to that Record.
     pub async fn advance_clock(&self, by: Duration, context: impl Into<CommandContext>) -> Result<Timestamp> {
         let context = context.into();
-        let mut batches = self.falling_due.lock().await;
+        let _in_order = self.falling_due.lock().await;
         let by_ms = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
         let target = self.now().plus_ms(by_ms);
         self.look_before_writing();
         if self.admission.is_closed() {
             return Err(self.refusal());
         }
-        self.step_to(target, &mut batches).await?;
+        self.step_to(target).await?;
         if self.rails.payout.get(None).is_some()
             && let Err(error) = self.look_for_returns(None).await
         {
@@ -82,19 +96,20 @@ impl Engine {
     /// Moves the sandbox clock forward as [`Engine::advance_clock`] does, for the process that
     /// records the move.
     pub async fn step_clock(&self, target: Timestamp) -> Result<()> {
-        let mut batches = self.falling_due.lock().await;
+        let _in_order = self.falling_due.lock().await;
         // What is due by this process's own clock, which may be ahead, has happened too.
-        self.step_to(target.max(self.now()), &mut batches).await
+        self.step_to(target.max(self.now())).await
     }
 
     /// Moves this process's clock to a time. What becomes due by commands that go on meanwhile is
     /// attended to on the way, and does not keep the clock from going on: the rest of it waits for
     /// the next look.
-    async fn step_to(&self, target: Timestamp, batches: &mut AcquirerBatches) -> Result<()> {
+    async fn step_to(&self, target: Timestamp) -> Result<()> {
         self.submit_drafts().await;
         let mut looks = 0;
         loop {
-            let batch = (self.rails.card.has_any() && self.serves_house()).then_some(batches.ask_at);
+            let asks = self.rails.card.has_any() && self.serves_house();
+            let batch = if asks { Some(self.batches.lock().await.ask_at) } else { None };
             let now = self.now();
             let due = if looks < LOOKS_AT_ONE_TIME { self.first_due() } else { self.first_due_after(now) };
             let Some(due) = due.into_iter().chain(batch).min().filter(|due| *due <= target) else { break };
@@ -105,7 +120,7 @@ impl Engine {
             }
             self.prepare_keys(due).await;
             self.clock.advance_to(due);
-            self.fall_due(self.now(), batches).await;
+            self.fall_due(self.now()).await;
         }
         self.step_others(target).await?;
         self.prepare_keys(target).await;
@@ -139,11 +154,13 @@ impl Engine {
         }
     }
 
-    /// Books the acquirer's batches, and attends to every ledger that is due at `now`, until none
-    /// is.
-    async fn fall_due(&self, now: Timestamp, batches: &mut AcquirerBatches) {
+    /// Attends to every ledger that is due at `now`, until none is. Waits for no rail but a
+    /// sandbox's.
+    async fn fall_due(&self, now: Timestamp) {
         self.submit_drafts().await;
-        self.book_batches(batches, now).await;
+        if self.shard_options.is_sandbox {
+            self.book_batches(&mut *self.batches.lock().await, now).await;
+        }
         let lag_ms = self.first_due().map_or(0, |first| (now.0 - first.0).max(0));
         self.metrics.due_lag_seconds.set(lag_ms / 1000);
         loop {
@@ -198,7 +215,10 @@ impl Engine {
             LedgerId::Merchant(group) => {
                 let inquiries = self.shard(group).inquiries.clone();
                 let look = move |books: &MerchantState, now: Timestamp| {
-                    let oldest = books.needing_attention(now).map(|(_, open)| open.attention_at).next();
+                    let mut oldest = OldestUnknown::new();
+                    for (_, open) in books.needing_attention(now) {
+                        note_older(&mut oldest, &open.rail, open.attention_at);
+                    }
                     (books.next_due(), RailWork::of_merchant(books, &inquiries, now), oldest)
                 };
                 let (next_due, work, oldest) = read(&self.shard(group).merchants, ledger, look, permit).await?;
@@ -327,7 +347,7 @@ impl Engine {
             let permit = self.admission.take(INSIDE_BYTES).await;
             return self.end_pix(group, charge, open.rail.as_ref(), CommandContext::from(permit)).await.is_ok();
         }
-        let Ok((command, stamp)) = self.end_card(charge, open).await else { return false };
+        let Ok((command, stamp)) = self.end_card(group, charge, open).await else { return false };
         let permit = self.admission.take(INSIDE_BYTES).await;
         self.command(group, command, CommandContext::of_rail(stamp, permit)).await.is_ok()
     }
@@ -343,22 +363,25 @@ impl Engine {
         }
     }
 
-    /// Notes since when the oldest charge of a merchant has waited for an answer.
-    fn note_oldest_unknown(&self, group: GroupNumber, of_group: Option<Timestamp>) {
+    /// Notes since when the oldest charges of a merchant have waited for an answer.
+    fn note_oldest_unknown(&self, group: GroupNumber, of_group: OldestUnknown) {
         let mut of_all = self.oldest_unknown.lock();
-        match of_group {
-            Some(oldest) => drop(of_all.insert(group, oldest)),
-            None => drop(of_all.remove(&group)),
+        match of_group.is_empty() {
+            false => drop(of_all.insert(group, of_group)),
+            true => drop(of_all.remove(&group)),
         }
     }
 
-    /// Measures how long the oldest charge or cashout of all merchants has waited for an answer.
+    /// Measures how long the oldest charge or cashout of all merchants has waited for an answer of
+    /// each rail.
     fn measure_oldest_unknown(&self, now: Timestamp) {
-        let of_all = self.oldest_unknown.lock();
-        let cashouts = self.shards.owned().into_iter().filter_map(|shard| shard.cashouts.oldest_unknown());
-        let oldest = of_all.values().copied().chain(cashouts).min();
-        let age_ms = oldest.map_or(0, |oldest| (now.0 - oldest.0).max(0));
-        self.metrics.oldest_unknown_seconds.set(age_ms / 1000);
+        let mut oldest: OldestUnknown = self.rails.names().map(|name| (name, now)).collect();
+        for (rail, at) in self.oldest_unknown.lock().values().flatten() {
+            note_older(&mut oldest, rail, *at);
+        }
+        self.shards.owned().into_iter().for_each(|shard| shard.cashouts.note_oldest_unknown(&mut oldest));
+        let age = |at: Timestamp| (now.0 - at.0).max(0) / 1_000;
+        self.metrics.set_oldest_unknown(&oldest.into_iter().map(|(rail, at)| (rail, age(at))).collect());
     }
 
     /// Records the sandbox clock's offset.

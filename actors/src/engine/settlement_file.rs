@@ -106,7 +106,7 @@ impl Engine {
         context: CommandContext,
     ) -> Result<(SentFile, FilePreview), FileRefusal> {
         // No batch of a rail is booked meanwhile: what it settles is settled once.
-        let _one_at_a_time = self.falling_due.lock().await;
+        let _one_at_a_time = self.batches.lock().await;
         self.catch_up_for_file().await?;
         let house = self.house_shard();
         let (sent, batches) = (self.sent_file(&file.digest)?, house.read_model().house(|house| house.file_batches));
@@ -157,7 +157,7 @@ impl Engine {
         context: impl Into<CommandContext>,
     ) -> Result<Outcome, Unavailable> {
         let context = context.into();
-        let _one_at_a_time = self.falling_due.lock().await;
+        let _one_at_a_time = self.batches.lock().await;
         if let Some(key) = &context.key
             && self.find_key(LedgerId::System, key.idempotency.key)?.sequence.is_some()
         {

@@ -111,7 +111,7 @@ impl Engine {
             let call = ChargeCard { charge, amount, installments, method, card, merchant, payer, not_after };
             let permit = self.admission.take(INSIDE_BYTES).await;
             self.ask_acquirer(group, call, rail.as_ref(), permit).await?;
-        } else if let Some(opened) = PixOpened::of(&record).filter(|opened| opened.registers.is_some()) {
+        } else if let Some(opened) = PixOpened::new_of(&record).filter(|opened| opened.registers.is_some()) {
             let _tried_again_by_the_schedule = self.register_pix(group, &opened).await;
         }
         Ok(true)

@@ -1,7 +1,7 @@
 //! Auditor of a simulation: it sees every block that becomes durable and every answer that leaves,
 //! and checks the promises.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -9,7 +9,9 @@ use actors::engine::Outcome;
 use derived::snapshots::{StatePosition, StoredSnapshot};
 use ledger::invariants::GroupBooks;
 use ledger::receivable_sums::ReceivableSums;
-use ledger::{Account, Event, Fingerprint, GroupNumber, LedgerId, Receivables, RecipientNumber, Record, Timestamp};
+use ledger::{
+    Account, Event, Fingerprint, GroupNumber, LedgerId, ObjectId, Receivables, RecipientNumber, Record, Timestamp,
+};
 use store::{Block, Head, Part, Sequence};
 
 use crate::actor::{Answer, Core, Reply, Standing};
@@ -51,6 +53,9 @@ pub(crate) struct Audit {
     keys: BTreeMap<Fingerprint, Timestamp>,
     acknowledged: BTreeMap<(LedgerId, u64), Arc<Record>>,
     promises: BTreeMap<LedgerId, Vec<Promise>>,
+    /// How often each order was sent again, by the Records.
+    tries: BTreeMap<ObjectId, u32>,
+    authorized: BTreeSet<ObjectId>,
 }
 
 impl Audit {
@@ -66,7 +71,19 @@ impl Audit {
             keys: BTreeMap::new(),
             acknowledged: BTreeMap::new(),
             promises: BTreeMap::new(),
+            tries: BTreeMap::new(),
+            authorized: BTreeSet::new(),
         }
+    }
+
+    /// How often an order was sent again, by durable Records.
+    pub(crate) fn tries(&self, charge: ObjectId) -> u32 {
+        self.tries.get(&charge).copied().unwrap_or_default()
+    }
+
+    /// Whether a durable Record has the authorization of a charge.
+    pub(crate) fn is_authorized(&self, charge: ObjectId) -> bool {
+        self.authorized.contains(&charge)
     }
 
     pub(crate) fn head(&self) -> Head {
@@ -245,6 +262,13 @@ impl Audit {
         self.receivable_sums.post(&record);
         let sums = self.receivable_sums.check(&record, books);
         sums.map_err(|wrong| format!("sums of receivables at {sequence}: {wrong}"))?;
+        for event in &record.events {
+            match event {
+                Event::RailTried { id, .. } => *self.tries.entry(*id).or_default() += 1,
+                Event::CardAuthorized { charge, .. } => drop(self.authorized.insert(*charge)),
+                _ => {}
+            }
+        }
         if let Some(idempotency) = record.idempotency {
             let before = self.keys.insert(idempotency.key, record.effective_at);
             ensure(before.is_none_or(|before| record.effective_at.0 - before.0 >= KEY_LIFE_MS), || {

@@ -130,7 +130,9 @@ impl Callers {
         let Some(at) = world.chance.pick(if hurries { &again } else { &free }) else { return Ok(()) };
         let group = self.callers[at].group;
         let intent = self.callers[at].next.take();
-        let Some(intent) = intent.or_else(|| self.plan(at, world)) else { return Ok(()) };
+        let Some(intent) = intent.map_or_else(|| self.plan(at, world), |intent| Ok(Some(intent)))? else {
+            return Ok(());
+        };
         world.note(|_| format!("  caller {at} of {group:?}: {intent:?}"));
         let charge = world.ids.object(group, world.now, world.chance.next());
         let key = match self.look_up(at, &intent, charge, world)? {
@@ -180,10 +182,11 @@ impl Callers {
         }
     }
 
-    /// Every connection breaks.
-    pub(crate) fn process_died(&mut self) {
+    /// Every connection breaks. Gives whether an answer of the acquirer is still to come.
+    pub(crate) fn process_died(&mut self) -> bool {
         let numbers: Vec<_> = self.sent.keys().copied().collect();
         numbers.into_iter().for_each(|number| self.never_hear(number));
+        self.groups.values().any(|group| group.acquirer.has_unheard())
     }
 
     /// An answer comes, unless it is lost on its way or nobody waits for it any more.
@@ -291,29 +294,40 @@ impl Callers {
                 let id = world.read_model.recipient(number, fingerprint(u64::from(*document), number.0));
                 ensure(id.is_some(), || format!("document {document} is registered, but nobody finds it"))
             }
-            Action::Submit { .. } => Ok(()),
+            Action::Submit { .. } | Action::Authorize { .. } => Ok(()),
             action => Err(format!("{action:?} changed nothing")),
         }
     }
 
     /// What a caller asks for when nothing is left over from before.
-    fn plan(&mut self, at: usize, world: &mut World) -> Option<Intent> {
+    fn plan(&mut self, at: usize, world: &mut World) -> Result<Option<Intent>, String> {
         let chance = &mut world.chance;
         if chance.percent(6)
             && let Some(which) = Some(chance.below(self.callers[at].answered.len()))
             && let Some(intent) = self.callers[at].answered.get(which)
         {
-            return Some(intent.clone());
+            return Ok(Some(intent.clone()));
         }
         let number = self.callers[at].group;
         let group = self.groups.entry(number).or_default();
-        let action = plan_action(number, group, self.recipients_max, self.sends_large, chance)?;
+        let action = plan_action(number, group, self.recipients_max, self.sends_large, chance);
+        let action = match action {
+            Some(Action::Capture { charge }) => {
+                group.acquirer.happens(charge, (&world.audit, &mut world.coverage), world.defect, chance)?
+            }
+            action => action,
+        };
+        let Some(action) = action else { return Ok(None) };
+        let has_ended = |charge| group.charges.get(charge).is_some_and(|known| known.closing.is_some());
+        if matches!(&action, Action::Capture { charge } | Action::Refuse { charge } if has_ended(charge)) {
+            world.coverage.saw("answer that came after the charge had ended");
+        }
         let is_read = matches!(action, Action::Read(_));
         let key = (!is_read && chance.percent(70)).then(|| {
             self.key_last += 1;
             Idempotency { key: fingerprint(self.key_last, u32::MAX), body: fingerprint(self.key_last, 0) }
         });
-        Some(Intent { action, key })
+        Ok(Some(Intent { action, key }))
     }
 }
 
@@ -405,10 +419,14 @@ fn plan_action(
     })
 }
 
-/// Mostly a charge that nobody has tried to close; at times one that somebody has.
+/// Mostly a charge that nobody has tried to close; at times one that somebody has, or a card charge
+/// that has ended. What happens to a card charge is its acquirer's to say.
 fn plan_closing(group: &Group, chance: &mut Chance) -> Option<Action> {
-    let tries_max = if chance.percent(12) { u32::MAX } else { 0 };
-    let fits = |charge: &Charge| charge.is_known && charge.closing.is_none() && charge.tries <= tries_max;
+    let (is_any, tries_max) = (chance.percent(3), if chance.percent(12) { u32::MAX } else { 0 });
+    let fits = |charge: &Charge| {
+        let is_open = charge.closing.is_none() && charge.tries <= tries_max;
+        charge.is_known && (is_open || (is_any && charge.is_card))
+    };
     let open = group.charges.iter().filter(|(_, charge)| fits(charge));
     let open: Vec<_> = open.map(|(id, charge)| (*id, charge.is_card, charge.amount)).collect();
     close(&open, chance)
@@ -417,8 +435,6 @@ fn plan_closing(group: &Group, chance: &mut Chance) -> Option<Action> {
 fn close(open: &[(ObjectId, bool, i64)], chance: &mut Chance) -> Option<Action> {
     let (charge, is_card, amount) = chance.pick(open)?;
     Some(match (is_card, chance.below(10)) {
-        (true, 0) => Action::Refuse { charge },
-        (true, 1) => Action::LeaveUnanswered { charge },
         (true, _) => Action::Capture { charge },
         (false, 0 | 1) => Action::Cancel { charge },
         (false, _) => Action::Confirm { charge, amount },
@@ -488,6 +504,8 @@ fn command(action: &Action, charge: ObjectId, world: &mut World) -> MerchantComm
             MerchantCommand::RefuseCard { charge: *charge, refusal: CardRefusal::NotAuthorized }
         }
         Action::LeaveUnanswered { charge } => MerchantCommand::LeaveUnanswered { charge: *charge },
+        Action::Authorize { charge } => MerchantCommand::AuthorizeCard { charge: *charge, brand: None },
+        Action::TryOrder { charge, attempt } => MerchantCommand::TryOrder { id: *charge, attempt: *attempt },
         Action::OpenPix { amount, splits } => MerchantCommand::OpenPix {
             charge,
             amount: Centavos(*amount),
@@ -515,6 +533,7 @@ fn count(event: &Event, world: &mut World) {
         }
         Event::CardRefused { .. } => world.coverage.saw("charge refused by the acquirer"),
         Event::CardUnanswered { .. } => world.coverage.saw("card left unanswered"),
+        Event::CardAuthorized { .. } => world.coverage.saw("card authorized"),
         Event::PixCancelled { .. } => world.coverage.saw("charge cancelled"),
         _ => {}
     }

@@ -5,7 +5,9 @@
 //! overtake each other, callers lose answers and ask again, actors fall asleep, panic and are
 //! opened again from old snapshots, and the process dies between any two things that the journal
 //! does. The disk runs full and fails; its journal rolls from segment to segment, and loses parts
-//! of it that must be noticed. Every tenth seed runs the product's read model too ([`readers`]).
+//! of it that must be noticed. An acquirer whose records outlive the process ([`acquirer`]) answers
+//! late or not at all, is ordered again, closes, authorizes and captures. Every tenth seed runs the
+//! product's read model too ([`readers`]).
 //!
 //! A smaller world has several partitions in one process ([`partitions`]), another one several
 //! nodes that divide partitions ([`nodes`]).
@@ -15,6 +17,7 @@
 //!
 //! `CENTAVO_SIM_SEEDS=n` runs n seeds, `CENTAVO_SIM_SEED=s` replays one and prints each step.
 
+mod acquirer;
 mod actor;
 mod audit;
 mod callers;
@@ -109,6 +112,10 @@ fn seeded_defects_are_found() {
         (Defect::KeepsNoAnchor, "was not noticed", 200),
         (Defect::LosesOnePage, "the readers' view", 500),
         (Defect::PublishesOneShort, "the readers' view", 50),
+        (Defect::SendsAgainBeforeItsRecord, "sent again before", 50),
+        (Defect::CapturesBeforeItsRecord, "captured before its authorization", 50),
+        (Defect::TakesSilenceForRefusal, "its money was taken", 50),
+        (Defect::CarriesOutWhatWasClosed, "its money was taken", 500),
     ] {
         let found = (0..seeds_max).find_map(|seed| run(seed, Some(defect), false).err());
         let failure = found.unwrap_or_else(|| panic!("{defect:?} was not found within {seeds_max} seeds"));

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use ledger::fees::SPLIT_SETTLEMENT_DAYS;
 use ledger::{Event, GroupNumber, LedgerId, ObjectId, RecipientNumber, Record, Rejection};
 
+use crate::acquirer::Acquirer;
 use crate::audit::{Audit, ensure};
 
 /// What somebody asks for; ids of new charges are made anew for every attempt.
@@ -20,6 +21,8 @@ pub(crate) enum Action {
     Capture { charge: ObjectId },
     Refuse { charge: ObjectId },
     LeaveUnanswered { charge: ObjectId },
+    Authorize { charge: ObjectId },
+    TryOrder { charge: ObjectId, attempt: u32 },
     OpenPix { amount: i64, splits: Vec<(ObjectId, i64)> },
     Confirm { charge: ObjectId, amount: i64 },
     Cancel { charge: ObjectId },
@@ -66,6 +69,7 @@ pub(crate) struct Group {
     pub(crate) openings: u32,
     pub(crate) recipients: BTreeMap<u8, Recipient>,
     pub(crate) charges: BTreeMap<ObjectId, Charge>,
+    pub(crate) acquirer: Acquirer,
 }
 
 impl Group {
@@ -144,7 +148,9 @@ impl Group {
                 (Action::Cancel { charge }, Event::PixCancelled { charge: closed, .. }) => {
                     self.close(*charge, *closed, Closing::Cancelled)?
                 }
-                (Action::LeaveUnanswered { charge }, Event::CardUnanswered { charge: left }) => charge == left,
+                (Action::LeaveUnanswered { charge }, Event::CardUnanswered { charge: left })
+                | (Action::Authorize { charge }, Event::CardAuthorized { charge: left, .. })
+                | (Action::TryOrder { charge, .. }, Event::RailTried { id: left, .. }) => charge == left,
                 _ => false,
             };
         }
@@ -186,11 +192,17 @@ impl Group {
                 Action::Capture { charge }
                 | Action::Refuse { charge }
                 | Action::LeaveUnanswered { charge }
+                | Action::Authorize { charge }
                 | Action::Confirm { charge, .. }
                 | Action::Cancel { charge },
                 Rejection::ChargeNotPending,
-            ) => {
-                let left = matches!(action, Action::LeaveUnanswered { .. });
+            )
+            | (Action::TryOrder { charge, .. }, Rejection::OutcomeNotUnknown) => {
+                let closes = matches!(
+                    action,
+                    Action::Capture { .. } | Action::Refuse { .. } | Action::Confirm { .. } | Action::Cancel { .. }
+                );
+                let left = !closes;
                 self.charges.get(charge).is_some_and(|known| {
                     let others = if left { known.tries } else { known.tries - 1 };
                     !known.is_known || others > 0
@@ -201,10 +213,11 @@ impl Group {
         ensure(possible, || format!("{action:?} was refused: {why:?}"))
     }
 
-    /// At the end: every charge stands in the journal as in its callers' answers, and the ledgers
-    /// hold the sums of them.
+    /// At the end: every charge stands in the journal as in its callers' answers and in the
+    /// acquirer's records, and the ledgers hold the sums of them.
     pub(crate) fn settle(&self, group: GroupNumber, audit: &Audit) -> Result<(), String> {
         let journal = Journal::of(group, audit)?;
+        self.acquirer.settle(audit, |charge| journal.closings.get(&charge).copied())?;
         ensure(journal.opened.keys().all(|id| self.charges.contains_key(id)), || {
             "a charge that nobody asked for".into()
         })?;

@@ -263,7 +263,8 @@ impl ExpectedView {
     fn count(&mut self, sequence: Sequence, group: GroupNumber, event: &Event) {
         let (id, status) = match event {
             Event::ChargeOpened { charge, .. } => (*charge, ChargeStatus::Pending),
-            Event::CardUnanswered { charge } => (*charge, ChargeStatus::Pending),
+            Event::CardUnanswered { charge } | Event::CardAuthorized { charge, .. } => (*charge, ChargeStatus::Pending),
+            Event::RailTried { id, .. } => (*id, ChargeStatus::Pending),
             Event::CardCaptured { charge, .. } | Event::PixPaid { charge, .. } => (*charge, ChargeStatus::Paid),
             Event::CardRefused { charge, .. } => (*charge, ChargeStatus::Refused),
             Event::PixCancelled { charge, .. } => (*charge, ChargeStatus::Cancelled),

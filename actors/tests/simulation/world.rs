@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use actors::journal::{Admission, AdmissionLimits, BLOCK_BYTES_MAX, ClosedBy, Input, Machine, Output, Permit};
 use actors::resident::{Effects, Envelope, Outcome};
 use derived::snapshots::{self, Snapshot, StoredSnapshot};
-use ledger::{Event, IdKey, LedgerId, MerchantCommand, Record, Requester, Timestamp};
+use ledger::{Event, IdKey, LedgerId, MerchantCommand, RailStamp, Record, Requester, Timestamp};
 use store::testkit::{AppendStep, Damage, MemoryStore, PowerCut};
 use store::{Block, Partition, Sequence, Store, StoreError};
 
@@ -65,6 +65,14 @@ pub(crate) enum Defect {
     LosesOnePage,
     /// Of a block with several Records, the readers' view and the index do not get the first.
     PublishesOneShort,
+    /// An order is sent again while that is not a Record yet.
+    SendsAgainBeforeItsRecord,
+    /// A charge is captured whose authorization no Record has.
+    CapturesBeforeItsRecord,
+    /// A charge whose answer was lost is booked as refused.
+    TakesSilenceForRefusal,
+    /// The acquirer carries out an order that comes after its close.
+    CarriesOutWhatWasClosed,
 }
 
 /// How a run ended that broke a promise.
@@ -777,7 +785,7 @@ impl World {
         let reply = match ask {
             Ask::Command(command) => {
                 let was_due = actor.core.is_due(self.now);
-                let requester = is_operators(&command).then(|| Requester::Operator("operator".to_owned()));
+                let requester = requester_of(&command, self.now);
                 let order = Envelope { command, key, unique: [None; 2], requester, permit };
                 let outcome = actor.core.command(order, self.now, &self.ids, &mut effects);
                 let is_recorded = matches!(outcome, Outcome::Recorded(_));
@@ -1055,7 +1063,9 @@ impl World {
         for (sequence, record) in self.audit.records() {
             self.read_model.publish(sequence, record)?;
         }
-        callers.process_died();
+        if callers.process_died() {
+            self.coverage.saw("crash between an order and its answer");
+        }
         Ok(())
     }
 
@@ -1191,10 +1201,16 @@ impl World {
     }
 }
 
-/// True for what an operator asks for.
-fn is_operators(command: &MerchantCommand) -> bool {
+/// The operator who asks for something, or the acquirer that says it.
+fn requester_of(command: &MerchantCommand, now: Timestamp) -> Option<Requester> {
     use MerchantCommand as Command;
-    matches!(command, Command::Open { .. } | Command::ApproveRecipient { .. } | Command::RejectRecipient { .. })
+    match command {
+        Command::Open { .. } | Command::ApproveRecipient { .. } | Command::RejectRecipient { .. } => {
+            Some(Requester::Operator("operator".to_owned()))
+        }
+        Command::AuthorizeCard { .. } => Some(Requester::Rail(RailStamp::new("A1".to_owned(), now))),
+        _ => None,
+    }
 }
 
 /// True for the Record that books what fell due.

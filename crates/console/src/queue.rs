@@ -157,6 +157,7 @@ fn of_what(visit: &Visit, item: &QueueItem) -> Markup {
 /// to the merchant, and returns of withdrawals.
 pub(crate) fn item_word(item: &QueueItem) -> Word {
     match (item.kind, &item.merchant_id) {
+        ("rail", _) if item.waits_for.is_some() => words::WAITING_NOTICE,
         ("entry", None) => words::HOUSE_ENTRY,
         ("entry", Some(_)) if item.withdrawal.is_some() => words::RETURN_ENTRY,
         ("entry", Some(_)) if item.credit.as_ref().is_some_and(|credit| credit.starts_with("Liabilities:")) => {

@@ -257,6 +257,7 @@ words! {
     PAYOUT = "Transferência sem resposta", "Transfer without an answer";
     WAITS_NO_MORE = "Isto não espera mais: alguém já decidiu.", "This does not wait any more: somebody decided.";
     RAIL_ITEM = "Desfecho desconhecido", "Unknown outcome";
+    WAITING_NOTICE = "Aviso da instituição que espera", "Notification that waits";
     SETTLE_BY_WORD = "Dizer o desfecho", "Say the outcome";
     SETTLE_WHAT = "A instituição não disse o que aconteceu e continua sendo consultada. Depois de uma hora, dois operadores podem dizer, com a mesma referência.", "The institution has not said what became of it, and goes on being asked. After an hour, two operators may say it, with the same reference.";
     DROP_WHAT = "Um aviso da instituição não cabe nas contestações desta cobrança. Quando couber, é lançado em até um minuto. Dois operadores podem descartá-lo, com a mesma referência: diga que não aconteceu.", "A notification of the institution does not fit the disputes of this charge. Once it fits, it is booked within a minute. Two operators may drop it, with the same reference: say that it did not happen.";

@@ -75,7 +75,8 @@ pub struct QueueItem {
     pub due_at: Option<String>,
     /// What would make a notification fit, so that it is booked: `acceptance` of a dispute of its
     /// amount, `reversal` (or release) of an earlier dispute, or a `decision`: the case was lost
-    /// again after operators had reversed it, and they reverse it again or drop the notification.
+    /// again after operators had reversed it, and they reverse it again or drop the notification;
+    /// or the rail took money that no dispute explains.
     #[schema(pattern = "^(acceptance|reversal|decision)$")]
     pub waits_for: Option<&'static str>,
     /// The recipient; withdrawals, their transfers and returns, write-offs of its debt.

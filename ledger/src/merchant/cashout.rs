@@ -116,12 +116,6 @@ impl MerchantState {
         Decision { events, personal: None }
     }
 
-    /// The cashout is ordered once more.
-    pub(super) fn try_cashout(&self, id: ObjectId) -> Result<Decision> {
-        let open = self.cashouts.get(id).ok_or(Rejection::CashoutNotInProcessing)?;
-        Ok(Decision::of(Event::RailTried { id, attempt: open.retries + 2 }))
-    }
-
     pub(super) fn note_cashout_tried(&mut self, id: ObjectId, attempt: u32, at: Timestamp) {
         if let Some(open) = self.cashouts.get(id).cloned() {
             self.cashouts.insert(id, OpenCashout { attention_at: at, retries: attempt - 1, ..open });

@@ -338,10 +338,12 @@ pub enum MerchantCommand {
     },
     /// The bank sent the money of a processed cashout back.
     ReturnCashout(Box<ReturnedCashout>),
-    /// A cashout is to be ordered once more from its rail.
-    TryCashout {
-        /// The cashout.
+    /// An order that waits for its rail is to be sent there once more.
+    TryOrder {
+        /// The charge, cashout, refund, dispute or repayment.
         id: ObjectId,
+        /// How many times it is sent with this one, from 2.
+        attempt: u32,
     },
     /// An operator says what became of an order that its rail left unknown.
     SayRailWord(Box<SayRailWord>),

@@ -202,7 +202,7 @@ impl MerchantState {
             Command::ConfirmRepayment { id } => Ok(self.repaid(id)),
             Command::RefuseRepayment { id, reason } => self.not_repaid(id, reason),
             Command::ReturnCashout(returned) => Ok(self.return_cashout(*returned)),
-            Command::TryCashout { id } => self.try_cashout(id),
+            Command::TryOrder { id, attempt } => self.try_order(id, attempt),
             Command::SayRailWord(said) => self.say_rail_word(*said, now),
             Command::FailRefund(failed) => Ok(self.fail_refund(*failed, now)),
             Command::OpenDispute(reported) => self.open_dispute(*reported, now),

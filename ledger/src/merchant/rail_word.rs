@@ -36,6 +36,12 @@ impl MerchantState {
         }
     }
 
+    /// The order is sent once more, under the same id.
+    pub(super) fn try_order(&self, id: ObjectId, attempt: u32) -> Result<Decision> {
+        self.waiting_order(id).ok_or(Rejection::OutcomeNotUnknown)?;
+        Ok(Decision::of(Event::RailTried { id, attempt }))
+    }
+
     /// The first word is noted; the second one ends the order. A capture by word has no fee of the
     /// acquirer: the batch that settles it brings the fee.
     pub(super) fn say_rail_word(&self, mut said: SayRailWord, now: Timestamp) -> Result<Decision> {

@@ -12,6 +12,7 @@ use std::time::Duration;
 use actors::engine::Engine;
 use actors::rails::{self as rail, CardRail, PayoutRail, PixRail, RailParties, Rails};
 use axum::http::StatusCode;
+use futures_util::future::join_all;
 use ledger::rail_name::RailName;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -209,14 +210,27 @@ impl NamedRails {
         }
     }
 
-    /// Names the addresses at which the institutions ring to them. One that does not take it is
-    /// asked again every 10 minutes.
+    /// Why a server may not do with bridges what its operator expects, by what they say of
+    /// themselves now: a few seconds at most.
+    pub async fn warnings(&self) -> Vec<(RailName, String)> {
+        let of_each = self.by_name.iter().map(async |(name, opened)| match &opened.adapter {
+            Adapter::Http(bridge) => bridge.warnings().await.into_iter().map(|text| (name.clone(), text)).collect(),
+            Adapter::Adyen(_) | Adapter::ApiPix(_) | Adapter::Efi(_) => Vec::new(),
+        });
+        join_all(of_each).await.concat()
+    }
+
+    /// Names the addresses at which the institutions ring to them, and logs what is odd about
+    /// bridges. An institution that does not take its address is asked again every 10 minutes.
     pub async fn register_callbacks(self) {
         let mut registering = JoinSet::new();
         for (rail, OpenedRail { adapter, callback_url, .. }) in self.by_name.iter() {
             if let (Adapter::ApiPix(api_pix), Some(url)) = (adapter, callback_url.clone()) {
                 registering.spawn(register_callback(rail.clone(), Arc::clone(api_pix), url));
             }
+        }
+        for (rail, warning) in self.warnings().await {
+            tracing::warn!(%rail, "{warning}");
         }
         while registering.join_next().await.is_some() {}
     }

@@ -79,6 +79,8 @@ pub struct RailRecords {
     pub objects: BTreeMap<String, PlayedObject>,
     /// The path of the transfer that has a short id.
     pub short_ids: BTreeMap<String, String>,
+    /// The institution keeps short ids, whatever the capabilities declare.
+    pub keeps_short_ids: bool,
     /// The path of each order that moved money, once for each time.
     pub carried_out: Vec<String>,
     /// Cards that were deleted.
@@ -133,6 +135,7 @@ impl RailPlayer {
             }),
             objects: BTreeMap::new(),
             short_ids: BTreeMap::new(),
+            keeps_short_ids: false,
             carried_out: Vec::new(),
             deleted_tokens: Vec::new(),
             payments: Vec::new(),
@@ -341,7 +344,8 @@ fn refusal(records: &RailRecords, list: &str, body: &Value) -> Option<&'static s
 
 /// The short id of a transfer, where the institution keeps no other one; empty where it is absent.
 fn short_id(records: &RailRecords, request: &Request, list: &str) -> Option<String> {
-    let wants_one = list == "payouts" && records.capabilities["id_length"].is_u64();
+    let keeps_them = records.keeps_short_ids || records.capabilities["id_length"].is_u64();
+    let wants_one = list == "payouts" && keeps_them;
     wants_one.then(|| request.parameter("short_id").unwrap_or_default().to_owned())
 }
 

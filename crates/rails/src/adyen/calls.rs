@@ -15,12 +15,9 @@ use crate::client::{Address, Answer, Body, Credentials, Outgoing, SettingsError,
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// How often an order is sent in one call, under one key.
-const SENDS_MAX: u32 = 3;
-/// How long one sending may take.
+/// How long an answer may take: a charge, which is ordered half a minute after its id at most, has
+/// its answer before its end is ordered.
 const ANSWER_MAX: Duration = Duration::from_secs(20);
-/// How long after the first sending the next one waits; each one later waits twice as long.
-const PAUSE: Duration = Duration::from_millis(500);
 
 /// Adyen, with what is shown to it.
 pub(super) struct AdyenCalls {
@@ -37,16 +34,6 @@ pub(super) struct KeyedRequest<'a> {
     /// Made of our id.
     pub(super) key: &'a str,
     pub(super) body: Bytes,
-}
-
-/// What an answer says about an order.
-pub(super) enum Said<T> {
-    /// Its outcome.
-    Outcome(T),
-    /// Nothing; with the reason. A repeat under the same key may say more.
-    Nothing(String),
-    /// Nothing, however often it is ordered.
-    NothingForGood(String),
 }
 
 impl AdyenCalls {
@@ -66,44 +53,20 @@ impl AdyenCalls {
         Ok(())
     }
 
-    /// Sends an order until its answer says something, at most three times under its key, and as
-    /// long as `may_leave`. [`RailError::NotSent`] where no byte of it has left.
+    /// Sends an order, once. `read` gives its outcome, or why the answer says none.
     pub(super) async fn order<T>(
         &self,
         request: KeyedRequest<'_>,
-        may_leave: impl Fn() -> bool,
-        read: impl Fn(&Answer) -> Said<T>,
+        read: impl Fn(&Answer) -> Result<T, String>,
     ) -> RailResult<T> {
-        let mut has_left = false;
-        for sending in 0..SENDS_MAX {
-            if sending > 0 {
-                tokio::time::sleep(PAUSE * (1 << (sending - 1))).await;
-            }
-            if !may_leave() {
-                break;
-            }
-            match self.post(&request).await {
-                Err(RailError::NotSent) => continue,
-                Err(RailError::NoAnswer) => {}
-                Ok(answer) => match read(&answer) {
-                    Said::Outcome(outcome) => return Ok(outcome),
-                    Said::Nothing(defect) => self.complain(request.path, &defect),
-                    Said::NothingForGood(defect) => {
-                        self.complain(request.path, &defect);
-                        return Err(RailError::NoAnswer);
-                    }
-                },
-            }
-            has_left = true;
-        }
-        Err(if has_left { RailError::NoAnswer } else { RailError::NotSent })
-    }
-
-    async fn post(&self, request: &KeyedRequest<'_>) -> RailResult<Answer> {
+        let KeyedRequest { path, key, body } = request;
         let mut headers = HeaderMap::new();
-        headers.insert(IDEMPOTENCY_KEY, HeaderValue::try_from(request.key).map_err(|_| RailError::NotSent)?);
-        let body = Some(Body { media_type: "application/json", bytes: request.body.clone() });
-        self.send(Method::POST, request.path, headers, body).await
+        headers.insert(IDEMPOTENCY_KEY, HeaderValue::try_from(key).map_err(|_| RailError::NotSent)?);
+        let body = Some(Body { media_type: "application/json", bytes: body });
+        read(&self.send(Method::POST, path, headers, body).await?).map_err(|defect| {
+            self.complain(path, &defect);
+            RailError::NoAnswer
+        })
     }
 
     /// Deletes what a path names. A repeat deletes nothing else.

@@ -2,8 +2,8 @@
 //!
 //! A charge is authorized with manual capture, and captured by an order of its own, which the
 //! engine gives once the authorization is a Record: what no Record knows takes no money. Adyen is
-//! idempotent on a key, which is made of our id; so an order whose answer was lost is sent again
-//! within the call, under the same key. It holds no state.
+//! idempotent on a key, which is made of our id. An order is sent once in a call. The adapter holds
+//! no state.
 //!
 //! Only Adyen's word about our reference and our amount is an outcome. All else is
 //! [`RailError::NoAnswer`]: a time that has passed, 3xx, 408, 429, 5xx, a page, half an answer, and

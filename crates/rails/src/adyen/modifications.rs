@@ -5,7 +5,7 @@ use actors::rails::{CaptureCard, CardAnswer, RailError, RailResult, Repay, Repay
 use ledger::merchant::Authorization;
 use ledger::{Centavos, ObjectId, RailStamp};
 
-use super::calls::{AdyenCalls, KeyedRequest, Said};
+use super::calls::{AdyenCalls, KeyedRequest};
 use super::messages::{Amount, Modification, NewModification};
 use crate::client::values::is_reference;
 use crate::client::{Answer, json_body, now};
@@ -28,10 +28,14 @@ pub(super) async fn capture(calls: &AdyenCalls, call: &CaptureCard) -> RailResul
     Ok(CardAnswer::Captured { acquirer_mdr: Centavos::ZERO, brand: *brand, stamp })
 }
 
-/// Orders that money go back to the payer. One that Adyen may have forgotten is not ordered again.
+/// Orders that money go back to the payer. Adyen can't be asked about a refund, so a repeat is the
+/// question; one that it may have forgotten is not ordered again.
 pub(super) async fn refund(calls: &AdyenCalls, call: &Repay) -> RailResult<RepayAnswer> {
     let (id, path) = (call.id.txid(), format!("/payments/{}/refunds", call.payment));
-    if call.is_repeat && call.decided_at.plus_ms(KEYS_HELD_MS) <= now() {
+    if call.is_repeat {
+        if call.decided_at.plus_ms(KEYS_HELD_MS) > now() {
+            return Err(RailError::HasNone);
+        }
         calls.complain(&path, "the refund is too old to be ordered again");
         return Err(RailError::NoAnswer);
     }
@@ -58,27 +62,26 @@ fn body(
     json_body(&NewModification { amount: amount.map(Amount::of), merchant_account, reference, payment_reference })
 }
 
-/// Sends an order until Adyen has it. No code of an error refuses one for good.
+/// Sends an order. No code of an error refuses one for good.
 async fn modify(
     calls: &AdyenCalls,
     request: KeyedRequest<'_>,
     is_ours: impl Fn(&Modification) -> bool,
 ) -> RailResult<Modification> {
     let read = |answer: &Answer| match answer.status.as_u16() {
-        200 | 201 => match answer.read::<Modification>() {
-            Ok(modification)
+        200 | 201 => match answer.read::<Modification>()? {
+            modification
                 if modification.status == RECEIVED
                     && is_reference(&modification.psp_reference)
                     && is_ours(&modification) =>
             {
-                Said::Outcome(modification)
+                Ok(modification)
             }
-            Ok(_) => Said::NothingForGood("it has received something else".to_owned()),
-            Err(defect) => Said::Nothing(defect),
+            _ => Err("it has received something else".to_owned()),
         },
-        status => Said::Nothing(format!("its answer {status} is no outcome")),
+        status => Err(format!("its answer {status} is no outcome")),
     };
-    calls.order(request, || true, read).await
+    calls.order(request, read).await
 }
 
 impl Modification {

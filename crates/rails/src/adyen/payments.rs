@@ -4,7 +4,7 @@ use actors::rails::{CardAnswer, CardSecrets, CardToken, ChargeCard, RailError, R
 use ledger::merchant::Authorization;
 use ledger::{CardRefusal, RailStamp};
 
-use super::calls::{AdyenCalls, KeyedRequest, Said};
+use super::calls::{AdyenCalls, KeyedRequest};
 use super::messages::{
     Card, NewPayment, NewStoredCard, PaymentAnswer, PaymentDetails, StoredCard, TOKEN_SEPARATOR, error_code,
 };
@@ -24,33 +24,34 @@ pub(super) async fn authorize(calls: &AdyenCalls, call: &ChargeCard) -> RailResu
         calls.complain(PATH, "the stored card is none of Adyen's");
         return Ok(CardAnswer::Refused(CardRefusal::Failed));
     };
+    if call.not_after <= now() {
+        return Err(RailError::NotSent);
+    }
     let request = KeyedRequest { path: PATH, key: &txid, body: json_body(&message) };
-    calls.order(request, || now() < call.not_after, |answer| said(answer, call, &txid)).await
+    calls.order(request, |answer| outcome(answer, call, &txid)).await
 }
 
-fn said(answer: &Answer, call: &ChargeCard, txid: &str) -> Said<CardAnswer> {
+/// The outcome of an order, or why the answer says none.
+fn outcome(answer: &Answer, call: &ChargeCard, txid: &str) -> Result<CardAnswer, String> {
     if answer.status.as_u16() != 200 {
-        return match error_code(answer).filter(|code| CARD_ERRORS.contains(code)) {
-            Some(code) => Said::Outcome(CardAnswer::Refused(CardRefusal::Coded { code, is_final: false })),
-            None => Said::Nothing(format!("its answer {} is no outcome", answer.status.as_u16())),
-        };
+        let code = error_code(answer).filter(|code| CARD_ERRORS.contains(code));
+        let code = code.ok_or_else(|| format!("its answer {} is no outcome", answer.status.as_u16()))?;
+        return Ok(CardAnswer::Refused(CardRefusal::Coded { code, is_final: false }));
     }
-    let payment: PaymentAnswer = match answer.read() {
-        Ok(payment) => payment,
-        Err(defect) => return Said::Nothing(defect),
-    };
-    if payment.merchant_reference != txid || !is_reference(&payment.psp_reference) {
-        return Said::Nothing("merchantReference or pspReference is another one".to_owned());
-    }
-    match words::verdict(&payment.result_code) {
-        Some(Verdict::Refused) => Said::Outcome(CardAnswer::Refused(refusal(&payment))),
-        Some(Verdict::Authorized) if payment.amount.as_ref().is_some_and(|amount| amount.is(call.amount)) => {
-            Said::Outcome(CardAnswer::Authorized(authorization(payment)))
+    let payment: PaymentAnswer = answer.read()?;
+    let defect = match words::verdict(&payment.result_code) {
+        _ if payment.merchant_reference != txid || !is_reference(&payment.psp_reference) => {
+            "merchantReference or pspReference is another one"
         }
-        Some(Verdict::Authorized) => Said::NothingForGood("amount is not that of the order".to_owned()),
-        Some(Verdict::Unfinished) => Said::NothingForGood("resultCode says no end".to_owned()),
-        None => Said::NothingForGood("resultCode is a word that is not known".to_owned()),
-    }
+        Some(Verdict::Refused) => return Ok(CardAnswer::Refused(refusal(&payment))),
+        Some(Verdict::Authorized) if payment.amount.as_ref().is_some_and(|amount| amount.is(call.amount)) => {
+            return Ok(CardAnswer::Authorized(authorization(payment)));
+        }
+        Some(Verdict::Authorized) => "amount is not that of the order",
+        Some(Verdict::Unfinished) => "resultCode says no end",
+        None => "resultCode is a word that is not known",
+    };
+    Err(defect.to_owned())
 }
 
 /// Adyen's answer has no time of its own.
@@ -82,18 +83,17 @@ pub(super) async fn tokenize(calls: &AdyenCalls, card: &CardSecrets) -> RailResu
     };
     let request = KeyedRequest { path: STORED_PATH, key: &shopper, body: json_body(&message) };
     let read = |answer: &Answer| match answer.status.as_u16() {
-        200 | 201 => match answer.read::<StoredCard>() {
-            Ok(StoredCard { id, shopper_reference })
+        200 | 201 => match answer.read::<StoredCard>()? {
+            StoredCard { id, shopper_reference }
                 if is_reference(&id) && shopper_reference.as_ref().is_none_or(|reference| *reference == shopper) =>
             {
-                Said::Outcome(CardToken(format!("{shopper}{TOKEN_SEPARATOR}{id}")))
+                Ok(CardToken(format!("{shopper}{TOKEN_SEPARATOR}{id}")))
             }
-            Ok(_) => Said::Nothing("id or shopperReference is another one".to_owned()),
-            Err(defect) => Said::Nothing(defect),
+            _ => Err("id or shopperReference is another one".to_owned()),
         },
-        status => Said::Nothing(format!("its answer {status} gives no token")),
+        status => Err(format!("its answer {status} gives no token")),
     };
-    calls.order(request, || true, read).await
+    calls.order(request, read).await
 }
 
 /// Has Adyen delete a stored card; false where it refuses to, such as of one that it does not have.

@@ -62,6 +62,14 @@ impl Calls {
         self.call(method, path, &[], Some(body)).await
     }
 
+    /// The same; `None` where it has left and there is no answer.
+    pub(crate) async fn order_once(&self, method: Method, path: &str, body: &Value) -> RailResult<Option<Answer>> {
+        match self.order(method, path, body).await {
+            Err(RailError::NotSent) => Err(RailError::NotSent),
+            answer => Ok(answer.ok()),
+        }
+    }
+
     /// Asks; a second time with a new token where the first one is refused.
     pub(super) async fn get(&self, path: &str, query: &[(&str, String)]) -> RailResult<Answer> {
         let answer = self.call(Method::GET, path, query, None).await?;

@@ -16,56 +16,49 @@ use super::messages::{Charge, reason};
 use super::receipts::receipt;
 use super::words::{CHARGE_REFUSALS, ChargeStatus, REMOVED_BY_RECEIVER, charge_status};
 
-/// How often an order is sent in one call.
-const SENDS: usize = 2;
+/// How often the end of a charge is ordered in one call.
+const ENDS: usize = 2;
 /// Characters of a text to the payer.
 const TEXT_LEN_MAX: usize = 140;
 /// Characters of a payer's name.
 const NAME_LEN_MAX: usize = 200;
 
-/// Registers a charge. An answer that is not known is asked for; where the institution itself has
-/// no such charge, the order is sent once more. Only a refusal that it repeats by having none is
-/// one.
+/// Registers a charge, once. An answer that is not known is asked for. Only a refusal that the
+/// institution repeats by having no such charge is one.
 pub(super) async fn open(calls: &Calls, call: &OpenPix) -> RailResult<PixOpening> {
     let path = path(calls, call.charge);
     let Some(body) = new_charge(calls, call) else {
         return Ok(PixOpening::Refused { reason: "the amount has more than ten digits".to_owned() });
     };
-    for send in 0..SENDS {
-        let answer = match calls.order(Method::PUT, &path, &body).await {
-            Err(RailError::NotSent) if send == 0 => return Err(RailError::NotSent),
-            answer => answer.ok(),
-        };
-        let refusal = answer.as_ref().filter(|answer| answer.says(CHARGE_REFUSALS)).map(reason);
-        let charge = answer.filter(|answer| matches!(answer.status.as_u16(), 200 | 201)).map(|answer| charge(&answer));
-        match charge {
-            Some(Ok(charge)) => return registered(calls, &path, charge, call),
-            Some(Err(defect)) => calls.complain(&path, &defect),
-            None => {}
-        }
-        match find(calls, &path).await? {
-            Some(charge) => return registered(calls, &path, charge, call),
-            None => {
-                if let Some(reason) = refusal {
-                    return Ok(PixOpening::Refused { reason });
-                }
-            }
-        }
+    let answer = match call.is_repeat {
+        true => None,
+        false => calls.order_once(Method::PUT, &path, &body).await?,
+    };
+    let refusal = answer.as_ref().filter(|answer| answer.says(CHARGE_REFUSALS)).map(reason);
+    let charge = answer.filter(|answer| matches!(answer.status.as_u16(), 200 | 201)).map(|answer| charge(&answer));
+    match charge {
+        Some(Ok(charge)) => return registered(calls, &path, charge, call),
+        Some(Err(defect)) => calls.complain(&path, &defect),
+        None => {}
     }
-    calls.complain(&path, "it neither registers nor refuses the charge");
-    Err(RailError::NoAnswer)
+    match (find(calls, &path, !call.is_repeat).await?, refusal) {
+        (Some(charge), _) => registered(calls, &path, charge, call),
+        (None, Some(reason)) => Ok(PixOpening::Refused { reason }),
+        (None, None) => Err(RailError::HasNone),
+    }
 }
 
-/// Removes a charge. Only what the institution then says of it decides.
+/// Removes a charge, again where the token was refused: that carries nothing out. Only what the
+/// institution then says of it decides.
 pub(super) async fn cancel(calls: &Calls, id: ObjectId) -> RailResult<PixFate> {
     let path = path(calls, id);
     let body = json!({ "status": REMOVED_BY_RECEIVER });
-    for send in 0..SENDS {
+    for send in 0..ENDS {
         let answer = match calls.order(Method::PATCH, &path, &body).await {
             Err(RailError::NotSent) if send == 0 => return Err(RailError::NotSent),
             answer => answer.ok(),
         };
-        let Some(charge) = find(calls, &path).await? else { return Ok(PixFate::Cancelled) };
+        let Some(charge) = find(calls, &path, true).await? else { return Ok(PixFate::Cancelled) };
         if let Some(fate) = fate(calls, &path, &charge, id)? {
             return Ok(fate);
         }
@@ -82,16 +75,16 @@ fn path(calls: &Calls, id: ObjectId) -> String {
     format!("{}/{}", calls.institution.cob, id.txid())
 }
 
-/// The charge as the institution has it; `None` if it says so itself. After an order nothing is
-/// [`RailError::NotSent`] any more.
-async fn find(calls: &Calls, path: &str) -> RailResult<Option<Charge>> {
+/// The charge as the institution has it; `None` if it says so itself. Where an order has left,
+/// nothing is [`RailError::NotSent`] any more.
+async fn find(calls: &Calls, path: &str, has_left: bool) -> RailResult<Option<Charge>> {
     match calls.find(path, calls.institution.preset.no_charge).await {
         Ok(Lookup::None) => Ok(None),
         Ok(Lookup::It(answer)) => charge(&answer).map(Some).map_err(|defect| {
             calls.complain(path, &defect);
             RailError::NoAnswer
         }),
-        Err(_) => Err(RailError::NoAnswer),
+        Err(error) => Err(if has_left { RailError::NoAnswer } else { error }),
     }
 }
 

@@ -14,46 +14,38 @@ use super::messages::{Return, ReturnedPayment, ReturnsOfPayment, reason};
 use super::receipts::page;
 use super::words::{RETURN_REFUSALS, ReturnStatus, is_of_dispute, return_status};
 
-/// How often an order is sent in one call.
-const SENDS: usize = 2;
 /// Characters of a reason.
 const REASON_LEN_MAX: usize = 300;
 
-/// Orders a return under our id. An answer that is not known, and a refused repeat, are asked for.
+/// Orders a return under our id, once. An answer that is not known, and a refused repeat, are asked
+/// for.
 pub(super) async fn repay(calls: &Calls, call: &Repay) -> RailResult<RepayAnswer> {
     let payment = payment_path(calls, call)?;
     let path = format!("{payment}/devolucao/{}", call.id.txid());
     let body = json!({ "valor": amount_text(call.amount).ok_or(RailError::NoAnswer)? });
-    for send in 0..SENDS {
-        let answer = match calls.order(Method::PUT, &path, &body).await {
-            Err(RailError::NotSent) if send == 0 => return Err(RailError::NotSent),
-            answer => answer.ok(),
-        };
-        let refusal = answer.as_ref().filter(|answer| answer.says(RETURN_REFUSALS)).map(reason);
-        let taken = answer.filter(|answer| matches!(answer.status.as_u16(), 200 | 201));
-        match taken.map(|answer| read(&answer)) {
-            Some(Ok(taken)) => return outcome(calls, &path, &taken, call),
-            Some(Err(defect)) => calls.complain(&path, &defect),
-            None => {}
-        }
-        match calls.find(&path, calls.institution.preset.no_return).await {
-            Ok(Lookup::It(answer)) => {
-                let found = read(&answer).map_err(|defect| {
-                    calls.complain(&path, &defect);
-                    RailError::NoAnswer
-                })?;
-                return outcome(calls, &path, &found, call);
-            }
-            Ok(Lookup::None) => {
-                if let Some(reason) = refusal {
-                    return Ok(RepayAnswer::Refused { reason });
-                }
-            }
-            Err(_) => return Err(RailError::NoAnswer),
-        }
+    let answer = match call.is_repeat {
+        true => None,
+        false => calls.order_once(Method::PUT, &path, &body).await?,
+    };
+    let refusal = answer.as_ref().filter(|answer| answer.says(RETURN_REFUSALS)).map(reason);
+    let taken = answer.filter(|answer| matches!(answer.status.as_u16(), 200 | 201));
+    match taken.map(|answer| read(&answer)) {
+        Some(Ok(taken)) => return outcome(calls, &path, &taken, call),
+        Some(Err(defect)) => calls.complain(&path, &defect),
+        None => {}
     }
-    calls.complain(&path, "it neither takes nor refuses the return");
-    Err(RailError::NoAnswer)
+    match (calls.find(&path, calls.institution.preset.no_return).await, refusal) {
+        (Ok(Lookup::It(answer)), _) => {
+            let found = read(&answer).map_err(|defect| {
+                calls.complain(&path, &defect);
+                RailError::NoAnswer
+            })?;
+            outcome(calls, &path, &found, call)
+        }
+        (Ok(Lookup::None), Some(reason)) => Ok(RepayAnswer::Refused { reason }),
+        (Ok(Lookup::None), None) => Err(RailError::HasNone),
+        (Err(_), _) => Err(RailError::NoAnswer),
+    }
 }
 
 /// Looks for the return that the institution made itself. Until it has, nothing is known.
@@ -104,9 +96,10 @@ pub(super) async fn debits(calls: &Calls, span: PixSpan) -> RailResult<RailCases
     Ok(RailCases { cases: cases.into_iter().map(|(_, case)| case).collect(), has_more })
 }
 
-/// The special returns of a payment of a charge of ours, each with its time.
+/// The special returns of a payment, each with its time. The payment may be none of a charge.
 fn debits_of(calls: &Calls, payment: &ReturnedPayment) -> Vec<(Timestamp, RailCase)> {
-    let Some(charge) = payment.txid.as_deref().and_then(ObjectId::parse) else { return Vec::new() };
+    let of_ours = payment.txid.as_deref().and_then(ObjectId::parse);
+    let charge = of_ours.unwrap_or_else(|| ObjectId::of_text("a payment to the key"));
     let returns = payment.devolucoes.iter().flatten();
     let made = returns.filter(|of| {
         of.natureza.as_deref().is_some_and(is_of_dispute) && return_status(&of.status) == Some(ReturnStatus::Done)

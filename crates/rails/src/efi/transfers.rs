@@ -30,10 +30,7 @@ pub(super) async fn send(
         Ok(body) => body,
         Err(reason) => return Ok(PayoutAnswer::Failed { reason }),
     };
-    let answer = match calls.order(Method::PUT, &path, &body).await {
-        Err(RailError::NotSent) => return Err(RailError::NotSent),
-        answer => answer.ok(),
-    };
+    let answer = calls.order_once(Method::PUT, &path, &body).await?;
     let refusal = answer.as_ref().filter(|answer| answer.says(REFUSALS)).map(reason);
     match answer {
         Some(taken) if matches!(taken.status.as_u16(), 200 | 201) => match outcome(&taken, call, from) {

@@ -1,5 +1,4 @@
-//! Calls to a bridge. An order is sent once in a call, or a second time where a repeat is safe and
-//! the bridge has said that it has none.
+//! Calls to a bridge. An order is sent once in a call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,17 +30,6 @@ pub(super) struct BridgeCalls {
     pub(super) known: KnownCapabilities,
 }
 
-/// An order under an id of ours.
-pub(super) struct Order<'a> {
-    /// `/cards`, `/pix`, `/payouts` or `/repayments`.
-    pub(super) list: &'static str,
-    /// Our id, 32 hexadecimal digits.
-    pub(super) id: &'a str,
-    pub(super) body: Bytes,
-    /// Whether it may be sent a second time.
-    pub(super) may_repeat: bool,
-}
-
 impl BridgeCalls {
     pub(super) fn new(address: Address, credentials: Credentials) -> Self {
         let credentials = RwLock::new(Arc::new(credentials));
@@ -67,13 +55,18 @@ impl BridgeCalls {
         *self.credentials.write() = Arc::new(credentials);
     }
 
-    /// The capabilities of a bridge that serves a kind of rail; asks for them where the last answer
-    /// is an hour old. Without any answer, and for another kind, nothing is sent.
+    /// The capabilities; asks for them where the last answer is an hour old.
+    pub(super) async fn capabilities(&self) -> RailResult<Capabilities> {
+        match self.known.fresh() {
+            Some(known) => Ok(known),
+            None => self.ask_capabilities().await.or_else(|error| self.known.last().ok_or(error)),
+        }
+    }
+
+    /// The same of a bridge that serves a kind of rail. Without any answer, and for another kind,
+    /// nothing is sent.
     pub(super) async fn serving(&self, kind: RailKind) -> RailResult<Capabilities> {
-        let known = match self.known.fresh() {
-            Some(known) => known,
-            None => self.ask_capabilities().await.or_else(|error| self.known.last().ok_or(error))?,
-        };
+        let known = self.capabilities().await?;
         if known.serves.iter().any(|served| served == kind.name()) {
             return Ok(known);
         }
@@ -100,43 +93,27 @@ impl BridgeCalls {
         }
     }
 
-    /// Sends an order; gives what the bridge then has, which is never nothing.
-    pub(super) async fn order(&self, command: Order<'_>) -> RailResult<Outcome> {
-        let Order { list, id, body, may_repeat } = command;
-        let path = self.with_short_id(format!("{list}/{id}"));
-        for send in 0..=usize::from(may_repeat) {
-            let answer = match self.call(Method::PUT, &path, Some(body.clone()), ANSWER_MAX).await {
-                Err(RailError::NotSent) if send == 0 => return Err(RailError::NotSent),
-                answer => answer.ok(),
-            };
-            match answer.map(|answer| outcome(&answer, id)) {
-                Some(Ok(result @ (Outcome::It(_) | Outcome::Refused(_)))) => return Ok(result),
-                Some(Err(defect)) => self.complain(&path, &defect),
-                Some(Ok(Outcome::None)) | None => {}
-            }
-            match self.find(list, id).await {
-                Ok(Outcome::None) => {}
-                Ok(result) => return Ok(result),
-                Err(_) => return Err(RailError::NoAnswer),
-            }
+    /// Sends an order in a list (`/cards`, `/pix`, `/payouts` or `/repayments`), under an id of
+    /// ours; gives what the bridge then has.
+    pub(super) async fn order(&self, list: &str, id: &str, body: Bytes) -> RailResult<Outcome> {
+        let path = with_short_id(format!("{list}/{id}"));
+        let answer = match self.call(Method::PUT, &path, Some(body), ANSWER_MAX).await {
+            Err(RailError::NotSent) => return Err(RailError::NotSent),
+            answer => answer.ok(),
+        };
+        match answer.map(|answer| outcome(&answer, id)) {
+            Some(Ok(result @ (Outcome::It(_) | Outcome::Refused(_)))) => return Ok(result),
+            Some(Err(defect)) => self.complain(&path, &defect),
+            Some(Ok(Outcome::None)) | None => {}
         }
-        self.complain(&path, "it neither takes nor refuses the order");
-        Err(RailError::NoAnswer)
+        self.find(list, id).await.map_err(|_| RailError::NoAnswer)
     }
 
     /// What the bridge has under an id.
     pub(super) async fn find(&self, list: &str, id: &str) -> RailResult<Outcome> {
-        let path = self.with_short_id(format!("{list}/{id}"));
+        let path = with_short_id(format!("{list}/{id}"));
         let answer = self.call(Method::GET, &path, None, ANSWER_MAX).await?;
         outcome(&answer, id).map_err(|defect| self.unknown(&path, &defect))
-    }
-
-    /// The path of a request, with the short id of a transfer whose own is too long for the
-    /// institution.
-    pub(super) fn with_short_id(&self, path: String) -> String {
-        let is_short = self.known.last().is_some_and(|known| known.has_short_ids());
-        let id = path.strip_prefix(payouts::LIST).filter(|_| is_short).and_then(|id| ObjectId::parse(id.get(1..)?));
-        id.map_or(path.clone(), |id| format!("{path}?short_id={}", id.short_text()))
     }
 
     /// Orders the end of a charge where that can be ordered, and asks for it where not; gives what
@@ -210,4 +187,11 @@ impl BridgeCalls {
         self.complain(path, defect);
         RailError::NoAnswer
     }
+}
+
+/// The path of a request. That of a transfer has its short id, for an institution that keeps no
+/// longer one: an order is found by it whatever the bridge declared when it was sent.
+pub(super) fn with_short_id(path: String) -> String {
+    let id = path.strip_prefix(payouts::LIST).and_then(|id| ObjectId::parse(id.get(1..)?));
+    id.map_or(path.clone(), |id| format!("{path}?short_id={}", id.short_text()))
 }

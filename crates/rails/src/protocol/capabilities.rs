@@ -57,12 +57,6 @@ impl Capabilities {
         }
     }
 
-    /// Whether transfers have a short id too. It does not follow from the length: what was ordered
-    /// with one is asked for with it.
-    pub(super) fn has_short_ids(&self) -> bool {
-        self.id_length.is_some()
-    }
-
     /// How long an answer may take that is no surprise.
     pub(super) fn patience(&self) -> Duration {
         Duration::from_millis(self.answers_within_ms.clamp(PATIENCE[0], PATIENCE[1]))

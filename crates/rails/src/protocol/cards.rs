@@ -6,7 +6,7 @@ use ledger::personal::{StoreAddress, Storefront};
 use ledger::{CardBrand, CardRefusal, Centavos, MerchantProfile, ObjectId, PaymentMethod, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::calls::{BridgeCalls, Order};
+use super::calls::BridgeCalls;
 use super::capabilities::Capabilities;
 use super::messages::{Object, Outcome, Refusal, body};
 use super::settings::RailKind;
@@ -112,9 +112,7 @@ pub(super) async fn charge(calls: &BridgeCalls, call: &ChargeCard) -> RailResult
     let merchant = Seller::of(&call.merchant);
     let message = NewCharge { amount: call.amount.0, installments: call.installments, method, card, merchant };
     let id = call.charge.txid();
-    // The engine ends a charge whose order was not answered.
-    let order = Order { list: LIST, id: &id, body: body(&message), may_repeat: false };
-    match calls.order(order).await? {
+    match calls.order(LIST, &id, body(&message)).await? {
         Outcome::It(object) if object.status == "closed" => Ok(CardAnswer::Refused(CardRefusal::Failed)),
         outcome => answer(calls, outcome, call.charge, call.amount),
     }

@@ -88,7 +88,7 @@ fn read_case(change: CaseOfBank) -> Result<RailCase, &'static str> {
     let reason = shortened(change.reason.as_deref().unwrap_or_default(), REASON_LEN_MAX);
     Ok(RailCase {
         id: change.case,
-        charge: ObjectId::parse(&change.charge).ok_or("charge has not 32 hexadecimal digits of ours")?,
+        charge: ObjectId::parse(&change.charge).unwrap_or_else(|| ObjectId::of_text(&change.charge)),
         amount,
         reason,
         due_at: due_at.transpose()?,

@@ -3,9 +3,9 @@
 //! and payout rail.
 //!
 //! It holds no state but the capabilities of the bridge, and promises this: an order is sent once
-//! in a call, or a second time where the bridge promises that a repeat is safe and has said that it
-//! has none; where it promises nothing, no order is sent twice by a machine; only its own word
-//! about our id is an outcome, and all else is [`RailError::NoAnswer`].
+//! in a call; it may be sent again ([`RailError::HasNone`]) only where the bridge promises that a
+//! repeat is safe and has said that it has none; only its own word about our id is an outcome, and
+//! all else is [`RailError::NoAnswer`].
 //!
 //! Begin with `calls.rs`. The conformance test of a bridge is [`check`].
 
@@ -31,6 +31,7 @@ use actors::rails::{
 use ledger::{Centavos, ObjectId, OpenCharge, PayoutBank, RailStamp, Timestamp};
 
 use crate::client::{Address, Credentials, SettingsError};
+use crate::shared_settings::Repeats;
 use calls::BridgeCalls;
 pub use settings::{ProtocolSettings, RailKind};
 
@@ -74,6 +75,26 @@ impl Protocol {
     /// End of the client certificate's validity, seconds since 1970; none without a certificate.
     pub fn certificate_expires_at(&self) -> Option<i64> {
         self.calls.credentials().certificate_expires_at
+    }
+
+    /// Why a live server may not do with the bridge what its operator expects, by what it says of
+    /// itself now.
+    pub async fn warnings(&self) -> Vec<String> {
+        let Ok(known) = self.calls.capabilities().await else {
+            return vec!["its capabilities can't be read now: nothing is ordered from it until they can".to_owned()];
+        };
+        let lacks = |kind: &&str| self.is(kind) && !known.serves.iter().any(|served| served == kind);
+        let lacking = ["card", "pix", "payout"].into_iter().filter(lacks);
+        let mut found: Vec<_> = lacking.map(|kind| format!("it does not serve {kind}")).collect();
+        if known.test {
+            found.push(
+                "it is a test environment (test: true): it moves no money, and the books say that it does".to_owned(),
+            );
+        }
+        if self.is("pix") && known.repeats == Repeats::Again {
+            found.push("it opens no PIX charge: that takes repeats of same or refused, and it says again".to_owned());
+        }
+        found
     }
 
     /// Whether it is a rail of this kind: `card`, `pix` or `payout`.

@@ -1,10 +1,10 @@
 //! Transfers out: ordered, found.
 
-use actors::rails::{Destination, PayoutAnswer, RailResult, SendPayout};
+use actors::rails::{Destination, PayoutAnswer, RailError, RailResult, SendPayout};
 use ledger::{BankAccount, Centavos, PayoutBank, PixDestination};
 use serde::Serialize;
 
-use super::calls::{BridgeCalls, Order, now};
+use super::calls::BridgeCalls;
 use super::messages::{Object, Outcome, body, end_to_end_id};
 use super::settings::RailKind;
 
@@ -63,14 +63,14 @@ impl<'a> Receiver<'a> {
     }
 }
 
-/// Orders a transfer.
+/// Orders a transfer, once. One that the bridge does not have then may still turn up.
 pub(super) async fn send(calls: &BridgeCalls, call: &SendPayout, from: PayoutBank) -> RailResult<PayoutAnswer> {
-    let of = calls.serving(RailKind::Payout).await?;
-    let id = call.id.txid();
+    calls.serving(RailKind::Payout).await?;
     let message = NewPayout { amount: call.amount.0, to: Receiver::of(&call.to) };
-    let may_repeat = of.may_repeat(call.ordered_at, now());
-    let outcome = calls.order(Order { list: LIST, id: &id, body: body(&message), may_repeat }).await?;
-    answer(calls, outcome, call, from)
+    match calls.order(LIST, &call.id.txid(), body(&message)).await? {
+        Outcome::None => Err(RailError::NoAnswer),
+        outcome => answer(calls, outcome, call, from),
+    }
 }
 
 /// Outcome of a transfer.

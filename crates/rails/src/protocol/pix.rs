@@ -6,7 +6,7 @@ use serde::Serialize;
 use wire::brcode;
 use wire::timestamp::with_milliseconds;
 
-use super::calls::{BridgeCalls, Order, now};
+use super::calls::{BridgeCalls, now};
 use super::cards::sure_at;
 use super::messages::{Object, Outcome, PixPayment, body, end_to_end_id};
 use super::settings::RailKind;
@@ -45,11 +45,13 @@ pub(super) async fn open(calls: &BridgeCalls, call: &OpenPix) -> RailResult<PixO
         payer: NewPayer { name: &call.payer.name, document: &call.payer.document },
         description: call.payer.description.as_deref(),
     };
-    let outcome = match of.may_repeat(call.charge.created_at(), now()) {
-        true => calls.order(Order { list: LIST, id: &id, body: body(&message), may_repeat: true }).await?,
-        false => calls.find(LIST, &id).await?,
+    let may_repeat = of.may_repeat(call.charge.created_at(), now());
+    let outcome = match call.is_repeat || !may_repeat {
+        true => calls.find(LIST, &id).await?,
+        false => calls.order(LIST, &id, body(&message)).await?,
     };
     match outcome {
+        Outcome::None if may_repeat => Err(RailError::HasNone),
         Outcome::Refused(refusal) => Ok(PixOpening::Refused { reason: refusal.reason }),
         Outcome::It(object) => registered(&object, call.amount).map_err(|defect| calls.unknown(&path, defect)),
         Outcome::None => Err(calls.unknown(&path, "it has none, and the order is too old to be sent again")),

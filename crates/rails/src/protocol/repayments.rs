@@ -4,7 +4,7 @@ use actors::rails::{RailError, RailResult, Repay, RepayAnswer};
 use ledger::{Centavos, RailStamp};
 use serde::Serialize;
 
-use super::calls::{BridgeCalls, Order, now};
+use super::calls::{BridgeCalls, now};
 use super::messages::{Object, Outcome, body};
 use super::settings::RailKind;
 
@@ -41,13 +41,13 @@ async fn ordered(calls: &BridgeCalls, kind: RailKind, why: &'static str, call: &
     let id = call.id.txid();
     let (charge, payment, amount, before) = (call.charge.txid(), &call.payment, call.amount.0, call.before.0);
     let message = NewRepayment { kind: why, charge, payment, amount, before };
-    let may_repeat = of.may_repeat(call.decided_at, now());
-    let outcome = match call.is_repeat && !may_repeat {
+    let outcome = match call.is_repeat {
         true => calls.find(LIST, &id).await?,
-        false => calls.order(Order { list: LIST, id: &id, body: body(&message), may_repeat }).await?,
+        false => calls.order(LIST, &id, body(&message)).await?,
     };
     let unknown = |defect: &str| calls.unknown(&format!("{LIST}/{id}"), defect);
     match outcome {
+        Outcome::None if of.may_repeat(call.decided_at, now()) => Err(RailError::HasNone),
         Outcome::None => Err(unknown("it has none, and the order may not be sent again")),
         Outcome::Refused(refusal) => Ok(RepayAnswer::Refused { reason: refusal.reason }),
         Outcome::It(object) => repaid(&object, call.amount).map_err(unknown),

@@ -45,8 +45,8 @@ async fn an_answer_that_says_nothing_ends_nothing() {
     .await;
 }
 
-/// The first answer alone says nothing, and the order was carried out or not: the same key gives
-/// the outcome, once.
+/// The first answer says nothing, and the order was carried out or not: the same key in a later
+/// call gives the outcome, once.
 #[tokio::test]
 async fn an_order_with_a_useless_answer_is_carried_out_once() {
     join_all([false, true].into_iter().cycle().zip(says_nothing()).map(|(carries_out, (name, bytes))| async move {
@@ -56,6 +56,7 @@ async fn an_order_with_a_useless_answer_is_carried_out_once() {
             true => Oddity::CarriesOutAndSays(bytes),
         };
         world.player.is_odd("/payments", 1, oddity);
+        assert_eq!(world.rail.charge(charge(id(1))).await, Err(RailError::NoAnswer), "{name}");
         let answer = world.rail.charge(charge(id(1))).await;
         assert!(matches!(answer, Ok(CardAnswer::Authorized(_))), "{name}: {answer:?}");
         assert_eq!(world.player.records().payments.len(), 1, "{name}");

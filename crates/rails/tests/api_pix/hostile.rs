@@ -7,7 +7,7 @@ use testkit::cut_proxy::{Cut, Proxy};
 use testkit::played_http::Oddity;
 use testkit::useless_answers::{answer, useless_answers};
 
-use crate::{World, charge, id, now, repay};
+use crate::{World, charge, id, now, ordered, repay};
 
 /// None of these names our charge, return or transfer. `none` is the institution's word for nothing.
 pub(crate) fn says_nothing(none: &str) -> Vec<(&'static str, Vec<u8>)> {
@@ -55,11 +55,11 @@ async fn an_order_with_a_useless_answer_is_carried_out_once() {
         for (method, path) in [("PUT", "/cob/"), ("PUT", "/devolucao/"), ("PATCH", "/cob/")] {
             world.player.is_odd(method, path, 1, oddity.clone());
         }
-        let opened = world.rail.open(charge(number)).await;
+        let opened = ordered(async || world.rail.open(charge(number)).await).await;
         assert!(matches!(opened, Ok(PixOpening::Registered { .. })), "{name}: {opened:?}");
         assert_eq!(world.player.records().charges[&id(number).txid()].orders, 1, "{name}");
         let payment = world.player.pay(Some(&id(number).txid()), "10.50");
-        let repaid = world.rail.repay(repay(number, &payment)).await;
+        let repaid = ordered(async || world.rail.repay(repay(number, &payment)).await).await;
         assert!(matches!(repaid, Ok(RepayAnswer::Repaid(_))), "{name}: {repaid:?}");
         let fate = world.rail.cancel(id(number)).await;
         assert!(matches!(fate, Ok(PixFate::Paid(_))), "{name}: {fate:?}");
@@ -97,13 +97,13 @@ async fn cuts_after_each_byte_lose_nothing_and_repeat_nothing() {
     for (number, cut) in (1_000..).zip(cuts) {
         let proxy = Proxy::before(world.player.address, cut).await;
         let rail = world.rail_at(&format!("http://{}", proxy.address));
-        let opened = rail.open(charge(number)).await;
+        let opened = ordered(async || rail.open(charge(number)).await).await;
         assert!(matches!(opened, Ok(PixOpening::Registered { .. })), "{cut:?}: {opened:?}");
         assert_eq!(world.player.records().charges[&id(number).txid()].orders, 1, "{cut:?}");
         let payment = world.player.pay(Some(&id(number).txid()), "10.50");
         let proxy = Proxy::before(world.player.address, cut).await;
         let rail = world.rail_at(&format!("http://{}", proxy.address));
-        let repaid = rail.repay(repay(number, &payment)).await;
+        let repaid = ordered(async || rail.repay(repay(number, &payment)).await).await;
         assert!(matches!(repaid, Ok(RepayAnswer::Repaid(_))), "{cut:?}: {repaid:?}");
     }
     let returns = world.player.returns_done().len();

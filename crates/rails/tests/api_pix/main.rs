@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use actors::rails::{OpenPix, PixOpening, PixRail, Repay};
+use actors::rails::{OpenPix, PixOpening, PixRail, RailError, RailResult, Repay};
 use centavo_rails::api_pix::{self, ApiPix, ApiPixSettings};
 use ledger::{Centavos, ObjectId, Payer, Timestamp};
 use serde_json::{Value, json};
@@ -97,6 +97,7 @@ fn charge(number: u64) -> OpenPix {
             description: Some("Pedido 1".to_owned()),
             ..Payer::default()
         },
+        is_repeat: false,
     }
 }
 
@@ -109,11 +110,19 @@ fn repay(number: u64, payment: &str) -> Repay {
         payment: payment.to_owned(),
         amount: Centavos(1_050),
         before: Centavos::ZERO,
-        is_repeat: true,
+        is_repeat: false,
     }
 }
 
 fn edits(edit: impl Fn(&mut Value) + Send + Sync + 'static) -> Oddity {
     let edit: Edit = Arc::new(edit);
     Oddity::Edits(edit)
+}
+
+/// As the engine does: an order that the institution has not is sent again.
+async fn ordered<T>(order: impl AsyncFn() -> RailResult<T>) -> RailResult<T> {
+    match order().await {
+        Err(RailError::HasNone) => order().await,
+        answer => answer,
+    }
 }

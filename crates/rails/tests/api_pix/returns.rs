@@ -60,13 +60,17 @@ async fn a_return_that_the_institution_does_not_have_is_refused_by_its_word_alon
     for status in ["400 Bad", "403 Forbidden", "409 Conflict", "422 Unprocessable", "500 Error", "404 None"] {
         let body = json!({ "type": "https://pix.bcb.gov.br/api/v2/error/AcessoNegado", "title": "Não", "status": 404 });
         let says = Oddity::Says(answer(status, "application/problem+json", &body.to_string()));
-        world.player.is_odd("PUT", "/devolucao/", 2, says);
-        assert_eq!(world.rail.repay(repay(3, &payment)).await, Err(RailError::NoAnswer), "{status}");
-        world.player.stage().odd.clear();
+        world.player.is_odd("PUT", "/devolucao/", 1, says);
+        assert_eq!(world.rail.repay(repay(3, &payment)).await, Err(RailError::HasNone), "{status}");
     }
-    // Lost before it was carried out: sent once more. Lost after: not.
-    world.player.is_odd("PUT", "/devolucao/", 1, Oddity::Says(Vec::new()));
+    // A repeat is a question.
+    let mut again = repay(3, &payment);
+    again.is_repeat = true;
+    let before = world.player.requests("PUT", "/devolucao/").len();
+    assert_eq!(world.rail.repay(again.clone()).await, Err(RailError::HasNone));
+    assert_eq!(world.player.requests("PUT", "/devolucao/").len(), before);
     assert!(matches!(world.rail.repay(repay(3, &payment)).await, Ok(RepayAnswer::Repaid(_))));
+    assert!(matches!(world.rail.repay(again).await, Ok(RepayAnswer::Repaid(_))));
     let before = world.player.requests("PUT", "/devolucao/").len();
     world.player.is_odd("PUT", "/devolucao/", 1, Oddity::CarriesOutAndSays(Vec::new()));
     assert!(matches!(world.rail.repay(repay(3, &payment)).await, Ok(RepayAnswer::Repaid(_))));

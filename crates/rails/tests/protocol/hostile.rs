@@ -8,7 +8,7 @@ use testkit::played_http::Oddity;
 use testkit::rail_player::RailPlayer;
 use testkit::useless_answers::{answer, useless_answers};
 
-use crate::{World, charge, id, now, open_card, open_pix, payout, repay};
+use crate::{World, charge, id, now, open_card, open_pix, ordered, payout, repay};
 
 /// Each says nothing about an id.
 fn says_nothing(id: &str) -> Vec<(&'static str, Vec<u8>)> {
@@ -84,12 +84,16 @@ async fn an_order_with_a_useless_answer_is_carried_out_once() {
                 }
             }
             world.player.is_odd("PUT", "/payouts/", 1, oddity());
-            let answer = world.rail.send(payout(number, "a@example.com")).await;
+            let mut answer = world.rail.send(payout(number, "a@example.com")).await;
+            if !carries_out {
+                assert_eq!(answer, Err(RailError::NoAnswer), "{name}: it may turn up");
+                answer = world.rail.send(payout(number, "a@example.com")).await;
+            }
             assert!(matches!(answer, Ok(PayoutAnswer::Processed { .. })), "{name}: {answer:?}");
             world.player.is_odd("PUT", "/repayments/", 1, oddity());
             let mut order = repay(number, id(1), &payment);
             order.amount = ledger::money::Centavos(1);
-            let answer = CardRail::repay(&world.rail, order).await;
+            let answer = ordered(async || CardRail::repay(&world.rail, order.clone()).await).await;
             assert!(matches!(answer, Ok(RepayAnswer::Repaid(_))), "{name}: {answer:?}");
             let path = |list: &str| format!("/{list}/{}", id(number).txid());
             let times = ["cards", "payouts", "repayments"].map(|list| world.player.carried_out(&path(list)));
@@ -166,7 +170,12 @@ async fn cuts_after_each_byte_lose_nothing_and_repeat_nothing() {
         // The first connection is that of the capabilities.
         let proxy = Proxy::at(world.player.address, 1, cut).await;
         let rail = world.fresh_rail_at(&format!("http://{}", proxy.address));
-        let answer = rail.send(payout(number, "a@example.com")).await;
+        let transfer = || payout(number, "a@example.com");
+        let mut answer = rail.send(transfer()).await;
+        if answer == Err(RailError::NoAnswer) {
+            assert_eq!(rail.find(transfer(), now()).await, Ok(PayoutAnswer::NotTaken), "{cut:?}");
+            answer = rail.send(transfer()).await;
+        }
         assert!(matches!(answer, Ok(PayoutAnswer::Processed { .. })), "{cut:?}: {answer:?}");
         assert_eq!(world.player.carried_out(&format!("/payouts/{}", id(number).txid())), 1, "{cut:?}");
     }

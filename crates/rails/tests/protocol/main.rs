@@ -12,8 +12,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use actors::rails::{
-    CardAnswer, CardRail, CardSecrets, ChargeCard, ChargedCard, Destination, OpenPix, PixOpening, PixRail, Repay,
-    SendPayout,
+    CardAnswer, CardRail, CardSecrets, ChargeCard, ChargedCard, Destination, OpenPix, PixOpening, PixRail, RailError,
+    RailResult, Repay, SendPayout,
 };
 use centavo_rails::protocol::{self, Protocol, ProtocolSettings};
 use ledger::fees::Commission;
@@ -139,6 +139,7 @@ fn open_pix(charge: ObjectId) -> OpenPix {
             description: Some("Pedido 1".to_owned()),
             ..Payer::default()
         },
+        is_repeat: false,
     }
 }
 
@@ -158,5 +159,13 @@ fn repay(number: u64, charge: ObjectId, payment: &str) -> Repay {
         amount: Centavos(1_050),
         before: Centavos::ZERO,
         is_repeat: false,
+    }
+}
+
+/// As the engine does: an order that the bridge has not is sent again.
+async fn ordered<T>(order: impl AsyncFn() -> RailResult<T>) -> RailResult<T> {
+    match order().await {
+        Err(RailError::HasNone) => order().await,
+        answer => answer,
     }
 }

@@ -93,6 +93,36 @@ async fn where_a_repeat_is_carried_out_again_nothing_is_sent_twice() {
     assert_eq!(PixRail::open(&world.rail, open_pix(id(4))).await, Err(RailError::NotSent));
 }
 
+/// An order whose answer says nothing, and that the bridge does not have, is not sent again in the
+/// call: that it is must be a Record first.
+#[tokio::test]
+async fn an_order_is_sent_once_in_a_call() {
+    let world = World::new("same").await;
+    let charged = world.captured(1).await;
+    let useless = || Oddity::Says(answer("502 Bad Gateway", "text/html", ""));
+    for path in ["/pix/", "/payouts/", "/repayments/"] {
+        world.player.is_odd("PUT", path, 1, useless());
+    }
+    assert_eq!(PixRail::open(&world.rail, open_pix(id(2))).await, Err(RailError::HasNone));
+    assert_eq!(world.rail.send(payout(3, "someone@example.com")).await, Err(RailError::NoAnswer), "it may turn up");
+    assert_eq!(CardRail::repay(&world.rail, repay(4, id(1), &charged)).await, Err(RailError::HasNone));
+    world.player.is_odd("PUT", "/repayments/", 1, useless());
+    let mut order = repay(5, id(1), &charged);
+    assert_eq!(CardRail::accept_dispute(&world.rail, order.clone()).await, Err(RailError::HasNone));
+    order.is_repeat = true;
+    assert_eq!(CardRail::accept_dispute(&world.rail, order.clone()).await, Err(RailError::HasNone));
+    let mut open = open_pix(id(2));
+    open.is_repeat = true;
+    assert_eq!(PixRail::open(&world.rail, open.clone()).await, Err(RailError::HasNone));
+    for (path, sent) in [("/pix/", 1), ("/payouts/", 1), ("/repayments/", 2)] {
+        assert_eq!(world.player.count("PUT", path), sent, "{path}");
+    }
+    open.is_repeat = false;
+    assert!(matches!(PixRail::open(&world.rail, open.clone()).await, Ok(PixOpening::Registered { .. })));
+    open.is_repeat = true;
+    assert!(matches!(PixRail::open(&world.rail, open).await, Ok(PixOpening::Registered { .. })));
+}
+
 /// An institution that keeps ids of 20 characters finds a transfer by its short id alone.
 #[tokio::test]
 async fn a_transfer_is_found_by_its_short_id() {
@@ -122,6 +152,24 @@ async fn a_transfer_is_found_by_its_short_id() {
     assert_eq!(world.player.count("PUT", ""), 0);
 }
 
+/// Whatever a bridge declares when it is asked again, after a start too: a transfer is found under
+/// the short id that its order had. Otherwise it would be ordered, and carried out, a second time.
+#[tokio::test]
+async fn a_transfer_is_found_when_the_bridge_declares_another_length() {
+    let lengths = [json!(null), json!(20), json!(30), json!(35)];
+    for (before, after) in lengths.iter().flat_map(|before| lengths.iter().map(move |after| (before, after))) {
+        let world = World::new("same").await;
+        world.player.records().keeps_short_ids = true;
+        world.player.records().capabilities["id_length"] = before.clone();
+        let transfer = payout(1, "someone@example.com");
+        assert!(matches!(world.rail.send(transfer.clone()).await, Ok(PayoutAnswer::Processed { .. })));
+        world.player.records().capabilities["id_length"] = after.clone();
+        let restarted = world.fresh_rail_at(&world.player.url());
+        let found = restarted.find(transfer, now()).await;
+        assert!(matches!(found, Ok(PayoutAnswer::Processed { .. })), "{before}, then {after}: {found:?}");
+    }
+}
+
 /// What a bridge remembers for a time counts no longer.
 #[tokio::test]
 async fn past_its_memory_a_bridge_is_only_asked() {
@@ -134,8 +182,10 @@ async fn past_its_memory_a_bridge_is_only_asked() {
     let mut order = repay(2, id(1), &payment);
     (order.decided_at, order.is_repeat) = (old, true);
     assert_eq!(CardRail::repay(&world.rail, order.clone()).await, Err(RailError::NoAnswer));
-    assert_eq!(world.player.count("PUT", "/repayments/"), 0);
     order.decided_at = young;
+    assert_eq!(CardRail::repay(&world.rail, order.clone()).await, Err(RailError::HasNone));
+    assert_eq!(world.player.count("PUT", "/repayments/"), 0);
+    order.is_repeat = false;
     assert!(matches!(CardRail::repay(&world.rail, order).await, Ok(RepayAnswer::Repaid(_))));
 }
 

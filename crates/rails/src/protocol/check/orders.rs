@@ -4,6 +4,7 @@ use futures_util::future::join;
 use hyper::Method;
 use serde_json::{Value, json};
 
+use super::super::calls::with_short_id;
 use super::super::{cards, payouts, repayments};
 use super::wire_calls::ObservedAnswer;
 use super::{AMOUNT, Check, Defect, Rule, broken, not_tested};
@@ -21,7 +22,7 @@ impl Check<'_> {
             let path = format!("{list}/{}", self.ids.next());
             self.unauthorized(Method::PUT, &path, Some(&self.body(list))).await?;
             self.unauthorized(Method::GET, &path, None).await?;
-            self.get(&path).await?.none()
+            self.get(&path).await?.absent()
         })
         .await
     }
@@ -45,7 +46,7 @@ impl Check<'_> {
                 if !(400..500).contains(&seen.status()) {
                     return seen.broken(&format!("400, as amount is {amount}"));
                 }
-                self.get(&path).await?.none()?;
+                self.get(&path).await?.absent()?;
             }
             let id = self.ids.next();
             for id in [&id[1..], &format!("{id}0"), &format!("{}-", &id[1..])] {
@@ -150,18 +151,18 @@ impl Check<'_> {
 
     /// Rule 16.
     pub(super) async fn keeps_short_ids_apart(&self) -> Rule {
-        if !self.capabilities.has_short_ids() || !self.serves("payout") || self.orders.pix_key.is_none() {
+        if self.capabilities.id_length.is_none() || !self.serves("payout") || self.orders.pix_key.is_none() {
             return not_tested("it serves no transfers, its ids are long enough, or there is no PIX key to send to");
         }
         let (id, other) = (self.ids.next(), self.ids.next());
         let path = format!("{}/{id}", payouts::LIST);
         let (body, first) = self.ordered(payouts::LIST, &id).await?;
-        let sent = self.calls.with_short_id(path.clone());
+        let sent = with_short_id(path.clone());
         let seen = self.put(&sent.replace(&id, &other), &body).await?;
         if seen.status() != 409 {
             return seen.broken("409, as the short id has another transfer");
         }
-        self.get(&format!("{}/{other}", payouts::LIST)).await?.none()?;
+        self.get(&format!("{}/{other}", payouts::LIST)).await?.absent()?;
         self.get(&path).await?.same_as(&first)
     }
 
@@ -203,7 +204,7 @@ impl Check<'_> {
         let seen = self.get(path).await?;
         match seen.object(repayments::LIST, AMOUNT) {
             Err(Defect::NotTested(_)) => Ok(()),
-            _ if seen.none().is_ok() => Ok(()),
+            _ if seen.absent().is_ok() => Ok(()),
             _ => broken(format!("{}, but it was refused", seen.says())),
         }
     }

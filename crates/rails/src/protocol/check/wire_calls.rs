@@ -9,7 +9,7 @@ use ledger::{Centavos, PayoutBank};
 use serde_json::Value;
 use wire::timestamp::with_milliseconds;
 
-use super::super::calls::{BridgeCalls, now};
+use super::super::calls::{BridgeCalls, now, with_short_id};
 use super::super::capabilities::Capabilities;
 use super::super::messages::{Object, Outcome, body, outcome};
 use super::super::{cards, payouts, pix, repayments};
@@ -120,6 +120,11 @@ impl ObservedAnswer {
         }
     }
 
+    /// A 404 of any form: whether its form is right is rule 3.
+    pub(super) fn absent(&self) -> Result<(), Defect> {
+        if self.status() == 404 { Ok(()) } else { self.broken("404") }
+    }
+
     /// The same object as in an earlier answer. What was under way may have ended.
     pub(super) fn same_as(&self, earlier: &Self) -> Result<(), Defect> {
         let was_under_way = earlier.body["status"] == "under_way";
@@ -149,7 +154,7 @@ impl Check<'_> {
 
     /// Orders, and hears no answer.
     pub(super) async fn put_and_cut(&self, path: &str, of: &Value) {
-        let path = self.calls.with_short_id(path.to_owned());
+        let path = with_short_id(path.to_owned());
         let _ = self.calls.call(Method::PUT, &path, Some(body(of)), Duration::from_millis(1)).await;
     }
 }
@@ -160,7 +165,7 @@ async fn request(
     path: &str,
     of: Option<&Value>,
 ) -> Result<ObservedAnswer, Defect> {
-    let path = &calls.with_short_id(path.to_owned());
+    let path = &with_short_id(path.to_owned());
     let request = format!("{method} {path}");
     match calls.call(method, path, of.map(body), ANSWER_MAX).await {
         Ok(answer) => Ok(ObservedAnswer::of(request, answer)),
