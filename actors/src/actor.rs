@@ -27,6 +27,8 @@ pub(crate) type Read<B> = Box<dyn FnOnce(&B, Timestamp) -> Reply + Send>;
 pub(crate) enum Message<B: Books> {
     /// A command, and where its outcome goes.
     Command(Envelope<B::Command>, oneshot::Sender<Outcome>),
+    /// Commands that are decided one after the other; their outcomes leave together.
+    Commands(Vec<(Envelope<B::Command>, oneshot::Sender<Outcome>)>),
     /// A read; what is due is booked first, under this permit.
     Read(Read<B>, Arc<Permit>),
     /// Foreign Records from the journal, and when they were sent.
@@ -139,6 +141,13 @@ impl<B: Books> Actor for OwnerActor<B> {
                 let outcome = resident.command(envelope, state.shared.clock.now(), &state.shared.ids, &mut effects);
                 say(&state.shared, resident, effects, Box::new(move || drop(to.send(outcome))));
             }
+            Message::Commands(commands) => {
+                let (mut effects, now, ids) = (Effects::default(), state.shared.clock.now(), &state.shared.ids);
+                let mut decide = |envelope| resident.command(envelope, now, ids, &mut effects);
+                let outcomes: Vec<_> = commands.into_iter().map(|(envelope, to)| (to, decide(envelope))).collect();
+                let reply = move || outcomes.into_iter().for_each(|(to, outcome)| drop(to.send(outcome)));
+                say(&state.shared, resident, effects, Box::new(reply));
+            }
             Message::Read(read, permit) => {
                 let mut effects = Effects::default();
                 let now = state.shared.clock.now();
@@ -177,8 +186,8 @@ impl<B: Books> Actor for OwnerActor<B> {
 /// Hands Records on, then releases the reply: at once when nothing is in flight, through the
 /// journal otherwise.
 fn say<B: Books>(shared: &ActorContext, resident: &Resident<B>, effects: Effects, reply: Reply) {
-    for submission in effects.submissions {
-        shared.journal.send(Input::Submit(submission));
+    if !effects.submissions.is_empty() {
+        shared.journal.send(Input::Submit(effects.submissions));
     }
     if resident.is_settled() {
         reply();

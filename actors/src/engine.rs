@@ -38,6 +38,7 @@ mod shards;
 mod side_values;
 mod space;
 mod subscription;
+mod together;
 mod used_rails;
 mod withdrawal;
 
@@ -81,6 +82,7 @@ use remote_partitions::Following;
 
 use shard::{Shard, ShardOptions};
 use shards::Shards;
+use together::Together;
 
 pub use crate::clock::{ClockReading, Doubt};
 pub use crate::journal::{AdmissionLimits, Permit};
@@ -390,11 +392,19 @@ impl Engine {
     }
 
     /// Waits for the turn of a merchant's command, and takes a permit for it; an error when the
-    /// wait is longer than [`AdmissionLimits::wait_max`].
+    /// wait is longer than [`AdmissionLimits::wait_max`]. Requests that are carried out
+    /// [together](Engine::together) share one.
     pub async fn permit_in_turn(&self, group: Option<GroupNumber>, bytes: usize) -> Result<Arc<Permit>> {
+        match group.and_then(Together::of) {
+            Some(together) => together.permit(self).await,
+            None => self.permit_of(group, (1, bytes)).await,
+        }
+    }
+
+    async fn permit_of(&self, group: Option<GroupNumber>, room: (u32, usize)) -> Result<Arc<Permit>> {
         self.look_before_writing();
         let begun = Instant::now();
-        let permit = self.admission.take_in_turn(group, bytes).await;
+        let permit = self.admission.take_in_turn(group, room).await;
         self.metrics.turn_seconds.observe(begun.elapsed().as_secs_f64());
         permit.ok_or_else(|| self.refusal())
     }
@@ -435,7 +445,11 @@ impl Engine {
         CommandContext { key, requester, permit }: CommandContext,
     ) -> Result<Outcome> {
         let envelope = Envelope { command, key, unique: [unique, None], requester, permit: Arc::clone(&permit) };
-        let outcome = self.send(&self.serving_shard(group)?.merchants, LedgerId::Merchant(group), envelope).await?;
+        let shard = self.serving_shard(group)?;
+        let outcome = match Together::of(group) {
+            Some(together) => self.outcome(envelope, |command| together.gather(command)).await?,
+            None => self.send(&shard.merchants, LedgerId::Merchant(group), envelope).await?,
+        };
         if let Outcome::Recorded(record) = &outcome {
             self.collect_debts(group, record, &permit).await;
         }
@@ -461,10 +475,20 @@ impl Engine {
         ledger: LedgerId,
         envelope: Envelope<B::Command>,
     ) -> Result<Outcome> {
+        let send = |(envelope, outcome)| directory.send(ledger, Message::Command(envelope, outcome));
+        self.outcome(envelope, send).await
+    }
+
+    /// Sends a command, and waits for its outcome.
+    async fn outcome<C>(
+        &self,
+        envelope: Envelope<C>,
+        send: impl FnOnce((Envelope<C>, oneshot::Sender<Outcome>)),
+    ) -> Result<Outcome> {
         let (sender, outcome) = oneshot::channel();
         let begun = Instant::now();
         let turn = envelope.permit.begin_turn();
-        directory.send(ledger, Message::Command(envelope, sender));
+        send((envelope, sender));
         let outcome = outcome.await.map_err(|_| Unavailable::OutcomeUnknown);
         let waited = begun.elapsed();
         drop(turn);

@@ -121,6 +121,38 @@ async fn actors_sleep_and_wake_under_load_and_lose_nothing() {
     again.stop().await;
 }
 
+/// A command that is refused leaves the others of its message alone; each has its own outcome.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_that_are_carried_out_together_share_a_permit_and_no_outcome() {
+    let engine = Engine::open_store(Arc::new(MemoryStore::new()), options(true), |_, _| {}).await.unwrap();
+    let (group, recipient) = open_shop(&engine).await;
+    let open = async |random: u64, split: i64| {
+        let permit = engine.permit_in_turn(Some(group), 1_024).await.unwrap();
+        let now = engine.now();
+        let charge = engine.ids().object(group, now, random);
+        let payer = engine.keyring().seal_value(SealedFor::payer(charge), now, &Payer::default()).unwrap();
+        let splits = vec![SplitRequest { recipient, amount: Centavos(split) }];
+        let (amount, expires_at) = (Centavos(1_000), now.plus_days(1));
+        let opening = MerchantCommand::OpenPix { charge, amount, splits, expires_at, payer, rail: None };
+        let opened = engine.command(group, opening, Arc::clone(&permit)).await.unwrap();
+        let paying = MerchantCommand::ConfirmPix { charge, amount, end_to_end_id: format!("E{random}") };
+        let paid = engine.command(group, paying, Arc::clone(&permit)).await.unwrap();
+        let is_recorded = |outcome| matches!(outcome, Outcome::Recorded(_));
+        (permit, is_recorded(opened), is_recorded(paid))
+    };
+    let requests =
+        futures_util::future::join_all([(1, 400), (2, 1_000), (3, 100)].map(|(random, split)| open(random, split)));
+    let carried_out = tokio::time::timeout(Duration::from_secs(60), engine.together(group, (3, 3_072), requests));
+    let carried_out = carried_out.await.expect("none waits for another");
+    let outcomes: Vec<_> = carried_out.iter().map(|(_, opened, paid)| (*opened, *paid)).collect();
+    assert_eq!(outcomes, [(true, true), (false, false), (true, true)]);
+    assert!(carried_out.iter().all(|(permit, ..)| Arc::ptr_eq(permit, &carried_out[0].0)));
+    let alone = engine.permit_in_turn(Some(group), 1_024).await.unwrap();
+    assert!(!Arc::ptr_eq(&alone, &carried_out[0].0));
+    assert_eq!(available(&engine, group).await, (600 - 6 + 900 - 9, 500));
+    engine.stop().await;
+}
+
 /// How many merchants and recipients are awake, or going to sleep.
 fn awake(engine: &Engine) -> u64 {
     let (mut registry, mut text) = (prometheus_client::registry::Registry::default(), String::new());

@@ -2,13 +2,14 @@
 //! carried out as if it had come alone, with its own `idempotency_key`, so a repeat of the whole
 //! batch makes nothing twice. Charges succeed or fail alone: the batch is no transaction.
 
-use std::collections::BTreeMap;
-
 use axum::body::to_bytes;
 use axum::extract::{FromRequest, Request, State};
+use axum::http::HeaderValue;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
-use serde::Serialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use utoipa::openapi::schema::{AllOf, AnyOf, Object, Schema, Type};
 use utoipa::openapi::{Ref, RefOr};
@@ -20,17 +21,20 @@ use crate::api::pix::{self, PixRequest};
 use crate::api::{App, AppState};
 use web::body::declared_as_lines;
 use web::guards::rate_limit::Policy;
-use web::json::{Element, elements};
+use web::json::{Element, Raw, elements, parse_element};
 use web::keyed;
 use web::trace::RequestContext;
-use web::{Caller, Checker, KeyScope, Problem, Result, SentKey, failed, ok};
+use web::{Caller, Checker, KeyScope, Problem, Result, SentKey, failed};
 
 /// Most charges of a batch.
 const CHARGES_MAX: usize = 1_000;
 /// Most bytes of the answer of one charge.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
-/// Charges of one batch that are carried out at once.
-const AT_ONCE: usize = 32;
+/// Charges of one batch that are carried out [together](actors::engine::Engine::together): so many
+/// calls to an acquirer are under way at once.
+const TOGETHER: usize = 64;
+/// Parts of a batch that are carried out at once in a sandbox, whose acquirer answers at once.
+const IN_SANDBOX: usize = 4;
 
 /// One charge of a batch, in the description: the body of `POST /api/card` or of `POST /api/pix`,
 /// with its key.
@@ -65,21 +69,36 @@ impl ToSchema for BatchCharge {
 }
 
 /// The answers to a batch, in the order of its charges.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, ToSchema)]
 pub struct BatchAnswer {
     /// One for each charge.
     items: Vec<BatchItem>,
 }
 
 /// The answer to one charge of a batch.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, ToSchema)]
 pub struct BatchItem {
     /// The status with which the charge would have been answered alone.
     #[schema(example = 201)]
     status: u16,
     /// The body with which it would have been answered alone: the charge, or a problem.
     #[schema(value_type = Object)]
-    body: Box<RawValue>,
+    body: Vec<u8>,
+}
+
+impl IntoResponse for BatchAnswer {
+    /// The bodies of the charges, which are JSON, stand in it as they are.
+    fn into_response(self) -> Response {
+        let mut body = br#"{"items":["#.to_vec();
+        for (at, item) in self.items.iter().enumerate() {
+            let comma = if at > 0 { "," } else { "" };
+            body.extend_from_slice(format!(r#"{comma}{{"status":{},"body":"#, item.status).as_bytes());
+            body.extend_from_slice(&item.body);
+            body.push(b'}');
+        }
+        body.extend_from_slice(b"]}");
+        ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
+    }
 }
 
 /// A batch as it was sent: one JSON array, or JSON lines.
@@ -113,26 +132,35 @@ impl<S: Sync> FromRequest<S> for SentBatch {
     responses((status = 200, body = BatchAnswer)))]
 pub async fn charge(State(app): AppState, caller: Caller, SentBatch { sent, is_lines }: SentBatch) -> Result<Response> {
     let _each_has_its_own = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
-    let charges: Vec<_> =
-        elements(sent.bytes(), is_lines, 1..=CHARGES_MAX)?.into_iter().map(ChargeOfBatch::read).collect();
-    let app = &*app;
-    let carried_out = charges.into_iter().map(|charge| async move {
-        let answer = match charge {
-            Ok(charge) => charge.carry_out(app, caller).await,
-            Err(problem) => Err(problem),
-        };
-        item(answer.unwrap_or_else(IntoResponse::into_response)).await
-    });
-    let mut carried_out = stream::iter(carried_out).buffered(AT_ONCE);
-    let mut items = Vec::new();
-    while let Some(item) = carried_out.next().await {
-        items.push(item?);
+    let (mut charges, mut parts) = (elements(sent.bytes(), is_lines, 1..=CHARGES_MAX)?, Vec::new());
+    while !charges.is_empty() {
+        let rest = charges.split_off(charges.len().min(TOGETHER));
+        parts.push(together(&app, caller, std::mem::replace(&mut charges, rest)));
     }
-    Ok(ok(BatchAnswer { items }))
+    let at_once = if app.institutions.is_some() { IN_SANDBOX } else { 1 };
+    let mut carried_out = stream::iter(parts).buffered(at_once);
+    let mut items = Vec::new();
+    while let Some(some) = carried_out.next().await {
+        items.extend(some.into_iter().collect::<Result<Vec<_>>>()?);
+    }
+    Ok(BatchAnswer { items }.into_response())
 }
 
-/// The answer of one charge, as it stands in that of the batch.
-async fn item(mut answer: Response) -> Result<BatchItem> {
+/// Carries out some of the charges.
+async fn together(app: &App, caller: Caller, charges: Vec<Element<'_>>) -> Vec<Result<BatchItem>> {
+    let bytes = charges.iter().flatten().map(|charge| charge.len()).sum();
+    let room = (charges.len() as u32, bytes);
+    let requests = charges.into_iter().map(|charge| item(app, caller, charge));
+    app.engine.together(caller.group, room, join_all(requests)).await
+}
+
+/// Carries out one charge. Gives its answer, as it stands in that of the batch.
+async fn item(app: &App, caller: Caller, charge: Element<'_>) -> Result<BatchItem> {
+    let answer = match charge.and_then(ChargeOfBatch::read) {
+        Ok(charge) => charge.carry_out(app, caller).await,
+        Err(problem) => Err(problem),
+    };
+    let mut answer = answer.unwrap_or_else(IntoResponse::into_response);
     let status = answer.status().as_u16();
     let body = match answer.extensions_mut().remove::<Problem>() {
         Some(problem) => {
@@ -141,32 +169,50 @@ async fn item(mut answer: Response) -> Result<BatchItem> {
         }
         None => to_bytes(answer.into_body(), ANSWER_BYTES_MAX).await.map_err(failed)?.to_vec(),
     };
-    let body = String::from_utf8(body).map_err(failed)?;
-    Ok(BatchItem { status, body: RawValue::from_string(body).map_err(failed)? })
+    Ok(BatchItem { status, body })
 }
 
 /// One charge of a batch: its key, and the body without it.
 struct ChargeOfBatch {
     key: String,
     /// Overwritten when it is dropped: it may have a card's number.
-    body: Zeroizing<Vec<u8>>,
+    body: Zeroizing<String>,
     is_pix: bool,
 }
 
-/// Name of the member that has the key.
-const KEY: &str = "idempotency_key";
+/// What a batch looks at in a charge.
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
+struct Members<'a> {
+    #[serde(default, deserialize_with = "also_null")]
+    idempotency_key: Raw<'a>,
+    valor: Raw<'a>,
+}
+
+fn also_null<'de, D: Deserializer<'de>>(value: D) -> Result<Raw<'de>, D::Error> {
+    <&RawValue>::deserialize(value).map(Some)
+}
+
+/// An object without the member that has this value. No quote is part of the member's name.
+fn without(object: &str, value: &RawValue) -> String {
+    let (value, at) = (value.get(), value.get().as_ptr().addr() - object.as_ptr().addr());
+    let (before, after) = (&object[..at], object[at + value.len()..].trim_ascii_start());
+    let name_ends = before.trim_ascii_end().trim_end_matches(':').trim_ascii_end().trim_end_matches('"');
+    let before = name_ends.rfind('"').map_or("", |begin| name_ends[..begin].trim_ascii_end());
+    match after.strip_prefix(',') {
+        Some(after) => [before, after].concat(),
+        None => [before.trim_end_matches(','), after].concat(),
+    }
+}
 
 impl ChargeOfBatch {
-    fn read(charge: Element<'_>) -> Result<Self> {
-        let charge = charge?;
-        let mut members: BTreeMap<String, &RawValue> = serde_json::from_str(charge.get()).map_err(failed)?;
+    fn read(charge: &str) -> Result<Self> {
+        let Members { idempotency_key, valor } = serde_json::from_str(charge).map_err(failed)?;
         let mut check = Checker::new();
-        let key = check.text(KEY, members.remove(KEY), 1..=255);
+        let key = check.text("idempotency_key", idempotency_key, 1..=255);
         let key = check.finish_with(key)?.into_owned();
-        let is_pix = members.get("valor").is_some_and(|value| value.get() != "null");
-        let mut body = Zeroizing::new(Vec::with_capacity(charge.get().len()));
-        serde_json::to_writer(&mut *body, &members).map_err(failed)?;
-        Ok(Self { key, body, is_pix })
+        let body = idempotency_key.map_or_else(String::new, |key| without(charge, key));
+        Ok(Self { key, body: Zeroizing::new(body), is_pix: valor.is_some() })
     }
 
     /// Carries the charge out, as its own route does. One that was carried out before counts
@@ -185,9 +231,41 @@ impl ChargeOfBatch {
         }
         // Boxed: the futures of many charges would make that of the batch large.
         if self.is_pix {
-            Box::pin(pix::create_once(app, caller, &key, &self.body)).await
+            Box::pin(pix::create_once(app, caller, &key, self.body.as_bytes(), parse_element(&self.body)?)).await
         } else {
-            Box::pin(card::charge_once(app, caller, &key, &self.body)).await
+            Box::pin(card::charge_once(app, caller, &key, self.body.as_bytes(), parse_element(&self.body)?)).await
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_charge_is_its_object_without_the_key() {
+        for (charge, key, body, is_pix) in [
+            (r#"{"idempotency_key":"a","amount":1}"#, Some("a"), r#"{"amount":1}"#, false),
+            (
+                r#"{"valor":"1.00" , "idempotency_key" : "a\"b" , "nome":"A"}"#,
+                Some("a\"b"),
+                r#"{"valor":"1.00" , "nome":"A"}"#,
+                true,
+            ),
+            (r#"{"valor":null,"idempotency\u005fkey":"a" }"#, Some("a"), r#"{"valor":null}"#, false),
+            (r#"{ "idempotency_key":"idempotency_key" }"#, Some("idempotency_key"), "{}", false),
+            (
+                r#"{"a":{"idempotency_key":"b"},"idempotency_key":"c"}"#,
+                Some("c"),
+                r#"{"a":{"idempotency_key":"b"}}"#,
+                false,
+            ),
+            (r#"{"idempotency_key":null}"#, None, "", false),
+            (r#"{"amount":1}"#, None, "", false),
+        ] {
+            let read = ChargeOfBatch::read(charge).ok();
+            let read = read.as_ref().map(|read| (read.key.as_str(), read.body.as_str(), read.is_pix));
+            assert_eq!(read, key.map(|key| (key, body, is_pix)), "{charge}");
         }
     }
 }

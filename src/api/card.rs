@@ -124,12 +124,17 @@ struct CheckedCard {
 #[utoipa::path(post, path = "/api/card", operation_id = "charge_card", request_body = CardRequest,
     responses((status = 201, body = CardResponse), (status = 402), (status = 403)))]
 pub async fn charge(State(app): AppState, caller: Caller, sent: KeyedCharge) -> Result<Response> {
-    charge_once(&app, caller, sent.sent_key(), sent.bytes()).await
+    charge_once(&app, caller, sent.sent_key(), sent.bytes(), parse(sent.bytes())?).await
 }
 
-/// Charges a card as a body asks for it; with the same key, once.
-pub async fn charge_once(app: &App, caller: Caller, sent: &SentKey, body: &[u8]) -> Result<Response> {
-    let wire: CardRequest<'_> = parse(body)?;
+/// Charges a card as a body asks for it, which was read; with the same key, once.
+pub async fn charge_once(
+    app: &App,
+    caller: Caller,
+    sent: &SentKey,
+    body: &[u8],
+    wire: CardRequest<'_>,
+) -> Result<Response> {
     let unique = labels::unique_reference(wire.reference, wire.reference_unique);
     let is_digested = sent.is_given() || unique.is_some();
     let secret = is_digested.then(|| security_code(wire.credit_card, wire.card, wire.cvv)).flatten();

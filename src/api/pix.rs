@@ -139,12 +139,18 @@ struct CheckedPix {
         (status = 200, body = StatusResponse, description = "Where the charge of `txid` stands."),
         (status = 404), (status = 409), (status = 502)))]
 pub async fn create_or_look_up(State(app): AppState, caller: Caller, sent: KeyedCharge) -> Result<Response> {
-    create_once(&app, caller, sent.sent_key(), sent.bytes()).await
+    create_once(&app, caller, sent.sent_key(), sent.bytes(), parse(sent.bytes())?).await
 }
 
-/// Creates a PIX charge as a body asks for it, with the same key once; or looks a charge up.
-pub async fn create_once(app: &App, caller: Caller, sent: &SentKey, body: &[u8]) -> Result<Response> {
-    let wire: PixRequest<'_> = parse(body)?;
+/// Creates a PIX charge as a body asks for it, which was read, with the same key once; or looks a
+/// charge up.
+pub async fn create_once(
+    app: &App,
+    caller: Caller,
+    sent: &SentKey,
+    body: &[u8],
+    wire: PixRequest<'_>,
+) -> Result<Response> {
     if wire.txid.is_some() {
         return look_up(app, caller, &wire);
     }

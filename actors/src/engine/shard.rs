@@ -168,7 +168,7 @@ impl Shard {
             record.encode(&mut bytes);
             let record = Arc::new(record);
             let journal = &self.context.journal;
-            journal.send(Input::Submit(Submission { record: Arc::clone(&record), bytes, permit }));
+            journal.send(Input::Submit(vec![Submission { record: Arc::clone(&record), bytes, permit }]));
             journal.send(Input::Answer(Box::new(move || sender.send(()).unwrap_or_default())));
             record
         };

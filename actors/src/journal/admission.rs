@@ -76,10 +76,12 @@ pub struct Admission {
     turns: Arc<Turns>,
 }
 
-/// Permission to send one command. It is given back when the last clone of its `Arc` is dropped.
+/// Permission to send one command, or several that are carried out together. It is given back when
+/// the last clone of its `Arc` is dropped.
 #[derive(Debug)]
 pub struct Permit {
     admission: Arc<Admission>,
+    commands: i64,
     bytes: i64,
     may_write: bool,
     /// The requester's first Record under it: its partition in the upper 16 bits, its sequence in
@@ -109,8 +111,8 @@ impl Permit {
         let _first_stays = self.requested.compare_exchange(0, requested, Ordering::AcqRel, Ordering::Acquire);
     }
 
-    /// The turn of the command, for the time until its outcome is durable; none after the first
-    /// time, and for a sender without a turn.
+    /// The turn of its commands, for the time until the outcome of the first is durable; none after
+    /// the first time, and for a sender without a turn.
     pub(crate) fn begin_turn(&self) -> Option<impl Sized + use<>> {
         self.turn.lock().take()
     }
@@ -135,17 +137,23 @@ impl Admission {
         if self.is_closed() {
             return None;
         }
-        self.try_enter(sender, bytes, true)
+        self.try_enter(sender, (1, bytes), true)
     }
 
-    /// Waits for the turn of a command of a merchant, and takes a permit for it; `None` if the wait
-    /// was too long, or admission is closed.
-    pub async fn take_in_turn(self: &Arc<Self>, group: Option<GroupNumber>, bytes: usize) -> Option<Arc<Permit>> {
+    /// Waits for the turn of commands of a merchant, and takes one permit for all of them; `None`
+    /// if the wait was too long, or admission is closed.
+    pub async fn take_in_turn(
+        self: &Arc<Self>,
+        group: Option<GroupNumber>,
+        (commands, bytes): (u32, usize),
+    ) -> Option<Arc<Permit>> {
         let taking = async {
-            let turn = self.turns.take(group).await;
+            let turn = self.turns.take(group, commands).await;
             let mut freed = std::pin::pin!(self.freed.notified());
             while !self.is_closed() {
-                if let Some(permit) = self.try_take(Sender::Door, bytes) {
+                // From here on it hears of what is freed: several may be at once.
+                let _is_freed = freed.as_mut().enable();
+                if let Some(permit) = self.try_enter(Sender::Door, (commands, bytes), true) {
                     *permit.turn.lock() = Some(turn);
                     return Some(permit);
                 }
@@ -165,29 +173,36 @@ impl Admission {
     /// Takes a permit for a read. It may book what is due, unless admission is closed.
     pub fn try_read(self: &Arc<Self>, sender: Sender, bytes: usize) -> Option<Arc<Permit>> {
         let may_write = !self.is_closed();
-        self.try_enter(sender, if may_write { bytes } else { 0 }, may_write)
+        self.try_enter(sender, (1, if may_write { bytes } else { 0 }), may_write)
     }
 
-    fn try_enter(self: &Arc<Self>, sender: Sender, bytes: usize, may_write: bool) -> Option<Arc<Permit>> {
+    fn try_enter(
+        self: &Arc<Self>,
+        sender: Sender,
+        (commands, bytes): (u32, usize),
+        may_write: bool,
+    ) -> Option<Arc<Permit>> {
         let share = |max| self.share(max, sender);
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX).min(share(self.limits.bytes_max));
-        if self.commands.fetch_add(1, Ordering::AcqRel) >= share(self.limits.commands_max) {
-            self.commands.fetch_sub(1, Ordering::AcqRel);
+        let commands = i64::from(commands).min(share(self.limits.commands_max));
+        if self.commands.fetch_add(commands, Ordering::AcqRel) + commands > share(self.limits.commands_max) {
+            self.commands.fetch_sub(commands, Ordering::AcqRel);
             return None;
         }
         if self.bytes.fetch_add(bytes, Ordering::AcqRel) + bytes > share(self.limits.bytes_max) {
             self.bytes.fetch_sub(bytes, Ordering::AcqRel);
-            self.commands.fetch_sub(1, Ordering::AcqRel);
+            self.commands.fetch_sub(commands, Ordering::AcqRel);
             return None;
         }
         let (requested, turn) = Default::default();
-        Some(Arc::new(Permit { admission: Arc::clone(self), bytes, may_write, requested, turn }))
+        Some(Arc::new(Permit { admission: Arc::clone(self), commands, bytes, may_write, requested, turn }))
     }
 
     /// Takes a permit for an inside sender; waits until there is one.
     pub async fn take(self: &Arc<Self>, bytes: usize) -> Arc<Permit> {
         loop {
-            let freed = self.freed.notified();
+            let mut freed = std::pin::pin!(self.freed.notified());
+            let _is_freed = freed.as_mut().enable();
             if let Some(permit) = self.try_take(Sender::Inside, bytes) {
                 return permit;
             }
@@ -247,8 +262,8 @@ impl Admission {
 impl Drop for Permit {
     fn drop(&mut self) {
         self.admission.bytes.fetch_sub(self.bytes, Ordering::AcqRel);
-        self.admission.commands.fetch_sub(1, Ordering::AcqRel);
-        self.admission.freed.notify_one();
+        self.admission.commands.fetch_sub(self.commands, Ordering::AcqRel);
+        (0..self.commands).for_each(|_| self.admission.freed.notify_one());
     }
 }
 
@@ -263,14 +278,14 @@ mod tests {
     #[tokio::test]
     async fn a_caller_waits_for_its_turn_up_to_a_deadline() {
         let hasty = Admission::new(AdmissionLimits { turns_max: 1, wait_max: Duration::ZERO, ..small() });
-        let _first = hasty.take_in_turn(None, 10).await.unwrap();
-        assert!(hasty.take_in_turn(None, 10).await.is_none());
+        let _first = hasty.take_in_turn(None, (1, 10)).await.unwrap();
+        assert!(hasty.take_in_turn(None, (1, 10)).await.is_none());
 
         let room = Admission::new(AdmissionLimits { turns_max: 1, wait_max: Duration::from_secs(60), ..small() });
-        let first = room.take_in_turn(None, 10).await.unwrap();
+        let first = room.take_in_turn(None, (1, 10)).await.unwrap();
         let second = tokio::spawn({
             let room = Arc::clone(&room);
-            async move { room.take_in_turn(None, 10).await.map(drop) }
+            async move { room.take_in_turn(None, (1, 10)).await.map(drop) }
         });
         tokio::task::yield_now().await;
         // Its outcome is durable; the permit has still to serve what follows from it.
@@ -278,7 +293,7 @@ mod tests {
         assert!(second.await.unwrap().is_some());
         assert!(first.begin_turn().is_none());
         room.set_closed(ClosedBy::Space, true);
-        assert!(room.take_in_turn(None, 10).await.is_none());
+        assert!(room.take_in_turn(None, (1, 10)).await.is_none());
     }
 
     #[tokio::test]
@@ -287,11 +302,25 @@ mod tests {
         let taken: Vec<_> = std::iter::from_fn(|| room.try_take(Sender::Door, 10)).collect();
         let waiting = tokio::spawn({
             let room = Arc::clone(&room);
-            async move { room.take_in_turn(None, 10).await.is_some() }
+            async move { room.take_in_turn(None, (1, 10)).await.is_some() }
         });
         tokio::task::yield_now().await;
         drop(taken);
         assert!(waiting.await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn commands_that_are_carried_out_together_have_one_permit_and_count_each() {
+        let room = Admission::new(AdmissionLimits { wait_max: Duration::from_secs(60), ..small() });
+        let together = room.take_in_turn(None, (7, 10)).await.unwrap();
+        assert_eq!((room.commands(), room.free(Sender::Door)), (7, 1));
+        let waiting: Vec<_> = (0..2).map(|_| Box::pin(room.take_in_turn(None, (3, 10)))).collect();
+        let waiting = tokio::join!(futures_util::future::join_all(waiting), async { drop(together) }).0;
+        assert!(waiting.iter().all(Option::is_some), "one end lets both in");
+        assert_eq!(room.commands(), 6);
+        drop(waiting);
+        assert!(room.take_in_turn(None, (1_000, 10)).await.is_some(), "more than there may be have all of it");
+        assert_eq!((room.commands(), room.waiting()), (0, 0));
     }
 
     #[test]

@@ -43,8 +43,8 @@ pub struct Submission {
 /// A message to the journal. `A` is a reply on its way out, `I` a handle to an actor's inbox.
 #[derive(Debug)]
 pub enum Input<A, I> {
-    /// Make a Record durable.
-    Submit(Submission),
+    /// Make Records durable, in order.
+    Submit(Vec<Submission>),
     /// Let a reply go, behind everything that was submitted before it.
     Answer(A),
     /// Register an actor's inbox, and send it the sequence through which to load.
@@ -152,7 +152,7 @@ struct Flight<A, I> {
 /// let admission = Admission::new(AdmissionLimits::default());
 /// let permit = admission.try_take(Sender::Door, bytes.len()).unwrap();
 /// let submission = Submission { record: Arc::new(record), bytes, permit };
-/// machine.step(Input::Submit(submission), &mut outputs);
+/// machine.step(Input::Submit(vec![submission]), &mut outputs);
 /// machine.step(Input::Answer("carried out"), &mut outputs);
 /// machine.gather(now, &mut outputs);
 ///
@@ -178,7 +178,11 @@ impl<A, I: Clone> Machine<A, I> {
     /// Takes one message; `outputs` grows by what is to be done at once.
     pub fn step(&mut self, input: Input<A, I>, outputs: &mut Vec<Output<A, I>>) {
         match input {
-            Input::Submit(submission) => self.queue.push_back(Item::Record(submission)),
+            Input::Submit(submissions) => {
+                for submission in submissions {
+                    self.queue.push_back(Item::Record(submission));
+                }
+            }
             Input::Answer(answer) => self.queue.push_back(Item::Follower(Follower::Answer(answer))),
             Input::Open { ledger, inbox } => self.queue.push_back(Item::Follower(Follower::Open { ledger, inbox })),
             Input::Close { ledger } => self.queue.push_back(Item::Follower(Follower::Close { ledger })),
@@ -339,7 +343,7 @@ mod tests {
                 Decision::of(Event::ClockMoved { offset_ms: 0 }).into_record(LedgerId::System, 1, Timestamp(0));
             record.requested_by(requester);
             let submission = Submission { record: Arc::new(record), bytes: vec![0], permit: Arc::clone(permit) };
-            machine.step(Input::Submit(submission), &mut Vec::new());
+            machine.step(Input::Submit(vec![submission]), &mut Vec::new());
         };
         let (request, schedule) = (permit(), permit());
         let operator = || Some(Requester::Operator("ana".to_owned()));

@@ -128,10 +128,10 @@ fn command(
 
 /// The journal takes Records and the replies behind them, and makes a block of those that wait.
 #[inline(never)]
-fn block(journal: &mut Journal, submissions: Vec<Submission>, now: Timestamp) -> Block {
+fn block(journal: &mut Journal, submissions: Vec<Vec<Submission>>, now: Timestamp) -> Block {
     let mut outputs = Vec::new();
-    for submission in submissions {
-        journal.step(Input::Submit(submission), &mut outputs);
+    for submissions in submissions {
+        journal.step(Input::Submit(submissions), &mut outputs);
         journal.step(Input::Answer(()), &mut outputs);
     }
     journal.gather(now, &mut outputs);
@@ -361,7 +361,7 @@ impl World {
             meter.count(Stage::Encode, || encode(&record, &mut bytes));
             let made = meter.count(Stage::Command, || command(merchant, action, key, *now, admission, ids));
             assert!(made.len() == 1 && made[0].bytes == bytes, "the actor decides what the law does");
-            submissions.extend(made);
+            submissions.push(made);
         }
         let written = meter.count(Stage::Block, || block(journal, submissions, *now));
         let (hash, cut) = meter.count(Stage::Chunks, || chunks(&written));

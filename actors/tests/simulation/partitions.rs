@@ -169,7 +169,7 @@ impl World {
             Some(Defect::MixesMessages) if self.chance.percent(10) => (place + 1) % self.books.len(),
             _ => place,
         };
-        self.machines.step(to, Input::Submit(Submission { record, bytes, permit }));
+        self.machines.step(to, Input::Submit(vec![Submission { record, bytes, permit }]));
         if self.chance.percent(80) {
             self.answer(place);
         }

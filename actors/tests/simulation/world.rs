@@ -462,7 +462,9 @@ impl World {
         let mut outputs = Vec::new();
         match input {
             Some(input) => {
-                self.submitted += u64::from(matches!(input, Input::Submit(_)));
+                if let Input::Submit(submissions) = &input {
+                    self.submitted += submissions.len() as u64;
+                }
                 self.machine.step(input, &mut outputs);
             }
             None => {
@@ -815,11 +817,12 @@ impl World {
         ensure(!was_full || effects.submissions.is_empty(), || {
             format!("{ledger:?} wrote a Record for what came in while the disk was full")
         })?;
-        for submission in effects.submissions {
-            if submission.record.events.iter().any(|event| matches!(event, Event::DeficitRecovered { .. })) {
-                self.coverage.saw("deficit recovered");
-            }
-            actor.outgoing.push_back(Outgoing::Journal(Input::Submit(submission)));
+        let mut events = effects.submissions.iter().flat_map(|submission| &submission.record.events);
+        if events.any(|event| matches!(event, Event::DeficitRecovered { .. })) {
+            self.coverage.saw("deficit recovered");
+        }
+        if !effects.submissions.is_empty() {
+            actor.outgoing.push_back(Outgoing::Journal(Input::Submit(effects.submissions)));
         }
         if let (Some(number), Some(reply)) = (number, reply) {
             let handed_on = actor.core.own();

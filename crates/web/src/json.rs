@@ -114,7 +114,13 @@ pub fn parse_exact<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T> {
 }
 
 /// An object of a body that has several, as it was sent, or why it is none.
-pub type Element<'a> = Result<&'a RawValue, Problem>;
+pub type Element<'a> = Result<&'a str, Problem>;
+
+/// Reads an object that was an [`Element`], or a part of one: as [`parse`], without looking through
+/// it again.
+pub fn parse_element<'a, T: Deserialize<'a>>(element: &'a str) -> Result<T> {
+    aside(element.len(), || read_fields(element, Checker::new()))
+}
 
 /// The objects of a body that is one JSON array, or has one on each line that is not blank; their
 /// count within a range. One that is no object, or has a key twice, is an error of its own.
@@ -149,11 +155,7 @@ fn texts(body: &[u8], is_lines: bool, most: usize) -> Result<Vec<(usize, &[u8])>
 fn read_element<'a>((name, number): (&str, usize), text: &'a [u8]) -> Element<'a> {
     let read = utf8(text).and_then(|text| {
         inspect(text)?;
-        serde_json::from_str::<&RawValue>(text).map_err(invalid)
-    });
-    let read = read.and_then(|read| match read.get().starts_with('{') {
-        true => Ok(read),
-        false => Err(Problem::new(Code::InvalidJson)),
+        Some(text.trim_ascii()).filter(|text| text.starts_with('{')).ok_or_else(|| Problem::new(Code::InvalidJson))
     });
     let detail = || format!("{name} {number} of the body is no JSON object in UTF-8, or has a key twice.");
     read.map_err(|problem| problem.detail(detail()))
@@ -256,12 +258,16 @@ fn aside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes > LARGE_BYTES && has_others() { tokio::task::block_in_place(work) } else { work() }
 }
 
-fn read<'a, T: Deserialize<'a>>(body: &'a [u8], mut check: Checker) -> Result<T> {
+fn read<'a, T: Deserialize<'a>>(body: &'a [u8], check: Checker) -> Result<T> {
     let text = utf8(body)?;
     if !text.trim_ascii_start().starts_with('{') {
         return Err(Problem::new(Code::InvalidJson).detail("The body must be one JSON object."));
     }
     inspect(text)?;
+    read_fields(text, check)
+}
+
+fn read_fields<'a, T: Deserialize<'a>>(text: &'a str, mut check: Checker) -> Result<T> {
     let (wire, unknown) = names::read(text).map_err(|_| Problem::new(Code::ValidationFailed))?;
     check.note_unknown(unknown);
     check.finish_with(Some(wire))
@@ -1056,7 +1062,7 @@ mod tests {
             let read = elements(body.as_bytes(), is_lines, 1..=3).unwrap();
             let [Ok(object), Err(problem)] = read.as_slice() else { panic!("{read:?}") };
             let problem: serde_json::Value = serde_json::from_slice(&problem.render("/", "")).unwrap();
-            assert!(object.get() == "{}" && problem["detail"].as_str().unwrap().starts_with(wrong), "{problem}");
+            assert!(*object == "{}" && problem["detail"].as_str().unwrap().starts_with(wrong), "{problem}");
         }
     }
 
