@@ -23,7 +23,7 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report, front: &Shopfront) {
     let requests = front.charges(0..1, false);
     let answer = generator().block_on(async {
         let mut connection = Connection::open(front.address()).await;
-        connection.call(&requests.texts[0]).await;
+        connection.call(requests.texts[0].as_bytes()).await;
         Bytes::copy_from_slice(connection.body())
     });
     let handler =

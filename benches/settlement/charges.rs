@@ -3,14 +3,14 @@
 use std::rc::Rc;
 
 use crate::load::{LoadFigures, Requests, closed};
-use crate::peer::{self, Peer};
+use crate::peer::{COMPARISONS, Peer};
 use crate::report::{Lines, Report, Row, latency, median, percent, rate_and_latency, thousands};
 use crate::server::Shopfront;
 use crate::stores::Store;
 use crate::{Plan, ROUNDS};
 
 /// A closed load, and what each round of it showed.
-struct Load<'a> {
+struct ClosedLoad<'a> {
     front: &'a Shopfront,
     rows: &'static [&'static str],
     requests: Rc<Requests>,
@@ -18,13 +18,13 @@ struct Load<'a> {
     rounds: Vec<LoadFigures>,
 }
 
-/// What charges against PostgreSQL alone showed, or why they did not run.
-type Peers = Vec<Result<Peer, String>>;
+/// What charges at each peer showed, or why they did not run.
+type Peers = [Vec<Result<Peer, String>>; COMPARISONS.len()];
 
 /// Loads of a store, in the order of [`Loads::of`].
 struct Loads<'a> {
     store: &'a Store,
-    all: [Option<Load<'a>>; 6],
+    all: [Option<ClosedLoad<'a>>; 6],
 }
 
 /// Measures what is wanted of these rows: at servers without rate limits and, for rows 1 and 1b, in
@@ -33,16 +33,17 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report, fronts: &[Shopfront], se
     let with_limits = |place| served.get(place);
     let mut stores: Vec<_> =
         fronts.iter().enumerate().map(|(place, front)| Loads::of(front, with_limits(place))).collect();
-    let mut peers: [Peers; 2] = Default::default();
+    let mut peers = Peers::default();
     for _ in 0..ROUNDS {
         for place in 0..6 {
             let of_stores = stores.iter_mut().filter_map(|loads| loads.all[place].as_mut());
             of_stores.filter(|load| plan.wants(load.rows)).for_each(|load| load.run(plan));
         }
         if plan.wants(&["2"]) {
-            peers[0].push(peer::postgres(plan, 64, "hot"));
-            if plan.is_thorough() {
-                peers[1].push(peer::postgres(plan, 64, "uniform"));
+            for (comparison, rounds) in COMPARISONS.iter().zip(&mut peers) {
+                if comparison.is_hot || plan.is_thorough() {
+                    rounds.push(comparison.measure(plan));
+                }
             }
         }
     }
@@ -54,14 +55,14 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report, fronts: &[Shopfront], se
 impl<'a> Loads<'a> {
     fn of(front: &'a Shopfront, served: Option<&'a Shopfront>) -> Self {
         let merchants = front.shops.len();
-        let (all, hot) = (front.charges(0..merchants, false), front.charges(0..1, false));
+        let (all, hot) = (Rc::new(front.charges(0..merchants, false)), Rc::new(front.charges(0..1, false)));
         let load = |rows, requests: &Rc<Requests>, connections| {
             let requests = Rc::clone(requests);
-            Load { front, rows, requests, connections, rounds: Vec::new() }
+            ClosedLoad { front, rows, requests, connections, rounds: Vec::new() }
         };
         let limited = |rows, connections| {
             let front = served?;
-            Some(Load { front, ..load(rows, &front.charges(0..merchants, false), connections) })
+            Some(ClosedLoad { front, ..load(rows, &Rc::new(front.charges(0..merchants, false)), connections) })
         };
         // What is compared comes one after the other.
         let all = [
@@ -76,9 +77,9 @@ impl<'a> Loads<'a> {
     }
 
     /// Adds the lines.
-    fn add(self, plan: &Plan, report: &mut Report, peers: &[Peers; 2]) {
+    fn add(self, plan: &Plan, report: &mut Report, peers: &Peers) {
         let report = &mut report.of(self.store);
-        let medians = self.all.map(|load| load.and_then(Load::median));
+        let medians = self.all.map(|load| load.and_then(ClosedLoad::median));
         let [all_64, limited_64, hot_64, all_256, limited_256, hot_256] = medians;
         if let Some(all) = &all_64 {
             add_rate(report, "1", "64 connections, 100 merchants", all, ("≥ 20,000/s", 20_000.0));
@@ -106,7 +107,7 @@ impl<'a> Loads<'a> {
     }
 }
 
-impl Load<'_> {
+impl ClosedLoad<'_> {
     fn run(&mut self, plan: &Plan) {
         let before = self.front.records();
         let measured = closed(self.front.address(), &self.requests, self.connections, plan.lasting());
@@ -162,27 +163,26 @@ pub(crate) fn add_hot(report: &mut Lines, load: &str, all: &LoadFigures, hot: &L
     });
 }
 
-fn add_peers(report: &mut Lines, all: &LoadFigures, hot: &LoadFigures, peers: [Peers; 2]) {
-    let [on_hot, on_all] = peers.map(|rounds| rounds.into_iter().collect::<Result<Vec<Peer>, String>>());
-    let compared = [("one merchant", hot, on_hot, true), ("100 merchants", all, on_all, false)];
-    for (merchants, ours, theirs, has_target) in compared {
-        let (figure, times) = match theirs {
+fn add_peers(report: &mut Lines, all: &LoadFigures, hot: &LoadFigures, peers: Peers) {
+    for (comparison, rounds) in COMPARISONS.iter().zip(peers) {
+        let (merchants, ours) = if comparison.is_hot { ("one merchant", hot) } else { ("100 merchants", all) };
+        let (figure, times) = match rounds.into_iter().collect::<Result<Vec<Peer>, String>>() {
             Ok(rounds) if rounds.is_empty() => continue,
             Ok(rounds) => {
                 let peer = median(rounds, |peer| peer.rate);
                 let times = ours.rate() / peer.rate;
                 let rates = format!("{} against {}/s", thousands(ours.rate()), thousands(peer.rate));
-                (format!("{times:.1} ×: {rates}, p50 {:.2}, p99 {:.2} ms", peer.p50_ms, peer.p99_ms), Some(times))
+                (format!("{times:.2} ×: {rates}, p50 {:.2}, p99 {:.2} ms", peer.p50_ms, peer.p99_ms), Some(times))
             }
             Err(missing) => (missing, None),
         };
         report.add(Row {
             number: "2",
-            what: "against PostgreSQL, one function call a charge",
+            what: comparison.what,
             load: format!("64 clients, {merchants}"),
             figure,
             cpu: Some(ours.cpu_each()),
-            target: times.filter(|_| has_target).map(|times| ("≥ 15 ×", times >= 15.0)),
+            target: times.zip(comparison.target).map(|(times, (text, least))| (text, times >= least)),
         });
     }
 }

@@ -1,7 +1,6 @@
 //! Rows 16 and 17: how the number of connections, busy or idle, is felt.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use tokio::net::{TcpSocket, TcpStream};
@@ -36,7 +35,7 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report, front: &Shopfront) {
 }
 
 /// Row 16. The numbers of connections take turns; of each, the round of the median rate is shown.
-fn busy(plan: &Plan, report: &mut Report, front: &Shopfront, requests: &Rc<Requests>) {
+fn busy(plan: &Plan, report: &mut Report, front: &Shopfront, requests: &Requests) {
     let mut rounds: [Vec<LoadFigures>; BUSY.len()] = Default::default();
     for _ in 0..ROUNDS {
         for (connections, rounds) in BUSY.into_iter().zip(&mut rounds) {
@@ -58,7 +57,7 @@ fn busy(plan: &Plan, report: &mut Report, front: &Shopfront, requests: &Rc<Reque
 
 /// Row 17: one address opens connections and sends nothing; another charges a card over a new
 /// connection each time. The time counts from before the connection is opened.
-fn beside_idle_connections(report: &mut Report, front: &Shopfront, requests: &Rc<Requests>) {
+fn beside_idle_connections(report: &mut Report, front: &Shopfront, requests: &Requests) {
     let address = front.address();
     let count = IDLE.min(open_files_max().saturating_sub(OTHER_FILES));
     let (without, _) = generator().block_on(good_calls(address, requests, 0));
@@ -97,7 +96,7 @@ async fn good_calls(address: SocketAddr, requests: &Requests, idle: usize) -> ([
     let mut times = Vec::with_capacity(GOOD_CALLS);
     for text in requests.texts.iter().cycle().take(GOOD_CALLS) {
         let begun = Instant::now();
-        let status = Connection::open(address).await.call(text).await;
+        let status = Connection::open(address).await.call(text.as_bytes()).await;
         assert_eq!(status, 201, "the good client is served");
         times.push(begun.elapsed().as_secs_f64() * 1_000.0);
     }

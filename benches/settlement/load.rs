@@ -1,6 +1,9 @@
-//! The load generator: keep-alive connections on one thread, requests that were written out before,
-//! one in flight on each connection. A request costs one write and one read; of an answer, only the
-//! status is looked at once its length is known.
+//! The load generator: keep-alive connections on one thread of a process of its own, requests that
+//! were written out before, one in flight on each connection. A request costs one write and one
+//! read; of an answer, only the status is looked at once its length is known.
+//!
+//! The process is this program with `--load`: it reads a [`LoadSpec`] as a line of JSON, opens the
+//! connections, says so, begins at the next line, and answers with a [`LoadOutcome`].
 //!
 //! A closed load sends the next request when the answer of the last one is there. An open load
 //! sends at a fixed rate whatever the server does. Its times count from the moment at which a
@@ -9,7 +12,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
+use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -19,6 +24,7 @@ use rustix::fd::OwnedFd;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
+use serde::{Deserialize, Serialize};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::TcpStream;
@@ -29,11 +35,15 @@ use tokio::time::sleep;
 
 use crate::machine::CpuTime;
 
-/// What a request for a charge begins with when it carries a key; the digits are written over with
-/// a number never used before.
-pub(crate) const KEYED: &str = "POST /api/card HTTP/1.1\r\nidempotency-key: 0000000000000000\r\n";
-/// Where the digits are.
-const DIGITS: std::ops::Range<usize> = KEYED.len() - 18..KEYED.len() - 2;
+/// The digits of an idempotency key, which are written over with a number never used before.
+pub(crate) const KEY: &str = "0000000000000000";
+/// The argument by which this program becomes a load generator.
+pub(crate) const ARGUMENT: &str = "--load";
+/// Keys that one load may use.
+const KEYS_OF_A_LOAD: u64 = 1_000_000_000;
+/// What each charge of a batch that was made says in the answer.
+const MADE: &str = r#""status":201"#;
+
 /// How often requests of an open load come due, as a burst.
 const TICK: Duration = Duration::from_micros(250);
 
@@ -42,14 +52,54 @@ const OPENED_AT_ONCE: usize = 128;
 /// The pause, for the server to accept them.
 const OPENING_PAUSE: Duration = Duration::from_millis(4);
 
-static NEXT_KEY: AtomicU64 = AtomicU64::new(1);
+static LOADS: AtomicU64 = AtomicU64::new(0);
 
-/// Requests, taken in turn, and the status that each is answered with when all is well.
+/// Requests, taken in turn.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Requests {
-    /// The text of each.
-    pub(crate) texts: Vec<Vec<u8>>,
-    /// True when each begins with [`KEYED`], and gets a key of its own.
-    pub(crate) keyed: bool,
+    /// The text of each, head and body.
+    pub(crate) texts: Vec<String>,
+    /// Charges of each: one, or as many as a batch has, each with a key of its own ([`KEY`]).
+    pub(crate) charges: usize,
+}
+
+/// A load: which requests, on how many connections, and at which rate.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Load<Texts = Requests> {
+    /// What is sent.
+    pub(crate) requests: Texts,
+    /// Requests a second, whatever the server does; without it, the next request of a connection
+    /// is sent when the last one is answered.
+    pub(crate) rate: Option<f64>,
+    /// How many connections.
+    pub(crate) connections: usize,
+}
+
+/// What a load generator does.
+#[derive(Serialize, Deserialize)]
+struct LoadSpec<Texts> {
+    address: SocketAddr,
+    /// Beside each other.
+    loads: Vec<Load<Texts>>,
+    lasting: Duration,
+    /// The first key that it may use.
+    first_key: u64,
+}
+
+/// What it showed: of each load its figures, and its own CPU time.
+#[derive(Serialize, Deserialize)]
+struct LoadOutcome {
+    loads: Vec<LoadCounts>,
+    cpu: Duration,
+}
+
+/// [`LoadFigures`] of a load, with microseconds as pairs of a value and how often it came.
+#[derive(Serialize, Deserialize)]
+struct LoadCounts {
+    times: Vec<(u64, u64)>,
+    refused: Vec<(u64, u64)>,
+    in_time: u64,
+    unsent: u64,
 }
 
 /// What a load showed.
@@ -58,7 +108,8 @@ pub(crate) struct LoadFigures {
     pub(crate) times: Histogram<u64>,
     /// Microseconds until the answer 503, of each request that got it.
     pub(crate) refused: Histogram<u64>,
-    /// Charges made before the load ended: without those of its last moments.
+    /// Charges made before the load ended: without those of its last moments, but for batches,
+    /// which are long beside the load.
     pub(crate) in_time: u64,
     /// Requests that no connection was free for until the load ended.
     pub(crate) unsent: u64,
@@ -118,12 +169,28 @@ impl LoadFigures {
         }
         self.in_time += u64::from(status != 503 && now <= ends);
     }
+
+    fn counts(&self) -> LoadCounts {
+        let pairs = |times: &Histogram<u64>| {
+            times.iter_recorded().map(|value| (value.value_iterated_to(), value.count_at_value())).collect()
+        };
+        let (times, refused) = (pairs(&self.times), pairs(&self.refused));
+        LoadCounts { times, refused, in_time: self.in_time, unsent: self.unsent }
+    }
+
+    fn of(counts: LoadCounts, lasted: Duration, cpu: CpuTime) -> Self {
+        let LoadCounts { times, refused, in_time, unsent } = counts;
+        let mut figures = Self { in_time, unsent, lasted, cpu, ..Self::default() };
+        for (histogram, pairs) in [(&mut figures.times, times), (&mut figures.refused, refused)] {
+            pairs.into_iter().for_each(|(value, count)| histogram.saturating_record_n(value, count));
+        }
+        figures
+    }
 }
 
 /// A connection with at most one request in flight.
 pub(crate) struct Connection {
     stream: TcpStream,
-    outgoing: Vec<u8>,
     answer: Vec<u8>,
     usual_len: usize,
 }
@@ -133,26 +200,12 @@ impl Connection {
     pub(crate) async fn open(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.expect("a connection");
         stream.set_nodelay(true).expect("no delay");
-        Self { stream, outgoing: Vec::new(), answer: vec![0; 2_048], usual_len: 0 }
+        Self { stream, answer: vec![0; 2_048], usual_len: 0 }
     }
 
-    /// Sends the request whose turn it is and reads its answer; gives the status, which must be one
-    /// of success, or 503.
-    async fn call_in_turn(&mut self, requests: &Requests, turn: usize) -> u16 {
-        let text = &requests.texts[turn % requests.texts.len()];
-        if !requests.keyed {
-            return self.call(text).await;
-        }
-        let mut outgoing = std::mem::take(&mut self.outgoing);
-        outgoing.clear();
-        outgoing.extend_from_slice(text);
-        let mut number = NEXT_KEY.fetch_add(1, Ordering::Relaxed);
-        for digit in outgoing[DIGITS].iter_mut().rev() {
-            (*digit, number) = (b'0' + (number % 10) as u8, number / 10);
-        }
-        let status = self.call(&outgoing).await;
-        self.outgoing = outgoing;
-        status
+    /// How many charges the last answer, of a batch, says were made.
+    fn charges_made(&self) -> u64 {
+        std::str::from_utf8(self.body()).expect("JSON").matches(MADE).count() as u64
     }
 
     /// Sends a request and reads its answer; gives the status, which must be one of success, or
@@ -206,65 +259,136 @@ pub(crate) fn generator() -> Runtime {
 }
 
 /// The next request on each connection when the last one is answered.
-pub(crate) fn closed(
-    address: SocketAddr,
-    requests: &Rc<Requests>,
-    connections: usize,
-    lasting: Duration,
-) -> LoadFigures {
-    LocalSet::new().block_on(&generator(), async {
-        let opened = open(address, connections).await;
-        let (cpu, begun) = (CpuTime::now(), Instant::now());
-        let ends = begun + lasting;
-        let measured = Rc::<RefCell<LoadFigures>>::default();
-        let clients = opened.into_iter().enumerate().map(|(first, mut connection)| {
-            let (requests, measured) = (Rc::clone(requests), Rc::clone(&measured));
-            tokio::task::spawn_local(async move {
-                let mut due = Instant::now();
-                for turn in first.. {
-                    let status = connection.call_in_turn(&requests, turn).await;
-                    measured.borrow_mut().note(status, due, ends);
-                    due = Instant::now();
-                    if due >= ends {
-                        break;
-                    }
-                }
-                connection
-            })
-        });
-        let _closed_at_the_end = all_of(clients.collect()).await;
-        LoadFigures { lasted: lasting, cpu: CpuTime::since(cpu), ..measured.take() }
-    })
+pub(crate) fn closed(address: SocketAddr, requests: &Requests, connections: usize, lasting: Duration) -> LoadFigures {
+    loads(address, vec![Load { requests, rate: None, connections }], lasting).swap_remove(0)
 }
 
-/// Several open loads beside each other, each with a rate (requests a second) and a number of
-/// connections.
-pub(crate) fn open_loads(
-    address: SocketAddr,
-    loads: &[(&Rc<Requests>, f64, usize)],
-    lasting: Duration,
-) -> Vec<LoadFigures> {
-    LocalSet::new().block_on(&generator(), async {
+/// Several loads beside each other, by a process of its own. The CPU time of all is that of each.
+pub(crate) fn loads(address: SocketAddr, loads: Vec<Load<&Requests>>, lasting: Duration) -> Vec<LoadFigures> {
+    let first_key = LOADS.fetch_add(1, Ordering::Relaxed) * KEYS_OF_A_LOAD;
+    let spec = serde_json::to_string(&LoadSpec { address, loads, lasting, first_key }).expect("JSON");
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.arg(ARGUMENT).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut generator = command.spawn().expect("a load generator");
+    let mut orders = generator.stdin.take().expect("a pipe");
+    let mut said = BufReader::new(generator.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    writeln!(orders, "{spec}").expect("a load generator");
+    said.read_line(&mut line).expect("a load generator");
+    let (cpu, begun) = (CpuTime::now(), Instant::now());
+    writeln!(orders).expect("a load generator");
+    line.clear();
+    said.read_line(&mut line).expect("a load generator");
+    let (mut cpu, elapsed) = (CpuTime::since(cpu), begun.elapsed());
+    assert!(generator.wait().expect("a load generator").success(), "the load generator failed");
+    let outcome: LoadOutcome = serde_json::from_str(&line).expect("what the load showed");
+    cpu.generator = outcome.cpu;
+    // Batches count until the last answer.
+    let lasted = |load: &Load<Requests>| if load.requests.charges > 1 { elapsed } else { lasting };
+    let spec: LoadSpec<Requests> = serde_json::from_str(&spec).expect("the same again");
+    let counts = spec.loads.iter().zip(outcome.loads);
+    counts.map(|(load, counts)| LoadFigures::of(counts, lasted(load), cpu)).collect()
+}
+
+/// What this program does with [`ARGUMENT`].
+pub(crate) fn generate() {
+    let mut orders = std::io::stdin().lock();
+    let mut line = String::new();
+    orders.read_line(&mut line).expect("what to do");
+    let spec: LoadSpec<Requests> = serde_json::from_str(&line).expect("what to do");
+    let LoadSpec { address, loads, lasting, first_key } = spec;
+    let next_key = Rc::new(Cell::new(first_key));
+    let outcome = LocalSet::new().block_on(&generator(), async {
         let mut opened = Vec::with_capacity(loads.len());
-        for (requests, rate, connections) in loads {
-            opened.push((Rc::clone(requests), *rate, open(address, *connections).await));
+        for load in &loads {
+            opened.push((load.rate, Sender::all_of(address, load, &next_key).await));
         }
+        println!("ready");
+        orders.read_line(&mut line).expect("the beginning");
         let cpu = CpuTime::now();
-        let running: Vec<_> = opened
-            .into_iter()
-            .map(|(requests, rate, connections)| {
-                tokio::task::spawn_local(open_load(requests, rate, connections, lasting))
+        let running = opened.into_iter().map(|(rate, senders)| {
+            tokio::task::spawn_local(async move {
+                match rate {
+                    None => closed_load(senders, lasting).await,
+                    Some(rate) => open_load(senders, rate, lasting).await,
+                }
             })
-            .collect();
-        let (mut all, mut closed_at_the_end) = (Vec::with_capacity(loads.len()), Vec::new());
-        for load in running {
-            let (measured, connections) = load.await.expect("a load");
-            all.push(measured);
-            closed_at_the_end.push(connections);
+        });
+        let (mut counts, mut closed_at_the_end) = (Vec::new(), Vec::new());
+        for load in running.collect::<Vec<_>>() {
+            let (measured, senders) = load.await.expect("a load");
+            counts.push(measured.counts());
+            closed_at_the_end.push(senders);
         }
-        let cpu = CpuTime::since(cpu);
-        all.into_iter().map(|measured| LoadFigures { cpu, ..measured }).collect()
-    })
+        LoadOutcome { loads: counts, cpu: CpuTime::since(cpu).process }
+    });
+    println!("{}", serde_json::to_string(&outcome).expect("JSON"));
+}
+
+/// A connection with the requests that it sends in turn.
+struct Sender {
+    connection: Connection,
+    /// Each with the places of its keys.
+    texts: Rc<Vec<(Vec<u8>, Vec<usize>)>>,
+    is_batch: bool,
+    turn: usize,
+    outgoing: Vec<u8>,
+    next_key: Rc<Cell<u64>>,
+}
+
+impl Sender {
+    /// Opens the connections of a load. Each begins with another request.
+    async fn all_of(address: SocketAddr, load: &Load, next_key: &Rc<Cell<u64>>) -> Vec<Self> {
+        let places = |text: &String| text.match_indices(KEY).map(|(place, _)| place).collect();
+        let texts = load.requests.texts.iter().map(|text| (text.clone().into_bytes(), places(text)));
+        let (texts, is_batch) = (Rc::new(texts.collect::<Vec<_>>()), load.requests.charges > 1);
+        let connections = open(address, load.connections).await.into_iter().enumerate();
+        let sender = |(turn, connection)| {
+            let (texts, next_key) = (Rc::clone(&texts), Rc::clone(next_key));
+            Self { connection, texts, is_batch, turn, outgoing: Vec::new(), next_key }
+        };
+        connections.map(sender).collect()
+    }
+
+    /// Sends the request whose turn it is, with new keys, reads its answer, and notes it. The
+    /// status must be one of success, or 503.
+    async fn send(&mut self, due: Instant, ends: Instant, measured: &RefCell<LoadFigures>) {
+        let (text, keys) = &self.texts[self.turn % self.texts.len()];
+        self.turn += 1;
+        self.outgoing.clear();
+        self.outgoing.extend_from_slice(text);
+        for place in keys {
+            let mut number = self.next_key.replace(self.next_key.get() + 1);
+            for digit in self.outgoing[*place..*place + KEY.len()].iter_mut().rev() {
+                (*digit, number) = (b'0' + (number % 10) as u8, number / 10);
+            }
+        }
+        let status = self.connection.call(&self.outgoing).await;
+        let mut measured = measured.borrow_mut();
+        measured.note(status, due, ends);
+        if self.is_batch {
+            let counted = u64::from(status != 503 && Instant::now() <= ends);
+            measured.in_time += self.connection.charges_made() - counted;
+        }
+    }
+}
+
+async fn closed_load(senders: Vec<Sender>, lasting: Duration) -> (LoadFigures, Vec<Sender>) {
+    let measured = Rc::<RefCell<LoadFigures>>::default();
+    let ends = Instant::now() + lasting;
+    let clients = senders.into_iter().map(|mut sender| {
+        let measured = Rc::clone(&measured);
+        tokio::task::spawn_local(async move {
+            let mut due = Instant::now();
+            while due < ends {
+                sender.send(due, ends, &measured).await;
+                due = Instant::now();
+            }
+            sender
+        })
+    });
+    let senders = all_of(clients.collect()).await;
+    (measured.take(), senders)
 }
 
 /// Requests that are due, and the connections that are free for them. The connection that was freed
@@ -348,25 +472,17 @@ impl Ticks {
     }
 }
 
-/// What a load showed, and its connections.
-async fn open_load(
-    requests: Rc<Requests>,
-    rate: f64,
-    connections: Vec<Connection>,
-    lasting: Duration,
-) -> (LoadFigures, Vec<Connection>) {
+async fn open_load(senders: Vec<Sender>, rate: f64, lasting: Duration) -> (LoadFigures, Vec<Sender>) {
     let due = Rc::<DueRequests>::default();
-    let begun = Instant::now();
+    let ends = Instant::now() + lasting;
     let measured = Rc::<RefCell<LoadFigures>>::default();
-    let clients = connections.into_iter().enumerate().map(|(first, mut connection)| {
-        let (due, requests, measured) = (Rc::clone(&due), Rc::clone(&requests), Rc::clone(&measured));
+    let clients = senders.into_iter().map(|mut sender| {
+        let (due, measured) = (Rc::clone(&due), Rc::clone(&measured));
         tokio::task::spawn_local(async move {
-            for turn in first.. {
-                let Some(since) = due.next().await else { break };
-                let status = connection.call_in_turn(&requests, turn).await;
-                measured.borrow_mut().note(status, since, begun + lasting);
+            while let Some(since) = due.next().await {
+                sender.send(since, ends, &measured).await;
             }
-            connection
+            sender
         })
     });
     let clients = clients.collect();
@@ -382,7 +498,7 @@ async fn open_load(
     }
     let unsent = due.end();
     let idle = all_of(clients).await;
-    (LoadFigures { lasted: lasting, unsent, ..measured.take() }, idle)
+    (LoadFigures { unsent, ..measured.take() }, idle)
 }
 
 /// Opens connections, not all at once: where the server's queue of new ones overflows, each that is
@@ -400,7 +516,7 @@ async fn open(address: SocketAddr, connections: usize) -> Vec<Connection> {
 
 /// Waits for all clients. Gives their connections back, to be closed when the last answer of all
 /// loads is read: to close thousands takes so long that answers would be read late.
-async fn all_of(clients: Vec<JoinHandle<Connection>>) -> Vec<Connection> {
+async fn all_of(clients: Vec<JoinHandle<Sender>>) -> Vec<Sender> {
     let mut idle = Vec::with_capacity(clients.len());
     for client in clients {
         idle.push(client.await.expect("a client"));

@@ -43,7 +43,10 @@ pub(crate) fn facts(stores: &[Store]) -> String {
     for (store, release) in stores.iter().filter_map(|store| Some((store, store.release()?))) {
         add(&store.name, release);
     }
-    add("load", "from the same process on the same cores, on one thread of its own".to_owned());
+    add(
+        "load",
+        "from a process of its own with one thread, on the same cores; rows 4, 6 and 12 from this one".to_owned(),
+    );
     facts
 }
 
@@ -162,12 +165,16 @@ impl Syncs {
 /// CPU time, a program's own and the kernel's for it.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct CpuTime {
-    /// Of this process.
+    /// Of this process, in which the server runs.
     pub(crate) process: Duration,
-    /// Of this thread, on which the load generator runs.
+    /// Of the load generator's process; where it is no process of its own, in that above.
     pub(crate) generator: Duration,
     /// Of the measured servers of PostgreSQL that run on this machine.
     pub(crate) postgres: Duration,
+    /// Of all programs on this machine, with what its host took for others.
+    machine: Duration,
+    /// What all cores had.
+    cores: Duration,
 }
 
 /// Of the kernel's CPU times, its own clock aside (`sysconf(_SC_CLK_TCK)` on Linux).
@@ -187,24 +194,32 @@ impl CpuTime {
         now.postgres = of_ticks(postgres_ticks());
         Self {
             process: now.process.saturating_sub(then.process),
-            generator: now.generator.saturating_sub(then.generator),
+            generator: Duration::ZERO,
             postgres: now.postgres.saturating_sub(then.postgres),
+            machine: now.machine.saturating_sub(then.machine),
+            cores: now.cores.saturating_sub(then.cores),
         }
+    }
+
+    /// The part of the machine that others took meanwhile, of 1.
+    pub(crate) fn of_others(self) -> f64 {
+        let others = self.machine.saturating_sub(self.process + self.generator + self.postgres);
+        others.as_secs_f64() / self.cores.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
     fn own(postgres: u64) -> Self {
         let stat = Stat::of(Path::new("/proc/self")).expect("Linux");
-        let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-        let ns = text.split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or_default();
-        let [process, postgres] = [stat.own, postgres].map(of_ticks);
-        Self { process, generator: Duration::from_nanos(ns), postgres }
+        let [machine, cores] = machine_ticks();
+        let [process, postgres, machine, cores] = [stat.own, postgres, machine, cores].map(of_ticks);
+        Self { process, generator: Duration::ZERO, postgres, machine, cores }
     }
 
     /// A part of it.
     pub(crate) fn each(self, count: u64) -> Self {
         let count = u32::try_from(count.max(1)).unwrap_or(u32::MAX);
-        let [process, generator, postgres] = [self.process, self.generator, self.postgres].map(|time| time / count);
-        Self { process, generator, postgres }
+        let parts = [self.process, self.generator, self.postgres, self.machine, self.cores];
+        let [process, generator, postgres, machine, cores] = parts.map(|time| time / count);
+        Self { process, generator, postgres, machine, cores }
     }
 }
 
@@ -213,7 +228,20 @@ impl AddAssign for CpuTime {
         self.process += other.process;
         self.generator += other.generator;
         self.postgres += other.postgres;
+        self.machine += other.machine;
+        self.cores += other.cores;
     }
+}
+
+/// Ticks of all cores so far: those that programs used or the host took, and all. Interrupts count
+/// only among all: some of them are a program's own, and among its CPU time too.
+fn machine_ticks() -> [u64; 2] {
+    let text = fs::read_to_string("/proc/stat").expect("Linux");
+    let of_all_cores = text.lines().next().unwrap_or_default().split_whitespace().skip(1);
+    // user, nice, system, idle, waiting for the disk, two kinds of interrupts, taken by the host.
+    let ticks: Vec<u64> = of_all_cores.take(8).map(|ticks| ticks.parse().expect("ticks")).collect();
+    let used = [0, 1, 2, 7].iter().filter_map(|field| ticks.get(*field)).sum();
+    [used, ticks.iter().sum()]
 }
 
 fn of_ticks(ticks: u64) -> Duration {

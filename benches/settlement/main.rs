@@ -8,8 +8,8 @@
 //!
 //! Where two things are compared they take turns within one run, three times, and the run of the
 //! median rate is shown; rows 3, 13 and 14 ([`open_loop`]) and 15 ([`turns`]) take many short
-//! turns. The load generator ([`load`]) shares process and cores with the server, so every figure
-//! is of both; its own ceiling is printed too.
+//! turns. The load generator ([`load`]) is a process of its own on the same cores; its ceiling is
+//! printed too.
 //!
 //! The log is on, as `serve` writes it. Rows 1 and 1b are measured without rate limits and with
 //! them; all other rows are without, since one API key sends what many would.
@@ -61,8 +61,10 @@ The stores, each with a number of partitions after a colon (without one CENTAVO_
   standby   two of Debian's: every commit waits for the second
 
 Stores take turns in rows 1, 1b, 2, 4, 5 and 6; the other rows are measured with one store after the other. Row 11
-is measured with sled alone, and targets are those of sled. CPU is that of this process, in brackets the load
-generator's part, and after + that of PostgreSQL where it runs on this machine (with its standby).
+is measured with sled alone, and targets are those of sled. CPU is that of the server, in brackets the load
+generator's, and after + that of PostgreSQL where it runs on this machine (with its standby). `others` is the part
+of all cores that other programs and other guests of the host took meanwhile; lines with more than 5 % are marked as
+disturbed: measure them again.
 ";
 
 /// What to measure, and how long.
@@ -124,6 +126,9 @@ impl Plan {
 }
 
 fn main() {
+    if std::env::args().any(|argument| argument == load::ARGUMENT) {
+        return load::generate();
+    }
     let plan = Plan::from_arguments();
     logging::start(LogFormat::Text, SERVE_FILTER).expect("a thread for the log");
     let mut report = Report::default();

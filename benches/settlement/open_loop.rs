@@ -1,10 +1,9 @@
 //! Rows 3, 13 and 14: charges that come at a fixed rate, whatever the server does.
 
-use std::rc::Rc;
 use std::time::Duration;
 
 use crate::Plan;
-use crate::load::{LoadFigures, Requests, closed, open_loads};
+use crate::load::{Load, LoadFigures, Requests, closed, loads};
 use crate::machine::open_files_max;
 use crate::report::{Report, Row, median, percent, thousands};
 use crate::server::Shopfront;
@@ -46,9 +45,10 @@ struct OpenTurns {
 impl OpenTurns {
     /// A turn: the maximum, then this multiple of it, by all merchants. The maximum is measured
     /// anew before each turn, so that a slow stretch of the machine falls on both alike.
-    fn take_turn(&mut self, front: &Shopfront, requests: &Rc<Requests>, part: f64, connections: usize) {
+    fn take_turn(&mut self, front: &Shopfront, requests: &Requests, part: f64, connections: usize) {
         let maximum = maximum(front, requests, TURN / 2);
-        let measured = open_loads(front.address(), &[(requests, part * maximum, connections)], TURN).swap_remove(0);
+        let load = Load { requests, rate: Some(part * maximum), connections };
+        let measured = loads(front.address(), vec![load], TURN).swap_remove(0);
         self.maxima.push(maximum);
         self.parts.push(measured.rate() / maximum);
         self.p99s.push(p99(&measured));
@@ -74,7 +74,7 @@ fn p99(measured: &LoadFigures) -> f64 {
 }
 
 /// The rate of row 1 at this moment.
-fn maximum(front: &Shopfront, requests: &Rc<Requests>, lasting: Duration) -> f64 {
+fn maximum(front: &Shopfront, requests: &Requests, lasting: Duration) -> f64 {
     closed(front.address(), requests, 64, lasting).rate()
 }
 
@@ -109,9 +109,13 @@ fn beside_a_loud_merchant(plan: &Plan, report: &mut Report, front: &Shopfront) {
     let all = front.charges(0..front.shops.len(), false);
     let maximum = maximum(front, &all, plan.lasting() / 2);
     let (of_others, of_loud) = (0.05 * maximum, 0.45 * maximum);
-    let quiet = (&others, of_others, CONNECTIONS);
-    let beside: [&[_]; 3] = [&[], &[(&loud, of_loud, CONNECTIONS)], &[(&all, of_loud, CONNECTIONS)]];
-    let turn = |loads: &[_]| p99(&open_loads(front.address(), &[&[quiet], loads].concat(), SHORT_TURN)[0]);
+    let load = |requests, rate| Load { requests, rate: Some(rate), connections: CONNECTIONS };
+    let beside = [None, Some((&loud, of_loud)), Some((&all, of_loud))];
+    let turn = |beside: Option<(_, _)>| {
+        let mut both = vec![load(&others, of_others)];
+        both.extend(beside.map(|(requests, rate)| load(requests, rate)));
+        p99(&loads(front.address(), both, SHORT_TURN)[0])
+    };
     let mut times = [const { Vec::new() }; 3];
     for order in ORDERS.iter().cycle().take(plan.count(SHORT_TURNS).max(ORDERS.len())) {
         for which in order {

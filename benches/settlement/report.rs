@@ -27,6 +27,9 @@ pub(crate) struct Row {
     pub(crate) target: Option<(&'static str, bool)>,
 }
 
+/// From this part of the machine on that others take meanwhile, a line is marked as disturbed.
+const DISTURBED: f64 = 0.05;
+
 /// All lines, each with its store.
 #[derive(Default)]
 pub(crate) struct Report {
@@ -58,13 +61,13 @@ impl Report {
 
     /// Prints the lines of the rows that are wanted.
     pub(crate) fn print(&self, wanted: impl Fn(&str) -> bool) {
-        let head = ["row", "what", "load", "store", "figure", "CPU µs", "target", "met"].map(str::to_owned);
+        let head = ["row", "what", "load", "store", "figure", "CPU µs", "others", "target", "met"].map(str::to_owned);
         let mut lines = vec![head];
         for number in ROWS.into_iter().filter(|number| wanted(number)).chain([CEILING]) {
             let of_number = self.rows.iter().filter(|(_, row)| row.number == number);
             lines.extend(of_number.map(|(store, row)| row.cells(store.as_ref())));
         }
-        let widths: [usize; 8] = std::array::from_fn(|column| {
+        let widths: [usize; 9] = std::array::from_fn(|column| {
             lines.iter().map(|line| line[column].chars().count()).max().unwrap_or_default()
         });
         for line in lines {
@@ -82,14 +85,18 @@ impl Lines<'_> {
 }
 
 impl Row {
-    fn cells(&self, store: Option<&Store>) -> [String; 8] {
+    fn cells(&self, store: Option<&Store>) -> [String; 9] {
         let is_postgres = store.is_some_and(Store::is_postgres);
         let cpu = self.cpu.map_or_else(String::new, |cpu| cpu.text(is_postgres));
+        let others = self.cpu.map(CpuTime::of_others).map_or_else(String::new, |part| {
+            let mark = if part > DISTURBED { " disturbed" } else { "" };
+            format!("{:.0} %{mark}", 100.0 * part)
+        });
         let target = self.target.filter(|_| !is_postgres);
         let (target, met) = target.map_or(("", ""), |(target, met)| (target, if met { "yes" } else { "no" }));
         let store = store.map_or("", |store| &store.name);
         let [number, what, store, target, met] = [self.number, self.what, store, target, met].map(str::to_owned);
-        [number, what, self.load.clone(), store, self.figure.clone(), cpu, target, met]
+        [number, what, self.load.clone(), store, self.figure.clone(), cpu, others, target, met]
     }
 }
 

@@ -3,7 +3,6 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use actors::engine::Engine;
@@ -21,7 +20,7 @@ use testkit::shop::{Shop, new_id, open_shops, record};
 use tokio::runtime::Runtime;
 use web::api_key::ApiKeyText;
 
-use crate::load::{KEYED, Requests};
+use crate::load::{KEY, Requests};
 use crate::stores::{Database, Store};
 
 /// The journal, the index, and stored states, keys and the read model.
@@ -100,13 +99,13 @@ impl Shopfront {
     }
 
     /// Requests for a card charge with a split for each recipient, one for each of these merchants.
-    pub(crate) fn charges(&self, merchants: std::ops::Range<usize>, keyed: bool) -> Rc<Requests> {
+    pub(crate) fn charges(&self, merchants: std::ops::Range<usize>, keyed: bool) -> Requests {
         let texts = merchants.map(|number| {
             let splits: Vec<_> =
                 self.shops[number].splits().iter().map(|split| (split.recipient, split.amount)).collect();
             charge(&self.keys[number], Centavos(10_000), &splits, keyed)
         });
-        Rc::new(Requests { texts: texts.collect(), keyed })
+        Requests { texts: texts.collect(), charges: 1 }
     }
 
     /// The bytes that its data takes in each part of the folder: [`PARTS`].
@@ -190,10 +189,14 @@ pub(crate) fn charge_body(amount: Centavos, splits: &[(ObjectId, Centavos)]) -> 
     )
 }
 
-/// The request for a card charge.
-pub(crate) fn charge(key: &str, amount: Centavos, splits: &[(ObjectId, Centavos)], keyed: bool) -> Vec<u8> {
-    let body = charge_body(amount, splits);
-    let first = if keyed { KEYED } else { "POST /api/card HTTP/1.1\r\n" };
-    let head = format!("{first}host: bench\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\n");
-    format!("{head}content-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+/// The request for a card charge; keyed, its key gets new digits each time.
+pub(crate) fn charge(key: &str, amount: Centavos, splits: &[(ObjectId, Centavos)], keyed: bool) -> String {
+    let keyed = if keyed { format!("idempotency-key: {KEY}\r\n") } else { String::new() };
+    post("/api/card", key, &keyed, &charge_body(amount, splits))
+}
+
+/// A request with a JSON body; of its other headers each ends with its line.
+pub(crate) fn post(path: &str, key: &str, headers: &str, body: &str) -> String {
+    let head = format!("POST {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {key}\r\n{headers}");
+    format!("{head}content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }

@@ -1,7 +1,6 @@
 //! Row 6: one client with one request in flight, against what the disk could do at best in the same
 //! seconds: as many writes of a Record's size, one after the other, each synced.
 
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use testkit::shop::create_pix_charges;
@@ -28,7 +27,7 @@ struct Round {
 
 impl Round {
     /// Lets the disk and a load take turns.
-    fn of<'a>(front: &Shopfront, mut requests: impl Iterator<Item = &'a Vec<u8>>, lasting: Duration) -> Self {
+    fn of<'a>(front: &Shopfront, mut requests: impl Iterator<Item = &'a String>, lasting: Duration) -> Self {
         let (mut measured, mut disk) = (LoadFigures::default(), Disk::new(WRITE));
         for _ in 0..TURNS {
             disk.sync_for(lasting / TURNS / 2);
@@ -46,8 +45,8 @@ impl Round {
 /// A server, what is sent to it, and what each round showed.
 struct Lone {
     front: Shopfront,
-    confirmations: Vec<Vec<u8>>,
-    cards: Rc<Requests>,
+    confirmations: Vec<String>,
+    cards: Requests,
     rounds: [Vec<Round>; 2],
 }
 
@@ -102,15 +101,15 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
 }
 
 /// The request by which the sandbox's payer pays a charge.
-fn confirmation(key: &str, txid: &str) -> Vec<u8> {
+fn confirmation(key: &str, txid: &str) -> String {
     let head = format!("POST /api/sandbox/pix/{txid}/pay HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {key}\r\n");
-    format!("{head}content-length: 0\r\n\r\n").into_bytes()
+    format!("{head}content-length: 0\r\n\r\n")
 }
 
 /// One request after the other on one connection, for this long or as many as there are.
 fn one_by_one<'a>(
     front: &Shopfront,
-    requests: &mut impl Iterator<Item = &'a Vec<u8>>,
+    requests: &mut impl Iterator<Item = &'a String>,
     lasting: Duration,
 ) -> LoadFigures {
     generator().block_on(async {
@@ -120,7 +119,7 @@ fn one_by_one<'a>(
         while begun.elapsed() < lasting {
             let Some(request) = requests.next() else { break };
             let sent = Instant::now();
-            let status = connection.call(request).await;
+            let status = connection.call(request.as_bytes()).await;
             assert!(status < 300, "a charge that should be made: {status}");
             measured.note(status, sent, begun + 2 * lasting);
         }
