@@ -35,6 +35,8 @@ pub use self::client::CallError;
 
 /// Charges under way at once.
 const IN_FLIGHT: u64 = 64;
+/// Charges a second of a release build with as many connections, by docs/performance.md.
+const MEASURED: u64 = 24_644;
 /// Lines of the statement that is printed.
 const STATEMENT_LINES: u8 = 5;
 
@@ -331,6 +333,10 @@ impl Answers {
                 "  At most {IN_FLIGHT} in flight over HTTP, callers on the same machine; {} Records, each durable before its answer.",
                 count(records)
             ),
+            format!(
+                "  A release build did {} a second on two cores; a slow hour of a shared machine halves it (docs/performance.md).",
+                count(MEASURED)
+            ),
         ];
         let others = self.others.iter();
         lines.extend(others.map(|(status, number)| format!("  {} were answered {status}.", count(*number))));
@@ -367,6 +373,12 @@ fn short_name(ledger: LedgerId) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_figure_beside_a_demo_is_that_of_the_documents() {
+        let documents = include_str!("../../../docs/performance.md");
+        assert!(documents.contains(&format!("| charges/s | {} |", count(MEASURED))));
+    }
 
     #[test]
     fn percentiles_are_nearest_ranks() {
