@@ -58,9 +58,7 @@ async fn a_look_for_charges_ends_after_so_many_records() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
     let txid = text(&merchant.post("/api/pix", &pix("10.00")).await.expect(201)["txid"]);
-    for _ in 0..2_010 {
-        world.advance(1).await;
-    }
+    world.fill(2_010).await;
     let (none, before) = newest(&world, "").await;
     assert_eq!(none, [""; 0]);
     let (found, end) = newest(&world, &format!("?before={}", before.unwrap())).await;

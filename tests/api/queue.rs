@@ -195,7 +195,7 @@ async fn every_decision_takes_the_version_that_was_seen() {
             _ => ("entries", "approve", "reject"),
         };
         let path = |verb: &str| format!("/ops/{noun}/{}/{verb}", text(&item["id"]));
-        let before = world.cut().await;
+        let before = world.requested().await;
         for verb in [approve, reject] {
             let notes = if verb == "reject" { json!({"notes": "x"}) } else { json!({}) };
             let mut body = notes.clone();
@@ -206,7 +206,7 @@ async fn every_decision_takes_the_version_that_was_seen() {
             let notes = notes.to_string();
             world.ops_send(reqwest::Method::POST, &path(verb), &headers, notes).await.refused(409, "item_changed");
         }
-        assert_eq!(world.cut().await, before, "{kind}");
+        assert_eq!(world.requested().await, before, "{kind}");
         world.ops_post(&path(approve), &json!({"version": version})).await.expect(200);
         world.ops_post(&path(approve), &json!({"version": version + 1})).await.refused(409, "already_decided");
         kinds.push(kind);

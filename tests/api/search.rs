@@ -184,9 +184,7 @@ async fn the_charges_of_a_day_are_counted() {
     merchant.post("/api/pix", &pix("7.77")).await.expect(201);
     let second = day(&world);
     world.advance(86_400).await;
-    for _ in 0..2_010 {
-        world.advance(1).await;
-    }
+    world.fill(2_010).await;
     for (day, total) in [(first, 3), (second, 1), (day(&world), 0)] {
         let groups = found(&world, &day).await;
         let charges = groups.into_iter().find(|(kind, ..)| kind == "charges");

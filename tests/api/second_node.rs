@@ -53,6 +53,7 @@ const ALONE: &[(&str, &str)] = &[
     ("books::imported::json_lines_in_an_empty_store_come_to_the_same_trial_balance", FOLDER),
     ("books::same_bytes::days_that_are_over_have_the_same_bytes_for_ever", FOLDER),
     ("lifecycle::people_and_cards_stand_nowhere_in_the_clear", FOLDER),
+    ("search::a_month_without_a_key_is_not_found", FOLDER),
     ("monitoring::", METRICS),
     ("operations::a_store_that_stands_still_is_not_ready", METRICS),
     ("operations::health_and_metrics_need_no_credential", METRICS),

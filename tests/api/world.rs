@@ -14,6 +14,7 @@ use centavo::settings::secrets::SecretSource;
 use centavo::settings::store_choice::Store;
 use chrono::{DateTime, Utc};
 use clap::Parser as _;
+use futures_util::future::join_all;
 use rails::sandbox::Institutions;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method};
@@ -323,6 +324,15 @@ impl World {
         assert!(self.advance(missing / 1000 + 1).await >= target);
     }
 
+    /// Books this many Records of the house that are about nothing that is listed.
+    pub(crate) async fn fill(&self, records: usize) {
+        let engine = self.engine();
+        let book = |_| async { engine.note_tax_ids_read("x".to_owned(), engine.permit(1_024).unwrap()).await.unwrap() };
+        for first in (0..records).step_by(200) {
+            join_all((first..records.min(first + 200)).map(book)).await;
+        }
+    }
+
     /// The engine that has all Records: of the other node, where servers are nodes.
     pub(crate) fn engine(&self) -> &actors::engine::Engine {
         &self.desk().engine
@@ -367,6 +377,16 @@ impl World {
             (cut.of(last.partition).0 + 1..=last.sequence.0).map(move |sequence| place(last.partition, sequence))
         });
         after.collect()
+    }
+
+    /// The Records that an operator or an API key asked for. Others come at any time: the schedule
+    /// books what is due, and institutions answer.
+    pub(crate) async fn requested(&self) -> Vec<Position> {
+        let is_requested = |at: &Position| {
+            let record = self.engine().record(*at).unwrap();
+            record.operator.is_some() || record.api_key.is_some()
+        };
+        self.since(&Cut::default()).await.into_iter().filter(is_requested).collect()
     }
 
     /// The Record that was booked last.
@@ -931,20 +951,7 @@ pub(crate) fn is_txid(value: &Value) -> String {
 
 /// Several requests at once; their answers in the order they were sent.
 pub(crate) async fn futures_of<F: Future<Output = Answer>>(count: usize, request: impl Fn(usize) -> F) -> Vec<Answer> {
-    let mut under_way: Vec<_> = (0..count).map(|index| Box::pin(request(index))).collect();
-    let mut answers: Vec<Option<Answer>> = (0..count).map(|_| None).collect();
-    std::future::poll_fn(|context| {
-        for (request, answer) in under_way.iter_mut().zip(&mut answers) {
-            if answer.is_none()
-                && let std::task::Poll::Ready(ready) = request.as_mut().poll(context)
-            {
-                *answer = Some(ready);
-            }
-        }
-        if answers.iter().all(Option::is_some) { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
-    })
-    .await;
-    answers.into_iter().flatten().collect()
+    join_all((0..count).map(request)).await
 }
 
 /// Waits until something is so; the server asks its rails by itself.
