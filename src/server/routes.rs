@@ -5,7 +5,7 @@
 //! stand only at the handler. [`web::openapi`] adds the parts that all routes share:
 //! credentials, headers, the problems that any request can meet.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::body::Bytes;
 use axum::http::Method;
@@ -40,6 +40,7 @@ use web::openapi::{self, Listener};
 use web::outgoing::OneCopy;
 use web::reading::on_waiting_thread;
 use web::reference;
+use web::reply::QueryNames;
 
 type Routes = OpenApiRouter<Arc<App>>;
 type OperatorRoutes = OpenApiRouter<Arc<Desk>>;
@@ -264,34 +265,48 @@ fn for_operators(in_sandbox: bool) -> OperatorRoutes {
     if in_sandbox { table.merge(tagged("Sandbox", "What only a sandbox serves.", sandbox)) } else { table }
 }
 
+/// The names in the queries of a listener, and the routes that serve its description.
+type Described = (Arc<QueryNames>, Router);
+
+/// Of a live server, and of a sandbox. It takes most of a start: servers of one process share it.
+type Kinds = [OnceLock<Described>; 2];
+
 /// The merchants' listener: their routes, and their description for programs and for people.
 pub fn public(app: &Arc<App>) -> Router {
+    static DESCRIBED: Kinds = [const { OnceLock::new() }; 2];
     let limited =
         |routes: Routes, policy| Router::from(routes).route_layer(Authenticate { app: Arc::clone(app), policy });
-    let mut collected = cards().into_openapi();
-    collected.merge(for_merchants(app.sandbox).into_openapi());
-    let mut document = openapi::complete(collected, Listener::Merchants);
-    scopes::describe(&mut document);
+    let (names, description) = DESCRIBED[usize::from(app.sandbox)].get_or_init(|| {
+        let mut collected = cards().into_openapi();
+        collected.merge(for_merchants(app.sandbox).into_openapi());
+        let mut document = openapi::complete(collected, Listener::Merchants);
+        scopes::describe(&mut document);
+        (Arc::new(openapi::query_names(&document)), described(&document))
+    });
     limited(cards(), Policy::Card)
         .merge(limited(for_merchants(app.sandbox), Policy::Default))
         .with_state(Arc::clone(app))
-        .layer(Extension(Arc::new(openapi::query_names(&document))))
-        .merge(described(&document))
+        .layer(Extension(Arc::clone(names)))
+        .merge(description.clone())
         .route("/", get(|| async { reference::index() }))
 }
 
 /// The operators' listener: their routes, their description, and the console.
 pub fn operations(console: &Console) -> Router {
+    static DESCRIBED: Kinds = [const { OnceLock::new() }; 2];
     let desk = &console.desk;
-    let document = openapi::complete(for_operators(desk.sandbox).into_openapi(), Listener::Operators);
-    let mut names = openapi::query_names(&document);
-    // Each list takes some of them, and refuses the others by itself.
-    names.remove(&(Method::GET, "/ops/lists/{name}".to_owned()));
+    let (names, description) = DESCRIBED[usize::from(desk.sandbox)].get_or_init(|| {
+        let document = openapi::complete(for_operators(desk.sandbox).into_openapi(), Listener::Operators);
+        let mut names = openapi::query_names(&document);
+        // Each list takes some of them, and refuses the others by itself.
+        names.remove(&(Method::GET, "/ops/lists/{name}".to_owned()));
+        (Arc::new(names), described(&document))
+    });
     Router::from(for_operators(desk.sandbox))
         .with_state(Arc::clone(desk))
-        .layer(Extension(Arc::new(names)))
+        .layer(Extension(Arc::clone(names)))
         .merge(console::routes::all(console))
-        .merge(described(&document))
+        .merge(description.clone())
 }
 
 /// What only the other nodes ask, beside the routes of both listeners.
