@@ -22,6 +22,8 @@ const TESTED_EVERY: Duration = Duration::from_secs(5);
 
 /// How long after its Record a transfer may be ordered for the first time, milliseconds.
 const ORDERED_WITHIN_MS: i64 = 10_000;
+/// How often a rail with calls that got no answer is named in the log.
+const NAMED_EVERY: Duration = Duration::from_secs(60);
 /// Calls of one rail that may be under way at once. More of them wait within their time.
 const IN_FLIGHT_MAX: usize = 1_024;
 
@@ -31,6 +33,7 @@ const IN_FLIGHT_MAX: usize = 1_024;
 pub(super) struct Breaker(Option<Arc<LiveBreaker>>);
 
 struct LiveBreaker {
+    rail: RailName,
     state: Mutex<BreakerState>,
     in_flight: Semaphore,
 }
@@ -38,6 +41,8 @@ struct LiveBreaker {
 struct BreakerState {
     unanswered: u32,
     tested_at: Instant,
+    /// When the log last said that a call had no answer.
+    named_at: Option<Instant>,
 }
 
 impl BreakerState {
@@ -51,11 +56,10 @@ impl BreakerState {
 }
 
 impl Breaker {
-    /// A closed breaker. That of a sandbox never opens.
-    pub(super) fn new(is_sandbox: bool) -> Self {
-        let closed = BreakerState { unanswered: 0, tested_at: Instant::now() };
-        let live = || LiveBreaker { state: Mutex::new(closed), in_flight: Semaphore::new(IN_FLIGHT_MAX) };
-        Self((!is_sandbox).then(|| Arc::new(live())))
+    /// The closed breaker of a rail.
+    fn of(rail: RailName) -> Self {
+        let state = Mutex::new(BreakerState { unanswered: 0, tested_at: Instant::now(), named_at: None });
+        Self(Some(Arc::new(LiveBreaker { rail, state, in_flight: Semaphore::new(IN_FLIGHT_MAX) })))
     }
 
     /// Whether a call would be sent now.
@@ -109,14 +113,18 @@ impl Breaker {
     fn note(&self, is_answered: bool) {
         let Some(live) = &self.0 else { return };
         let mut state = live.state.lock();
-        let was_open = state.is_open();
+        let (was_open, rail) = (state.is_open(), &live.rail);
         state.unanswered = if is_answered { 0 } else { state.unanswered.saturating_add(1) };
         match (was_open, state.is_open()) {
             (false, true) => {
                 state.tested_at = Instant::now();
-                tracing::warn!(calls = UNANSWERED_MAX, "a rail does not answer: new charges of it are refused");
+                tracing::warn!(%rail, calls = UNANSWERED_MAX, "a rail does not answer: new charges of it are refused");
             }
-            (true, false) => tracing::info!("a rail answers again"),
+            (true, false) => tracing::info!(%rail, "a rail answers again"),
+            _ if !is_answered && state.named_at.is_none_or(|at| at.elapsed() >= NAMED_EVERY) => {
+                state.named_at = Some(Instant::now());
+                tracing::warn!(%rail, "a call to a rail had no answer; it is asked again by the id of the order");
+            }
             _ => {}
         }
     }
@@ -147,8 +155,9 @@ pub(super) struct NamedBreakers {
 
 impl NamedBreakers {
     fn of<R: ?Sized>(rails: &NamedRails<R>, is_sandbox: bool) -> Self {
-        let by_name = rails.named_ones().map(|(name, _)| (name.clone(), Breaker::new(is_sandbox)));
-        Self { by_name: by_name.collect(), sandbox: Breaker::new(is_sandbox) }
+        let breaker = |name: &RailName| if is_sandbox { Breaker(None) } else { Breaker::of(name.clone()) };
+        let by_name = rails.named_ones().map(|(name, _)| (name.clone(), breaker(name)));
+        Self { by_name: by_name.collect(), sandbox: Breaker(None) }
     }
 
     /// The line to the rail of this name, which a sandbox's has not; an error where it is not
@@ -253,7 +262,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_rail_without_answers_is_left_alone_until_it_answers() {
-        let breaker = Breaker::new(false);
+        let breaker = Breaker::of(RailName::parse("itau").unwrap());
         for unanswered in [RailError::NotSent, RailError::NoAnswer].into_iter().cycle().take(19) {
             assert_eq!(ask(&breaker, Err(unanswered)).await, Err(unanswered));
         }
@@ -281,14 +290,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_ends_in_its_time() {
-        let line = RailLine { rail: &(), breaker: &Breaker::new(false) };
+        let line = RailLine { rail: &(), breaker: &Breaker::of(RailName::parse("itau").unwrap()) };
         let answer = line.call::<()>(Duration::from_millis(1), |()| Box::pin(std::future::pending())).await;
         assert_eq!(answer, Err(RailError::NoAnswer));
     }
 
     #[tokio::test]
     async fn few_calls_are_under_way_at_once() {
-        let breaker = Breaker::new(false);
+        let breaker = Breaker::of(RailName::parse("itau").unwrap());
         let rail = &();
         let silent = || async {
             RailLine { rail, breaker: &breaker }.call::<()>(MOST, |()| Box::pin(std::future::pending())).await
@@ -305,7 +314,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_sandbox_is_always_asked() {
-        let breaker = Breaker::new(true);
+        let breaker = Breaker(None);
         for _ in 0..100 {
             assert_eq!(ask(&breaker, Err(RailError::NoAnswer)).await, Err(RailError::NoAnswer));
         }
