@@ -71,7 +71,8 @@ pub struct AskedRailWord {
 }
 
 impl AskedRailWord {
-    /// The open word after a Record about an order, given the open word before.
+    /// The open word after a Record about an order, given the open word before. It lapses when
+    /// something becomes of the order, which was unknown when the word was said.
     pub fn after(before: Option<Self>, id: ObjectId, record: &Record) -> Option<Self> {
         record.events.iter().fold(before, |before, event| match event {
             Event::RailWordAsked { id: of, happened, reference, reason } if *of == id => Some(Self {
@@ -79,8 +80,8 @@ impl AskedRailWord {
                 reason: reason.clone(),
                 by: record.operator.clone().unwrap_or_default(),
             }),
-            Event::RailWordGiven { id: of, .. } if *of == id => None,
-            _ => before,
+            Event::RailTried { .. } => before,
+            _ => None,
         })
     }
 }

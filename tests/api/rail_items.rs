@@ -1,23 +1,32 @@
 //! Orders whose rail left the outcome unknown: two operators end them.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use actors::rails::{Call, PayoutAnswer, PayoutRail, RailError, SendPayout};
+use ledger::PayoutBank;
 use ledger::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::world::{World, items, pix, text, with_splits};
 
-/// An institution that never answers.
-struct SilentRail;
+/// An institution that does not answer until it is back, and has carried out what it was sent.
+#[derive(Default)]
+struct SilentRail {
+    is_back: Arc<AtomicBool>,
+}
 
 impl PayoutRail for SilentRail {
     fn send(&self, _: SendPayout) -> Call<'_, PayoutAnswer> {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 
-    fn find(&self, _: SendPayout, _: Timestamp) -> Call<'_, PayoutAnswer> {
-        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
+    fn find(&self, _: SendPayout, at: Timestamp) -> Call<'_, PayoutAnswer> {
+        let (transfer_id, end_to_end_id, from) = ("T-1".to_owned(), END_TO_END_ID.to_owned(), PayoutBank::Pix);
+        let done = PayoutAnswer::Processed { transfer_id, end_to_end_id, at, from };
+        let answer = if self.is_back.load(Ordering::Relaxed) { Ok(done) } else { Err(RailError::NoAnswer) };
+        Box::pin(std::future::ready(answer))
     }
 
     fn horizon(&self) -> Duration {
@@ -33,7 +42,7 @@ fn word(outcome: &str, reference: &str) -> Value {
 
 #[tokio::test]
 async fn two_operators_say_what_became_of_a_cashout() {
-    let world = World::with_payouts(SilentRail).await;
+    let world = World::with_payouts(SilentRail::default()).await;
     let merchant = world.merchant().await;
     merchant.paid_pix(&pix("100.00")).await;
     let body = json!({"amount": 1_000, "pix_key": "ana@loja.com.br", "pix_key_type": "email"});
@@ -75,9 +84,37 @@ async fn two_operators_say_what_became_of_a_cashout() {
     assert_eq!(rows[1], (["request", "operator"].map(str::to_owned), word()));
 }
 
+/// The first word was said of a cashout whose outcome nobody knew: once its rail has spoken, it
+/// takes no money back.
+#[tokio::test]
+async fn the_first_word_lapses_when_the_rail_speaks() {
+    let rail = SilentRail::default();
+    let is_back = Arc::clone(&rail.is_back);
+    let world = World::with_payouts(rail).await;
+    let merchant = world.merchant().await;
+    merchant.paid_pix(&pix("100.00")).await;
+    let body = json!({"amount": 1_000, "pix_key": "ana@loja.com.br", "pix_key_type": "email"});
+    let id = text(&merchant.post("/api/cashout", &body).await.expect(201)["id"]);
+    let shown = async || text(&merchant.get(&format!("/api/cashout/{id}")).await.expect(200)["status"]);
+    world.advance(3_700).await;
+    let (settle, wrong) = (format!("/ops/rail-items/{id}/settle"), word("did_not_happen", "P-1"));
+    world.ops_post(&settle, &wrong).await.expect(202);
+    is_back.store(true, Ordering::Relaxed);
+    world.advance(3_700).await;
+    let [after, _, _, _] = merchant.balance().await;
+    assert_eq!(shown().await, "processed");
+    let said = world.second_ops_post(&settle, &[], &wrong).await.expect(202);
+    assert_eq!([&said["status"], &said["requested_by"]], ["waiting_second", "second"]);
+    assert_eq!((shown().await, merchant.balance().await[0]), ("processed".to_owned(), after));
+    // Of the cashout as it is now, two operators may say that it came back.
+    world.ops_post(&settle, &wrong).await.expect(200);
+    assert_eq!((shown().await, merchant.balance().await[0]), ("failed".to_owned(), after + 1_000));
+    world.check_books().await;
+}
+
 #[tokio::test]
 async fn two_operators_say_that_a_withdrawal_did_not_go() {
-    let world = World::with_payouts(SilentRail).await;
+    let world = World::with_payouts(SilentRail::default()).await;
     let merchant = world.merchant().await;
     let ana = merchant.recipient("Ana", 1).await;
     merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000)])).await;
