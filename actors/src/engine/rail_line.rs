@@ -211,8 +211,7 @@ impl RailLine<'_, dyn PayoutRail> {
 
 impl Engine {
     /// Makes an order under an id of ours. One that may have been sent before (`is_repeat`, which
-    /// the call is given) is asked for; where the rail has none, the order is sent once that is a
-    /// Record.
+    /// the call is given) is asked for; where the rail has none, a Record comes before the order.
     pub(super) async fn order<'a, R: ?Sized, T>(
         &self,
         (group, id): (GroupNumber, ObjectId),

@@ -210,8 +210,8 @@ impl NamedRails {
         }
     }
 
-    /// Why a server may not do with bridges what its operator expects, by what they say of
-    /// themselves now: a few seconds at most.
+    /// Reasons why a server may disappoint its operator with bridges, from their capabilities now.
+    /// It takes a few seconds at most.
     pub async fn warnings(&self) -> Vec<(RailName, String)> {
         let of_each = self.by_name.iter().map(async |(name, opened)| match &opened.adapter {
             Adapter::Http(bridge) => bridge.warnings().await.into_iter().map(|text| (name.clone(), text)).collect(),

@@ -77,8 +77,8 @@ impl Protocol {
         self.calls.credentials().certificate_expires_at
     }
 
-    /// Why a live server may not do with the bridge what its operator expects, by what it says of
-    /// itself now.
+    /// Reasons why a live server may disappoint its operator with the bridge, from its capabilities
+    /// now.
     pub async fn warnings(&self) -> Vec<String> {
         let Ok(known) = self.calls.capabilities().await else {
             return vec!["its capabilities can't be read now: nothing is ordered from it until they can".to_owned()];
