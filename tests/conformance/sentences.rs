@@ -105,8 +105,6 @@ const WITH_SUBCOMMANDS: [&str; 5] = ["apt", "apt-get", "apt-mark", "promtool", "
 
 /// Flags within sentences that are not the program's: the file that knows each.
 const FLAGS: &[(&str, &str)] = &[
-    ("--merchants", "benches/longevity.rs"),
-    ("--recipient", "benches/longevity.rs"),
     ("--signed", "docs/audit/verify_exports.py"),
     ("--stores", "benches/settlement/main.rs"),
     ("--trial", "docs/deploy/centavo-setup"),
