@@ -330,8 +330,13 @@ impl Engine {
                 && may_be_debited(dispute, case)
         };
         let known = own.or_else(|| disputes.iter().find(is_like).cloned());
+        // One that was won before its debit was booked still waits for that.
+        let is_over = |dispute: &Dispute| {
+            is_back(dispute)
+                && (confirmed(dispute).is_some() || !matches!(dispute.decision, DisputeDecision::Reversed { .. }))
+        };
         let dispute = match known {
-            Some(dispute) if is_back(&dispute) => self.open_case(group, &facts, case, Some(stamp)).await?,
+            Some(dispute) if is_over(&dispute) => self.open_case(group, &facts, case, Some(stamp)).await?,
             Some(dispute) => match confirmed(&dispute) {
                 // Two operators have said so before.
                 Some((_, None)) if stamp.id == case.id => return Ok(true),
