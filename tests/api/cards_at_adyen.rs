@@ -428,6 +428,27 @@ async fn a_second_win_of_a_case_that_operators_reversed_is_theirs_to_decide() {
     world.check_books().await;
 }
 
+/// Operators accept a chargeback, and its win is said before its debit: that debit is the one of
+/// the accepted dispute, and opens no other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_case_that_is_won_before_its_debit_is_booked_is_debited_once() {
+    let player = AdyenPlayer::start().await;
+    let world = live(&player, tempfile::tempdir().unwrap()).await;
+    let merchant = world.merchant().await;
+    let txid = text(&merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201)["txid"]);
+    let says = async |event| notify(&world, &notification(event, "true", "DISPUTE1", [&txid, ""], 10_000)).await;
+    says("NOTIFICATION_OF_CHARGEBACK").await;
+    let opened = text(&dispute(&merchant, &txid, "open").await["id"]);
+    world.ops_post(&format!("/ops/disputes/{opened}/accept"), &json!({})).await.expect(200);
+    says("CHARGEBACK_REVERSED").await;
+    says("CHARGEBACK").await;
+    let disputes = merchant.get("/api/disputes").await.expect(200);
+    assert_eq!(items(&disputes).len(), 1, "{disputes}");
+    dispute(&merchant, &txid, "reversed").await;
+    assert_eq!((waiting(&world).await.len(), platform(&merchant).await[0]), (0, 10_000));
+    world.check_books().await;
+}
+
 /// A line of a settlement details report: its batch, type, charge, modification, and the amounts in
 /// reais, gross and net.
 fn report_line(batch: u8, kind: &str, [charge, modification]: [&str; 2], gross: &str, net: &str) -> String {
