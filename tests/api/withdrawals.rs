@@ -529,7 +529,7 @@ async fn in_the_sandbox_a_transfer_to_account_99991_comes_back_a_day_after_it_wa
 
 /// Answers `Err` once all that was laid ready is used up, so a question that is not expected shows.
 #[tokio::test]
-async fn an_institution_is_asked_five_times_whether_a_transfer_came_back() {
+async fn an_institution_is_asked_seven_times_whether_a_transfer_came_back() {
     let stamp = RailStamp::new("r-1".to_owned(), Timestamp(2_000));
     let returned = PayoutAnswer::Returned { reason: "conta inexistente".to_owned(), stamp, to: PayoutBank::Settlement };
     let institution = Institution::of(&[taken(), taken()], &[]);
@@ -539,20 +539,23 @@ async fn an_institution_is_asked_five_times_whether_a_transfer_came_back() {
     merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000)])).await;
     let id = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
     assert_eq!(world.approve(&id).await.expect(200)["status"], "approved");
-    institution.0.lock().unwrap().finds = vec![taken(); 4].into();
-    world.advance(15 * DAY).await;
-    assert_eq!(institution.0.lock().unwrap().inquiries, 4, "1, 2, 4 and 8 days after it was paid");
+    institution.0.lock().unwrap().finds = vec![taken(); 6].into();
+    for (passed, inquiries) in [(660, 1), (3_000, 2), (15 * DAY - 3_660, 6)] {
+        world.advance(passed).await;
+        let after = "10 minutes, an hour, and 1, 2, 4 and 8 days after it was paid";
+        assert_eq!(institution.0.lock().unwrap().inquiries, inquiries, "{after}");
+    }
     // It says nothing at first, and is asked again an hour later.
     world.advance(DAY + 60).await;
-    assert_eq!(institution.0.lock().unwrap().inquiries, 5);
+    assert_eq!(institution.0.lock().unwrap().inquiries, 7);
     assert_eq!(merchant.recipient_money(&ana).await, [0, 0, 0, 1_000]);
     institution.0.lock().unwrap().finds.push_back(returned);
     world.advance(3_600).await;
-    assert_eq!(institution.0.lock().unwrap().inquiries, 6);
+    assert_eq!(institution.0.lock().unwrap().inquiries, 8);
     assert_eq!(merchant.recipient_money(&ana).await, [1_000, 0, 0, 0]);
     assert_eq!(merchant.withdrawals(&ana).await[0]["notes"], "conta inexistente");
     world.advance(40 * DAY).await;
-    assert_eq!(institution.0.lock().unwrap().inquiries, 6);
+    assert_eq!(institution.0.lock().unwrap().inquiries, 8);
     world.check_books().await;
 }
 

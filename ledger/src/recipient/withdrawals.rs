@@ -89,10 +89,10 @@ pub struct Returnable {
 }
 
 impl Returnable {
-    /// When the institution is asked whether it came back: 1, 2, 4, 8 and 16 days after it was
-    /// paid.
+    /// When the institution is asked whether it came back: 10 minutes, an hour, and 1, 2, 4, 8 and
+    /// 16 days after it was paid.
     pub fn asked_at(&self) -> impl Iterator<Item = Timestamp> {
-        let times = ASKED_AFTER_DAYS.into_iter().map(|days| self.paid_at.plus_days(days));
+        let times = ASKED_AFTER_MINUTES.into_iter().map(|minutes| self.paid_at.plus_ms(minutes * 60_000));
         times.filter(|at| *at <= self.until)
     }
 
@@ -106,8 +106,12 @@ impl Returnable {
 /// Notes of a withdrawal that the merchant took back.
 const CANCELLED: &str = "Cancelado pelo lojista";
 
-/// How long after the payment the institution is asked whether the bank returned it, days.
-const ASKED_AFTER_DAYS: [u16; 5] = [1, 2, 4, 8, 16];
+/// How long after the payment the institution is asked whether the money came back, minutes. A
+/// transfer that it has taken and cannot carry out ends within the hour, as a rule; one that the
+/// receiver's bank returns, within days.
+const ASKED_AFTER_MINUTES: [i64; 7] = [10, 60, DAY, 2 * DAY, 4 * DAY, 8 * DAY, 16 * DAY];
+/// A day, minutes.
+const DAY: i64 = 24 * 60;
 
 /// How long after the payment a withdrawal may still come back, days.
 const RETURNABLE_DAYS: u16 = 30;
@@ -115,7 +119,7 @@ const RETURNABLE_DAYS: u16 = 30;
 /// When the institution is first asked whether the bank returned a transfer that was paid at
 /// `paid_at`.
 pub fn first_asked_at(paid_at: Timestamp) -> Timestamp {
-    paid_at.plus_days(ASKED_AFTER_DAYS[0])
+    paid_at.plus_ms(ASKED_AFTER_MINUTES[0] * 60_000)
 }
 
 /// Milliseconds after the approval until an unsettled transfer is asked about. The approval itself
