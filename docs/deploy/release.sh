@@ -5,8 +5,9 @@
 #   docs/deploy/release.sh              with the profile dist, as it is shipped
 #   PROFILE=release docs/deploy/release.sh   quicker, for trying this script
 #
-# Needs Rust, a C compiler with the static C library (Debian: libc6-dev), cargo-deb and cargo-cyclonedx (cargo install);
-# the image needs buildah, and is left out without it, or with CENTAVO_RELEASE_IMAGE=left-out.
+# Needs Rust, a C compiler with the static C library (Debian: libc6-dev), cargo-deb and cargo-cyclonedx (cargo install).
+# The image needs buildah, and is left out without it, or with CENTAVO_RELEASE_IMAGE=left-out. Without llvm-profdata (rustup
+# component add llvm-tools, or LLVM_PROFDATA=llvm-profdata-19) the program is optimized without a profile, and slower.
 # tests/conformance/release.rs looks at all of them.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -26,9 +27,44 @@ rm -rf "$files" && mkdir -p "$files"
 
 # The C library is part of the program. The random bytes come from the kernel by name: a static program cannot look the
 # function up, and an image has no /dev.
-RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static --cfg getrandom_backend=\"linux_getrandom\"" \
-  cargo build --profile "$profile" --locked --target "$target" --bin centavo
+build() {
+  RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static --cfg getrandom_backend=\"linux_getrandom\" ${1:-}" \
+    cargo build --profile "$profile" --locked --target "$target" --bin centavo
+}
 program=${CARGO_TARGET_DIR:-target}/$target/$profile/centavo
+
+# Builds the program twice: a demo of the first one writes down how often each part of the code runs, and the second one is
+# optimized by that.
+build_by_profile() {
+  local counts=${CARGO_TARGET_DIR:-$PWD/target}/profile
+  rm -rf "$counts" && mkdir -p "$counts"
+  build "-C profile-generate"
+  export LLVM_PROFILE_FILE="$counts/%p.profraw"
+  "$program" demo --data "$counts/data" --charges 100000 --listen 127.0.0.1:0 --ops-listen 127.0.0.1:0 >"$counts/demo" &
+  until grep --quiet '^Serving' "$counts/demo"; do
+    kill -0 $! || exit 1
+    sleep 1
+  done
+  kill $! && wait $!
+  "$program" verify --data "$counts/data" >"$counts/verify"
+  unset LLVM_PROFILE_FILE
+  if "$profdata" merge --output "$counts/profdata" "$counts"/*.profraw; then
+    build "-C profile-use=$counts/profdata"
+  else
+    echo "optimized without a profile: $profdata does not read what this rustc writes"
+    build
+  fi
+}
+
+profdata=${LLVM_PROFDATA:-$(rustc --print sysroot)/lib/rustlib/$target/bin/llvm-profdata}
+if [ "$profile" != dist ]; then
+  build
+elif command -v "$profdata" > /dev/null; then
+  build_by_profile
+else
+  echo "optimized without a profile: llvm-profdata is missing (rustup component add llvm-tools, or name one in LLVM_PROFDATA)"
+  build
+fi
 
 mkdir -p "$files/$name/deploy"
 cp "$program" "$files/$name/centavo"
