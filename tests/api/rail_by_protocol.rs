@@ -196,6 +196,8 @@ async fn a_debit_that_no_dispute_explains_is_an_operators() {
     let expected =
         |at: usize, case: &str, amount| (charges[at].clone(), case.to_owned(), "reversal".to_owned(), amount);
     assert_eq!(shown, [expected(0, "CB-1", 6_000), expected(1, "CB-2", 7_000)]);
+    let named = |item: &serde_json::Value| item["rail"] == "bridge" && item["ordered"].is_null();
+    assert!(waiting("rail").await.iter().all(named), "a notification is no order");
     let entry = waiting("entry").await.remove(0);
     assert_eq!(
         [&entry["debit"], &entry["credit"], &entry["reference"], &entry["amount"]],

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use actors::rails::{Call, PayoutAnswer, PayoutRail, RailError, SendPayout};
-use ledger::PayoutBank;
+use actors::rails::{Call, PayoutAnswer, PayoutRail, PixFate, PixRail, RailError, Repay, RepayAnswer, SendPayout};
 use ledger::time::Timestamp;
+use ledger::{ObjectId, PayoutBank, RailStamp};
 use serde_json::{Value, json};
 
-use crate::world::{World, items, pix, text, with_splits};
+use crate::console::Browser;
+use crate::world::*;
 
 /// An institution that does not answer until it is back, and has carried out what it was sent.
 #[derive(Default)]
@@ -66,6 +67,7 @@ async fn two_operators_say_what_became_of_a_cashout() {
     let queued = items(&world.ops_get("/ops/queue?kind=payout").await.expect(200))[0].clone();
     assert_eq!([&queued["id"], &queued["status"]], [&*id, "waiting_second"]);
     assert_eq!([&queued["outcome"], &queued["reference"]], ["happened", END_TO_END_ID]);
+    assert_eq!([&queued["ordered"], &queued["rail"]], [&json!("cashout"), &Value::Null]);
     world.ops_post(&settle, &word("happened", END_TO_END_ID)).await.refused(409, "second_operator_needed");
     let world = world.restarted().await;
     let key = [("idempotency-key", "word-1")];
@@ -112,6 +114,51 @@ async fn the_first_word_lapses_when_the_rail_speaks() {
     world.check_books().await;
 }
 
+/// A PIX institution that answers neither the end of a code nor a repayment.
+struct SilentPix;
+
+impl PixRail for SilentPix {
+    fn location(&self, charge: ObjectId) -> Option<String> {
+        Some(format!("institution.example/{}", charge.txid()))
+    }
+
+    fn cancel(&self, _: ObjectId) -> Call<'_, PixFate> {
+        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
+    }
+
+    fn accept_dispute(&self, _: Repay) -> Call<'_, RailStamp> {
+        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
+    }
+
+    fn repay(&self, _: Repay) -> Call<'_, RepayAnswer> {
+        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
+    }
+}
+
+/// Whoever settles an item reads what it is, in the queue and in the console.
+#[tokio::test]
+async fn an_item_names_what_was_ordered() {
+    let world = World::with_institution(SilentPix).await;
+    let merchant = world.merchant().await;
+    let paid = text(&merchant.paid_pix(&pix("100.00")).await["txid"]);
+    let refund = merchant.post("/api/refunds", &json!({"payment_id": paid, "amount": 4_000})).await.expect(201);
+    world.ops_post(&format!("/ops/refunds/{}/approve", text(&refund["id"])), &json!({})).await.expect(200);
+    let expiring = with(&pix("80.00"), "/expires_in", json!(60));
+    let open = text(&merchant.post("/api/pix", &expiring).await.expect(201)["txid"]);
+    world.advance(4_000).await;
+    let queue = world.ops_get("/ops/queue?kind=rail").await.expect(200);
+    let of = |item: &Value| ["payment_id", "ordered"].map(|name| text(&item[name]));
+    let mut shown: Vec<_> = items(&queue).iter().map(of).collect();
+    shown.sort_by_key(|[_, ordered]| ordered.clone());
+    assert_eq!(shown, [[open, "pix".to_owned()], [paid, "repayment".to_owned()]]);
+    let mut browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    browser.page("/console/queue").await.has(&["PIX charge", "repayment to a payer"]);
+    let item = format!("/console/queue/{}", text(&items(&queue)[0]["id"]));
+    browser.language = "pt";
+    browser.page("/console/queue").await.has(&["cobrança PIX", "devolução a quem pagou"]);
+    browser.page(&item).await.has(&["O que foi pedido"]);
+}
+
 #[tokio::test]
 async fn two_operators_say_that_a_withdrawal_did_not_go() {
     let world = World::with_payouts(SilentRail::default()).await;
@@ -121,6 +168,8 @@ async fn two_operators_say_that_a_withdrawal_did_not_go() {
     let id = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
     world.approve(&id).await.expect(200);
     world.advance(3_700).await;
+    let queued = items(&world.ops_get("/ops/queue?kind=payout").await.expect(200))[0].clone();
+    assert_eq!([&queued["id"], &queued["ordered"]], [&*id, "withdrawal"]);
     let settle = format!("/ops/rail-items/{id}/settle");
     world.ops_post(&settle, &word("did_not_happen", "P-1")).await.expect(202);
     world.second_ops_post(&settle, &[], &word("did_not_happen", "P-1")).await.expect(200);

@@ -4,8 +4,8 @@
 use ledger::merchant::{RepaymentKind, WaitingOrder};
 use ledger::rail_word::{AskedRailWord, RailWord, SayRailWord};
 use ledger::{
-    Cashout, Centavos, Event, LedgerId, MerchantCommand, MerchantState, ObjectId, PayoutBank, RecipientCommand,
-    Rejection, Withdrawal,
+    Cashout, Centavos, Event, LedgerId, MerchantCommand, MerchantState, ObjectId, PayoutBank, RailName,
+    RecipientCommand, Rejection, Withdrawal,
 };
 
 use super::house::operator_of;
@@ -90,6 +90,15 @@ impl Engine {
             bank = self.rails.payout.get(rail).map_or(bank, |rail| rail.pays_withdrawal_from(amount));
         }
         Ok(bank)
+    }
+
+    /// The rail of a transfer that was ordered; `None` in a sandbox.
+    pub fn rail_of_transfer(&self, id: ObjectId) -> Result<Option<RailName>> {
+        let named = |event: &Event| match event {
+            Event::CashoutCreated { rail, .. } | Event::WithdrawalApproved { rail, .. } => rail.clone(),
+            _ => None,
+        };
+        Ok(self.records_about(id)?.iter().flat_map(|record| &record.events).find_map(named))
     }
 
     /// The word on an order that waits for a second operator.

@@ -147,6 +147,8 @@ fn facts(desk: &Desk, visit: &Visit, item: &QueueItem) -> Markup {
         .when(words::ANSWER_UNTIL, item.due_at.as_deref())
         .code(words::CASE, item.case_id.as_deref())
         .word(words::WAITS_FOR, item.waits_for.map(wire_words::need))
+        .word(words::ORDERED, item.ordered.map(wire_words::ordered))
+        .text(words::RAIL, item.rail.as_deref())
         .word(words::NOTES, (item.exceeds_charge == Some(true)).then_some(words::EXCEEDS_CHARGE))
         .add(words::RECIPIENT, item.recipient_id.as_ref().map(recipient))
         .add(words::DESTINATION, item.destination.as_ref().map(show::bank_account))

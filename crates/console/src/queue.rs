@@ -134,13 +134,15 @@ pub(crate) async fn settle(posted: PostedForm) -> Response {
 
 /// The name of an item: that of a recipient or payer, or what is said of it.
 fn of_what(visit: &Visit, item: &QueueItem) -> Markup {
+    let ordered = item.ordered.map(|name| visit.say(wire_words::ordered(name)));
+    let month = ["period", "erasure"].contains(&item.kind).then_some(&*item.id);
+    let reference = item.reference.as_deref().filter(|_| item.kind == "batch");
+    let reason = item.reason.as_deref().filter(|_| item.debit.is_none());
+    let said = [item.name.as_deref(), ordered, item.rail.as_deref(), month, reference, reason];
     html! {
-        bdi { (item.name.as_deref().unwrap_or_default()) }
-        @if ["period", "erasure"].contains(&item.kind) { (item.id) }
-        @if item.kind == "batch" { bdi { (item.reference.as_deref().unwrap_or_default()) } }
-        @if item.debit.is_none() && let Some(reason) = &item.reason {
-            @if item.name.is_some() { " · " }
-            bdi { (reason) }
+        @for (at, said) in said.into_iter().flatten().enumerate() {
+            @if at > 0 { " · " }
+            bdi { (said) }
         }
         @if let (Some(debit), Some(credit)) = (&item.debit, &item.credit) {
             (show::account_named(visit.language, debit)) " → " (show::account_named(visit.language, credit)) br;

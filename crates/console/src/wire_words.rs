@@ -119,6 +119,16 @@ pub(crate) fn need(name: &str) -> Word {
     }
 }
 
+/// What was ordered from a rail, by its name in the interface.
+pub(crate) fn ordered(name: &str) -> Word {
+    match name {
+        "card" => word("cobrança por cartão", "card charge"),
+        "pix" => word("cobrança PIX", "PIX charge"),
+        "withdrawal" => word("saque", "withdrawal"),
+        _ => open_kind(name),
+    }
+}
+
 /// The status of a month, by its name in the interface.
 pub(crate) fn period_status(name: &str) -> Word {
     match name {

@@ -262,6 +262,8 @@ words! {
     SETTLE_WHAT = "A instituição não disse o que aconteceu e continua sendo consultada. Depois de uma hora, dois operadores podem dizer, com a mesma referência.", "The institution has not said what became of it, and goes on being asked. After an hour, two operators may say it, with the same reference.";
     DROP_WHAT = "Um aviso da instituição não cabe nas contestações desta cobrança. Quando couber, é lançado em até um minuto. Dois operadores podem descartá-lo, com a mesma referência: diga que não aconteceu.", "A notification of the institution does not fit the disputes of this charge. Once it fits, it is booked within a minute. Two operators may drop it, with the same reference: say that it did not happen.";
     WAITS_FOR = "Espera", "Waits for";
+    ORDERED = "O que foi pedido", "What was ordered";
+    RAIL = "Instituição", "Institution";
     WHAT_BECAME = "O que aconteceu", "What became of it";
     HAPPENED = "aconteceu: o dinheiro saiu ou entrou", "it happened: the money moved";
     DID_NOT_HAPPEN = "não aconteceu, e não vai acontecer", "it did not happen, and will not";

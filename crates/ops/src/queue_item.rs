@@ -5,7 +5,7 @@ use actors::rails::RailCase;
 use derived::checkpoint::hex;
 use ledger::merchant::SentFile;
 use ledger::rail_word::AskedRailWord;
-use ledger::{BankAccount, Centavos, Dispute, LedgerId, Month, ObjectId, Refund, Sealed};
+use ledger::{BankAccount, Centavos, Charge, Dispute, LedgerId, Month, ObjectId, RailName, Refund, Sealed};
 use serde::Serialize;
 use utoipa::ToSchema;
 use wire::mask;
@@ -73,6 +73,13 @@ pub struct QueueItem {
     pub case_id: Option<String>,
     /// Until when the rail has to be answered; disputes that a rail opened, where it says so.
     pub due_at: Option<String>,
+    /// The name of the institution; transfers and rail items, absent in a sandbox.
+    #[schema(example = "itau")]
+    pub rail: Option<String>,
+    /// What was ordered from it: a charge by `card` or `pix`, a `repayment` to a payer, a `cashout`
+    /// or a `withdrawal`; transfers and rail items, absent from notifications.
+    #[schema(pattern = "^(card|pix|repayment|cashout|withdrawal)$")]
+    pub ordered: Option<&'static str>,
     /// What would make a notification fit, so that it is booked: `acceptance` of a dispute of its
     /// amount, `reversal` (or release) of an earlier dispute, or a `decision`: the case was lost
     /// again after operators had reversed it, and they reverse it again or drop the notification;
@@ -214,10 +221,22 @@ impl QueueItem {
         }
     }
 
+    /// Takes in the charge of a rail item, its institution, and what was ordered there.
+    fn say_rail(&mut self, desk: &Desk, id: ObjectId, charge: ObjectId) -> Result<()> {
+        let found = desk.engine.known_object::<Charge>(charge)?;
+        (self.payment_id, self.rail) = (Some(charge.txid()), found.rail.as_ref().map(RailName::to_string));
+        self.ordered = Some(match (id == charge, found.terms.method.is_card()) {
+            (true, true) => "card",
+            (true, false) => "pix",
+            (false, _) => "repayment",
+        });
+        Ok(())
+    }
+
     /// Takes in a notification that waits.
     fn say_deferred(&mut self, deferred: Option<(RailCase, CaseNeed)>) {
         let Some((case, need)) = deferred else { return };
-        (self.case_id, self.due_at) = (Some(case.id), case.due_at.map(time));
+        (self.case_id, self.due_at, self.ordered) = (Some(case.id), case.due_at.map(time), None);
         self.waits_for = Some(match need {
             CaseNeed::Acceptance => "acceptance",
             CaseNeed::Reversal => "reversal",
@@ -294,11 +313,13 @@ pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem> {
             view.destination = open_account(destination);
         }
         WaitingKind::Payout { destination, .. } => {
+            view.ordered = Some(if destination.is_some() { "withdrawal" } else { "cashout" });
+            view.rail = desk.engine.rail_of_transfer(item.id)?.map(|name| name.to_string());
             view.destination = destination.as_ref().and_then(open_account);
             view.say_unknown(desk.engine.asked_rail_word(item.id)?);
         }
         WaitingKind::Rail { charge, .. } => {
-            view.payment_id = Some(charge.txid());
+            view.say_rail(desk, item.id, *charge)?;
             view.say_unknown(desk.engine.asked_rail_word(item.id)?);
             view.say_deferred(desk.engine.deferred_case(item.id)?);
         }
