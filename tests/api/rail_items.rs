@@ -1,7 +1,7 @@
 //! Orders whose rail left the outcome unknown: two operators end them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use actors::rails::{Call, PayoutAnswer, PayoutRail, PixFate, PixRail, RailError, Repay, RepayAnswer, SendPayout};
@@ -12,21 +12,29 @@ use serde_json::{Value, json};
 use crate::console::Browser;
 use crate::world::*;
 
-/// An institution that does not answer until it is back, and has carried out what it was sent.
+/// An institution that does not answer until it is back, and has carried out what it was sent; or
+/// has none of it.
 #[derive(Default)]
 struct SilentRail {
     is_back: Arc<AtomicBool>,
+    has_none: Arc<AtomicBool>,
+    sent: Arc<AtomicUsize>,
 }
 
 impl PayoutRail for SilentRail {
     fn send(&self, _: SendPayout) -> Call<'_, PayoutAnswer> {
+        self.sent.fetch_add(1, Ordering::Relaxed);
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 
     fn find(&self, _: SendPayout, at: Timestamp) -> Call<'_, PayoutAnswer> {
         let (transfer_id, end_to_end_id, from) = ("T-1".to_owned(), END_TO_END_ID.to_owned(), PayoutBank::Pix);
         let done = PayoutAnswer::Processed { transfer_id, end_to_end_id, at, from };
-        let answer = if self.is_back.load(Ordering::Relaxed) { Ok(done) } else { Err(RailError::NoAnswer) };
+        let answer = match [&self.is_back, &self.has_none].map(|flag| flag.load(Ordering::Relaxed)) {
+            [true, _] => Ok(done),
+            [false, true] => Ok(PayoutAnswer::NotTaken),
+            [false, false] => Err(RailError::NoAnswer),
+        };
         Box::pin(std::future::ready(answer))
     }
 
@@ -69,7 +77,7 @@ async fn two_operators_say_what_became_of_a_cashout() {
     assert_eq!([&queued["outcome"], &queued["reference"]], ["happened", END_TO_END_ID]);
     assert_eq!([&queued["ordered"], &queued["rail"]], [&json!("cashout"), &Value::Null]);
     world.ops_post(&settle, &word("happened", END_TO_END_ID)).await.refused(409, "second_operator_needed");
-    let world = world.restarted().await;
+    let world = World::with_payouts_on(world.stopped().await, SilentRail::default()).await;
     let key = [("idempotency-key", "word-1")];
     let settled = world.second_ops_post(&settle, &key, &word("happened", END_TO_END_ID)).await.expect(200);
     assert_eq!([&settled["status"], &settled["settled_by"]], ["settled", "second"]);
@@ -157,6 +165,57 @@ async fn an_item_names_what_was_ordered() {
     browser.language = "pt";
     browser.page("/console/queue").await.has(&["cobrança PIX", "devolução a quem pagou"]);
     browser.page(&item).await.has(&["O que foi pedido"]);
+}
+
+/// Before the second word is booked the rail is asked once more: its own word goes before that of
+/// the operators.
+#[tokio::test]
+async fn a_rail_that_is_back_is_asked_before_the_second_word() {
+    let rail = SilentRail::default();
+    let (is_back, sent) = (Arc::clone(&rail.is_back), Arc::clone(&rail.sent));
+    let world = World::with_payouts(rail).await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    merchant.paid_pix(&with_splits(pix("100.00"), &[(&ana, 1_000)])).await;
+    let body = json!({"amount": 1_000, "pix_key": "ana@loja.com.br", "pix_key_type": "email"});
+    let cashout = text(&merchant.post("/api/cashout", &body).await.expect(201)["id"]);
+    let withdrawal = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+    world.approve(&withdrawal).await.expect(200);
+    world.advance(3_700).await;
+    let wrong = word("did_not_happen", "P-1");
+    let settle = |id: &str| format!("/ops/rail-items/{id}/settle");
+    for id in [&cashout, &withdrawal] {
+        world.ops_post(&settle(id), &wrong).await.expect(202);
+    }
+    is_back.store(true, Ordering::Relaxed);
+    for id in [&cashout, &withdrawal] {
+        world.second_ops_post(&settle(id), &[], &wrong).await.refused(409, "outcome_not_unknown");
+    }
+    let shown = merchant.get(&format!("/api/cashout/{cashout}")).await.expect(200);
+    assert_eq!([&shown["status"], &merchant.withdrawals(&ana).await[0]["status"]], ["processed", "approved"]);
+    assert_eq!(sent.load(Ordering::Relaxed), 2, "it is asked, and nothing is sent");
+    assert!(items(&world.ops_get("/ops/queue").await.expect(200)).is_empty());
+    world.check_books().await;
+}
+
+/// A rail that has none of a transfer would be sent it again by the schedule, but not while
+/// operators end it.
+#[tokio::test]
+async fn nothing_is_sent_again_before_the_second_word() {
+    let rail = SilentRail::default();
+    let (has_none, sent) = (Arc::clone(&rail.has_none), Arc::clone(&rail.sent));
+    let world = World::with_payouts(rail).await;
+    let merchant = world.merchant().await;
+    merchant.paid_pix(&pix("100.00")).await;
+    let body = json!({"amount": 1_000, "pix_key": "ana@loja.com.br", "pix_key_type": "email"});
+    let id = text(&merchant.post("/api/cashout", &body).await.expect(201)["id"]);
+    world.advance(3_700).await;
+    let (settle, word) = (format!("/ops/rail-items/{id}/settle"), word("did_not_happen", "P-1"));
+    world.ops_post(&settle, &word).await.expect(202);
+    has_none.store(true, Ordering::Relaxed);
+    world.second_ops_post(&settle, &[], &word).await.expect(200);
+    assert_eq!(sent.load(Ordering::Relaxed), 1);
+    world.check_books().await;
 }
 
 #[tokio::test]

@@ -101,22 +101,29 @@ impl World {
     /// A sandbox whose PIX institution is the test's own.
     pub(crate) async fn with_institution(pix: impl PixRail) -> Self {
         let pix = Arc::new(pix);
-        Self::with_rails(move |rails| Rails { pix: NamedRails::sandbox(Arc::clone(&pix) as Arc<dyn PixRail>), ..rails })
-            .await
+        Self::with_rails(tempfile::tempdir().unwrap(), move |rails| Rails {
+            pix: NamedRails::sandbox(Arc::clone(&pix) as Arc<dyn PixRail>),
+            ..rails
+        })
+        .await
     }
 
     /// A sandbox whose transfers out go through the test's own institution.
     pub(crate) async fn with_payouts(payout: impl PayoutRail) -> Self {
+        Self::with_payouts_on(tempfile::tempdir().unwrap(), payout).await
+    }
+
+    /// The same on a folder that another one has left.
+    pub(crate) async fn with_payouts_on(folder: TempDir, payout: impl PayoutRail) -> Self {
         let payout = Arc::new(payout);
-        Self::with_rails(move |rails| Rails {
+        Self::with_rails(folder, move |rails| Rails {
             payout: NamedRails::sandbox(Arc::new(Both(Arc::clone(&payout)))),
             ..rails
         })
         .await
     }
 
-    async fn with_rails(change: impl Fn(Rails) -> Rails) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+    async fn with_rails(folder: TempDir, change: impl Fn(Rails) -> Rails) -> Self {
         let institutions = folder.path().join("sandbox");
         let rails = || change(Institutions::open(&institutions, second_node::are_nodes()).1);
         Self::begin(folder, true, |_| {}, Some(rails)).await

@@ -20,6 +20,7 @@ use ledger::{
 use super::inquiry_times::{CashoutInquiryTimes, wait_ms};
 use super::labels::{ReferenceLookup, reserving};
 use super::outcome::CommandContext;
+use super::rail_line::SendTurn;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, RECONCILED_AT_ONCE, Result, Unavailable, read};
 use crate::rails::{Destination, PayoutAnswer, RailError, SendPayout};
 use crate::resident::{Envelope, Outcome, UniqueLookup};
@@ -201,13 +202,21 @@ impl Engine {
         let Ok(waiting) = read(&self.shard(group).merchants, LedgerId::Merchant(group), look, permit).await else {
             return false;
         };
-        join_all(waiting.iter().map(|(id, open)| self.ask_about_cashout(group, *id, open, now))).await;
+        join_all(waiting.iter().map(|(id, open)| self.ask_about_cashout((group, *id), open, now, SendTurn::Again)))
+            .await;
         waiting.len() == RECONCILED_AT_ONCE
     }
 
-    async fn ask_about_cashout(&self, group: GroupNumber, id: ObjectId, open: &OpenCashout, now: Timestamp) {
+    /// Asks the institution about one cashout. Gives true when it has ended.
+    pub(super) async fn ask_about_cashout(
+        &self,
+        (group, id): (GroupNumber, ObjectId),
+        open: &OpenCashout,
+        now: Timestamp,
+        turn: SendTurn,
+    ) -> bool {
         self.shard(group).cashouts.first_try_over(id).await;
-        let (found, rail) = self.find_cashout(id, open, now).await.unwrap_or_else(|error| {
+        let (found, rail) = self.find_cashout(id, open, now, turn).await.unwrap_or_else(|error| {
             tracing::error!(%error, cashout = ?id, "where a cashout goes could not be read");
             (CashoutInquiry::Unknown, None)
         });
@@ -228,6 +237,7 @@ impl Engine {
         } else {
             inquiries.insert(id, CashoutInquiryTimes { at: now, is_unknown, rail });
         }
+        has_ended
     }
 
     /// Outcome of a cashout, and its rail. If the institution never had it, it is ordered again
@@ -237,6 +247,7 @@ impl Engine {
         id: ObjectId,
         open: &OpenCashout,
         now: Timestamp,
+        turn: SendTurn,
     ) -> Result<(CashoutInquiry, Option<RailName>), LoadError> {
         let (mut destination, mut name): (Option<PixDestination>, _) = (None, None);
         let shard = self.shard_with(id);
@@ -255,7 +266,7 @@ impl Engine {
         let transfer = SendPayout { id, amount, to, ordered_at: id.created_at() };
         let mut answer = rail.call(RAIL_ANSWER_MAX, |rail| rail.find(transfer.clone(), now)).await;
         if answer == Ok(PayoutAnswer::NotTaken) {
-            if !rail.may_order_again(id.created_at(), open.attention_at, now) {
+            if turn == SendTurn::Asked || !rail.may_order_again(id.created_at(), open.attention_at, now) {
                 return Ok((CashoutInquiry::Unknown, name));
             }
             match self.note_try(self.ids().group(id), id).await {

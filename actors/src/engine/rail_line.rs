@@ -209,6 +209,17 @@ impl RailLine<'_, dyn PayoutRail> {
     }
 }
 
+/// When an order is made under an id of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SendTurn {
+    /// By the decision, a moment ago: it was not sent before.
+    First,
+    /// By the schedule, which does not know whether it was sent before.
+    Again,
+    /// Before the word of a second operator: it is asked for, and not sent where the rail has none.
+    Asked,
+}
+
 impl Engine {
     /// Makes an order under an id of ours. One that may have been sent before (`is_repeat`, which
     /// the call is given) is asked for; where the rail has none, a Record comes before the order.
@@ -216,12 +227,12 @@ impl Engine {
         &self,
         (group, id): (GroupNumber, ObjectId),
         line: &RailLine<'a, R>,
-        (most, is_repeat): (Duration, bool),
+        (most, turn): (Duration, SendTurn),
         call: impl Fn(&'a R, bool) -> Call<'a, T>,
     ) -> Result<T, RailError> {
         let begun = Instant::now();
-        let answer = line.call(most, |rail| call(rail, is_repeat)).await;
-        if !matches!(answer, Err(RailError::HasNone)) {
+        let answer = line.call(most, |rail| call(rail, turn != SendTurn::First)).await;
+        if turn == SendTurn::Asked || !matches!(answer, Err(RailError::HasNone)) {
             return answer;
         }
         match self.note_try(group, id).await {

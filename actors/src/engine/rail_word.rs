@@ -1,22 +1,32 @@
 //! Orders that two operators end, because their rail left the outcome unknown: the first word is a
-//! Record, and the second one, the same from another operator, ends the order.
+//! Record, and the second one, the same from another operator, ends the order, unless the rail
+//! itself then says what became of it.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use ledger::merchant::{RepaymentKind, WaitingOrder};
 use ledger::rail_word::{AskedRailWord, RailWord, SayRailWord};
 use ledger::{
     Cashout, Centavos, Event, LedgerId, MerchantCommand, MerchantState, ObjectId, PayoutBank, RailName,
-    RecipientCommand, Rejection, Withdrawal,
+    RecipientCommand, RecipientState, Rejection, Withdrawal,
 };
+use tokio::time::timeout;
 
 use super::house::operator_of;
 use super::outcome::CommandContext;
-use super::{Engine, Result};
+use super::rail_line::SendTurn;
+use super::{Engine, INSIDE_BYTES, Result, read};
 use crate::resident::Outcome;
 use derived::records::may_wait;
 
+/// How long a rail may take to say itself what a second operator is about to say.
+const ASKED_MAX: Duration = Duration::from_secs(5);
+
 impl Engine {
     /// Takes the word of an operator on an order. The Record of the outcome has the event that asks
-    /// for a second operator, or the order's end.
+    /// for a second operator, or the order's end. Before a second word the rail is asked once more:
+    /// if it speaks, that is booked, and the word is refused: the order is not unknown.
     pub async fn say_rail_word(
         &self,
         id: ObjectId,
@@ -25,9 +35,15 @@ impl Engine {
         context: CommandContext,
     ) -> Result<Outcome> {
         let shard = self.serving_shard(self.ids().group(id))?;
+        let by = operator_of(&context);
+        let is_second = self.asked_rail_word(id)?.is_some_and(|asked| asked.word == word && asked.by != by);
+        if is_second && matches!(timeout(ASKED_MAX, self.ask_before_word(id)).await, Ok(Ok(true))) {
+            shard.inquiries.forget(id);
+            return Ok(Outcome::Refused(Rejection::OutcomeNotUnknown));
+        }
         let _one_at_a_time = shard.house.lock().await;
         let request = self.asked_rail_word(id)?.filter(|request| request.word == word);
-        if request.as_ref().is_some_and(|request| request.by == operator_of(&context)) {
+        if request.as_ref().is_some_and(|request| request.by == by) {
             return Ok(Outcome::Refused(Rejection::SecondOperatorNeeded));
         }
         let asked_by = request.map(|request| request.by);
@@ -47,6 +63,36 @@ impl Engine {
             shard.inquiries.forget(id);
         }
         Ok(outcome)
+    }
+
+    /// Asks the rail of an order that operators are about to end what the schedule would ask it.
+    /// Gives true when it says what became of the order, and that is booked. No order is sent: what
+    /// an acquirer has authorized is not asked about, for the schedule's question captures it, nor
+    /// a PIX charge without a code, which it registers.
+    async fn ask_before_word(&self, id: ObjectId) -> Result<bool> {
+        let (group, now, permit) = (self.ids().group(id), self.now(), self.admission.take(INSIDE_BYTES).await);
+        if let Some(Withdrawal { recipient, .. }) = self.object(id)? {
+            let look = move |books: &RecipientState, now| books.to_send(now).filter(|open| open.id == id).cloned();
+            let open = read(&self.shard_of(recipient).recipients, recipient, look, permit).await?;
+            let Some(open) = open else { return Ok(false) };
+            return self.settle_transfer(recipient, &open, now, SendTurn::Asked).await;
+        }
+        let look = move |books: &MerchantState, now| {
+            let charge = books.needing_attention(now).find(|(of, _)| *of == id).map(|(_, open)| open.clone());
+            let cashout = books.cashouts_needing_attention(now).find(|(of, _)| *of == id);
+            let repayment = books.repayments(now).find(|(of, _)| *of == id);
+            (charge, cashout.map(|(_, open)| open.clone()), repayment.map(|(_, one)| one))
+        };
+        let (ledger, of_read) = (LedgerId::Merchant(group), Arc::clone(&permit));
+        Ok(match read(&self.shard(group).merchants, ledger, look, of_read).await? {
+            (Some(open), ..) => {
+                let is_ordered = open.authorized.is_some() || open.registers_until.is_some_and(|until| until > now);
+                !is_ordered && self.reconcile(group, id, &open).await
+            }
+            (None, Some(open), _) => self.ask_about_cashout((group, id), &open, now, SendTurn::Asked).await,
+            (None, None, Some(repayment)) => self.repay(group, id, &repayment, SendTurn::Asked, permit).await,
+            (None, None, None) => false,
+        })
     }
 
     async fn say_of_merchant(&self, mut said: SayRailWord, context: CommandContext) -> Result<Outcome> {

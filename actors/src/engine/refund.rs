@@ -14,6 +14,7 @@ use ledger::{Centavos, Event, GroupNumber, LedgerId, MerchantCommand, ObjectId, 
 
 use super::inquiry_times::Inquiry;
 use super::outcome::CommandContext;
+use super::rail_line::SendTurn;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, RECONCILED_AT_ONCE, Result, Unavailable, read};
 use crate::journal::Permit;
 use crate::rails::{Call, Repay, RepayAnswer};
@@ -21,14 +22,6 @@ use crate::resident::Outcome;
 
 /// How long the caller of a decision waits for the rail; the schedule asks again.
 const REPAY_ANSWER_MAX: Duration = Duration::from_millis(1_500);
-
-/// Whether a repayment is ordered by its decision, or by the schedule, which does not know whether
-/// it was ordered before.
-#[derive(Clone, Copy)]
-enum Turn {
-    First,
-    Again,
-}
 
 /// A payment of which money goes back.
 struct GivenPayment {
@@ -65,7 +58,7 @@ impl Engine {
         permit: &Arc<Permit>,
     ) {
         for (id, repayment) in repayments {
-            self.repay(group, id, &repayment, Turn::First, Arc::clone(permit)).await;
+            self.repay(group, id, &repayment, SendTurn::First, Arc::clone(permit)).await;
         }
     }
 
@@ -82,7 +75,7 @@ impl Engine {
         let repayments = read(&self.shard(group).merchants, LedgerId::Merchant(group), look, permit).await?;
         let outcomes = repayments.iter().map(|(id, repayment)| async move {
             let permit = self.admission.take(INSIDE_BYTES).await;
-            let has_ended = self.repay(group, *id, repayment, Turn::Again, permit).await;
+            let has_ended = self.repay(group, *id, repayment, SendTurn::Again, permit).await;
             let Repayment { charge, amount, since, .. } = *repayment;
             let inquiry = Inquiry { charge, amount, since, at: self.now() };
             self.shard(group).inquiries.note(*id, inquiry, has_ended);
@@ -93,12 +86,12 @@ impl Engine {
 
     /// Orders one repayment from its rail. Gives true when it was confirmed or refused, and that is
     /// booked; no answer changes nothing.
-    async fn repay(
+    pub(super) async fn repay(
         &self,
         group: GroupNumber,
         id: ObjectId,
         repayment: &Repayment,
-        turn: Turn,
+        turn: SendTurn,
         permit: Arc<Permit>,
     ) -> bool {
         let Repayment { charge, method, amount, kind, since, .. } = *repayment;
@@ -110,15 +103,12 @@ impl Engine {
                 return false;
             }
         };
-        let (is_repeat, patience) = match turn {
-            Turn::First => (false, REPAY_ANSWER_MAX),
-            Turn::Again => (true, RAIL_ANSWER_MAX),
-        };
+        let patience = if turn == SendTurn::First { REPAY_ANSWER_MAX } else { RAIL_ANSWER_MAX };
         let call = |is_repeat| {
             let payment = payment.clone();
             Repay { id, decided_at: since, charge, payment, amount, before, is_repeat }
         };
-        let (named, turn, is_sent) = ((group, id), (patience, is_repeat), kind != RepaymentKind::Taken);
+        let (named, turn, is_sent) = ((group, id), (patience, turn), kind != RepaymentKind::Taken);
         let answer = if method.is_card() {
             let Ok(line) = self.card_rail(rail.as_ref()) else { return false };
             let order = self.order(named, &line, turn, |rail, is_repeat| match is_sent {

@@ -339,7 +339,7 @@ impl Engine {
 
     /// Asks the rail of one charge, by our id, what became of it. Gives true when that is settled;
     /// no answer changes nothing.
-    async fn reconcile(&self, group: GroupNumber, charge: ObjectId, open: &OpenCharge) -> bool {
+    pub(super) async fn reconcile(&self, group: GroupNumber, charge: ObjectId, open: &OpenCharge) -> bool {
         if open.registers_until.is_some_and(|until| until > self.now()) {
             return self.register_again(group, charge).await.is_ok();
         }

@@ -14,6 +14,7 @@ use ledger::{
 use super::cashout::FIRST_ANSWER_MAX;
 use super::inquiry_times::{ASK_EVERY_MAX_MS, wait_ms};
 use super::outcome::CommandContext;
+use super::rail_line::SendTurn;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Result, read};
 use crate::rails::{Destination, PayoutAnswer, SendPayout};
 use crate::resident::Outcome;
@@ -73,23 +74,33 @@ impl Engine {
         Ok(next_due.into_iter().chain(returns_at).min())
     }
 
-    /// Asks about an unsettled transfer, and returns the time of the next look.
+    /// Settles a transfer as far as its outcome is known, and returns the time of the next look.
     async fn finish(
         &self,
         recipient: LedgerId,
         withdrawal: OpenWithdrawal,
         now: Timestamp,
     ) -> Result<Option<Timestamp>> {
-        let approved_at = withdrawal.approved_at.unwrap_or(now);
-        let Some((outcome, stamp)) = self.ask_about(recipient, &withdrawal, now).await else {
-            return Ok(Some(now.plus_ms(wait_ms(approved_at, now))));
-        };
-        let command = RecipientCommand::SettleWithdrawal { id: withdrawal.id, outcome };
-        let permit = self.admission.take(INSIDE_BYTES).await;
-        self.command_recipient(recipient, command, CommandContext::of_rail(stamp, permit)).await?;
+        if !self.settle_transfer(recipient, &withdrawal, now, SendTurn::Again).await? {
+            return Ok(Some(now.plus_ms(wait_ms(withdrawal.approved_at.unwrap_or(now), now))));
+        }
         let permit = self.admission.take(INSIDE_BYTES).await;
         read(&self.shard_of(recipient).recipients, recipient, |books: &RecipientState, _| books.next_due(), permit)
             .await
+    }
+
+    /// Asks about an unsettled transfer. Gives true when its outcome is known and booked.
+    pub(super) async fn settle_transfer(
+        &self,
+        recipient: LedgerId,
+        withdrawal: &OpenWithdrawal,
+        now: Timestamp,
+        turn: SendTurn,
+    ) -> Result<bool> {
+        let Some((outcome, stamp)) = self.ask_about(recipient, withdrawal, now, turn).await else { return Ok(false) };
+        let command = RecipientCommand::SettleWithdrawal { id: withdrawal.id, outcome };
+        let permit = self.admission.take(INSIDE_BYTES).await;
+        self.command_recipient(recipient, command, CommandContext::of_rail(stamp, permit)).await.map(|_| true)
     }
 
     /// Asks, of those paid withdrawals whose time has come, whether they came back, and returns
@@ -132,6 +143,7 @@ impl Engine {
         recipient: LedgerId,
         withdrawal: &OpenWithdrawal,
         now: Timestamp,
+        turn: SendTurn,
     ) -> Option<(TransferOutcome, Option<RailStamp>)> {
         let approved_at = withdrawal.approved_at.unwrap_or(now);
         let Some(call) = self.transfer_of(withdrawal, approved_at) else {
@@ -143,7 +155,9 @@ impl Engine {
         if found != Some(PayoutAnswer::NotTaken) {
             return settled(found);
         }
-        if !rail.may_order_again(approved_at, withdrawal.ordered_at().unwrap_or(approved_at), now) {
+        if turn == SendTurn::Asked
+            || !rail.may_order_again(approved_at, withdrawal.ordered_at().unwrap_or(approved_at), now)
+        {
             return None;
         }
         let (permit, again) =
