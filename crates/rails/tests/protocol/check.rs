@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use centavo_rails::protocol::check::{CheckOrders, Defect, Finding, check};
 use serde_json::json;
+use testkit::played_http::Oddity;
 use testkit::rail_player::Fault;
 
 use crate::World;
@@ -63,6 +64,24 @@ async fn payouts_without_a_key_to_send_to_are_not_tested() {
         .filter(|finding| matches!(&finding.result, Err(Defect::NotTested(why)) if why.contains("--pix-key")));
     let untested: Vec<_> = untested.map(|finding| finding.rule).collect();
     assert!([5, 6, 7, 8, 9].iter().all(|rule| untested.contains(rule)), "{untested:?}");
+}
+
+/// A bridge whose connections end before it answers an order. The rule about answers is broken; of
+/// the others nobody knows.
+#[tokio::test]
+async fn a_lost_answer_breaks_the_rule_about_answers_alone() {
+    let world = World::new("same").await;
+    world.player.is_odd("PUT", "/cards/", usize::MAX, Oddity::CarriesOutAndSays(Vec::new()));
+    let (is_sound, findings) = findings(&world).await;
+    let of = |rule: u8| &findings[usize::from(rule) - 1].result;
+    assert!(!is_sound && matches!(of(5), Err(Defect::Broken(_))), "{findings:#?}");
+    let broken = findings.iter().filter(|finding| matches!(finding.result, Err(Defect::Broken(_))));
+    let rules: Vec<_> = broken.map(|finding| finding.rule).collect();
+    assert_eq!(rules, [5, 11], "each kind of request once: an order, and its end");
+    for rule in [2, 4, 6, 7, 8, 9, 14] {
+        let Err(Defect::NotTested(why)) = of(rule) else { panic!("{rule}: {:?}", of(rule)) };
+        assert!(why.contains("no answer to PUT /cards/…"), "{rule}: {why}");
+    }
 }
 
 #[tokio::test]
