@@ -66,9 +66,9 @@ struct DeferredCase {
 }
 
 /// Whose cases are read.
-#[derive(Clone, Copy)]
 struct CaseRail<'a> {
     name: &'a RailName,
+    /// True for an acquirer that is no PIX institution under the same name.
     is_card: bool,
 }
 
@@ -80,32 +80,34 @@ impl Engine {
     }
 
     async fn read_cases(&self) {
-        let cards = self.rails.card.named_ones().map(|(name, _)| CaseRail { name, is_card: true });
-        let pix = self.rails.pix.named_ones().map(|(name, _)| CaseRail { name, is_card: false });
-        let all = cards.chain(pix);
-        join_all(all.map(|rail| async move {
+        // A bridge that is the acquirer and the PIX institution under one name has one list.
+        let pix = self.rails.pix.named_ones().map(|(name, _)| (name, false));
+        let cards = self.rails.card.named_ones().map(|(name, _)| (name, true));
+        let all = pix.chain(cards.filter(|(name, _)| self.rails.pix.get(Some(name)).is_none()));
+        join_all(all.map(|(name, is_card)| async move {
+            let rail = CaseRail { name, is_card };
             loop {
                 if self.serves_house()
                     && self.has_all()
                     && !self.admission.is_closed()
-                    && let Err(error) = self.look_for_cases(rail).await
+                    && let Err(error) = self.look_for_cases(&rail).await
                 {
                     tracing::warn!(rail = %rail.name, %error, "the cases of a rail can't be read now");
                 }
-                sleep(self.cases_every(rail)).await;
+                sleep(self.cases_every(&rail)).await;
             }
         }))
         .await;
     }
 
-    fn cases_every(&self, of: CaseRail<'_>) -> Duration {
+    fn cases_every(&self, of: &CaseRail<'_>) -> Duration {
         let pix = self.rails.pix.get(Some(of.name)).filter(|_| !of.is_card);
         pix.map_or(CASES_EVERY, |rail| rail.cases_every())
     }
 
     /// Reads the cases of a rail once, and books what is new. The others are booked although one
     /// can't be, or its answer does not arrive; the first error is given.
-    async fn look_for_cases(&self, of: CaseRail<'_>) -> Result<(), IntakeError> {
+    async fn look_for_cases(&self, of: &CaseRail<'_>) -> Result<(), IntakeError> {
         let (now, kind) = (self.now(), if of.is_card { "card" } else { "pix" });
         self.catch_up().await.map_err(Unavailable::from)?;
         let kept_name = format!("{READ}{kind}/{}", of.name);
@@ -132,25 +134,21 @@ impl Engine {
     }
 
     /// Books a case of a charge of this rail, and answers it where it is decided here.
-    async fn take_case(&self, of: CaseRail<'_>, case: RailCase) -> Result<(), IntakeError> {
+    async fn take_case(&self, of: &CaseRail<'_>, case: RailCase) -> Result<(), IntakeError> {
         let charge: Option<Charge> = self.object(case.charge).map_err(Unavailable::from)?;
         let Some(charge) = charge.filter(|charge| charge.rail.as_ref() == Some(of.name)) else {
             return Ok(self.ask_for_entry(of, case).await?);
         };
-        // A bridge may be the acquirer and the PIX institution under one name.
-        if charge.terms.method.is_card() != of.is_card {
-            return Ok(());
-        }
         self.book_case(case.clone()).await?;
         match case.stage {
-            CaseStage::Open if !of.is_card => self.answer_case(of.name, &case).await,
+            CaseStage::Open if !of.is_card && !charge.terms.method.is_card() => self.answer_case(of.name, &case).await,
             _ => Ok(()),
         }
     }
 
     /// Asks operators, once, for the entry of money that has left the PIX account for a case of no
     /// charge of its rail. An acquirer takes such money from a batch, whose line is in suspense.
-    async fn ask_for_entry(&self, of: CaseRail<'_>, case: RailCase) -> Result<()> {
+    async fn ask_for_entry(&self, of: &CaseRail<'_>, case: RailCase) -> Result<()> {
         tracing::warn!(rail = %of.name, case = case.id, amount = %case.amount, "a case names no charge of its rail");
         let CaseStage::Debited(RailStamp { id: reference, .. }) = case.stage else { return Ok(()) };
         let house = self.house_shard();
@@ -161,7 +159,7 @@ impl Engine {
         }
         let (debit, credit) = (HouseAccount::Suspense, HouseAccount::BankPix);
         let terms = HouseEntryTerms { debit, credit, amount: case.amount, reference, effective_day: None };
-        // One list of a bridge that is the acquirer too may have what a batch takes.
+        // The list of a bridge that is the acquirer too may have what a batch takes.
         let of_cards = self.rails.card.get(Some(of.name)).map_or("", |_| "; se for de cartão, o lote o tem: rejeite");
         let reason = format!("{}: débito do caso {} sem cobrança conhecida{of_cards}", of.name, case.id);
         let event = Event::HouseEntryRequested { id: self.new_id(HOUSE_GROUP)?, terms, reason };

@@ -28,13 +28,10 @@ impl Check<'_> {
             let list = async || Ok(changes::returned(self.calls, span, to).await.map_err(unreadable)?.transfers);
             entries += twice("returned transfers", list).await?;
         }
-        if self.capabilities.disputes {
-            for (kind, rail) in [("card", RailKind::Card), ("pix", RailKind::Pix)] {
-                if self.serves(kind) {
-                    let list = async || Ok(changes::cases(self.calls, rail, span).await.map_err(unreadable)?.cases);
-                    entries += twice("disputes", list).await?;
-                }
-            }
+        let kinds = [("card", RailKind::Card), ("pix", RailKind::Pix)];
+        if let Some((_, rail)) = kinds.into_iter().find(|(kind, _)| self.capabilities.disputes && self.serves(kind)) {
+            let list = async || Ok(changes::cases(self.calls, rail, span).await.map_err(unreadable)?.cases);
+            entries += twice("disputes", list).await?;
         }
         if entries == 0 { not_tested("its lists are empty") } else { Ok(()) }
     }
