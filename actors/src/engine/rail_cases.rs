@@ -6,7 +6,7 @@
 //! new.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt};
@@ -20,6 +20,7 @@ use ledger::{
     Charge, Decision, Dispute, Event, GroupNumber, MerchantCommand, Object, ObjectId, RailName, RailStamp, SealedFor,
     Timestamp,
 };
+use parking_lot::Mutex;
 use tokio::time::sleep;
 
 use super::outcome::CommandContext;
@@ -65,11 +66,26 @@ struct DeferredCase {
     is_dropped: bool,
 }
 
+/// After how long a case of no charge of ours that is listed no more is forgotten.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(60 * 60);
+
 /// Whose cases are read.
 struct CaseRail<'a> {
     name: &'a RailName,
     /// True for an acquirer that is no PIX institution under the same name.
     is_card: bool,
+    /// When cases of no charge of ours were listed last: the log names each once.
+    listed: Mutex<BTreeMap<String, Instant>>,
+}
+
+impl CaseRail<'_> {
+    /// Whether a case of no charge of ours was not listed before. Forgets what was not listed for
+    /// an hour.
+    fn is_new(&self, case: &str) -> bool {
+        let mut listed = self.listed.lock();
+        listed.retain(|_, at| at.elapsed() < FORGOTTEN_AFTER);
+        listed.insert(case.to_owned(), Instant::now()).is_none()
+    }
 }
 
 impl Engine {
@@ -85,7 +101,7 @@ impl Engine {
         let cards = self.rails.card.named_ones().map(|(name, _)| (name, true));
         let all = pix.chain(cards.filter(|(name, _)| self.rails.pix.get(Some(name)).is_none()));
         join_all(all.map(|(name, is_card)| async move {
-            let rail = CaseRail { name, is_card };
+            let rail = CaseRail { name, is_card, listed: Mutex::default() };
             loop {
                 if self.serves_house()
                     && self.has_all()
@@ -149,7 +165,9 @@ impl Engine {
     /// Asks operators, once, for the entry of money that has left the PIX account for a case of no
     /// charge of its rail. An acquirer takes such money from a batch, whose line is in suspense.
     async fn ask_for_entry(&self, of: &CaseRail<'_>, case: RailCase) -> Result<()> {
-        tracing::warn!(rail = %of.name, case = case.id, amount = %case.amount, "a case names no charge of its rail");
+        if of.is_new(&case.id) {
+            tracing::warn!(rail = %of.name, case = case.id, amount = %case.amount, "a case names no charge of its rail");
+        }
         let CaseStage::Debited(RailStamp { id: reference, .. }) = case.stage else { return Ok(()) };
         let house = self.house_shard();
         let _one_at_a_time = house.house.lock().await;
@@ -558,4 +576,16 @@ fn may_be_debited(dispute: &Dispute, case: &RailCase) -> bool {
 /// Whether the seller has the money of a decided dispute.
 fn is_back(dispute: &Dispute) -> bool {
     matches!(dispute.decision, DisputeDecision::Released { .. } | DisputeDecision::Reversed { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_names_a_case_of_no_charge_once() {
+        let name = RailName::parse("bridge").unwrap();
+        let rail = CaseRail { name: &name, is_card: false, listed: Mutex::default() };
+        assert_eq!(["MED-1", "MED-1", "MED-2", "MED-1"].map(|case| rail.is_new(case)), [true, false, true, false]);
+    }
 }
