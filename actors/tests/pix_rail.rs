@@ -726,13 +726,15 @@ async fn an_answer_that_hangs_holds_up_no_other_case() {
     institution.0.lock().cases = vec![case("MED-1", charges[0])];
     let dispute_of = |charge| records(&engine, charge).iter().find_map(Dispute::made_by);
     until(&engine, "the first is opened", async || dispute_of(charges[0]).is_some()).await;
-    // It is decided, and its answer hangs, when the second one is listed behind it.
+    // It is decided, and its answer hangs, when both are listed: a look at the first one alone
+    // would wait for that answer to the end.
+    institution.0.lock().cases.clear();
     institution.0.lock().hangs_at = "MED-1";
     let facts = Box::new(engine.charge_facts(charges[0]).unwrap().unwrap());
     let release = MerchantCommand::ReleaseDispute { id: dispute_of(charges[0]).unwrap().id, facts, notes: None };
     let released = engine.command(group, release, engine.permit(1_024).unwrap()).await.unwrap();
     assert!(matches!(released, Outcome::Recorded(_)), "{released:?}");
-    institution.0.lock().cases.push(case("MED-2", charges[1]));
+    institution.0.lock().cases = vec![case("MED-1", charges[0]), case("MED-2", charges[1])];
     until(&engine, "the second is opened", async || dispute_of(charges[1]).is_some()).await;
     cases.abort();
     intake.abort();
