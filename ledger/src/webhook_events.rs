@@ -3,7 +3,7 @@
 //! with the money, and every try sends the same event.
 
 use crate::facts::{self, Facets, Outbox};
-use crate::{Centavos, Event, LedgerId, Record, Timestamp};
+use crate::{Centavos, Event, Record};
 
 pub use crate::facts::webhook_event::{
     AvailableSplits, DecidedRefund, RecipientDebt, Subject, WebhookEvent, WebhookEventKind, WebhookObject,
@@ -17,10 +17,10 @@ pub fn webhook_events(record: &Record) -> Vec<WebhookEvent> {
 }
 
 /// Passes each of [`webhook_events`] to `sink`, without a list of them.
-pub fn each_webhook_event(record: &Record, sink: impl FnMut(WebhookEvent)) {
-    let recovered = record.events.iter().map(recovered).sum();
-    let mut collector = EventCollector { owner: record.owner, at: record.takes_effect_at(), recovered, sink };
-    record.events.iter().for_each(|event| facts::say(event, &mut collector));
+pub fn each_webhook_event(record: &Record, mut sink: impl FnMut(WebhookEvent)) {
+    let (at, recovered) = (record.takes_effect_at(), record.events.iter().map(recovered).sum());
+    let mut outbox = Outbox { owner: record.owner, at, recovered, sink: &mut sink };
+    record.events.iter().for_each(|event| facts::say(event, &mut outbox));
 }
 
 /// What debts took of Available, centavos.
@@ -31,16 +31,8 @@ fn recovered(event: &Event) -> Centavos {
     }
 }
 
-/// Takes the webhook events of facts.
-struct EventCollector<F> {
-    owner: LedgerId,
-    at: Timestamp,
-    recovered: Centavos,
-    sink: F,
-}
-
-impl<F: FnMut(WebhookEvent)> Facets for EventCollector<F> {
+impl Facets for Outbox<'_> {
     fn webhook_events(&mut self, write: impl FnOnce(&mut Outbox<'_>)) {
-        write(&mut Outbox { owner: self.owner, at: self.at, recovered: self.recovered, sink: &mut self.sink });
+        write(self);
     }
 }

@@ -30,7 +30,7 @@ use crate::settings::secrets::{
     self, MASTER_KEY_FILE, OPS_TOKEN_FILE, SecretSource, existing_master_key, ops_tokens_if_any,
 };
 use nodes::PeerTlsFiles;
-use web::tls::TlsFiles;
+use web::tls::{LoadedCertificate, TlsError, TlsFiles};
 
 /// What is wrong with a setting.
 enum Defect {
@@ -198,18 +198,11 @@ fn defects(settings: &Settings) -> Vec<Defect> {
     ];
     for (variable, address, tls) in listeners {
         defects.extend(unencrypted(variable, address, tls.is_some()).map(Defect::Warning));
-        match tls.as_ref().map(TlsFiles::load) {
-            Some(Err(error)) => defects.push(Defect::Error(error.to_string())),
-            Some(Ok(loaded)) => defects.extend(expiry(variable, loaded.expires_at)),
-            None => {}
-        }
+        defects.extend(tls.as_ref().and_then(|files| of_certificate(variable, files.load())));
     }
     defects.extend(of_rails(settings));
     if let Some(PeerTlsFiles { own, authority }) = peers.and_then(|peers| peers.tls.as_ref()) {
-        match own.load_for(Some(authority)) {
-            Err(error) => defects.push(Defect::Error(error.to_string())),
-            Ok(loaded) => defects.extend(expiry(PEER_LISTEN_VARIABLE, loaded.expires_at)),
-        }
+        defects.extend(of_certificate(PEER_LISTEN_VARIABLE, own.load_for(Some(authority))));
     }
     if let Some(schedule) = &settings.checkpoints
         && !schedule.is_own
@@ -241,11 +234,8 @@ fn of_rails(settings: &Settings) -> Vec<Defect> {
     }
     let Some(BellSettings { listen, tls, client_authority, path_secret }) = &settings.bells else { return defects };
     defects.extend(unencrypted(RAILS_LISTEN_VARIABLE, *listen, tls.is_some()).map(Defect::Warning));
-    match tls.as_ref().map(|files| files.load_for(client_authority.as_ref())) {
-        Some(Err(error)) => defects.push(Defect::Error(error.to_string())),
-        Some(Ok(loaded)) => defects.extend(expiry(RAILS_LISTEN_VARIABLE, loaded.expires_at)),
-        None => {}
-    }
+    let loaded = tls.as_ref().map(|files| files.load_for(client_authority.as_ref()));
+    defects.extend(loaded.and_then(|loaded| of_certificate(RAILS_LISTEN_VARIABLE, loaded)));
     let secret = path_secret.as_ref().and_then(|path| secrets::path_secret(path).err());
     defects.extend(secret.map(|error| Defect::Error(error.to_string())));
     defects
@@ -276,6 +266,14 @@ fn certificate(files: Option<&TlsFiles>) -> String {
             None => files.certificates.display().to_string(),
         },
     )
+}
+
+/// The defect of a listener's certificate, if it has one.
+fn of_certificate(variable: &str, loaded: Result<LoadedCertificate, TlsError>) -> Option<Defect> {
+    match loaded {
+        Ok(LoadedCertificate { expires_at, .. }) => expiry(variable, expires_at),
+        Err(error) => Some(Defect::Error(error.to_string())),
+    }
 }
 
 /// The defect of a certificate that has ended, or ends soon.

@@ -182,17 +182,16 @@ impl Remote {
 
     /// Sends a request and reads its answer, whatever the status.
     pub async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Answer, RemoteError> {
-        let request = self.request(method, path, body)?;
-        match timeout(CALL_MAX, self.send(request)).await {
-            Ok(answer) => answer.map_err(|error| self.failed(root_cause(&error))),
-            Err(_) => Err(self.failed(format!("none within {} seconds", CALL_MAX.as_secs()))),
-        }
+        self.answered(self.send(self.request(method, path, body)?)).await
     }
 
     /// Reads a resource whose body is large: it arrives as it is read.
     pub async fn open(&self, path: &str) -> Result<Response<Incoming>, RemoteError> {
-        let request = self.request(Method::GET, path, None)?;
-        match timeout(CALL_MAX, self.begin(request)).await {
+        self.answered(self.begin(self.request(Method::GET, path, None)?)).await
+    }
+
+    async fn answered<T>(&self, answer: impl Future<Output = io::Result<T>>) -> Result<T, RemoteError> {
+        match timeout(CALL_MAX, answer).await {
             Ok(answer) => answer.map_err(|error| self.failed(root_cause(&error))),
             Err(_) => Err(self.failed(format!("none within {} seconds", CALL_MAX.as_secs()))),
         }

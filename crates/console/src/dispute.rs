@@ -49,16 +49,15 @@ pub(crate) async fn confirm(request: PageRequest) -> Result<Screen> {
     let kind = optional(&pairs, "kind")?.unwrap_or("chargeback");
     let record = of_new_dispute(desk, txid, amount, kind).await?;
     let mut room = POSTINGS_MAX;
+    let fields = html! {
+        input type="hidden" name="amount" value=(amount);
+        input type="hidden" name="kind" value=(kind);
+        (visit.reason_field("reason"))
+    };
     let body = html! {
         (visit.card("booked", words::BOOKS_AT_ONCE, html! {
             (show::entries(&desk.engine, visit.language, &record.entries, &mut room))
-            form method="post" action={"/console/charges/" (txid) "/dispute"} {
-                (visit.form_fields())
-                input type="hidden" name="amount" value=(amount);
-                input type="hidden" name="kind" value=(kind);
-                (visit.reason_field("reason"))
-                p.actions { button.primary type="submit" { (visit.say(words::OPEN_DISPUTE)) } }
-            }
+            (visit.main_form(&format!("/console/charges/{txid}/dispute"), fields, words::OPEN_DISPUTE))
         }))
         p { a href={"/console/charges/" (txid)} { "← " (visit.say(words::CHARGE)) } }
     };

@@ -126,79 +126,59 @@ pub(crate) fn form(visit: &Visit, draft: &EntryDraft) -> Markup {
             }
         }
     };
-    html! {
-        (visit.card("ask", words::ASK_ENTRY, html! {
-            form method="post" action="/console/house" {
-                (visit.form_fields())
-                (draft.hidden_fields())
-                (account("debit", words::DEBIT, &draft.debit))
-                (account("credit", words::CREDIT, &draft.credit))
-                (amount_and_reason(visit, "", draft))
-                label { input type="checkbox" name="reference_repeats" value="on"; " " (visit.say(words::REFERENCE_REPEATS)) }
-                label for="effective_date" { (visit.say(words::EFFECT_DAY)) }
-                input id="effective_date" name="effective_date" type="date" value=(draft.effective_date);
-                p.actions { button.primary type="submit" { (visit.say(words::ASK_ENTRY)) } }
-            }
-        }))
-    }
+    let fields = html! {
+        (draft.hidden_fields())
+        (account("debit", words::DEBIT, &draft.debit))
+        (account("credit", words::CREDIT, &draft.credit))
+        (amount_and_reason(visit, "", draft))
+        label { input type="checkbox" name="reference_repeats" value="on"; " " (visit.say(words::REFERENCE_REPEATS)) }
+        label for="effective_date" { (visit.say(words::EFFECT_DAY)) }
+        input id="effective_date" name="effective_date" type="date" value=(draft.effective_date);
+    };
+    visit.card("ask", words::ASK_ENTRY, visit.main_form("/console/house", fields, words::ASK_ENTRY))
 }
 
 /// The form for an entry of a merchant or a recipient, whom its field names.
 fn owner_form(desk: &Desk, visit: &Visit, (id, field): (&str, &str), [ask, what, label]: [words::Word; 3]) -> Markup {
     let whom = LedgerField { id: field, name: field, label, offered: Offered::Owners, is_required: true, value: "" };
-    html! {
-        (visit.card(id, ask, html! {
-            p.dim { (visit.say(what)) }
-            form method="post" action="/console/house" {
-                (visit.form_fields())
-                (whom.show(desk, visit))
-                (amount_and_reason(visit, &format!("{id}-"), &EntryDraft::default()))
-                p.actions { button.primary type="submit" { (visit.say(ask)) } }
-            }
-        }))
-    }
+    let fields = html! {
+        (whom.show(desk, visit))
+        (amount_and_reason(visit, &format!("{id}-"), &EntryDraft::default()))
+    };
+    let form = visit.main_form("/console/house", fields, ask);
+    visit.card(id, ask, html! { p.dim { (visit.say(what)) } (form) })
 }
 
 /// The form that asks for the return of a withdrawal.
 pub(crate) fn return_form(visit: &Visit, draft: &EntryDraft) -> Markup {
-    html! {
-        (visit.card("return", words::ASK_RETURN, html! {
-            p.dim { (visit.say(words::RETURN)) }
-            form method="post" action="/console/house" {
-                (visit.form_fields())
-                (draft.hidden_fields())
-                label for="withdrawal" { (visit.say(words::WITHDRAWAL)) }
-                input id="withdrawal" name="withdrawal" required maxlength="36" autocomplete="off" spellcheck="false";
-                label for="bank" { (visit.say(words::CAME_TO)) }
-                select id="bank" name="bank" {
-                    option value="" { (visit.say(words::AS_IT_LEFT)) }
-                    @for bank in PayoutBank::ALL.map(PayoutBank::account) {
-                        option value=(bank.kind_name()) selected[bank.kind_name() == draft.debit] { (show::account_label(visit.language, bank)) }
-                    }
-                }
-                (reason_and_reference(visit, "return-", draft))
-                label for="return-date" { (visit.say(words::EFFECT_DAY)) }
-                input id="return-date" name="effective_date" type="date" value=(draft.effective_date);
-                p.actions { button.primary type="submit" { (visit.say(words::ASK_RETURN)) } }
+    let fields = html! {
+        (draft.hidden_fields())
+        label for="withdrawal" { (visit.say(words::WITHDRAWAL)) }
+        input id="withdrawal" name="withdrawal" required maxlength="36" autocomplete="off" spellcheck="false";
+        label for="bank" { (visit.say(words::CAME_TO)) }
+        select id="bank" name="bank" {
+            option value="" { (visit.say(words::AS_IT_LEFT)) }
+            @for bank in PayoutBank::ALL.map(PayoutBank::account) {
+                option value=(bank.kind_name()) selected[bank.kind_name() == draft.debit] { (show::account_label(visit.language, bank)) }
             }
-        }))
-    }
+        }
+        (reason_and_reference(visit, "return-", draft))
+        label for="return-date" { (visit.say(words::EFFECT_DAY)) }
+        input id="return-date" name="effective_date" type="date" value=(draft.effective_date);
+    };
+    let form = visit.main_form("/console/house", fields, words::ASK_RETURN);
+    visit.card("return", words::ASK_RETURN, html! { p.dim { (visit.say(words::RETURN)) } (form) })
 }
 
 fn settlement_form(visit: &Visit) -> Markup {
-    html! {
-        (visit.card("settlement", words::BOOK_BATCHES, html! {
-            p.dim { (visit.say(words::BATCHES_WHAT)) }
-            form method="post" action="/console/house/batches" {
-                (visit.form_fields())
-                label for="lines" { (visit.say(words::BATCH_LINES)) }
-                textarea id="lines" name="lines" rows="6" required spellcheck="false" placeholder=(COLUMNS.join(",")) {}
-                label { input type="checkbox" name="preview" value="on" checked; " " (visit.say(words::ONLY_PREVIEW)) }
-                p.dim { (visit.say(words::SECOND_OPERATOR)) }
-                p.actions { button.primary type="submit" { (visit.say(words::BOOK_BATCHES)) } }
-            }
-        }))
-    }
+    let fields = html! {
+        label for="lines" { (visit.say(words::BATCH_LINES)) }
+        textarea id="lines" name="lines" rows="6" required spellcheck="false" placeholder=(COLUMNS.join(",")) {}
+        label { input type="checkbox" name="preview" value="on" checked; " " (visit.say(words::ONLY_PREVIEW)) }
+        p.dim { (visit.say(words::SECOND_OPERATOR)) }
+    };
+    let form = visit.main_form("/console/house/batches", fields, words::BOOK_BATCHES);
+    visit.card("settlement", words::BOOK_BATCHES, html! { p.dim { (visit.say(words::BATCHES_WHAT)) } (form) })
 }
 
 /// Settlement files that another operator has to send too, with a form that rejects each.

@@ -225,27 +225,26 @@ fn settlement(visit: &Visit, item: &QueueItem) -> Markup {
         Some(_) => (words::DROP_WHAT, &outcomes[..1]),
         None => (words::SETTLE_WHAT, &outcomes[..]),
     };
-    html! {
-        (visit.card("settle", words::SETTLE_BY_WORD, html! {
+    let fields = html! {
+        label for="outcome" { (visit.say(words::WHAT_BECAME)) }
+        select id="outcome" name="outcome" required {
+            option value="" {}
+            @for (name, word) in outcomes {
+                option value=(name) selected[item.outcome == Some(*name)] { (visit.say(*word)) }
+            }
+        }
+        label for="reference" { (visit.say(words::REFERENCE)) }
+        input id="reference" name="reference" required maxlength="100" autocomplete="off" value=[&item.reference];
+        (visit.reason_field("reason"))
+    };
+    let form = visit.main_form(&format!("/console/queue/{}/settle", item.id), fields, words::SETTLE_BY_WORD);
+    visit.card(
+        "settle",
+        words::SETTLE_BY_WORD,
+        html! {
             p { (visit.say(about)) }
             @if is_own { p.warning { (visit.say(words::SECOND_OPERATOR)) } }
-            @if visit.may(Role::Decide) && !is_own {
-                form method="post" action={"/console/queue/" (item.id) "/settle"} {
-                    (visit.form_fields())
-                    label for="outcome" { (visit.say(words::WHAT_BECAME)) }
-                    select id="outcome" name="outcome" required {
-                        option value="" {}
-                        @for (name, word) in outcomes {
-                            option value=(name) selected[item.outcome == Some(*name)] { (visit.say(*word)) }
-                        }
-                    }
-                    label for="reference" { (visit.say(words::REFERENCE)) }
-                    input id="reference" name="reference" required maxlength="100" autocomplete="off" value=[&item.reference];
-                    label for="reason" { (visit.say(words::NOTES)) }
-                    textarea id="reason" name="reason" rows="2" maxlength="500" required {}
-                    p.actions { button.primary type="submit" { (visit.say(words::SETTLE_BY_WORD)) } }
-                }
-            }
-        }))
-    }
+            @if visit.may(Role::Decide) && !is_own { (form) }
+        },
+    )
 }

@@ -10,13 +10,14 @@ use maud::{Markup, html};
 
 use crate::form::optional;
 use crate::item_context::taken;
-use crate::queue::{OperatorDecision, flag_list, follows_word, item_word, merchant_link, take, verdict_word};
+use crate::queue::{flag_list, follows_word, item_word, merchant_link, take, verdict_word};
 use crate::show::Facts;
 use crate::{PageRequest, PostedForm, Screen, Section, Visit, show, words};
 use ops::Desk;
 use ops::found_item::item_of;
 use ops::item_details::{TakenDecision, last_decision};
 use ops::other_nodes;
+use ops::other_nodes::Decision;
 use ops::preview::Verdict;
 use ops::queue::waiting;
 use ops::queue_item::{QueueItem, kind_name, view};
@@ -131,16 +132,10 @@ async fn decided(desk: &Arc<Desk>, visit: &Visit, form: &FormBody) -> Result<Scr
         let (id, version) = id.split_once('/').unwrap_or((id, ""));
         let Some(object) = ObjectId::parse(id) else { continue };
         let id = object.uuid().to_string();
-        let key = format!("{}-{id}", form.value("key"));
-        let decision = OperatorDecision {
-            kind,
-            id: &id,
-            version: version.parse().ok(),
-            verdict,
-            notes: form.value("notes"),
-            key: &key,
-        };
-        let problem = take(desk, visit, &decision).await.err();
+        let (key, version) = (format!("{}-{id}", form.value("key")), version.parse().ok());
+        let [operator, kind, notes] = [&visit.operator.name, kind, form.value("notes")].map(str::to_owned);
+        let decision = Decision { operator, kind, id: id.clone(), verdict, version, notes, key };
+        let problem = take(desk, visit, decision).await.err();
         let is_late = problem.as_ref().is_some_and(|problem| problem.code() == Code::AlreadyDecided);
         let earlier = if is_late { last_decision(desk, object).unwrap_or_default() } else { None };
         let item = item_of(desk, object)?.map(|(_, item)| item);

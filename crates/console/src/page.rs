@@ -241,13 +241,16 @@ impl Visit {
 
     /// A form that does something, with the button that sends it.
     pub(crate) fn form(&self, action: &str, fields: Markup, send: Word) -> Markup {
-        html! {
-            form method="post" action=(action) {
-                (self.form_fields())
-                (fields)
-                p.actions { button type="submit" { (self.say(send)) } }
-            }
-        }
+        self.form_sent_by(action, fields, html! { button type="submit" { (self.say(send)) } })
+    }
+
+    /// The form that a page is about: its button stands out.
+    pub(crate) fn main_form(&self, action: &str, fields: Markup, send: Word) -> Markup {
+        self.form_sent_by(action, fields, html! { button.primary type="submit" { (self.say(send)) } })
+    }
+
+    fn form_sent_by(&self, action: &str, fields: Markup, button: Markup) -> Markup {
+        html! { form method="post" action=(action) { (self.form_fields()) (fields) p.actions { (button) } } }
     }
 
     /// A part of a page, below a heading.

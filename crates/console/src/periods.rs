@@ -170,23 +170,20 @@ fn open_items(visit: &Visit, month: Month, items: &[OpenItem]) -> Markup {
 fn closing(visit: &Visit, period: &PeriodView, is_over: bool) -> Markup {
     let is_asked = period.status == "pending";
     let is_own = period.requested_by.as_deref() == Some(visit.operator.name.as_str());
-    let heading = visit.say(if is_asked { words::CLOSE_MONTH } else { words::ASK_CLOSE });
-    html! {
-        section.card aria-labelledby="close" {
-            h2 id="close" { (heading) }
+    let heading = if is_asked { words::CLOSE_MONTH } else { words::ASK_CLOSE };
+    let form = visit.main_form(&format!("/console/periods/{}", period.period), html! {}, heading);
+    visit.card(
+        "close",
+        heading,
+        html! {
             @if !is_over { p { (visit.say(words::MONTH_GOES_ON)) } }
             @else {
                 p.dim { (visit.say(words::CLOSE_WHAT)) }
                 @if is_own || !is_asked { p.warning { (visit.say(words::SECOND_CLOSES)) } }
-                @if visit.may(Role::Decide) && !is_own {
-                    form method="post" action={"/console/periods/" (period.period)} {
-                        (visit.form_fields())
-                        p.actions { button.primary type="submit" { (heading) } }
-                    }
-                }
+                @if visit.may(Role::Decide) && !is_own { (form) }
             }
-        }
-    }
+        },
+    )
 }
 
 /// Asks for the closing of a month or carries it out, as the route of `/ops` does.

@@ -208,9 +208,9 @@ pub(crate) fn verdict_word(kind: &str, verdict: Verdict) -> Word {
 pub(crate) async fn decide(PostedForm { desk, visit, id, form }: PostedForm) -> Response {
     let decided = async {
         let verdict = Verdict::named(form.value("decision")).ok_or_else(|| Problem::new(Code::ValidationFailed))?;
-        let (kind, notes, key) = (form.value("kind"), form.value("notes"), form.value("key"));
-        let version = form.value("version").parse().ok();
-        take(&desk, &visit, &OperatorDecision { kind, id: &id, version, verdict, notes, key }).await
+        let [kind, notes, key] = ["kind", "notes", "key"].map(|name| form.value(name).to_owned());
+        let (operator, version) = (visit.operator.name.clone(), form.value("version").parse().ok());
+        take(&desk, &visit, Decision { operator, kind, id: id.clone(), verdict, version, notes, key }).await
     };
     // The item is shown again, as it is now.
     let decided = decided.await.map_err(|problem| match problem.code() {
@@ -232,34 +232,9 @@ pub(crate) async fn decide(PostedForm { desk, visit, id, form }: PostedForm) -> 
     }
 }
 
-/// A decision that an operator takes, as a form has it.
-pub(crate) struct OperatorDecision<'a> {
-    /// The kind of the item, as the queue names it.
-    pub kind: &'a str,
-    /// The item's id.
-    pub id: &'a str,
-    /// The version that was shown.
-    pub version: Option<u32>,
-    /// What is decided.
-    pub verdict: Verdict,
-    /// The reason; of a rejection.
-    pub notes: &'a str,
-    /// The idempotency key.
-    pub key: &'a str,
-}
-
 /// Takes a decision where the item's merchant is.
-pub(crate) async fn take(desk: &Arc<Desk>, visit: &Visit, taken: &OperatorDecision<'_>) -> Result<()> {
+pub(crate) async fn take(desk: &Arc<Desk>, visit: &Visit, decision: Decision) -> Result<()> {
     visit.operator.require(Role::Decide)?;
-    visit.sees(ObjectId::parse(taken.id).map(|id| desk.engine.ids().group(id)))?;
-    let decision = Decision {
-        operator: visit.operator.name.clone(),
-        kind: taken.kind.to_owned(),
-        id: taken.id.to_owned(),
-        version: taken.version,
-        verdict: taken.verdict,
-        notes: taken.notes.to_owned(),
-        key: taken.key.to_owned(),
-    };
+    visit.sees(ObjectId::parse(&decision.id).map(|id| desk.engine.ids().group(id)))?;
     other_nodes::decide(desk, decision).await
 }

@@ -458,17 +458,14 @@ fn explanation(visit: &Visit, result: &Value, number: u64, finding: &Value) -> M
         effective_date: text(&finding[if is_ours { "ours" } else { "theirs" }]["paid_on"]).to_owned(),
         explains: Some((file.to_owned(), number)),
     };
-    let by_reason = html! {
-        p.dim { (visit.say(words::BY_REASON_WHAT)) }
-        form method="post" action={"/console/reconciliations/" (file) "/explain"} {
-            (visit.form_fields())
-            (draft.hidden_fields())
-            (visit.reason_field("explain-reason"))
-            label for="entry_id" { (visit.say(words::EXPLAINED_BY)) }
-            input id="entry_id" name="entry_id" maxlength="36" autocomplete="off" spellcheck="false";
-            p.actions { button type="submit" { (visit.say(words::BY_REASON)) } }
-        }
+    let fields = html! {
+        (draft.hidden_fields())
+        (visit.reason_field("explain-reason"))
+        label for="entry_id" { (visit.say(words::EXPLAINED_BY)) }
+        input id="entry_id" name="entry_id" maxlength="36" autocomplete="off" spellcheck="false";
     };
+    let by_reason = visit.form(&format!("/console/reconciliations/{file}/explain"), fields, words::BY_REASON);
+    let by_reason = html! { p.dim { (visit.say(words::BY_REASON_WHAT)) } (by_reason) };
     html! {
         div id="explain" {
             h2 { (visit.say(words::EXPLAIN)) ": " (named(visit, finding)) }

@@ -36,19 +36,14 @@ pub(crate) async fn form(request: PageRequest) -> Result<Screen> {
     if !desk.sandbox {
         return Err(Problem::new(Code::NotFound));
     }
+    let hours = html! {
+        label for="hours" { (visit.say(words::MOVE_CLOCK)) }
+        select id="hours" name="hours" { @for (hours, word) in HOURS { option value=(hours) { (visit.say(word)) } } }
+    };
     let body = html! {
         (visit.card("clock", words::CLOCK, html! {
             p { (show::moment(visit.language, visit.now)) }
-            @if visit.may(Role::Admin) {
-                form method="post" action="/console/sandbox" {
-                    (visit.form_fields())
-                    label for="hours" { (visit.say(words::MOVE_CLOCK)) }
-                    select id="hours" name="hours" {
-                        @for (hours, word) in HOURS { option value=(hours) { (visit.say(word)) } }
-                    }
-                    p.actions { button.primary type="submit" { (visit.say(words::MOVE)) } }
-                }
-            }
+            @if visit.may(Role::Admin) { (visit.main_form("/console/sandbox", hours, words::MOVE)) }
         }))
         @if visit.may(Role::Admin) { (pix_form(visit)) }
         (visit.card("cards", words::TEST_CARDS, html! {

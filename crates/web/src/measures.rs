@@ -106,16 +106,8 @@ impl EncodeLabelValue for Route {
 
 /// The methods that there are; all that callers make up is one.
 fn method_name(method: &Method) -> &'static str {
-    match *method {
-        Method::GET => "GET",
-        Method::HEAD => "HEAD",
-        Method::POST => "POST",
-        Method::PATCH => "PATCH",
-        Method::PUT => "PUT",
-        Method::DELETE => "DELETE",
-        Method::OPTIONS => "OPTIONS",
-        _ => "other",
-    }
+    const NAMES: [&str; 7] = ["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"];
+    NAMES.into_iter().find(|name| *name == method.as_str()).unwrap_or("other")
 }
 
 fn class(status: StatusCode) -> &'static str {

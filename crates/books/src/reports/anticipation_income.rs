@@ -32,14 +32,7 @@ const COLUMNS: &[Column] = &[
 
 /// Fold of the income of anticipations.
 #[derive(Default)]
-pub(super) struct AnticipationIncome(BTreeMap<(NaiveDate, NaiveDate, GroupNumber), AnticipationSums>);
-
-#[derive(Clone, Copy, Default)]
-struct AnticipationSums {
-    count: u64,
-    amount: i128,
-    discount: i128,
-}
+pub(super) struct AnticipationIncome(BTreeMap<(NaiveDate, NaiveDate, GroupNumber), AnticipatedSums>);
 
 impl AnticipationIncome {
     fn add(&mut self, posted: &PostedRecord<'_>) {
@@ -75,9 +68,8 @@ impl Fold for AnticipationIncome {
 
     fn carry(&mut self, before: &mut BooksAsOf) -> Result<(), LoadError> {
         let day = |day| day_of(Timestamp::end_of_day(day).0);
-        for (AnticipatedOn { due, on, group }, AnticipatedSums { amount, discount, count }) in before.anticipated()? {
-            self.0.insert((day(on), day(due), group), AnticipationSums { count, amount, discount });
-        }
+        let carried = before.anticipated()?.into_iter();
+        self.0.extend(carried.map(|(AnticipatedOn { due, on, group }, sums)| ((day(on), day(due), group), sums)));
         Ok(())
     }
 
@@ -98,7 +90,7 @@ impl Fold for AnticipationIncome {
     }
 
     fn finish(self: Box<Self>, ended: &ReportSpan<'_>, rows: &mut Rows<'_>) -> io::Result<()> {
-        for ((anticipated_on, due, group), AnticipationSums { count, amount, discount }) in self.0 {
+        for ((anticipated_on, due, group), AnticipatedSums { count, amount, discount }) in self.0 {
             if !ended.scope.takes(LedgerId::Merchant(group)) {
                 continue;
             }

@@ -237,24 +237,21 @@ async fn hash_at(link: &Link, block: &Block) -> QueryResult<Option<BlockHash>> {
 /// The head of a partition.
 pub(super) async fn head(link: &Link, partition: Partition) -> QueryResult<Head> {
     let row = link.row(HEAD, &[&i32::from(partition.0)]).await?;
-    Ok(row.map_or(Head::EMPTY, |row| Head {
-        next: Sequence(row.get::<_, i64>(0) as u64),
+    Ok(row.map_or(Head::EMPTY, |row| head_in(&row)))
+}
+
+/// The head in a row; that of an empty journal where the row has none.
+fn head_in(row: &tokio_postgres::Row) -> Head {
+    row.get::<_, Option<i64>>(0).map_or(Head::EMPTY, |next| Head {
+        next: Sequence(next as u64),
         hash: BlockHash(row.get::<_, &[u8]>(1).try_into().unwrap_or_default()),
         booked_at_ms: row.get(2),
-    }))
+    })
 }
 
 /// The heads of several partitions, in the order asked.
 pub(super) async fn heads(link: &Link, ids: &[i32]) -> QueryResult<Vec<Head>> {
-    let rows = link.rows(HEADS, &[&ids]).await?;
-    let head = |row: &tokio_postgres::Row| {
-        row.get::<_, Option<i64>>(0).map_or(Head::EMPTY, |next| Head {
-            next: Sequence(next as u64),
-            hash: BlockHash(row.get::<_, &[u8]>(1).try_into().unwrap_or_default()),
-            booked_at_ms: row.get(2),
-        })
-    };
-    Ok(rows.iter().map(head).collect())
+    Ok(link.rows(HEADS, &[&ids]).await?.iter().map(head_in).collect())
 }
 
 /// The epoch of a partition.
