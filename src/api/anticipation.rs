@@ -43,7 +43,6 @@ pub struct AnticipationRequest<'a> {
     #[schema(schema_with = target_days)]
     target_days: Raw<'a>,
     /// The fee that the caller has seen, centavos: 409 when it is another by now.
-    #[serde(default)]
     #[schema(value_type = Option<i64>, minimum = 0, example = 48)]
     fee_cents: Raw<'a>,
 }
@@ -234,10 +233,9 @@ impl AnticipationRequest<'_> {
             2 | 7 | 15 => u8::try_from(days).ok(),
             _ => check.refuse("target_days", "unknown_value", "target_days deve ser 2, 7 ou 15"),
         });
-        let expected_fee = match self.fee_cents {
-            None => Some(None),
-            raw => check.integer("fee_cents", raw, 0..=i64::MAX).map(|fee| Some(Centavos(fee))),
-        };
+        let expected_fee = check.given_or(None, self.fee_cents, |check, raw| {
+            check.integer("fee_cents", raw, 0..=i64::MAX).map(|fee| Some(Centavos(fee)))
+        });
         let (ids, (target_days, expected_fee)) = check.finish_with(ids.zip(target_days.zip(expected_fee)))?;
         let splits = (0..).zip(&ids).map(|(index, id)| parse_split_id(id).ok_or_else(|| unknown(index)));
         Ok(CheckedAnticipation { splits: splits.collect::<Result<_, _>>()?, target_days, expected_fee })

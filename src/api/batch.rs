@@ -24,7 +24,7 @@ use web::guards::rate_limit::Policy;
 use web::json::{Element, Raw, elements, parse_element};
 use web::keyed;
 use web::trace::RequestContext;
-use web::{Caller, Checker, KeyScope, Problem, Result, SentKey, failed};
+use web::{Caller, KeyScope, Problem, Result, SentKey, checked, failed};
 
 /// Most charges of a batch.
 const CHARGES_MAX: usize = 1_000;
@@ -208,9 +208,7 @@ fn without(object: &str, value: &RawValue) -> String {
 impl ChargeOfBatch {
     fn read(charge: &str) -> Result<Self> {
         let Members { idempotency_key, valor } = serde_json::from_str(charge).map_err(failed)?;
-        let mut check = Checker::new();
-        let key = check.text("idempotency_key", idempotency_key, 1..=255);
-        let key = check.finish_with(key)?.into_owned();
+        let key = checked(|check| check.text("idempotency_key", idempotency_key, 1..=255))?.into_owned();
         let body = idempotency_key.map_or_else(String::new, |key| without(charge, key));
         Ok(Self { key, body: Zeroizing::new(body), is_pix: valor.is_some() })
     }

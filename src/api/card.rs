@@ -11,7 +11,7 @@ use actors::engine::{CardCharged, FirstAnswer, NewCardCharge, NewChargeCard, Ref
 use actors::rails::{CardSecrets, SecurityCode};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use ledger::{AMOUNT_MAX, CardFace, Centavos, Fingerprint, Payer, PaymentMethod, Record, SplitRequest, Timestamp};
+use ledger::{AMOUNT_MAX, Centavos, Fingerprint, Payer, PaymentMethod, Record, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -107,19 +107,6 @@ pub struct CardResponse {
     echo: ChargeEcho,
 }
 
-/// A checked request.
-struct CheckedCard {
-    amount: Centavos,
-    method: PaymentMethod,
-    installments: u8,
-    splits: Vec<SplitRequest>,
-    payer: Payer,
-    face: CardFace,
-    card: NewChargeCard,
-    /// Of the card, for its rate limit.
-    fingerprint: Fingerprint,
-}
-
 /// Charges a card.
 #[utoipa::path(post, path = "/api/card", operation_id = "charge_card", request_body = CardRequest,
     responses((status = 201, body = CardResponse), (status = 402), (status = 403)))]
@@ -144,8 +131,7 @@ pub async fn charge_once(
     let look_up = || labels::look_up(app, caller, (ReferenceOf::Charge, unique.as_deref()), digest);
     let execute = |reference: Option<ReferenceLookup>, admitted| async move {
         splits::admit(app, caller, wire.splits)?;
-        let checked = check(app, caller, wire)?;
-        let CheckedCard { amount, method, installments, splits, payer, face, card, fingerprint } = checked;
+        let (wanted, fingerprint) = check(app, caller, wire)?;
         labels::require_new(ReferenceOf::Charge, reference.as_ref())?;
         if app.engine.rails().card.current().is_none() {
             return Err(Problem::new(Code::RailNotConfigured));
@@ -153,7 +139,7 @@ pub async fn charge_once(
         if let Some(limits) = &app.rate_limits {
             limits.admit_card(fingerprint, caller.group, |id| first_charge_was_paid(app, caller, id))?;
         }
-        let wanted = NewCardCharge { amount, method, installments, splits, face, payer, card, reference };
+        let wanted = NewCardCharge { reference, ..wanted };
         // A large future, which would be moved with each of those around it.
         let charging = Box::pin(app.engine.charge_card(caller.group, wanted, caller.context(admitted)));
         let charged = recorded(charging.await?)?;
@@ -207,7 +193,7 @@ enum NamedCard {
     Stored { token: String, cvv: Option<SecurityCode> },
 }
 
-fn check(app: &App, caller: Caller, wire: &CardRequest<'_>) -> Result<CheckedCard> {
+fn check(app: &App, caller: Caller, wire: &CardRequest<'_>) -> Result<(NewCardCharge, Fingerprint)> {
     let mut check = Checker::new();
     let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
     let customer = match (wire.card_token, wire.customer) {
@@ -215,10 +201,7 @@ fn check(app: &App, caller: Caller, wire: &CardRequest<'_>) -> Result<CheckedCar
         (_, customer) => read_customer(&mut check, customer),
     };
     let card = read_named_card(&mut check, wire, app.engine.now());
-    let installments = match wire.installments {
-        None => Some(1),
-        raw => check.integer("installments", raw, 1..=12),
-    };
+    let installments = check.given_or(1, wire.installments, |check, raw| check.integer("installments", raw, 1..=12));
     let method = read_method(&mut check, wire.payment_type, installments);
     let description = check.optional_prose("description", wire.description, 0..=120);
     let splits = splits::read(&mut check, wire.splits);
@@ -240,8 +223,8 @@ fn check(app: &App, caller: Caller, wire: &CardRequest<'_>) -> Result<CheckedCar
         }
     };
     let payer = Payer { description: description.map(Cow::into_owned), labels, ..customer.ok_or_else(broken)? };
-    let splits = splits::of_total(splits, amount);
-    Ok(CheckedCard { amount, method, installments, splits, payer, face, card, fingerprint })
+    let (splits, reference) = (splits::of_total(splits, amount), None);
+    Ok((NewCardCharge { amount, method, installments, splits, face, payer, card, reference }, fingerprint))
 }
 
 /// Reads the card itself, or the token of a stored one with its security code.
@@ -252,10 +235,8 @@ fn read_named_card(check: &mut Checker, wire: &CardRequest<'_>, now: Timestamp) 
         None => read_card(check, wire.credit_card, wire.card, now).map(NamedCard::Given),
         Some(token) => {
             let token = check.text("card_token", Some(token), 1..=64);
-            let cvv = match wire.cvv {
-                None => Some(None),
-                cvv => read_code(check, cvv).map(|code| Some(SecurityCode(code.into_owned()))),
-            };
+            let code = |check: &mut Checker, cvv| Some(Some(SecurityCode(read_code(check, cvv)?.into_owned())));
+            let cvv = check.given_or(None, wire.cvv, code);
             Some(NamedCard::Stored { token: token?.into_owned(), cvv: cvv? })
         }
     }

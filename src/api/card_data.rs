@@ -79,12 +79,9 @@ fn read_either_card(check: &mut Checker, credit_card: Raw<'_>, card: Raw<'_>, no
         (credit_card, None) => ("credit_card", credit_card),
     };
     check.object(name, raw, |check, card: CardData<'_>| {
-        let number = check.digits("number", card.number, 13..=19).filter(|number| {
-            passes_luhn(number) || {
-                check.refuse::<()>("number", "invalid_number", "número do cartão inválido");
-                false
-            }
-        });
+        let number = check.digits("number", card.number, 13..=19);
+        let is_sound = |number: &Cow<'_, str>| passes_luhn(number);
+        let number = check.fitting(number, is_sound, "number", "invalid_number", "número do cartão inválido");
         let holder_name = check.text("holder_name", card.holder_name, 1..=100);
         let month = check.integer_or_string("exp_month", card.exp_month, 1..=12);
         let year = check.integer_or_string("exp_year", card.exp_year, 2000..=9999);

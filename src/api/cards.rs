@@ -22,7 +22,7 @@ use web::reply::{self, FILTERED_MAX};
 use web::views::stored_card::{CardDetails, StoredCardView, customer_of};
 use web::{
     Caller, Checker, Code, CursorParams, KeyScope, KeyedBody, List, PageParams, PageQuery, PathId, Problem, Raw,
-    Result, created, decided, ok, one_of, parse, single,
+    Result, checked, created, decided, ok, one_of, parse, refused, single,
 };
 
 /// A card to be stored, as sent.
@@ -91,11 +91,9 @@ pub async fn list(State(app): AppState, caller: Caller, query: PageQuery, parts:
     let (pairs, merchant) = (reply::query(&parts)?, caller.ledger());
     let document = single(&pairs, "document")?;
     let document = document.map(tax_id::normalize);
-    let mut check = Checker::new();
     if document.as_deref().is_some_and(|document| tax_id::kind(document).is_none()) {
-        check.refuse::<()>("document", "invalid_document", "document deve ser um CPF ou CNPJ válido");
+        return Err(refused("document", "invalid_document", "document deve ser um CPF ou CNPJ válido"));
     }
-    check.finish()?;
     let deleted = one_of(&pairs, "deleted", &["true", "false"])?.map(|text| text == "true");
     let filter = document.as_ref().map(|_| "document").or(deleted.map(|_| "deleted"));
     let found = if let Some(document) = document {
@@ -165,8 +163,7 @@ pub fn stored_fingerprint(app: &App, id: ObjectId) -> Fingerprint {
 /// is refused, and a card whose customer was erased takes the one of the request.
 pub fn payer_of(app: &App, row: &CardRow, sent: Option<Payer>) -> Result<Payer> {
     let stored = customer_of(&app.engine, row);
-    let mut check = Checker::new();
-    let payer = match (stored, sent) {
+    checked(|check| match (stored, sent) {
         (Some(stored), Some(sent)) if stored.document != sent.document => {
             check.within("customer", |check| check.refuse("document", "other_customer", "o cartão é de outro cliente"))
         }
@@ -175,6 +172,5 @@ pub fn payer_of(app: &App, row: &CardRow, sent: Option<Payer>) -> Result<Payer> 
         (None, None) => {
             check.refuse("customer", "required", "customer é obrigatório: os dados do cartão foram apagados")
         }
-    };
-    check.finish_with(payer)
+    })
 }

@@ -26,8 +26,8 @@ use web::idempotency::{body_digest, in_progress};
 use web::reply::{Filter, PeriodParams};
 use web::views::cashout::{CashoutItem, CashoutView, cashout_status, destination};
 use web::{
-    Caller, Checker, Code, CursorParams, Cursors, JsonBody, KeyScope, KeyedBody, LabelParams, List, Page, PathId,
-    Problem, Raw, Result, created, ok, parse, query, recorded, single,
+    Caller, Code, CursorParams, Cursors, JsonBody, KeyScope, KeyedBody, LabelParams, List, Page, PathId, Problem, Raw,
+    Result, checked, created, ok, parse, query, recorded, refused, single,
 };
 
 /// A cashout, as sent.
@@ -198,10 +198,9 @@ pub async fn list(State(app): AppState, caller: Caller, parts: Parts) -> Result<
 /// The part of the account's list that has the cashout of this `merchant_transaction_id`; an empty
 /// one where no cashout has it.
 fn place_of_transaction(app: &App, caller: Caller, text: &str) -> Result<Range<u64>> {
-    let mut check = Checker::new();
     let message = "merchant_transaction_id deve ser um UUID";
-    let id = Uuid::try_parse(text).ok().or_else(|| check.refuse("merchant_transaction_id", "not_a_uuid", message));
-    let found = app.engine.look_up_transaction(caller.group, Some(check.finish_with(id)?.into_bytes()))?;
+    let id = Uuid::try_parse(text).map_err(|_| refused("merchant_transaction_id", "not_a_uuid", message))?;
+    let found = app.engine.look_up_transaction(caller.group, Some(id.into_bytes()))?;
     Ok(found.used_by.map_or(0..0, |(_, sequence)| sequence.0..sequence.0 + 1))
 }
 
@@ -212,32 +211,26 @@ fn require_cashout(app: &App, caller: Caller) -> Result<Settings> {
 }
 
 fn check(wire: &CashoutRequest<'_>) -> Result<CheckedCashout> {
-    let mut check = Checker::new();
-    let amount = check.centavos("amount", wire.amount, 0..=AMOUNT_MAX.0);
-    let kind = check.text("pix_key_type", wire.pix_key_type, 1..=20);
-    let kind = kind.and_then(|name| {
-        let known = PixKeyKind::VARIANTS.iter().copied().find(|kind| kind.name() == name);
-        let message = "pix_key_type deve ser cpf, cnpj, email, phone ou evp";
-        known.or_else(|| check.refuse("pix_key_type", "unknown", message))
-    });
-    let key = check.text("pix_key", wire.pix_key, 1..=140);
-    let key = key.zip(kind).and_then(|(text, kind)| {
-        let message = || format!("pix_key não é uma chave do tipo {}", kind.name());
-        pix_key(kind, &text).or_else(|| check.refuse("pix_key", "invalid_pix_key", message()))
-    });
-    let info = check.optional_prose("info", wire.info, 0..=140);
-    let transaction =
-        check.optional(wire.merchant_transaction_id, |check, raw| check.uuid("merchant_transaction_id", raw));
-    let labels = labels::read(&mut check, wire.reference, wire.reference_unique, wire.metadata);
-    let checked = (|| {
-        let info = info.map(std::borrow::Cow::into_owned);
-        Some(CheckedCashout {
-            amount: Centavos(amount?),
-            destination: PixDestination { kind: kind?, key: key?, info, labels },
-            transaction,
-        })
-    })();
-    check.finish_with(checked)
+    checked(|check| {
+        let amount = check.centavos("amount", wire.amount, 0..=AMOUNT_MAX.0);
+        let kind = check.text("pix_key_type", wire.pix_key_type, 1..=20);
+        let kind = kind.and_then(|name| {
+            let known = PixKeyKind::VARIANTS.iter().copied().find(|kind| kind.name() == name);
+            let message = "pix_key_type deve ser cpf, cnpj, email, phone ou evp";
+            known.or_else(|| check.refuse("pix_key_type", "unknown", message))
+        });
+        let key = check.text("pix_key", wire.pix_key, 1..=140);
+        let key = key.zip(kind).and_then(|(text, kind)| {
+            let message = || format!("pix_key não é uma chave do tipo {}", kind.name());
+            pix_key(kind, &text).or_else(|| check.refuse("pix_key", "invalid_pix_key", message()))
+        });
+        let info = check.optional_prose("info", wire.info, 0..=140).map(std::borrow::Cow::into_owned);
+        let transaction =
+            check.optional(wire.merchant_transaction_id, |check, raw| check.uuid("merchant_transaction_id", raw));
+        let labels = labels::read(check, wire.reference, wire.reference_unique, wire.metadata);
+        let destination = PixDestination { kind: kind?, key: key?, info, labels };
+        Some(CheckedCashout { amount: Centavos(amount?), destination, transaction })
+    })
 }
 
 /// The characters that a key may have when it is an e-mail address.

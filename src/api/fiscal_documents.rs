@@ -17,7 +17,7 @@ use web::caller::PathIds;
 use web::views::charge::ChargeView;
 use web::views::ledger::merchant_profile;
 use web::views::recipient::{find_recipient, open, recipient_id};
-use web::{Caller, Checker, Code, KeyScope, KeyedBody, PathId, Problem, Raw, Result, created, ok, parse};
+use web::{Caller, Code, KeyScope, KeyedBody, PathId, Problem, Raw, Result, checked, created, ok, parse, refused};
 
 /// A fiscal document, as sent.
 #[derive(Deserialize, ToSchema)]
@@ -47,16 +47,14 @@ const KEY_CHARS_MAX: usize = 100;
     responses((status = 201, body = ChargeView), (status = 200, body = ChargeView), (status = 409)))]
 pub async fn link(State(app): AppState, caller: Caller, PathId(txid): PathId, sent: KeyedBody) -> Result<Response> {
     let wire: FiscalDocumentRequest<'_> = parse(sent.bytes())?;
-    let mut check = Checker::new();
-    let key = check.text("key", wire.key, 1..=KEY_CHARS_MAX).and_then(|text| match FiscalKey::parse(&text) {
-        Ok(key) => Some(key),
-        Err(wrong) => {
-            let (code, message) = refusal(wrong);
-            check.refuse("key", code, message)
-        }
-    });
-    let of = check.optional(wire.of, |check, raw| check.uuid("of", raw)).map(|id| ObjectId(id.as_u128()));
-    let key = check.finish_with(key)?;
+    let (key, of) = checked(|check| {
+        let key = check.text("key", wire.key, 1..=KEY_CHARS_MAX).and_then(|text| {
+            let mut refuse = |(code, message)| check.refuse("key", code, message);
+            FiscalKey::parse(&text).map_or_else(|wrong| refuse(refusal(wrong)), Some)
+        });
+        let of = check.optional(wire.of, |check, raw| check.uuid("of", raw)).map(|id| ObjectId(id.as_u128()));
+        Some((key?, of))
+    })?;
     let (engine, document) = (&app.engine, app.engine.fiscal_document(caller.group, &key));
     let sent_key = sent.key(&app.engine, KeyScope::Merchant(caller.group), Some(&txid))?;
     let plan = |charge: &Charge| {
@@ -107,10 +105,8 @@ fn recipient_of(engine: &Engine, charge: &Charge, id: ObjectId) -> Result<Recipi
     let group = engine.ids().group(charge.id);
     let mut splits = charge.terms.splits.iter().map(|split| split.recipient);
     let found = splits.find(|number| recipient_id(engine, LedgerId::Recipient(group, *number)) == Some(id));
-    let mut check = Checker::new();
     let message = "of deve ser um recebedor com divisão neste pagamento";
-    let found = found.or_else(|| check.refuse("of", "not_of_charge", message));
-    check.finish_with(found)
+    found.ok_or_else(|| refused("of", "not_of_charge", message))
 }
 
 /// Whether the issuer of a document is the merchant, or a recipient of the charge.

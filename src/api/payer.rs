@@ -32,12 +32,8 @@ pub fn read_customer(check: &mut Checker, raw: Raw<'_>) -> Option<Payer> {
         let name = check.text("name", customer.name, 1..=140);
         let email = email(check, "email", customer.email);
         let document = check.punctuated_digits("document", customer.document, 11..=11);
-        let document = document.filter(|document| {
-            is_cpf(document) || {
-                check.refuse::<()>("document", "invalid_document", "document deve ser um CPF válido");
-                false
-            }
-        });
+        let message = "document deve ser um CPF válido";
+        let document = check.fitting(document, |text| is_cpf(text), "document", "invalid_document", message);
         let phone = check.optional(customer.phone, |check, raw| check.punctuated_digits("phone", raw, 8..=13));
         Some(Payer { name: name?.into_owned(), document: document?, email: Some(email?), phone, ..Payer::default() })
     })
@@ -45,12 +41,8 @@ pub fn read_customer(check: &mut Checker, raw: Raw<'_>) -> Option<Payer> {
 
 /// An e-mail address of at most 254 characters.
 pub fn email(check: &mut Checker, name: &'static str, raw: Raw<'_>) -> Option<String> {
-    let text = check.text(name, raw, 3..=254)?;
-    if is_email(&text) {
-        Some(text.into_owned())
-    } else {
-        check.refuse(name, "invalid_email", format!("{name} deve ser um e-mail válido"))
-    }
+    let (text, message) = (check.text(name, raw, 3..=254), format!("{name} deve ser um e-mail válido"));
+    Some(check.fitting(text, |text| is_email(text), name, "invalid_email", message)?.into_owned())
 }
 
 /// True for one `@` with something before it and a domain with a dot after it.
@@ -67,10 +59,7 @@ pub fn is_email(text: &str) -> bool {
 
 /// A document of one kind, with or without punctuation; gives it normalized.
 pub fn read_document(check: &mut Checker, name: &'static str, raw: Raw<'_>, kind: DocumentKind) -> Option<String> {
-    let text = check.text(name, raw, 11..=18)?;
-    let normalized = tax_id::normalize(&text);
-    if tax_id::kind(&normalized) == Some(kind) {
-        return Some(normalized);
-    }
-    check.refuse(name, "invalid_document", format!("{name} inválido"))
+    let normalized = check.text(name, raw, 11..=18).map(|text| tax_id::normalize(&text));
+    let is_right = |text: &String| tax_id::kind(text) == Some(kind);
+    check.fitting(normalized, is_right, name, "invalid_document", format!("{name} inválido"))
 }

@@ -8,7 +8,7 @@ use actors::rails::PixOpening;
 use axum::extract::State;
 use axum::response::Response;
 use ledger::tax_id::DocumentKind;
-use ledger::{Centavos, Charge, ChargeOutcome, ObjectId, Payer, Record, SplitRequest};
+use ledger::{Centavos, Charge, ChargeOutcome, ObjectId, Payer, Record};
 use ops::sandbox::pay;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -23,8 +23,8 @@ use web::json::parse_unread;
 use web::keyed::KeyedCharge;
 use web::views::charge::{Breakdown, ChargeView, charge_status, pix_code};
 use web::{
-    Caller, Checker, Code, KeyScope, KeyedBody, PathId, Problem, Raw, Result, SentKey, broken, created, ok, parse,
-    recorded, time,
+    Caller, Checker, Code, KeyScope, KeyedBody, PathId, Problem, Raw, Result, SentKey, broken, checked, created, ok,
+    parse, recorded, time,
 };
 
 /// A PIX charge, or a look-up, as sent.
@@ -125,14 +125,6 @@ pub struct StatusResponse {
     paid_at: Option<String>,
 }
 
-/// A checked request.
-struct CheckedPix {
-    amount: Centavos,
-    payer: Payer,
-    expires_in_seconds: i64,
-    splits: Vec<SplitRequest>,
-}
-
 /// Creates a PIX charge, or looks a charge up.
 #[utoipa::path(post, path = "/api/pix", operation_id = "create_or_look_up_pix", request_body = PixRequest,
     responses((status = 201, body = PixResponse, description = "The charge."), (status = 403),
@@ -161,12 +153,12 @@ pub async fn create_once(
     let look_up = || labels::look_up(app, caller, (ReferenceOf::Charge, unique.as_deref()), digest);
     let execute = |reference: Option<ReferenceLookup>, admitted| async move {
         splits::admit(app, caller, wire.splits)?;
-        let CheckedPix { amount, payer, expires_in_seconds, splits } = check(wire)?;
+        let wanted = check(wire)?;
         labels::require_new(ReferenceOf::Charge, reference.as_ref())?;
         if app.engine.rails().pix.current().is_none() {
             return Err(Problem::new(Code::RailNotConfigured));
         }
-        let wanted = NewPixCharge { amount, splits, payer, expires_in_seconds, reference };
+        let wanted = NewPixCharge { reference, ..wanted };
         recorded(app.engine.open_pix(caller.group, wanted, caller.context(admitted)).await?)
     };
     let replay = |record: Arc<Record>| PixOpened::of(&record).ok_or_else(broken);
@@ -259,37 +251,31 @@ fn answer(opened: &PixOpened, code: String, echo: ChargeEcho) -> Response {
     })
 }
 
-fn check(wire: &PixRequest<'_>) -> Result<CheckedPix> {
-    let mut check = Checker::new();
-    let amount = reais(&mut check, wire.valor);
-    let name = check.text("nome", wire.nome, 1..=140);
-    let document = match (wire.cpf, wire.cnpj) {
-        (Some(_), Some(_)) => check.refuse("cnpj", "ambiguous", "envie cpf ou cnpj, não os dois"),
-        (None, Some(_)) => read_document(&mut check, "cnpj", wire.cnpj, DocumentKind::Cnpj),
-        (cpf, None) => read_document(&mut check, "cpf", cpf, DocumentKind::Cpf),
-    };
-    let description = check.optional_prose("descricao", wire.descricao, 0..=140);
-    let expires_in = match wire.expires_in {
-        None => Some(86_400),
-        raw => check.integer("expires_in", raw, 1..=2_592_000),
-    };
-    let splits = splits::read(&mut check, wire.splits);
-    let labels = labels::read(&mut check, wire.reference, wire.reference_unique, wire.metadata);
-    let checked = (|| {
-        Some(CheckedPix {
-            amount: Centavos(amount?),
-            payer: Payer {
-                name: name?.into_owned(),
-                document: document?,
-                description: description.map(std::borrow::Cow::into_owned),
-                labels,
-                ..Payer::default()
-            },
-            expires_in_seconds: expires_in?,
-            splits: splits::of_total(splits?, Centavos(amount?)),
-        })
-    })();
-    check.finish_with(checked)
+fn check(wire: &PixRequest<'_>) -> Result<NewPixCharge> {
+    checked(|check| {
+        let amount = reais(check, wire.valor);
+        let name = check.text("nome", wire.nome, 1..=140);
+        let document = match (wire.cpf, wire.cnpj) {
+            (Some(_), Some(_)) => check.refuse("cnpj", "ambiguous", "envie cpf ou cnpj, não os dois"),
+            (None, Some(_)) => read_document(check, "cnpj", wire.cnpj, DocumentKind::Cnpj),
+            (cpf, None) => read_document(check, "cpf", cpf, DocumentKind::Cpf),
+        };
+        let description = check.optional_prose("descricao", wire.descricao, 0..=140);
+        let expires_in =
+            check.given_or(86_400, wire.expires_in, |check, raw| check.integer("expires_in", raw, 1..=2_592_000));
+        let splits = splits::read(check, wire.splits);
+        let labels = labels::read(check, wire.reference, wire.reference_unique, wire.metadata);
+        let payer = Payer {
+            name: name?.into_owned(),
+            document: document?,
+            description: description.map(std::borrow::Cow::into_owned),
+            labels,
+            ..Payer::default()
+        };
+        let (amount, expires_in_seconds) = (Centavos(amount?), expires_in?);
+        let splits = splits::of_total(splits?, amount);
+        Some(NewPixCharge { amount, splits, payer, expires_in_seconds, reference: None })
+    })
 }
 
 /// An amount in reais as text, `^\d{1,10}(\.\d{1,2})?$` and above zero; gives centavos.

@@ -16,8 +16,8 @@ use crate::api::app::AppState;
 use web::idempotency::naming;
 use web::reply::{WholeListParams, linked};
 use web::{
-    Caller, Checker, Code, KeyScope, KeyedBody, PageQuery, PathId, Problem, Raw, Result, created, decided, ok, parse,
-    time,
+    Caller, Checker, Code, KeyScope, KeyedBody, PageQuery, PathId, Problem, Raw, Result, checked, created, decided, ok,
+    parse, time,
 };
 
 /// A plan, as sent.
@@ -211,29 +211,24 @@ pub async fn disable(State(app): AppState, caller: Caller, PathId(id): PathId) -
 }
 
 fn check(wire: &PlanRequest<'_>) -> Result<PlanTerms> {
-    let mut check = Checker::new();
-    let tag = check.prose("tag", wire.tag, 1..=100);
-    let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
-    let billing_cycle = read_cycle(&mut check, wire.billing_cycle);
-    let total = check.integer("totalBillingCycles", wire.total_billing_cycles, 1..=i64::from(CYCLES_MAX));
-    let grace = match wire.initial_grace_cycles {
-        None => Some(0),
-        raw => check.integer("initialGraceCycles", raw, 0..=i64::from(CYCLES_MAX)),
-    };
-    let initial_fee = check.optional(wire.initial_fee, |check, raw| {
-        check.object("initialFee", raw, |check, fee: InitialFeeRequest<'_>| {
-            let description = check.prose("description", fee.description, 1..=120);
-            let most = (AMOUNT_MAX.0 - amount.unwrap_or_default()).max(0);
-            let amount = check.centavos("amount", fee.amount, 1..=most);
-            let cycles = check.integer("cycles", fee.cycles, 1..=total.unwrap_or(i64::from(CYCLES_MAX)));
-            Some(InitialFee {
-                description: description?.into_owned(),
-                amount: Centavos(amount?),
-                cycles: u32::try_from(cycles?).ok()?,
+    checked(|check| {
+        let tag = check.prose("tag", wire.tag, 1..=100);
+        let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
+        let billing_cycle = read_cycle(check, wire.billing_cycle);
+        let total = check.integer("totalBillingCycles", wire.total_billing_cycles, 1..=i64::from(CYCLES_MAX));
+        let grace = check.given_or(0, wire.initial_grace_cycles, |check, raw| {
+            check.integer("initialGraceCycles", raw, 0..=i64::from(CYCLES_MAX))
+        });
+        let initial_fee = check.optional(wire.initial_fee, |check, raw| {
+            check.object("initialFee", raw, |check, fee: InitialFeeRequest<'_>| {
+                let description = check.prose("description", fee.description, 1..=120);
+                let most = (AMOUNT_MAX.0 - amount.unwrap_or_default()).max(0);
+                let amount = check.centavos("amount", fee.amount, 1..=most);
+                let cycles = check.integer("cycles", fee.cycles, 1..=total.unwrap_or(i64::from(CYCLES_MAX)));
+                let (description, cycles) = (description?.into_owned(), u32::try_from(cycles?).ok()?);
+                Some(InitialFee { description, amount: Centavos(amount?), cycles })
             })
-        })
-    });
-    let plan = (|| {
+        });
         Some(PlanTerms {
             // Composed, so that both spellings of an accent are one tag.
             tag: tag?.nfc().collect(),
@@ -243,8 +238,7 @@ fn check(wire: &PlanRequest<'_>) -> Result<PlanTerms> {
             grace_cycles: u32::try_from(grace?).ok()?,
             initial_fee,
         })
-    })();
-    check.finish_with(plan)
+    })
 }
 
 fn read_cycle(check: &mut Checker, raw: Raw<'_>) -> Option<BillingCycle> {

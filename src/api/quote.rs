@@ -106,10 +106,7 @@ fn check(app: &App, caller: Caller, wire: &QuoteRequest<'_>) -> Result<MerchantC
         _ => check.refuse("payment_method", "unknown_value", "payment_method deve ser pix, credit_card ou debit_card"),
     });
     let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
-    let installments = match wire.installments {
-        None => Some(1),
-        raw => check.integer("installments", raw, 1..=12),
-    };
+    let installments = check.given_or(1, wire.installments, |check, raw| check.integer("installments", raw, 1..=12));
     let is_alone = method.is_none_or(|method| method == PaymentMethod::CreditCard);
     if !is_alone && installments.is_some_and(|count| count > 1) {
         check.refuse::<()>("installments", "out_of_range", "só credit_card pode ser parcelado");

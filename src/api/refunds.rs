@@ -9,14 +9,14 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::merchant::RequestRefund;
 use ledger::{AMOUNT_MAX, Centavos, FreeText, MerchantCommand, Object, ObjectId, Refund, SealedFor};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::api::labels::{self, MetadataRequest, change_metadata};
 use crate::api::splits;
 use crate::api::{App, AppState};
 use web::idempotency::body_digest;
-use web::reply::{FILTERED_MAX, Filter, PeriodParams, WholeListParams, first_of};
+use web::reply::{All, FILTERED_MAX, Filter, PeriodParams, WholeListParams, first_of};
 use web::views::charge::paid_charge;
 use web::views::refund::{RefundView, refund_labels, refund_status};
 use web::{
@@ -88,8 +88,8 @@ fn check(
     let reason = check.optional_prose("reason", wire.reason, 0..=500);
     let take_back = splits::read_take_back(&mut check, wire.splits);
     let labels = labels::read(&mut check, wire.reference, wire.reference_unique, wire.metadata);
-    let checked = (|| Some((payment_id?, amount?, take_back?)))();
-    let (payment_id, amount, take_back) = check.finish_with(checked)?;
+    let payment = payment_id.zip(amount).zip(take_back);
+    let ((payment_id, amount), take_back) = check.finish_with(payment)?;
     labels::require_new(ReferenceOf::Refund, reference)?;
     let charge = ObjectId::parse(payment_id.trim()).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
     let now = app.engine.now();
@@ -128,18 +128,6 @@ pub async fn change(State(app): AppState, caller: Caller, PathId(id): PathId, bo
     change_metadata(&app, caller, &body.bytes, || named(&app, caller, &id), view).await
 }
 
-/// Refunds of an account.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct RefundList {
-    /// Newest first.
-    items: Vec<RefundView>,
-    /// Refunds between the cursors.
-    total: u64,
-    /// Address of the items that follow; where the request has `limit`, and there are more.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<String>,
-}
-
 /// Values of `status`.
 const STATUSES: [&str; 4] = ["pending", "approved", "rejected", "failed"];
 
@@ -147,7 +135,7 @@ const STATUSES: [&str; 4] = ["pending", "approved", "rejected", "failed"];
 /// refunds.
 #[utoipa::path(get, path = "/api/refunds", operation_id = "list_refunds",
     params(("status" = Option<String>, Query, pattern = "^(pending|approved|rejected|failed)$", description = "`pending`, `approved`, `rejected` or `failed`"),
-        PeriodParams, LabelParams, WholeListParams), responses((status = 200, body = RefundList)))]
+        PeriodParams, LabelParams, WholeListParams), responses((status = 200, body = All<RefundView>)))]
 pub async fn list(State(app): AppState, caller: Caller, parts: Parts) -> Result<Response> {
     let (merchant, filter) = (caller.ledger(), Filter::read(&query(&parts)?, "status", &STATUSES)?);
     // Later refunds are not in this list.

@@ -1,11 +1,13 @@
 //! A recipient's registration as JSON (interface 2.7): read, checked, written again, and merged
 //! with a change.
 
+use std::borrow::Cow;
+
 use actors::engine::Engine;
 use actors::rails::UnpayableAccount;
 use chrono::{DateTime, Datelike, Days, NaiveDate};
 use ledger::personal::{AccountKind, Address, Phone};
-use ledger::tax_id::{DocumentKind, is_ispb};
+use ledger::tax_id::{self, DocumentKind, is_ispb};
 use ledger::{AMOUNT_MAX, BankAccount, RecipientProfile, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
@@ -373,28 +375,20 @@ fn read_address(check: &mut Checker, address: &AddressRequest<'_>, of_partner: b
     let number = check.text(number.0, number.1, 1..=20);
     let neighborhood = check.text("neighborhood", address.neighborhood, 1..=140);
     let city = check.text("city", address.city, 1..=140);
-    let state = check.text("state", address.state, 2..=2).filter(|state| {
-        let fits = is_state(&state.to_ascii_uppercase());
-        if !fits {
-            check.refuse::<()>("state", "invalid_state", "state deve ser a sigla de um estado, como SP");
-        }
-        fits
-    });
+    let state = check.text("state", address.state, 2..=2).map(|state| state.to_ascii_uppercase());
+    let message = "state deve ser a sigla de um estado, como SP";
+    let state = check.fitting(state, |state| is_state(state), "state", "invalid_state", message);
     let (zip_name, zip) = spelled(("zip_code", address.zip_code), ("zipcode", address.zipcode), zip_name);
     let zip_code = check.text(zip_name, zip, 8..=9).map(|text| text.replace('-', ""));
-    let zip_code = zip_code.filter(|digits| {
-        let fits = digits.len() == 8 && digits.bytes().all(|byte| byte.is_ascii_digit());
-        if !fits {
-            check.refuse::<()>(zip_name, "invalid_zip_code", format!("{zip_name} deve ter 8 dígitos"));
-        }
-        fits
-    });
+    let is_right = |digits: &String| digits.len() == 8 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let message = format!("{zip_name} deve ter 8 dígitos");
+    let zip_code = check.fitting(zip_code, is_right, zip_name, "invalid_zip_code", message);
     Some(Address {
         street: street?.into_owned(),
         number: number?.into_owned(),
         neighborhood: neighborhood?.into_owned(),
         city: city?.into_owned(),
-        state: state?.to_ascii_uppercase(),
+        state: state?,
         zip_code: zip_code?,
     })
 }
@@ -479,13 +473,10 @@ fn read_institution(check: &mut Checker, bank: &BankAccountRequest<'_>) -> (Opti
     if bank.bank_code.is_none() && bank.ispb.is_some() {
         return (None, ispb);
     }
-    let bank_code = check.digits("bank_code", bank.bank_code, 3..=3).filter(|code| {
-        let names_a_bank = !matches!(code.as_ref(), "000" | "999");
-        if !names_a_bank {
-            check.refuse::<()>("bank_code", "invalid_bank_code", "bank_code não pode ser 000 nem 999");
-        }
-        names_a_bank
-    });
+    let bank_code = check.digits("bank_code", bank.bank_code, 3..=3);
+    let names_a_bank = |code: &Cow<'_, str>| !matches!(code.as_ref(), "000" | "999");
+    let message = "bank_code não pode ser 000 nem 999";
+    let bank_code = check.fitting(bank_code, names_a_bank, "bank_code", "invalid_bank_code", message);
     (bank_code.map(std::borrow::Cow::into_owned), ispb)
 }
 
@@ -497,13 +488,10 @@ fn read_bank(check: &mut Checker, bank: &BankAccountRequest<'_>, holder: &str) -
         _ => read_numbered(check, agencia, ("agencia_dv", bank.agencia_dv), 10).map(|(number, dv)| (Some(number), dv)),
     };
     let account = read_numbered(check, ("conta", bank.conta), ("conta_dv", bank.conta_dv), ACCOUNT_LEN_MAX);
-    let account = account.filter(|(conta, dv)| {
-        let fits = conta.len() + dv.as_ref().map_or(0, String::len) <= ACCOUNT_LEN_MAX;
-        if !fits {
-            check.refuse::<()>("conta", "too_long", "conta e conta_dv devem ter juntos até 20 caracteres");
-        }
-        fits
-    });
+    let fits =
+        |(conta, dv): &(String, Option<String>)| conta.len() + dv.as_ref().map_or(0, String::len) <= ACCOUNT_LEN_MAX;
+    let message = "conta e conta_dv devem ter juntos até 20 caracteres";
+    let account = check.fitting(account, fits, "conta", "too_long", message);
     let kind = match check.optional_text("type", bank.kind, 1..=20).as_deref() {
         None => Some(AccountKind::default()),
         Some(name) => AccountKind::named(name).or_else(|| {
@@ -513,12 +501,9 @@ fn read_bank(check: &mut Checker, bank: &BankAccountRequest<'_>, holder: &str) -
     };
     let legal_name = check.optional_text("legal_name", bank.legal_name, 1..=140);
     let document = check.optional(bank.document_number, |check, raw| {
-        let text = check.text("document_number", raw, 11..=18)?;
-        let normalized = ledger::tax_id::normalize(&text);
-        match ledger::tax_id::kind(&normalized) {
-            Some(_) => Some(normalized),
-            None => check.refuse("document_number", "invalid_document", "document_number inválido"),
-        }
+        let text = check.text("document_number", raw, 11..=18).map(|text| tax_id::normalize(&text));
+        let is_right = |text: &String| tax_id::kind(text).is_some();
+        check.fitting(text, is_right, "document_number", "invalid_document", "document_number inválido")
     });
     let ((agencia, agencia_dv), (conta, conta_dv)) = (branch?, account?);
     Some(BankAccount {

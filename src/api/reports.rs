@@ -21,10 +21,10 @@ use web::streamed::{BoxError, ReadPace, streamed};
 use web::views::export_file::{
     begin, booked_before, cut_header, encoding, file, head_of, know_cards, know_group, request, wants_labels,
 };
-use web::views::export_job::{ExportJobView, WireDays, download, manifest, take_on, unreadable};
+use web::views::export_job::{ExportJobView, download, manifest, pairs_of, take_on, unreadable};
 use web::views::ledger::ledger_name;
 use web::views::row_labels::exporter;
-use web::{Caller, Checker, Code, KeyScope, KeyedBody, PathId, Problem, Raw, Result, ok, parse, query};
+use web::{Caller, Code, KeyScope, KeyedBody, PathId, Problem, Raw, Result, ok, parse, query, refused};
 
 /// Records of the journal whose numbers are looked up at once.
 const LOOKED_UP_AT_ONCE: u64 = 1 << 18;
@@ -66,8 +66,10 @@ const PATH: &str = "/api/reports";
 #[derive(Deserialize, ToSchema)]
 #[serde(bound(deserialize = "'de: 'a"))]
 #[schema(example = json!({"format": "csv", "from": "2026-01-01", "to": "2099-12-31"}))]
-#[expect(dead_code, reason = "it describes the body, which is read as WireDays")]
 pub struct ReportJobRequest<'a> {
+    /// Not taken: a report is of the caller's ledger.
+    #[schema(ignore)]
+    ledger: Raw<'a>,
     /// `jsonl` when absent; `csv`, `csv-ptbr`, `parquet`, `xlsx`, `beancount`, `hledger` or
     /// `ledger`.
     #[schema(value_type = Option<String>)]
@@ -90,14 +92,13 @@ pub struct ReportJobRequest<'a> {
 #[utoipa::path(post, path = "/api/reports", operation_id = "create_report", request_body = ReportJobRequest,
     responses((status = 202, body = ExportJobView)))]
 pub async fn create(State(app): AppState, caller: Caller, sent: KeyedBody) -> Result<Response> {
-    let wire: WireDays<'_> = parse(sent.bytes())?;
-    let pairs = wire.pairs()?;
+    let wire: ReportJobRequest<'_> = parse(sent.bytes())?;
+    let texts = [("ledger", wire.ledger), ("format", wire.format), ("from", wire.from), ("to", wire.to)];
+    let pairs = pairs_of(&texts, wire.labels)?;
     // Each request makes a report of its own: a key is only checked.
     sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
     if pairs.iter().any(|(name, _)| name == "ledger") {
-        let mut check = Checker::new();
-        check.refuse::<()>("ledger", "unknown", "um relatório é do livro da própria conta");
-        check.finish()?;
+        return Err(refused("ledger", "unknown", "um relatório é do livro da própria conta"));
     }
     let ledger = ledger_name(&app.engine, caller.ledger());
     let request = request(&pairs, Some(ledger.clone()))?;

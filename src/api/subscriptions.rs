@@ -6,7 +6,7 @@ use std::sync::Arc;
 use actors::engine::{CardRow, Listed, Outcome, ReferenceLookup, ReferenceOf, Slice, SubscriptionRow};
 use axum::extract::State;
 use axum::response::Response;
-use ledger::merchant::{SplitRule, Subscribe, SubscriptionChange};
+use ledger::merchant::{Subscribe, SubscriptionChange};
 use ledger::recurrence::SubscriptionStatus;
 use ledger::{
     Fingerprint, MerchantCommand, ObjectId, Payer, PaymentMethod, Record, Rejection, Requester, SealedFor, StoredCard,
@@ -27,7 +27,7 @@ use web::views::charge::ChargeView;
 use web::views::subscription::SubscriptionView;
 use web::{
     Caller, Checker, Code, CursorParams, JsonBody, KeyScope, KeyedBody, LabelParams, List, PageParams, PageQuery,
-    PathId, Problem, Raw, Result, created, decided, ok, parse, parse_exact,
+    PathId, Problem, Raw, Result, created, decided, ok, parse, parse_exact, refused,
 };
 
 /// A subscription, as sent.
@@ -68,15 +68,6 @@ pub struct SubscriptionRequest<'a> {
     metadata: Raw<'a>,
 }
 
-/// A checked request.
-struct CheckedSubscription {
-    plan: ObjectId,
-    method: PaymentMethod,
-    card: Option<StoredCard>,
-    splits: Vec<SplitRule>,
-    customer: Payer,
-}
-
 /// Begins a subscription. Its first charge is due after the plan's grace cycles, at once when there
 /// are none; the schedule makes it.
 #[utoipa::path(post, path = "/api/recurrency/subscriptions", operation_id = "create_subscription",
@@ -91,21 +82,20 @@ pub async fn create(State(app): AppState, caller: Caller, sent: KeyedBody) -> Re
     let look_up = || labels::look_up(app, caller, (ReferenceOf::Subscription, unique.as_deref()), digest);
     let execute = |reference: Option<ReferenceLookup>, admitted| async move {
         splits::admit(app, caller, wire.splits)?;
-        let CheckedSubscription { plan, method, card, splits, customer } = check(app, caller, wire)?;
+        let wanted = check(app, caller, wire)?;
         labels::require_new(ReferenceOf::Subscription, reference.as_ref())?;
         let rails = app.engine.rails();
-        let has_rail = if card.is_some() { rails.card.current().is_some() } else { rails.pix.current().is_some() };
+        let is_card = wanted.card.is_some();
+        let has_rail = if is_card { rails.card.current().is_some() } else { rails.pix.current().is_some() };
         if !has_rail {
             return Err(Problem::new(Code::RailNotConfigured));
         }
-        let limited = app.rate_limits.as_ref().zip(card.as_ref().map(|card| stored_fingerprint(app, card.id)));
+        let limited = app.rate_limits.as_ref().zip(wanted.card.as_ref().map(|card| stored_fingerprint(app, card.id)));
         if let Some((limits, card)) = limited {
             limits.admit_card(card, caller.group, |id| first_charge_was_paid(app, caller, id))?;
         }
-        let id = app.engine.new_id(caller.group)?;
-        let customer = app.engine.keyring().seal_value(SealedFor::customer(id), app.engine.now(), &customer)?;
-        let command = MerchantCommand::Subscribe(Subscribe { id, plan, method, card, splits, customer });
-        let context = caller.context(admitted);
+        let (id, context) = (wanted.id, caller.context(admitted));
+        let command = MerchantCommand::Subscribe(wanted);
         let outcome = app.engine.command_reserving(caller.group, id, command, reference, context).await?;
         if let (Some((limits, card)), Outcome::Recorded(record)) = (limited, &outcome) {
             count_try(limits, caller, id, card, record);
@@ -251,11 +241,12 @@ pub async fn change(State(app): AppState, caller: Caller, PathId(id): PathId, bo
 fn require_same_customer(app: &App, row: &SubscriptionRow, card: &CardRow) -> Result<()> {
     let open = |id, sealed| app.engine.keyring().open_value::<Payer>(SealedFor::customer(id), sealed);
     let both = open(row.id, &row.customer).zip(open(card.id, &card.customer));
-    let mut check = Checker::new();
-    if both.is_some_and(|(subscriber, owner)| subscriber.document != owner.document) {
-        check.refuse::<()>("card_token", "other_customer", "card_token é de outro cliente");
+    match both {
+        Some((subscriber, owner)) if subscriber.document != owner.document => {
+            Err(refused("card_token", "other_customer", "card_token é de outro cliente"))
+        }
+        _ => Ok(()),
     }
-    check.finish()
 }
 
 /// A change that is already made is answered as it is; a subscription that has ended can't be
@@ -308,7 +299,7 @@ fn named(app: &App, caller: Caller, id: &str) -> Result<SubscriptionRow> {
     app.engine.subscription(caller.ledger(), id)?.ok_or_else(not_found)
 }
 
-fn check(app: &App, caller: Caller, wire: &SubscriptionRequest<'_>) -> Result<CheckedSubscription> {
+fn check(app: &App, caller: Caller, wire: &SubscriptionRequest<'_>) -> Result<Subscribe> {
     let mut check = Checker::new();
     let plan = check.uuid("plan_id", wire.plan_id);
     let customer = read_customer(&mut check, wire.customer);
@@ -330,5 +321,7 @@ fn check(app: &App, caller: Caller, wire: &SubscriptionRequest<'_>) -> Result<Ch
     let (plan, method, splits, customer) = check.finish_with(checked)?;
     let card = token.map(|token| stored_card(app, caller, &token)).transpose()?;
     let card = card.map(|CardRow { id, face, .. }| StoredCard { id, face });
-    Ok(CheckedSubscription { plan, method, card, splits, customer })
+    let id = app.engine.new_id(caller.group)?;
+    let customer = app.engine.keyring().seal_value(SealedFor::customer(id), app.engine.now(), &customer)?;
+    Ok(Subscribe { id, plan, method, card, splits, customer })
 }

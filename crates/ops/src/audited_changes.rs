@@ -7,7 +7,7 @@ use store::cut::Position;
 use utoipa::ToSchema;
 
 use crate::Desk;
-use crate::merchants::settings_view;
+use crate::merchants::MerchantSettingsView;
 use crate::rail_items::outcome_name;
 use web::views::recipient::open;
 use web::views::withdrawal::WithdrawalDestinationView;
@@ -121,7 +121,7 @@ fn hidden(field: &str) -> FieldChange {
 /// The settings of a merchant by their names, parts of an object behind a point.
 pub fn settings_fields(settings: &Settings) -> Map<String, Value> {
     let mut fields = Map::new();
-    flatten("", settings_view(settings), &mut fields);
+    flatten("", json!(MerchantSettingsView::of(settings)), &mut fields);
     fields
 }
 

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 use crate::{Admin, Desk, DeskState, Operator};
 use web::streamed::{streamed, turn};
-use web::{Checker, Result, number, ok, query, single, time};
+use web::{Result, number, ok, query, refused, single, time};
 
 /// What a backup lacks that has all before `from`, in the frames of a backup's files, through the
 /// heads of this moment. With `wait`, it waits for a Record from `from` on, of any partition, so
@@ -49,13 +49,12 @@ pub async fn backup(State(desk): DeskState, _: Admin, parts: Parts) -> Result<Re
 }
 
 /// The last backup.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 pub struct LastBackupView {
     /// When it was taken, by the clock of the machine; absent where there was never one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     taken_at: Option<String>,
     /// The last Record that it has; absent where there was never one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     through: Option<u64>,
 }
 
@@ -78,13 +77,9 @@ fn lacking(pairs: &[(String, String)], published: &Cut) -> Result<Cut> {
         let first = number(pairs, "from", 1..=u64::MAX)?.unwrap_or(1);
         return Ok(Cut::new(vec![Sequence(first)]));
     }
-    let mut check = Checker::new();
     let from = text.parse::<Cut>().ok().filter(|from| from.partitions() <= published.partitions());
-    let from = from.or_else(|| {
-        let form = format!("from deve ter o primeiro registro que falta de cada partição, como em {published}");
-        check.refuse("from", "invalid_cut", form)
-    });
-    check.finish_with(from)
+    let form = || format!("from deve ter o primeiro registro que falta de cada partição, como em {published}");
+    from.ok_or_else(|| refused("from", "invalid_cut", form()))
 }
 
 /// Whether there is one of the Records that are lacking.

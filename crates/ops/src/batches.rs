@@ -74,6 +74,7 @@ const ENTRIES_MAX: usize = 1_000;
 const BYTES_PER_BATCH: usize = 512;
 
 /// A settlement file of the acquirer.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 pub struct BatchFileView {
     /// SHA-256 of its lines, hexadecimal: two files with the same lines are the same, however they
@@ -84,10 +85,8 @@ pub struct BatchFileView {
     #[schema(pattern = "^(preview|waiting_second|booked)$")]
     status: &'static str,
     /// The operator who sent it first; absent from a preview.
-    #[serde(skip_serializing_if = "Option::is_none")]
     requested_by: Option<String>,
     /// The operator who approved it by sending it too.
-    #[serde(skip_serializing_if = "Option::is_none")]
     approved_by: Option<String>,
     /// Its batches, in the order of the file; those that were booked before the booking broke off
     /// are absent.

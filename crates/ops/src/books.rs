@@ -24,7 +24,9 @@ use web::reply::list_of;
 use web::streamed::{ReadPace, in_turn, streamed, turn, turn_in_time};
 use web::views::ledger::ledger_name;
 use web::views::recipient::find_recipient;
-use web::{Checker, Code, List, Page, PageQuery, PathId, Problem, Result, number, ok, one_of, query, single, time};
+use web::{
+    Checker, Code, List, Page, PageQuery, PathId, Problem, Result, number, ok, one_of, query, refused, single, time,
+};
 
 /// Accounts of all ledgers, each page at one cut.
 #[derive(Debug, Serialize, ToSchema)]
@@ -175,9 +177,8 @@ fn asked(desk: &Desk, pairs: &[(String, String)]) -> Result<(TrialBalanceQuery, 
 pub fn requested_account(pairs: &[(String, String)]) -> Result<Option<Account>> {
     let Some(name) = single(pairs, "account")? else { return Ok(None) };
     let found = (1..=ACCOUNT_CODES_MAX).filter_map(Account::of_kind).find(|account| account.kind_name() == name);
-    let mut check = Checker::new();
-    let found = found.or_else(|| check.refuse("account", "unknown", "account deve ser o nome de uma conta, sem ids"));
-    check.finish_with(found).map(Some)
+    let found = found.ok_or_else(|| refused("account", "unknown", "account deve ser o nome de uma conta, sem ids"));
+    found.map(Some)
 }
 
 /// The trial balance that is asked for. What needs the books of the past is read one at a time, on
@@ -245,10 +246,9 @@ pub fn requested_cut(desk: &Desk, pairs: &[(String, String)]) -> Result<Option<C
 /// The end of the day whose books are asked for, if they are.
 fn requested_end(pairs: &[(String, String)]) -> Result<Option<Timestamp>> {
     let Some(date) = single(pairs, "date")? else { return Ok(None) };
-    let mut check = Checker::new();
     let named = day(date).and_then(|_| PeriodLimit::parse(date));
-    let named = named.or_else(|| check.refuse("date", "invalid_date", "date deve ser uma data (AAAA-MM-DD)"));
-    Ok(Some(Timestamp(check.finish_with(named)?.end)))
+    let named = named.ok_or_else(|| refused("date", "invalid_date", "date deve ser uma data (AAAA-MM-DD)"));
+    Ok(Some(Timestamp(named?.end)))
 }
 
 /// Sums of what was booked after a cut and took effect before `end`, by account of one ledger, or

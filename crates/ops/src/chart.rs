@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{Decider, DeskState, Operator};
-use web::{Checker, KeyScope, KeyedBody, Problem, Raw, Result, ok, parse_exact};
+use web::{KeyScope, KeyedBody, Problem, Raw, Result, checked, ok, parse_exact};
 
 /// Characters of a map at most.
 pub const MAP_CHARS_MAX: usize = 50_000;
@@ -43,14 +43,14 @@ pub async fn get(State(desk): DeskState, _: Operator) -> Result<Response> {
     responses((status = 200, body = ChartOfAccountsView)))]
 pub async fn set(State(desk): DeskState, Decider(operator): Decider, sent: KeyedBody) -> Result<Response> {
     let wire: ChartRequest<'_> = parse_exact(sent.bytes())?;
-    let mut check = Checker::new();
-    let map = check.optional_lines("map", wire.map, MAP_CHARS_MAX);
-    let map = map.or_else(|| check.refuse("map", "required", "map é obrigatório"));
-    let map = map.and_then(|map| match Chart::parse(&map) {
-        Ok(_) => Some(map),
-        Err(error) => check.refuse("map", "invalid", error.in_portuguese(&map)),
-    });
-    let map = check.finish_with(map)?.into_owned();
+    let map = checked(|check| {
+        let map = check.optional_lines("map", wire.map, MAP_CHARS_MAX);
+        let map = map.or_else(|| check.refuse("map", "required", "map é obrigatório"))?;
+        match Chart::parse(&map) {
+            Ok(_) => Some(map.into_owned()),
+            Err(error) => check.refuse("map", "invalid", error.in_portuguese(&map)),
+        }
+    })?;
     let key = sent.key(&desk.engine, KeyScope::Operators, None)?;
     let _one_at_a_time = desk.opening.lock().await;
     let (desk, map, operator) = (&desk, &map, &operator);

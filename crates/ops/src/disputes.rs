@@ -19,7 +19,7 @@ use web::json::or_empty;
 use web::views::charge::paid_charge;
 use web::views::dispute::DisputeView;
 use web::views::house_entry::HouseEntryView;
-use web::{Checker, Code, Problem, Raw, Result, created, parse_exact};
+use web::{Checker, Code, Problem, Raw, Result, checked, created, parse_exact};
 
 /// A dispute, as a payer's bank tells it.
 #[derive(Deserialize, ToSchema)]
@@ -43,12 +43,10 @@ pub struct DisputeRequest<'a> {
 #[schema(as = Acceptance, example = json!({"amount": 2000, "version": 1}))]
 pub struct AcceptanceRequest<'a> {
     /// The part that is accepted, centavos; the rest is released. All of it when absent.
-    #[serde(default)]
     #[schema(value_type = Option<i64>, minimum = 1, maximum = 1000000000000_i64)]
     amount: Raw<'a>,
     /// The `version` of the item that was seen in the queue; `If-Match` may have it instead.
     /// Without it, the item is decided on as it is now.
-    #[serde(default)]
     #[schema(value_type = Option<u32>)]
     version: Raw<'a>,
 }
@@ -59,12 +57,10 @@ pub struct AcceptanceRequest<'a> {
 #[schema(as = Release, example = json!({"reason": "Entrega comprovada", "version": 1}))]
 pub struct ReleaseRequest<'a> {
     /// Why, at most 500 characters. The rail that has the case gets it with the defense.
-    #[serde(default)]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 500)]
     reason: Raw<'a>,
     /// The `version` of the item that was seen in the queue; `If-Match` may have it instead.
     /// Without it, the item is decided on as it is now.
-    #[serde(default)]
     #[schema(value_type = Option<u32>)]
     version: Raw<'a>,
 }
@@ -79,7 +75,6 @@ pub struct ReversalRequest<'a> {
     reason: Raw<'a>,
     /// Reference of the document that proves it, at most 100 characters. The rail's id of the case
     /// when absent or null, or the dispute's id.
-    #[serde(default)]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 100)]
     reference: Raw<'a>,
 }
@@ -129,14 +124,14 @@ pub(super) fn kind_named(name: &str) -> Option<DisputeKind> {
 }
 
 fn check(wire: &DisputeRequest<'_>) -> Result<(DisputeKind, Centavos, FreeText)> {
-    let mut check = Checker::new();
-    let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
-    let kind = check.text("kind", wire.kind, 1..=20).and_then(|kind| {
-        kind_named(&kind).or_else(|| check.refuse("kind", "unknown", "kind deve ser chargeback ou med"))
-    });
-    let reason = check.prose("reason", wire.reason, 1..=500);
-    let checked = (|| Some((kind?, Centavos(amount?), FreeText::from(reason?.into_owned()))))();
-    check.finish_with(checked)
+    checked(|check| {
+        let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
+        let kind = check.text("kind", wire.kind, 1..=20).and_then(|kind| {
+            kind_named(&kind).or_else(|| check.refuse("kind", "unknown", "kind deve ser chargeback ou med"))
+        });
+        let reason = check.prose("reason", wire.reason, 1..=500);
+        Some((kind?, Centavos(amount?), FreeText::from(reason?.into_owned())))
+    })
 }
 
 /// Accepts a dispute, or a part of it: the seller bears that, and the money goes back to the payer.

@@ -23,7 +23,10 @@ use crate::item_version::{Approval, unchanged, with_item};
 use crate::sub_recipients::Notes;
 use crate::{Decider, DeciderCall, Desk, DeskState, Operator, books};
 use web::views::house_entry::{HouseEntryView, OperatorEntry, debt_accounts, goodwill_accounts};
-use web::{Checker, Code, KeyScope, KeyedBody, PathId, Problem, Raw, Result, created, decided, ok, parse_exact};
+use web::{
+    Checker, Code, KeyScope, KeyedBody, PathId, Problem, Raw, Result, checked, created, decided, ok, parse_exact,
+    refused,
+};
 
 /// The kind of an entry that says that a withdrawal came back.
 pub const WITHDRAWAL_RETURNED: &str = "withdrawal_returned";
@@ -37,22 +40,18 @@ pub const WITHDRAWAL_RETURNED: &str = "withdrawal_returned";
 pub struct HouseEntryRequest<'a> {
     /// `withdrawal_returned`: the bank returned a paid withdrawal, and the institution did not
     /// tell. Absent from all other entries.
-    #[serde(default)]
     #[schema(value_type = Option<String>, pattern = "^(withdrawal_returned)$")]
     kind: Raw<'a>,
     /// The withdrawal that came back, whole; with its kind only.
-    #[serde(default)]
     #[schema(value_type = Option<String>, format = "uuid")]
     withdrawal: Raw<'a>,
     /// The account that it came back to, `Assets:Bank:Settlement` or `Assets:Bank:Pix`; the one
     /// that it left when absent or null. With its kind only.
-    #[serde(default)]
     #[schema(value_type = Option<String>, example = "Assets:Bank:Settlement")]
     bank: Raw<'a>,
     /// The account to debit: `Assets:Bank:Settlement`, `Assets:Bank:Pix`, `Assets:Bank:Own`,
     /// `Liabilities:Suspense`, `Expenses:Bank:Fees`, `Expenses:Acquirer:Fees`,
     /// `Expenses:Losses:Other` or `Equity:Capital`. Required, but for a withdrawal that came back.
-    #[serde(default)]
     #[schema(value_type = Option<String>, nullable = false)]
     debit: Raw<'a>,
     /// The account to credit, another one of these. Or the debt that is written off:
@@ -61,11 +60,9 @@ pub struct HouseEntryRequest<'a> {
     /// recipient to whom the house gives money: `Liabilities:Merchants:M-…:Available` or
     /// `Liabilities:Recipients:R-…:Available`, debited to `Expenses:Losses:Other`; it repays the
     /// Deficit, or the recipient's debts, first. Required, but for a withdrawal that came back.
-    #[serde(default)]
     #[schema(value_type = Option<String>, nullable = false)]
     credit: Raw<'a>,
     /// How much, centavos. Required, but for a withdrawal that came back: that is whole.
-    #[serde(default)]
     #[schema(value_type = Option<i64>, nullable = false, minimum = 1, maximum = 1000000000000_i64)]
     amount: Raw<'a>,
     /// Why, at most 500 characters. Of a withdrawal that came back, and of a credit, the merchant
@@ -77,7 +74,6 @@ pub struct HouseEntryRequest<'a> {
     reference: Raw<'a>,
     /// True where another entry of the house ledger may have this reference; false when absent or
     /// null.
-    #[serde(default)]
     #[schema(value_type = Option<bool>)]
     reference_repeats: Raw<'a>,
     /// The day on which it takes effect, not after today and not in a closed month; the day of its
@@ -142,28 +138,21 @@ pub async fn request(State(desk): DeskState, Decider(operator): Decider, sent: K
 
 /// Terms and reason of an entry of the house ledger, and whether its reference may repeat.
 fn check(wire: &HouseEntryRequest<'_>, now: Timestamp) -> Result<(HouseEntryTerms, String, bool)> {
-    let mut check = Checker::new();
-    let debit = account(&mut check, "debit", wire.debit);
-    let credit = account(&mut check, "credit", wire.credit);
-    let credit = credit.and_then(|credit| match debit == Some(credit) {
-        true => check.refuse("credit", "same_account", "credit e debit devem ser contas diferentes"),
-        false => Some(credit),
-    });
-    let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
-    let reason = check.prose("reason", wire.reason, 1..=500);
-    let reference = check.text("reference", wire.reference, 1..=100);
-    let effective_day = wire.effective_date.and_then(|raw| past_day(&mut check, raw, now));
-    refuse_what_returns_have(&mut check, wire);
-    let may_repeat = check.optional(wire.reference_repeats, |check, raw| check.boolean("reference_repeats", raw));
-    let checked = (|| {
+    checked(|check| {
+        let debit = account(check, "debit", wire.debit);
+        let credit = account(check, "credit", wire.credit);
+        let message = "credit e debit devem ser contas diferentes";
+        let credit = check.fitting(credit, |credit| debit != Some(*credit), "credit", "same_account", message);
+        let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
+        let reason = check.prose("reason", wire.reason, 1..=500);
+        let reference = check.text("reference", wire.reference, 1..=100);
+        let effective_day = wire.effective_date.and_then(|raw| past_day(check, raw, now));
+        refuse_what_returns_have(check, wire);
+        let may_repeat = check.optional(wire.reference_repeats, |check, raw| check.boolean("reference_repeats", raw));
         let (amount, reference) = (Centavos(amount?), reference?.into_owned());
-        Some((
-            HouseEntryTerms { debit: debit?, credit: credit?, amount, reference, effective_day },
-            reason?.into_owned(),
-            may_repeat.unwrap_or_default(),
-        ))
-    })();
-    check.finish_with(checked)
+        let terms = HouseEntryTerms { debit: debit?, credit: credit?, amount, reference, effective_day };
+        Some((terms, reason?.into_owned(), may_repeat.unwrap_or_default()))
+    })
 }
 
 fn refuse_what_returns_have(check: &mut Checker, wire: &HouseEntryRequest<'_>) {
@@ -190,8 +179,7 @@ struct Owner {
 
 /// The owner of the credited account; `None` if the house has it. Errors: no ledger has it.
 fn owner(desk: &Desk, wire: &HouseEntryRequest<'_>) -> Result<Option<Owner>> {
-    let mut check = Checker::new();
-    let credit = check.any_text("credit", wire.credit);
+    let credit = Checker::new().any_text("credit", wire.credit);
     let Some(credit) = credit.filter(|credit| OWNED.iter().any(|begin| credit.starts_with(begin))) else {
         return Ok(None);
     };
@@ -204,8 +192,7 @@ fn owner(desk: &Desk, wire: &HouseEntryRequest<'_>) -> Result<Option<Owner>> {
         Some(Owner { ledger, group: ledger.group()?, loss, is_credited })
     });
     let nobody = "credit não é a dívida nem o disponível de um lojista ou de um recebedor";
-    let owner = owner.or_else(|| check.refuse("credit", "unknown", nobody));
-    check.finish_with(owner).map(Some)
+    owner.map(Some).ok_or_else(|| refused("credit", "unknown", nobody))
 }
 
 /// Id, amount with reference, and reason of a write-off or a credit.
@@ -213,24 +200,22 @@ type OwnedEntry = (ObjectId, (Centavos, String), String);
 
 fn check_owned(desk: &Desk, wire: &HouseEntryRequest<'_>, owner: &Owner) -> Result<OwnedEntry> {
     let loss = owner.loss.as_str();
-    let mut check = Checker::new();
-    let debit = check.text("debit", wire.debit, 1..=100).and_then(|debit| match debit == loss {
-        true => Some(debit),
-        false => check.refuse("debit", "not_the_loss", format!("debit deve ser {loss}, a perda deste lançamento")),
-    });
-    let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
-    let reason = check.prose("reason", wire.reason, 1..=500);
-    let reference = check.text("reference", wire.reference, 1..=100);
-    if wire.effective_date.is_some() {
-        check.refuse::<()>("effective_date", "not_allowed", "uma baixa ou um crédito vale a partir do seu lançamento");
-    }
-    refuse_what_returns_have(&mut check, wire);
     let id = desk.engine.new_id(owner.group)?;
-    let checked = (|| {
+    checked(|check| {
+        let debit = check.text("debit", wire.debit, 1..=100);
+        let message = format!("debit deve ser {loss}, a perda deste lançamento");
+        let debit = check.fitting(debit, |debit| debit == loss, "debit", "not_the_loss", message);
+        let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
+        let reason = check.prose("reason", wire.reason, 1..=500);
+        let reference = check.text("reference", wire.reference, 1..=100);
+        if wire.effective_date.is_some() {
+            let message = "uma baixa ou um crédito vale a partir do seu lançamento";
+            check.refuse::<()>("effective_date", "not_allowed", message);
+        }
+        refuse_what_returns_have(check, wire);
         let (_, amount, reference, reason) = (debit?, Centavos(amount?), reference?, reason?);
         Some((id, (amount, reference.into_owned()), reason.into_owned()))
-    })();
-    check.finish_with(checked)
+    })
 }
 
 /// The withdrawal that an entry of this kind names. Errors: another kind, or no withdrawal.
@@ -252,26 +237,24 @@ fn returned_withdrawal(desk: &Desk, wire: &HouseEntryRequest<'_>) -> Result<With
 }
 
 fn check_return(desk: &Desk, wire: &HouseEntryRequest<'_>, withdrawal: &Withdrawal) -> Result<ReturnCommand> {
-    let mut check = Checker::new();
-    for (name, raw) in [("debit", wire.debit), ("credit", wire.credit), ("amount", wire.amount)] {
-        if raw.is_some() {
-            check.refuse::<()>(name, "not_allowed", format!("{name} não cabe aqui: o saque volta inteiro"));
-        }
-    }
-    let to = check.optional_text("bank", wire.bank, 1..=100).and_then(|bank| {
-        let accounts = PayoutBank::ALL.map(|bank| bank.account().kind_name()).join(" ou ");
-        PayoutBank::named(&bank).or_else(|| check.refuse("bank", "unknown", format!("bank deve ser {accounts}")))
-    });
-    let reason = check.prose("reason", wire.reason, 1..=500);
-    let reference = check.text("reference", wire.reference, 1..=100);
-    let effective_day = wire.effective_date.and_then(|raw| past_day(&mut check, raw, desk.engine.now()));
     let id = desk.engine.new_id(desk.engine.ids().group(withdrawal.id))?;
-    let checked = (|| {
+    checked(|check| {
+        for (name, raw) in [("debit", wire.debit), ("credit", wire.credit), ("amount", wire.amount)] {
+            if raw.is_some() {
+                check.refuse::<()>(name, "not_allowed", format!("{name} não cabe aqui: o saque volta inteiro"));
+            }
+        }
+        let to = check.optional_text("bank", wire.bank, 1..=100).and_then(|bank| {
+            let accounts = PayoutBank::ALL.map(|bank| bank.account().kind_name()).join(" ou ");
+            PayoutBank::named(&bank).or_else(|| check.refuse("bank", "unknown", format!("bank deve ser {accounts}")))
+        });
+        let reason = check.prose("reason", wire.reason, 1..=500);
+        let reference = check.text("reference", wire.reference, 1..=100);
+        let effective_day = wire.effective_date.and_then(|raw| past_day(check, raw, desk.engine.now()));
         let terms = ReturnRequest { to, reference: reference?.into_owned(), effective_day };
         let command = EntryCommand::Request { id, terms, reason: reason?.into_owned() };
         Some(ReturnCommand { withdrawal: Box::new(withdrawal.clone()), command })
-    })();
-    check.finish_with(checked)
+    })
 }
 
 /// Carries out a command on a write-off, which the debtor decides.

@@ -14,7 +14,7 @@ use crate::{Admin, AdminCall, Desk, DeskState, Operator};
 use web::views::recipient::status_name;
 use web::views::subscription;
 use web::{
-    Checker, Code, KeyScope, KeyedBody, Problem, Raw, Result, decided, ok, parse_exact, parse_unread_exact, time,
+    Code, KeyScope, KeyedBody, Problem, Raw, Result, checked, decided, ok, parse_exact, parse_unread_exact, time,
 };
 
 /// Objects that are named in a refusal, at most.
@@ -45,6 +45,7 @@ pub struct SealedMonth {
 }
 
 /// An erasure.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ErasureView {
     /// What was sealed in this month or before it.
@@ -58,10 +59,8 @@ pub struct ErasureView {
     /// When that was asked.
     pub requested_at: String,
     /// The operator who carried it out.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub erased_by: Option<String>,
     /// When it was carried out.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub erased_at: Option<String>,
 }
 
@@ -122,11 +121,10 @@ pub struct ErasureRequest<'a> {
         (status = 409, description = "`state_conflict`: within the retention, or in use. `second_operator_needed`: the operator who asked asks again.")))]
 pub async fn erase(State(desk): DeskState, Admin(operator): Admin, sent: KeyedBody) -> Result<Response> {
     let wire: ErasureRequest<'_> = parse_exact(sent.bytes())?;
-    let mut check = Checker::new();
-    let through = check.text("through", wire.through, 1..=7).and_then(|text| {
+    let through = checked(|check| {
+        let text = check.text("through", wire.through, 1..=7)?;
         Month::parse(&text).or_else(|| check.refuse("through", "invalid", "through deve ser um mês, como 2016-10"))
-    });
-    let through = check.finish_with(through)?;
+    })?;
     let key = sent.key(&desk.engine, KeyScope::Operators, None)?;
     let (desk, operator) = (&desk, &operator);
     let execute = |admitted| async move {

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use crate::DeciderCall;
 use crate::reconciliations::{FINDINGS_MAX, Reconciliation, ReconciliationFindingView, change};
 use web::views::house_entry::{HouseEntryView, OperatorEntry};
-use web::{Checker, Code, KeyScope, Problem, Raw, Result, parse_exact, time};
+use web::{Checker, Code, KeyScope, Problem, Raw, Result, checked, parse_exact, time};
 
 /// What explains a difference.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
@@ -45,7 +45,6 @@ pub struct ExplanationRequest<'a> {
     #[schema(value_type = String, min_length = 1, max_length = 500)]
     reason: Raw<'a>,
     /// The entry that books it, from `POST /ops/entries`; absent or null where a reason is enough.
-    #[serde(default)]
     #[schema(value_type = Option<String>, format = "uuid")]
     entry_id: Raw<'a>,
 }
@@ -65,11 +64,12 @@ pub async fn explain(call: DeciderCall) -> Result<Response> {
     let wire: ExplanationRequest<'_> = parse_exact(sent.bytes())?;
     // As of a dismissal: no Record, so the key is checked and not stored.
     sent.key(&desk.engine, KeyScope::Operators, Some(&id))?;
-    let mut check = Checker::new();
-    let finding = check.integer("finding", wire.finding, 0..=FINDINGS_MAX as i64 - 1);
-    let reason = check.prose("reason", wire.reason, 1..=500);
-    let entry = check.optional(wire.entry_id, |check, raw| check.uuid("entry_id", raw));
-    let (finding, reason) = check.finish_with(finding.zip(reason))?;
+    let (finding, reason, entry) = checked(|check| {
+        let finding = check.integer("finding", wire.finding, 0..=FINDINGS_MAX as i64 - 1);
+        let reason = check.prose("reason", wire.reason, 1..=500);
+        let entry = check.optional(wire.entry_id, |check, raw| check.uuid("entry_id", raw));
+        Some((finding?, reason?, entry))
+    })?;
     let (finding, reason, by) = (finding as usize, reason.into_owned(), operator.name);
     change(&desk, id, move |engine, result| {
         let mut check = Checker::new();

@@ -21,7 +21,7 @@ use web::reply::All;
 use web::views::export_file::{booked_before, request, wants_labels};
 use web::views::export_job::{ExportJobView, download, manifest, pairs_of, take_on, unreadable};
 use web::views::row_labels::exporter;
-use web::{Checker, Code, KeyScope, KeyedBody, PathId, Problem, Raw, Result, ok, parse_exact, single};
+use web::{Checker, Code, KeyScope, KeyedBody, PathId, Problem, Raw, Result, ok, parse_exact, refused, single};
 
 /// The group in the ids of the operators' exports: no merchant's.
 const NO_GROUP: GroupNumber = GroupNumber(0);
@@ -154,11 +154,9 @@ fn export_job(desk: &Arc<Desk>, wire: &ExportJobRequest<'_>, cut: Cut) -> Result
     let ledger = ledger_of(desk, &pairs)?;
     let request = match format {
         Some(format) => {
-            let mut check = Checker::new();
             if ledger.is_none() {
-                check.refuse::<()>("ledger", "one_ledger", "ledger deve ser um só neste formato");
+                return Err(refused("ledger", "one_ledger", "ledger deve ser um só neste formato"));
             }
-            check.finish()?;
             let others: Vec<_> = pairs.iter().filter(|(name, _)| name != "format").cloned().collect();
             Request { format, ..request(&others, ledger)? }
         }

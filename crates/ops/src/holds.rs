@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use crate::merchants::{MerchantView, find, row, view};
 use crate::{DeciderCall, Desk};
 use web::views::recipient::{self, RecipientView, find_recipient, known_recipient};
-use web::{Checker, Code, KeyedResult, Problem, Raw, Result, decided, ok, parse_exact};
+use web::{Code, KeyedResult, Problem, Raw, Result, checked, decided, ok, parse_exact};
 
 /// Why an operator does what stops or ends something, or pays a recipient.
 #[derive(Deserialize, ToSchema)]
@@ -23,9 +23,7 @@ pub struct HoldReason<'a> {
 impl HoldReason<'_> {
     /// The reason.
     pub(crate) fn check(&self) -> Result<String> {
-        let mut check = Checker::new();
-        let reason = check.prose("reason", self.reason, 1..=500);
-        Ok(check.finish_with(reason)?.into_owned())
+        Ok(checked(|check| check.prose("reason", self.reason, 1..=500))?.into_owned())
     }
 }
 

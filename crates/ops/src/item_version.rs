@@ -25,7 +25,6 @@ use web::{Checker, Code, Problem, Raw, Result, failed, parse_exact};
 pub struct Approval<'a> {
     /// The `version` of the item that was seen in the queue; `If-Match` may have it instead.
     /// Without it, the item is decided on as it is now.
-    #[serde(default)]
     #[schema(value_type = Option<u32>)]
     version: Raw<'a>,
 }

@@ -166,10 +166,7 @@ impl KeyManagement<'_> {
 
     async fn check_new(self, wire: &ApiKeyRequest<'_>) -> Result<(Option<String>, Scopes, EventChoice)> {
         let mut check = Checker::new();
-        let scopes = match wire.scopes {
-            None => Some(self.manager.scopes()),
-            raw => read_scopes(&mut check, raw),
-        };
+        let scopes = check.given_or(self.manager.scopes(), wire.scopes, read_scopes);
         let events = read_events(&mut check, wire.events);
         let webhook_url = self.check_address(&mut check, wire.webhook_url).await;
         check.finish_with(scopes.zip(events).map(|(scopes, events)| (webhook_url, scopes, events)))

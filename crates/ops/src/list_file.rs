@@ -11,7 +11,7 @@ use futures_util::future::{self, BoxFuture, FutureExt};
 
 use crate::desk::Desk;
 use web::streamed::{ReadPace, streamed, turn};
-use web::{Checker, Code, Problem, Result, failed, single};
+use web::{Code, Problem, Result, failed, refused, single};
 
 /// Rows of a file at most; a filter with more is 400 `too_many_items`.
 const ROWS_MAX: usize = 100_000;
@@ -20,15 +20,10 @@ pub const READ_AT_ONCE: usize = 500;
 
 /// The format that a query asks for; `None` for JSON.
 pub fn requested_format(pairs: &[(String, String)]) -> Result<Option<ListFormat>> {
-    let mut check = Checker::new();
-    let format = match single(pairs, "format")? {
-        None | Some("json") => Some(None),
-        Some(name) => ListFormat::ALL.into_iter().find(|format| format.name() == name).map(Some).or_else(|| {
-            let names = ListFormat::ALL.map(ListFormat::name).join(", ");
-            check.refuse("format", "unknown", format!("format deve ser um destes: json, {names}"))
-        }),
-    };
-    check.finish_with(format)
+    let Some(name) = single(pairs, "format")?.filter(|name| *name != "json") else { return Ok(None) };
+    let names = || ListFormat::ALL.map(ListFormat::name).join(", ");
+    let found = ListFormat::ALL.into_iter().find(|format| format.name() == name).map(Some);
+    found.ok_or_else(|| refused("format", "unknown", format!("format deve ser um destes: json, {}", names())))
 }
 
 /// The next rows of a file, some of them; none at its end.

@@ -536,12 +536,12 @@ fn made_amount(event: &Event) -> Option<Centavos> {
 }
 
 /// Some things of a list.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ObjectPage {
     /// The things, in the order that was asked for.
     items: Vec<FoundItem>,
     /// How many are in the order, where another order than newest first was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     total: Option<u64>,
     /// In another order: true where the filter has, or may have, older things than the newest
     /// 2,000, which alone are in the order. Else absent.
@@ -550,7 +550,6 @@ pub struct ObjectPage {
     more: bool,
     /// Newest first: `before` of the next, older things; absent at the end of the list. There may
     /// be more even after an empty page: one answer looks through 2,000 Records at most.
-    #[serde(skip_serializing_if = "Option::is_none")]
     next_before: Option<NextBefore>,
 }
 

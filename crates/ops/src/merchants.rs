@@ -13,7 +13,6 @@ use ledger::{
     Settings,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::closing::shown_settings;
@@ -159,6 +158,22 @@ pub struct MerchantView {
     /// City, as shown in PIX codes.
     #[schema(required, example = "São Paulo")]
     city: Option<String>,
+    /// Its settings.
+    #[serde(flatten)]
+    settings: MerchantSettingsView,
+    /// The rate limits that hold for the account; null where the server limits nobody.
+    #[schema(required)]
+    effective_rate_limits: Option<EffectiveRateLimits>,
+    /// What a card acquirer has to know of the shop; absent where nothing is registered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    storefront: Option<StorefrontView>,
+    /// When it was created.
+    created_at: String,
+}
+
+/// Settings of a merchant, without the server's own limits.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct MerchantSettingsView {
     /// May charge with splits and register recipients.
     split_enabled: bool,
     /// May cash out.
@@ -180,14 +195,6 @@ pub struct MerchantView {
     options: MerchantOptionsView,
     /// Own rate limits of the account.
     rate_limits: OwnRateLimits,
-    /// The rate limits that hold for the account; null where the server limits nobody.
-    #[schema(required)]
-    effective_rate_limits: Option<EffectiveRateLimits>,
-    /// What a card acquirer has to know of the shop; absent where nothing is registered.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    storefront: Option<StorefrontView>,
-    /// When it was created.
-    created_at: String,
 }
 
 /// Rates: percents as decimal strings, fixed fees in centavos.
@@ -266,24 +273,14 @@ pub struct EffectiveRateLimits {
 impl MerchantView {
     fn new(desk: &Desk, row: &MerchantRow, settings: &Settings, profile: MerchantProfile) -> Self {
         let effective = desk.rate_limits.as_ref().map(|limits| limits.settings().for_account(settings));
+        let group = desk.engine.ids().group(row.id);
+        let shown = shown_settings(&desk.engine, group, *settings, row.recipients.len());
         Self {
             id: row.id.uuid().to_string(),
             name: profile.name,
             document: wire::mask::document(&profile.document),
             city: Some(profile.city).filter(|city| !city.is_empty()),
-            split_enabled: settings.split_enabled,
-            cashout_enabled: settings.cashout_enabled,
-            suspended: settings.suspended,
-            payouts_held: settings.payouts_held,
-            closing: settings.closing,
-            closed: shown_settings(&desk.engine, desk.engine.ids().group(row.id), *settings, row.recipients.len())
-                .closed,
-            fees: FeesView::of(&settings.fees),
-            options: MerchantOptionsView::of(&settings.options),
-            rate_limits: OwnRateLimits {
-                card: settings.card_requests_per_minute,
-                other: settings.other_requests_per_minute,
-            },
+            settings: MerchantSettingsView::of(&shown),
             effective_rate_limits: effective
                 .map(|RateLimitSettings { card, other }| EffectiveRateLimits { card, other }),
             storefront: profile.storefront.map(StorefrontView::of),
@@ -292,20 +289,14 @@ impl MerchantView {
     }
 }
 
-/// The settings of a merchant as its view has them, without the server's own limits.
-pub(super) fn settings_view(settings: &Settings) -> Value {
-    let limits = OwnRateLimits { card: settings.card_requests_per_minute, other: settings.other_requests_per_minute };
-    json!({
-        "split_enabled": settings.split_enabled,
-        "cashout_enabled": settings.cashout_enabled,
-        "suspended": settings.suspended,
-        "payouts_held": settings.payouts_held,
-        "closing": settings.closing,
-        "closed": settings.closed,
-        "fees": FeesView::of(&settings.fees),
-        "options": MerchantOptionsView::of(&settings.options),
-        "rate_limits": limits,
-    })
+impl MerchantSettingsView {
+    pub(super) fn of(settings: &Settings) -> Self {
+        let Settings { split_enabled, cashout_enabled, suspended, payouts_held, closing, closed, .. } = *settings;
+        let (fees, options) = (FeesView::of(&settings.fees), MerchantOptionsView::of(&settings.options));
+        let (card, other) = (settings.card_requests_per_minute, settings.other_requests_per_minute);
+        let rate_limits = OwnRateLimits { card, other };
+        Self { split_enabled, cashout_enabled, suspended, payouts_held, closing, closed, fees, options, rate_limits }
+    }
 }
 
 impl FeesView {
@@ -458,27 +449,16 @@ pub fn profile(desk: &Desk, group: GroupNumber, sealed: Option<&Sealed>) -> Merc
 fn check_new(wire: &MerchantRequest<'_>) -> Result<(Settings, MerchantProfile)> {
     let mut check = Checker::exact();
     let name = check.text("name", wire.name, 1..=140);
-    let document = check.text("document", wire.document, 11..=18).and_then(|text| {
-        let normalized = tax_id::normalize(&text);
-        match tax_id::kind(&normalized) {
-            Some(_) => Some(normalized),
-            None => check.refuse("document", "invalid_document", "document deve ser um CPF ou CNPJ válido"),
-        }
-    });
+    let document = check.text("document", wire.document, 11..=18).map(|text| tax_id::normalize(&text));
+    let (is_right, message) = (|text: &String| tax_id::kind(text).is_some(), "document deve ser um CPF ou CNPJ válido");
+    let document = check.fitting(document, is_right, "document", "invalid_document", message);
     let city = check.optional_text("city", wire.city.flatten(), 0..=60);
     let storefront = storefront::read(&mut check, wire.storefront.flatten());
     let mut settings = Settings::default();
     read_settings(&mut check, wire, &mut settings);
-    let checked = (|| {
-        let profile = MerchantProfile {
-            name: name?.into_owned(),
-            document: document?,
-            city: city.map(std::borrow::Cow::into_owned).unwrap_or_default(),
-            storefront,
-        };
-        Some((settings, profile))
-    })();
-    check.finish_with(checked)
+    let (name, document) = check.finish_with(name.zip(document))?;
+    let city = city.map(std::borrow::Cow::into_owned).unwrap_or_default();
+    Ok((settings, MerchantProfile { name: name.into_owned(), document, city, storefront }))
 }
 
 fn check_change(wire: &MerchantRequest<'_>, settings: &mut Settings, profile: &mut MerchantProfile) -> Result<()> {

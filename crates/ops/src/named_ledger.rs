@@ -11,7 +11,7 @@ use crate::search::ids_of;
 use crate::{Desk, merchants};
 use web::views::ledger::{ledger_name, owner_name};
 use web::views::recipient::find_recipient;
-use web::{Checker, Code, Problem, Result, single};
+use web::{Code, Problem, Result, refused, single};
 
 /// Registrations that are read for a name.
 const READ_MAX: usize = 200;
@@ -62,20 +62,19 @@ fn named_among(desk: &Desk, field: &'static str, text: &str, among: &OwnersSough
     if text.split_once('-').is_some_and(|(kind, id)| kind.len() == 1 && ObjectId::parse(id).is_some()) {
         return Err(not_found());
     }
-    let mut check = Checker::new();
     let (found, are_all) = of_name(desk, text, among)?;
-    let ledger = match &found[..] {
-        [one] if are_all => Some(*one),
-        [] if !are_all => check.refuse(field, "ambiguous", format!("{field} é um nome de muitos: use o id")),
-        [] => check.refuse(field, "unknown", format!("{field} não é o nome nem o id de um {}", among.said)),
+    let (code, message) = match &found[..] {
+        [one] if are_all => return Ok(*one),
+        [] if !are_all => ("ambiguous", format!("{field} é um nome de muitos: use o id")),
+        [] => ("unknown", format!("{field} não é o nome nem o id de um {}", among.said)),
         [first, ..] => {
             let names = found.iter().take(NAMED_MAX).map(|ledger| ledger_name(&desk.engine, *ledger));
             let name = owner_name(&desk.engine, *first).unwrap_or_default();
             let names = names.collect::<Vec<_>>().join(", ");
-            check.refuse(field, "ambiguous", format!("{field} é de mais de um ({name}, …): escolha entre {names}"))
+            ("ambiguous", format!("{field} é de mais de um ({name}, …): escolha entre {names}"))
         }
     };
-    check.finish_with(ledger)
+    Err(refused(field, code, message))
 }
 
 fn of_id(desk: &Desk, id: ObjectId) -> Option<LedgerId> {
@@ -89,13 +88,10 @@ pub fn exactly_named_ledger(desk: &Desk, field: &'static str, text: &str) -> Res
     let wanted = search_key(text.trim());
     let name = owner_name(&desk.engine, ledger).unwrap_or_default();
     let is_id = find(desk, text.trim()).is_ok() || ObjectId::parse(text.trim()).is_some();
-    let mut check = Checker::new();
-    let ledger = if is_id || search_key(&name) == wanted {
-        Some(ledger)
-    } else {
-        check.refuse(field, "unknown", format!("{field} deve ser o nome inteiro, como {name}"))
-    };
-    check.finish_with(ledger)
+    if is_id || search_key(&name) == wanted {
+        return Ok(ledger);
+    }
+    Err(refused(field, "unknown", format!("{field} deve ser o nome inteiro, como {name}")))
 }
 
 /// The merchant and the recipient that a filter asks for, by `merchant_id` and `recipient_id`, or
@@ -109,11 +105,9 @@ pub fn filtered_owners(desk: &Desk, pairs: &[(String, String)]) -> Result<(Optio
             id.ok_or_else(|| Problem::new(Code::NotFound))
         });
         let name = single(pairs, named)?;
-        let mut check = Checker::new();
         if id.is_some() && name.is_some() {
-            check.refuse::<()>(named, "twice", format!("{named} e {by_id} são o mesmo filtro"));
+            return Err(refused(named, "twice", format!("{named} e {by_id} são o mesmo filtro")));
         }
-        check.finish()?;
         id.or_else(|| name.map(|name| named_among(desk, named, name, &among))).transpose()
     };
     let merchants = OwnersSought { said: "lojista", kinds: &[FoundKind::Merchant], group: None };

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use crate::found_item::item_of;
 use crate::{DeciderCall, Desk, DeskState, Operator};
 use web::reply::All;
-use web::{Checker, Code, PathId, Problem, Raw, Result, created, ok, parse_exact, time};
+use web::{Code, PathId, Problem, Raw, Result, checked, created, ok, parse_exact, time};
 
 /// Characters of a note, at most.
 pub const NOTE_MAX: usize = 1_000;
@@ -103,9 +103,7 @@ pub async fn write(call: DeciderCall) -> Result<Response> {
     let noted = NoteSubject::named(desk, id)?;
     let (key, wire) = (call.key(&noted.name())?, &wire);
     let execute = |admitted| async move {
-        let mut check = Checker::new();
-        let text = check.prose("text", wire.text, 1..=NOTE_MAX);
-        let text = check.finish_with(text)?.into_owned();
+        let text = checked(|check| check.prose("text", wire.text, 1..=NOTE_MAX))?.into_owned();
         let context = operator.context(admitted);
         Ok(match noted {
             NoteSubject::Object(object) => {

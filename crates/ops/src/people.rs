@@ -18,7 +18,7 @@ use crate::found_item::item_of;
 use crate::recipients::require_reveal;
 use crate::search::{ids_of, kind_name, kinds_of};
 use crate::{Desk, DeskState, ItemKind, Operator};
-use web::{Checker, JsonBody, KeyScope, KeyedResult, Raw, Result, SentKey, ok, parse_exact, time};
+use web::{JsonBody, KeyScope, KeyedResult, Raw, Result, SentKey, checked, ok, parse_exact, refused, time};
 
 /// Records of one kind that are read for an answer, at most: the newest.
 const READ_MAX: usize = 1_000;
@@ -74,13 +74,11 @@ pub struct PersonPart {
 pub async fn look_up(State(desk): DeskState, operator: Operator, JsonBody { bytes, .. }: JsonBody) -> Result<Response> {
     require_reveal(&desk, &operator)?;
     let wire: PersonRequest<'_> = parse_exact(&bytes)?;
-    let mut check = Checker::new();
-    let document = check.any_text("document", wire.document).map(|text| tax_id::normalize(&text));
-    let document = document.and_then(|document| match tax_id::kind(&document) {
-        Some(_) => Some(document),
-        None => check.refuse("document", "invalid", "document deve ser um CPF ou CNPJ"),
-    });
-    let person = person(&desk, &operator, check.finish_with(document)?).await?;
+    let document = tax_id::normalize(&checked(|check| check.any_text("document", wire.document))?);
+    if tax_id::kind(&document).is_none() {
+        return Err(refused("document", "invalid", "document deve ser um CPF ou CNPJ"));
+    }
+    let person = person(&desk, &operator, document).await?;
     person.answer(|person| Ok(ok(person)))
 }
 

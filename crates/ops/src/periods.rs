@@ -54,6 +54,7 @@ pub struct PeriodView {
 }
 
 /// Something that was open at the end of a month.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OpenItem {
     /// `suspense`: money that nobody has explained; `negative_bank`: a bank account below zero;
@@ -69,11 +70,9 @@ pub struct OpenItem {
     #[schema(example = "Liabilities:Suspense")]
     pub name: String,
     /// Balance in centavos, debits minus credits; absent for a count.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = i64)]
     pub balance: Option<i128>,
     /// How many there are; absent for a balance.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
 }
 

@@ -28,12 +28,13 @@ use crate::{Desk, DeskState, Operator};
 use web::views::charge::paid_charge;
 use web::views::house_entry::OperatorEntry;
 use web::views::ledger::{ledger_name, owner_name};
-use web::{Checker, Code, PathId, Problem, Result, number, ok, query, single};
+use web::{Code, PathId, Problem, Result, checked, number, ok, query, refused, single};
 
 /// Balances of a preview, at most.
 const BALANCES_MAX: usize = 100;
 
 /// What a decision would book.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 pub struct DecisionPreview {
     /// What is decided on: `recipient`, `withdrawal`, `refund`, `dispute` or `entry`.
@@ -51,11 +52,9 @@ pub struct DecisionPreview {
     /// keeps its split of the charge, the available one.
     balances: Vec<ChangedBalance>,
     /// How many balances there are beside these 100.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     balances_left_out: Option<usize>,
     /// The commission that goes back to the merchant, centavos; refunds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     commission_returned: Option<i64>,
 }
 
@@ -229,10 +228,8 @@ pub enum Follows {
 pub async fn preview(State(desk): DeskState, _: Operator, PathId(id): PathId, parts: Parts) -> Result<Response> {
     let pairs = query(&parts)?;
     let item = ObjectId::parse(&id).and_then(|id| waiting(&desk, id)).ok_or_else(|| Problem::new(Code::NotFound))?;
-    let mut check = Checker::new();
     let verdict = single(&pairs, "decision")?.map_or(Some(Verdict::Approve), Verdict::named);
-    let verdict = verdict.or_else(|| check.refuse("decision", "unknown", "decision deve ser approve ou reject"));
-    let verdict = check.finish_with(verdict)?;
+    let verdict = verdict.ok_or_else(|| refused("decision", "unknown", "decision deve ser approve ou reject"))?;
     let records = steps(&desk, &item, verdict).await?;
     let (balances, balances_left_out) = changed_balances(&desk, &item, &records)?;
     let step = |(follows, record): &(Follows, Record)| PreviewStep {
@@ -366,12 +363,12 @@ async fn of_entry(desk: &Desk, item: &WaitingItem, verdict: Verdict) -> Result<S
 pub async fn of_new_dispute(desk: &Desk, txid: &str, amount: i64, kind: &str) -> Result<Record> {
     let charge = ObjectId::parse(txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
     let group = desk.engine.ids().group(charge);
-    let mut check = Checker::new();
-    if !(1..=AMOUNT_MAX.0).contains(&amount) {
-        check.refuse::<()>("amount", "out_of_range", "amount deve ser de 1 a 10^12 centavos");
-    }
-    let kind = kind_named(kind).or_else(|| check.refuse("kind", "unknown", "kind deve ser chargeback ou med"));
-    let kind = check.finish_with(kind)?;
+    let kind = checked(|check| {
+        if !(1..=AMOUNT_MAX.0).contains(&amount) {
+            check.refuse::<()>("amount", "out_of_range", "amount deve ser de 1 a 10^12 centavos");
+        }
+        kind_named(kind).or_else(|| check.refuse("kind", "unknown", "kind deve ser chargeback ou med"))
+    })?;
     let facts = paid_charge(&desk.engine, desk.disputes, group, charge)?;
     let command = opening(desk, group, facts, (kind, Centavos(amount), FreeText::default()))?;
     Ok(desk.engine.preview(group, command).await??)

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{DeciderCall, Desk};
-use web::{Checker, Code, Problem, Raw, Result, ok, parse_exact};
+use web::{Code, Problem, Raw, Result, checked, ok, parse_exact};
 
 /// The word of an operator on an order.
 #[derive(Deserialize, ToSchema)]
@@ -111,22 +111,21 @@ pub async fn settle(call: DeciderCall) -> Result<Response> {
 }
 
 fn check(desk: &Desk, id: ObjectId, wire: &RailItemWord<'_>) -> Result<(RailWord, String)> {
-    let mut check = Checker::new();
-    let happened = check.text("outcome", wire.outcome, 1..=20).and_then(|outcome| match &*outcome {
-        "happened" => Some(true),
-        "did_not_happen" => Some(false),
-        _ => check.refuse("outcome", "unknown", "outcome deve ser happened ou did_not_happen"),
-    });
-    let reference = check.text("reference", wire.reference, 1..=100);
-    let reason = check.prose("reason", wire.reason, 1..=500);
-    if happened == Some(true) && is_pix(desk, id)? && reference.as_deref().is_some_and(|text| !is_end_to_end_id(text)) {
-        check.refuse::<()>("reference", "invalid_end_to_end_id", "reference deve ser o end-to-end id do PIX");
-    }
-    let checked = (|| {
+    let is_pix = is_pix(desk, id)?;
+    checked(|check| {
+        let happened = check.text("outcome", wire.outcome, 1..=20).and_then(|outcome| match &*outcome {
+            "happened" => Some(true),
+            "did_not_happen" => Some(false),
+            _ => check.refuse("outcome", "unknown", "outcome deve ser happened ou did_not_happen"),
+        });
+        let reference = check.text("reference", wire.reference, 1..=100);
+        let reason = check.prose("reason", wire.reason, 1..=500);
+        if happened == Some(true) && is_pix && reference.as_deref().is_some_and(|text| !is_end_to_end_id(text)) {
+            check.refuse::<()>("reference", "invalid_end_to_end_id", "reference deve ser o end-to-end id do PIX");
+        }
         let word = RailWord { happened: happened?, reference: reference?.into_owned() };
         Some((word, reason?.into_owned()))
-    })();
-    check.finish_with(checked)
+    })
 }
 
 /// True for what is paid by PIX: its end-to-end id is known where it happened.

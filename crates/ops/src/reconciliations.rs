@@ -29,8 +29,8 @@ use web::body::{FileFormat, InstitutionFile};
 use web::reply::list_of;
 use web::streamed::{in_turn, turn};
 use web::{
-    Checker, Code, KeyScope, List, Page, PathId, Problem, Raw, Result, SentKey, failed, ok, one_of, parse_exact, query,
-    single, time,
+    Code, KeyScope, List, Page, PathId, Problem, Raw, Result, SentKey, checked, failed, ok, one_of, parse_exact, query,
+    refused, single, time,
 };
 
 /// Findings of one answer; the counts count all.
@@ -326,9 +326,7 @@ pub async fn list(State(desk): DeskState, _: Operator, parts: Parts) -> Result<R
 
 /// The month of a parameter. Error: 400.
 fn named_month(period: &str) -> Result<Month> {
-    let mut check = Checker::new();
-    let month = Month::parse(period).or_else(|| check.refuse("period", "invalid", "period deve ter a forma 2026-11"));
-    check.finish_with(month)
+    Month::parse(period).ok_or_else(|| refused("period", "invalid", "period deve ter a forma 2026-11"))
 }
 
 impl Reconciliation {
@@ -501,9 +499,7 @@ pub async fn dismiss(call: DeciderCall) -> Result<Response> {
     let wire: DismissalRequest<'_> = parse_exact(sent.bytes())?;
     // It commits no Record, so there is no answer to store: a key is checked and not stored.
     sent.key(&desk.engine, KeyScope::Operators, Some(&id))?;
-    let mut check = Checker::new();
-    let reason = check.prose("reason", wire.reason, 1..=500);
-    let reason = check.finish_with(reason)?.into_owned();
+    let reason = checked(|check| check.prose("reason", wire.reason, 1..=500))?.into_owned();
     let by = operator.name;
     change(&desk, id, move |engine, result| {
         if let Some(ReconciliationDismissalView { by, .. }) = &result.dismissed {

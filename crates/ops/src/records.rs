@@ -87,6 +87,7 @@ struct RecordPartView {
 }
 
 /// One of the newest Records.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 struct NewestRecordView {
     /// Its place in the journal of its partition.
@@ -103,10 +104,8 @@ struct NewestRecordView {
     #[schema(example = json!(["charge_opened"]))]
     events: Vec<&'static str>,
     /// The operator who asked for it; absent where none did.
-    #[serde(skip_serializing_if = "Option::is_none")]
     operator: Option<String>,
     /// The API key that asked for it; absent where none did.
-    #[serde(skip_serializing_if = "Option::is_none")]
     api_key_id: Option<String>,
 }
 

@@ -21,7 +21,6 @@ use web::{Checker, Code, Problem, Raw, Result, created, decided, ok, parse_exact
 #[schema(as = OperatorRefund, example = json!({"amount": 3000, "reason": "Produto devolvido"}))]
 pub struct OperatorRefundRequest<'a> {
     /// Centavos; all that can still be given back, when absent.
-    #[serde(default)]
     #[schema(value_type = Option<i64>, minimum = 1, maximum = 1000000000000_i64)]
     amount: Raw<'a>,
     /// Why, at most 500 characters; the merchant reads it.

@@ -31,7 +31,7 @@ use web::gzip::Encoding;
 use web::streamed::{BoxError, ReadPace, streamed, turn};
 use web::views::ledger::{merchant_profile, owner};
 use web::views::row_labels::row_labels;
-use web::{Checker, Code, Page, PathId, Problem, Result, failed, one_of, query, single};
+use web::{Checker, Code, Page, PathId, Problem, Result, failed, one_of, query, refused, single};
 use wire::mask;
 
 /// A report as JSON: its rows, their sums, and the part of the journal that it is of.
@@ -190,12 +190,10 @@ fn rows(pairs: &[(String, String)], format: ReportFormat) -> Result<Option<Range
         return Ok(None);
     }
     let page = Page::read(pairs, ROWS_A_PAGE)?;
-    let mut check = Checker::new();
-    let rows = match format {
-        ReportFormat::Json | ReportFormat::Html => Some(page.skip()..page.skip().saturating_add(page.per_page)),
-        _ => check.refuse("page", "not_taken", "page é dos formatos json e html"),
-    };
-    check.finish_with(rows).map(Some)
+    match format {
+        ReportFormat::Json | ReportFormat::Html => Ok(Some(page.skip()..page.skip().saturating_add(page.per_page))),
+        _ => Err(refused("page", "not_taken", "page é dos formatos json e html")),
+    }
 }
 
 /// Rows of a page of a report, where the request does not say how many.

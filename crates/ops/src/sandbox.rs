@@ -17,7 +17,7 @@ use crate::{Admin, AdminCall, DeskState, charges};
 use web::trace::spawn_blocking;
 use web::views::charge::{ChargeView, not_pending};
 use web::{
-    Checker, Code, KeyScope, KeyedBody, Problem, Raw, Result, decided, ok, parse_exact, parse_unread_exact, time,
+    Code, KeyScope, KeyedBody, Problem, Raw, Result, checked, decided, ok, parse_exact, parse_unread_exact, time,
 };
 
 /// A move of the clock.
@@ -47,9 +47,8 @@ pub async fn advance_clock(State(desk): DeskState, Admin(operator): Admin, sent:
     let _one_at_a_time = desk.opening.lock().await;
     let (desk, wire, operator) = (&desk, &wire, &operator);
     let execute = |admitted| async move {
-        let mut check = Checker::new();
-        let seconds = check.integer("advance_seconds", wire.advance_seconds, 0..=315_576_000);
-        let seconds = Duration::from_secs(check.finish_with(seconds)?.unsigned_abs());
+        let seconds = checked(|check| check.integer("advance_seconds", wire.advance_seconds, 0..=315_576_000))?;
+        let seconds = Duration::from_secs(seconds.unsigned_abs());
         desk.engine.advance_clock(seconds, operator.context(admitted)).await.map(Some).map_err(Problem::from)
     };
     let moved = key.run(LedgerId::System, |record| Ok(record.effective_at), execute).await?;

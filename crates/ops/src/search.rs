@@ -26,7 +26,7 @@ use crate::found_item::{FoundItem, charge_item, item_of, item_of_kind};
 use crate::lists::{LISTS, ListFilter};
 use crate::{Desk, DeskState, Operator, books};
 use web::views::ledger::ledger_name;
-use web::{Checker, Result, ok, query, single};
+use web::{Result, ok, query, refused, single};
 
 /// Items of a kind that an answer shows.
 const SHOWN_MAX: usize = 20;
@@ -138,11 +138,9 @@ pub async fn get(State(desk): DeskState, _: Operator, parts: Parts) -> Result<Re
 /// The text that is looked for, without blanks around it.
 pub fn requested_text(pairs: &[(String, String)]) -> Result<String> {
     let text = single(pairs, "q")?.unwrap_or_default().trim().to_owned();
-    let mut check = Checker::new();
     let is_right = (1..=TEXT_MAX).contains(&text.chars().count());
-    let message = format!("q deve ter de 1 a {TEXT_MAX} caracteres");
-    let text = if is_right { Some(text) } else { check.refuse("q", "wrong_length", message) };
-    check.finish_with(text)
+    let message = || format!("q deve ter de 1 a {TEXT_MAX} caracteres");
+    if is_right { Ok(text) } else { Err(refused("q", "wrong_length", message())) }
 }
 
 /// What a text leads to.

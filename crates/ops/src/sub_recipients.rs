@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use crate::DeciderCall;
 use crate::item_version::{Approval, on_version, with_item};
 use web::views::recipient::{RecipientView, find_recipient, known_recipient, view, view_at_decision};
-use web::{Checker, Code, Problem, Raw, Result, decided, ok};
+use web::{Code, Problem, Raw, Result, checked, decided, ok};
 
 /// Why something is refused.
 #[derive(Deserialize, ToSchema)]
@@ -22,7 +22,6 @@ pub struct Notes<'a> {
     notes: Raw<'a>,
     /// The `version` of the item that was seen in the queue; `If-Match` may have it instead.
     /// Without it, the item is decided on as it is now.
-    #[serde(default)]
     #[schema(value_type = Option<u32>)]
     pub version: Raw<'a>,
 }
@@ -30,9 +29,7 @@ pub struct Notes<'a> {
 impl Notes<'_> {
     /// The reason.
     pub fn check(&self) -> Result<String> {
-        let mut check = Checker::new();
-        let notes = check.prose("notes", self.notes, 1..=500);
-        Ok(check.finish_with(notes)?.into_owned())
+        Ok(checked(|check| check.prose("notes", self.notes, 1..=500))?.into_owned())
     }
 }
 

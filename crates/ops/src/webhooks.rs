@@ -25,6 +25,7 @@ use webhooks::{DeliveryTry, EndpointBehind, Webhooks};
 const ITEMS_MAX: usize = 1_000;
 
 /// An endpoint at which events wait or were given up.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 pub struct WebhookBacklogView {
     /// The API key whose address it is.
@@ -37,7 +38,6 @@ pub struct WebhookBacklogView {
     #[schema(maximum = 1000)]
     pub waiting: usize,
     /// When the oldest of them happened.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub oldest_at: Option<String>,
     /// How many of the last 1,000 events that were given up were not asked for again.
     #[schema(maximum = 1000)]
@@ -45,7 +45,6 @@ pub struct WebhookBacklogView {
     /// How many tries are under way now.
     pub under_way: usize,
     /// How the last try ended, of whatever event.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_answer: Option<AnswerView>,
 }
 

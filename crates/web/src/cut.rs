@@ -13,7 +13,7 @@ use serde::Serialize;
 use store::{Cut, Partition, Position, Sequence};
 use utoipa::ToSchema;
 
-use crate::{Checker, Result, number, single};
+use crate::{Result, number, refused, single};
 
 /// The cut as a header, `0=42`, with commas between partitions.
 pub fn as_header(cut: &Cut) -> HeaderValue {
@@ -28,15 +28,10 @@ pub fn requested(pairs: &[(String, String)], name: &'static str, published: &Cut
         let last = number(pairs, name, 1..=published.records().max(1))?;
         return Ok(last.map(|last| Cut::new(vec![Sequence(last)])));
     }
-    let mut check = Checker::new();
     let cut = text.parse::<Cut>().ok();
     let cut = cut.filter(|cut| cut.partitions() == published.partitions() && cut.is_within(published));
-    let cut = cut.filter(|cut| !cut.is_empty());
-    let cut = cut.or_else(|| {
-        let form = format!("{name} deve ter o último registro de cada partição, como em {published}");
-        check.refuse(name, "invalid_cut", form)
-    });
-    check.finish_with(cut).map(Some)
+    let form = || format!("{name} deve ter o último registro de cada partição, como em {published}");
+    cut.filter(|cut| !cut.is_empty()).map(Some).ok_or_else(|| refused(name, "invalid_cut", form()))
 }
 
 /// The Records that a list goes on with: those before the ones that its parameter `before` names,
@@ -47,13 +42,9 @@ pub fn requested_before(pairs: &[(String, String)], published: &Cut) -> Result<C
         let before = number(pairs, "before", 1..=u64::MAX >> 1)?.unwrap_or(1);
         return Ok(Cut::new(vec![Sequence(before - 1)]).up_to(published));
     }
-    let mut check = Checker::new();
     let before = text.parse::<Cut>().ok().filter(|before| before.partitions() == published.partitions());
-    let before = before.or_else(|| {
-        let form = format!("before deve ter um registro de cada partição, como em {published}");
-        check.refuse("before", "invalid_cut", form)
-    });
-    Ok(check.finish_with(before)?.previous().up_to(published))
+    let form = || format!("before deve ter um registro de cada partição, como em {published}");
+    Ok(before.ok_or_else(|| refused("before", "invalid_cut", form()))?.previous().up_to(published))
 }
 
 /// The parameter `before` with which a list goes on.

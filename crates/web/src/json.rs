@@ -25,7 +25,7 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use super::names::{self, Meant, Name, Unknown};
-use super::problem::{Code, FieldError, Problem, Result, failed};
+use super::problem::{Code, FieldError, Problem, Result, broken, failed};
 
 /// The value of a field as it was sent; nothing when it is absent, null or an empty text.
 ///
@@ -35,6 +35,20 @@ pub type Raw<'a> = Option<&'a RawValue>;
 
 /// The least and the most characters, digits or elements that a field may have.
 pub type Count = RangeInclusive<usize>;
+
+/// What the checks of a request make of it, or the problem of everything that is wrong with it. The
+/// checks are those of a [`Checker`], and all come before the first `?`.
+pub fn checked<T>(check: impl FnOnce(&mut Checker) -> Option<T>) -> Result<T> {
+    let mut checker = Checker::new();
+    let checked = check(&mut checker);
+    checker.finish_with(checked)
+}
+
+/// The problem of one wrong field, as [`Checker::refuse`] notes it.
+pub fn refused(name: &'static str, code: &'static str, message: impl Into<Cow<'static, str>>) -> Problem {
+    let refusal: Result<()> = checked(|check| check.refuse(name, code, message));
+    refusal.err().unwrap_or_else(broken)
+}
 
 /// A field that was sent, also as null: for `deserialize_with`, where null and absent differ.
 pub fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Raw<'de>>, D::Error> {
@@ -554,6 +568,29 @@ impl Checker {
     /// Checks a field only if it was sent; null is as good as absent.
     pub fn optional<'a, U>(&mut self, raw: Raw<'a>, check: impl FnOnce(&mut Self, Raw<'a>) -> Option<U>) -> Option<U> {
         raw.and_then(|raw| check(self, Some(raw)))
+    }
+
+    /// What an optional field is checked to be, or `absent` where it was not sent.
+    pub fn given_or<'a, U>(
+        &mut self,
+        absent: U,
+        raw: Raw<'a>,
+        check: impl FnOnce(&mut Self, Raw<'a>) -> Option<U>,
+    ) -> Option<U> {
+        if raw.is_some() { check(self, raw) } else { Some(absent) }
+    }
+
+    /// A checked value that fits, or a refusal of its field.
+    pub fn fitting<T>(
+        &mut self,
+        value: Option<T>,
+        fits: impl FnOnce(&T) -> bool,
+        name: &'static str,
+        code: &'static str,
+        message: impl Into<Cow<'static, str>>,
+    ) -> Option<T> {
+        let value = value?;
+        if fits(&value) { Some(value) } else { self.refuse(name, code, message) }
     }
 
     /// Checks whose errors are not [`Code::ValidationFailed`] but another problem, such as

@@ -45,7 +45,7 @@ pub use body::{FormBody, JsonBody};
 pub use caller::{Caller, PathId};
 pub use credential::{Role, Secret};
 pub use idempotency::{KeyScope, KeyedResult, SentKey, decided, recorded};
-pub use json::{Checker, Raw, parse, parse_exact, parse_unread_exact};
+pub use json::{Checker, Raw, checked, parse, parse_exact, parse_unread_exact, refused};
 pub use keyed::KeyedBody;
 pub use language::Language;
 pub use problem::{Code, FieldError, Problem, Result, broken, failed};

@@ -11,7 +11,7 @@ use maud::{DOCTYPE, Markup, html};
 use serde_json::{Value, json};
 
 use super::caller::PathId;
-use super::openapi::{A_TXID, A_UUID};
+use super::openapi::{A_TXID, A_UUID, resolved};
 use super::problem::{Code, Problem, Row};
 use super::reply::ok;
 
@@ -654,13 +654,6 @@ fn inner<'a>(schema: &'a Value, schemas: &'a Value) -> &'a Value {
     match choices.next() {
         Some(choice) if is_shown_by_one && choice.get("$ref").is_some() => inner(choice, schemas),
         _ => schema,
-    }
-}
-
-fn resolved<'a>(schema: &'a Value, schemas: &'a Value) -> &'a Value {
-    match schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next()) {
-        Some(name) => &schemas[name],
-        None => schema,
     }
 }
 

@@ -77,11 +77,10 @@ pub fn first_of<T: Serialize>(
     next: Option<String>,
     items: impl Iterator<Item = Result<T>> + Send + Unpin + 'static,
 ) -> Result<Response> {
+    #[serde_with::skip_serializing_none]
     #[derive(Serialize)]
     struct Rest<'a> {
-        #[serde(skip_serializing_if = "Option::is_none")]
         total: Option<u64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
         next: Option<&'a str>,
     }
     let answer = items_of(items, &Rest { total, next: next.as_deref() })?;
@@ -755,7 +754,7 @@ impl<T: Serialize> List<T> {
 pub struct All<T> {
     /// The items, in the order that the operation says.
     pub items: Vec<T>,
-    /// How many there are.
+    /// How many there are, between the cursors where the request has some.
     pub total: u64,
     /// Address of the items that follow; where the request has `limit`, and there are more.
     #[serde(skip_serializing_if = "Option::is_none")]

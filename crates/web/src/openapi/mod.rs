@@ -336,7 +336,7 @@ people. A caller's `X-Request-Id` of 1 to 128 visible ASCII characters is kept.\
 Questions go to the operator of this server. How to report a vulnerability: `SECURITY.md` of its sources and packages.";
 
 /// The schema itself, or the schema that it refers to.
-fn resolved<'a>(schema: &'a Value, schemas: &'a Value) -> &'a Value {
+pub(crate) fn resolved<'a>(schema: &'a Value, schemas: &'a Value) -> &'a Value {
     match schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next()) {
         Some(name) => &schemas[name],
         None => schema,

@@ -7,11 +7,11 @@ use utoipa::ToSchema;
 use crate::reply::time;
 
 /// How a try to deliver a webhook ended.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = WebhookAnswer)]
 pub struct AnswerView {
     /// The status of the HTTP answer; absent when there was none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 100, maximum = 999, example = 503)]
     pub status: Option<u16>,
     /// Why it is a failure; absent when it is none. `status`: an answer that is neither 2xx nor
@@ -21,7 +21,6 @@ pub struct AnswerView {
     /// within 15 s. `closed`: the connection ended before the answer. `too_large`: the answer's
     /// head has more than 16 KiB or 100 headers. `not_http`: the answer is not HTTP. `internal`:
     /// this service could not send it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(
         pattern = "^(status|redirect|dns|not_public|refused|unreachable|tls|timeout|closed|too_large|not_http|internal)$",
         example = "status"

@@ -18,7 +18,7 @@ use wire::timestamp::{begin_of, day};
 use crate::cut::as_header;
 use crate::gzip::Encoding;
 use crate::streamed::BoxError;
-use crate::{Checker, Problem, one_of, single};
+use crate::{Checker, Problem, one_of, refused, single};
 
 /// What the query of an export asks for.
 pub fn request(pairs: &[(String, String)], ledger: Option<String>) -> Result<Request, Problem> {
@@ -52,11 +52,10 @@ pub fn request(pairs: &[(String, String)], ledger: Option<String>) -> Result<Req
 /// that has no rows.
 pub fn wants_labels(pairs: &[(String, String)], format: Format) -> Result<bool, Problem> {
     let wanted = one_of(pairs, "labels", &["true", "false"])? == Some("true");
-    let mut check = Checker::new();
     if wanted && (format.is_plain_text() || format.is_mapped()) {
-        check.refuse::<()>("labels", "not_taken", "labels é dos formatos de linhas; os outros se juntam pelo txid");
+        let message = "labels é dos formatos de linhas; os outros se juntam pelo txid";
+        return Err(refused("labels", "not_taken", message));
     }
-    check.finish()?;
     Ok(wanted)
 }
 

@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use books::export::jobs::{ExportJobs, Job, JobStatus, KEPT_MS, NewJob, Work, media_type_of};
 use books::export::{ExportedFile, Format, read_by_duckdb};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 use wire::cut_text::CutView;
@@ -135,25 +135,6 @@ impl ExportJobView {
                 signature: signed.signature.clone(),
             }),
         }
-    }
-}
-
-/// Days, format and labels of an export, as a body asks for them.
-#[derive(Deserialize)]
-#[serde(bound(deserialize = "'de: 'a"))]
-pub struct WireDays<'a> {
-    ledger: Raw<'a>,
-    format: Raw<'a>,
-    from: Raw<'a>,
-    to: Raw<'a>,
-    labels: Raw<'a>,
-}
-
-impl WireDays<'_> {
-    /// The same as the pairs of a query, which [`super::export_file::request`] reads.
-    pub fn pairs(&self) -> Result<Vec<(String, String)>> {
-        let texts = [("ledger", self.ledger), ("format", self.format), ("from", self.from), ("to", self.to)];
-        pairs_of(&texts, self.labels)
     }
 }
 

@@ -12,14 +12,13 @@ pub fn labels(engine: &Engine, charge: &Charge, payer: &Payer) -> Labels {
 }
 
 /// The caller's labels in a view, where there are some.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct LabelsView {
     /// The caller's reference, where the request had one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 64, example = "pedido-1042")]
     pub reference: Option<String>,
     /// The caller's values by key, where there are any.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<HashMap<String, String>>, example = json!({"loja": "azul"}))]
     pub metadata: Option<Metadata>,
 }

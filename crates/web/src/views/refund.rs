@@ -11,6 +11,7 @@ use crate::views::charge::{FeeView, SplitView};
 use crate::views::labels::LabelsView;
 
 /// A refund, as read.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RefundView {
     /// The refund's id.
@@ -25,7 +26,6 @@ pub struct RefundView {
     /// When it was asked for.
     pub created_at: String,
     /// Why, as the merchant said; where it said so.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// What it takes back of recipients' splits; where it does.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -34,7 +34,6 @@ pub struct RefundView {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fees: Vec<FeeView>,
     /// Why it was rejected, or failed; absent otherwise.
-    #[serde(skip_serializing_if = "Option::is_none")]
     notes: Option<String>,
     #[serde(flatten)]
     labels: LabelsView,
