@@ -235,8 +235,8 @@ impl Recorder {
         })
         .await?;
         let url = format!("{}/ops/lists/charges", server.operations);
-        let response = self.client.get(url).bearer_auth(OPS_TOKEN).send().await.map_err(|error| error.to_string())?;
-        let newest: Value = response.json().await.map_err(|error| error.to_string())?;
+        let list = || answered(self.client.get(&url).bearer_auth(OPS_TOKEN));
+        let (_, newest) = patiently(|| async { list().await.ok_or_else(|| "no list".to_owned()) }).await?;
         let items = newest["items"].as_array().into_iter().flatten();
         let of_quiet = items.clone().find(|charge| charge["merchant_id"] == self.merchants[quiet].id.as_str());
         let record = of_quiet.and_then(|charge| named_record(charge["record"].as_str()?));
