@@ -135,7 +135,7 @@ pub struct GiveBack {
     #[n(2)]
     pub taken: Centavos,
     /// The part that the recipient had paid from what was pending of the split, and that the split
-    /// has again: none of one that was anticipated.
+    /// has again: zero if it was anticipated.
     #[n(3)]
     pub from_pending: Centavos,
     /// When the split falls due; none once it did, and for PIX.

@@ -53,7 +53,7 @@ const WAITING_BYTES_MAX: usize = 64 << 20;
 /// The version that this release writes.
 const VERSION: u16 = 1;
 
-/// StatePosition of a state in its owner's Records and in those of others.
+/// Position of a state: how many Records it includes, of its owner and of others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatePosition {
     /// Ordinal of the last own Record in it.

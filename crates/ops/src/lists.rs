@@ -51,7 +51,7 @@ const SORTED_PARTS_MAX: usize = 10;
 /// A list of things.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct List {
-    /// What the things are. Its name is that of the list.
+    /// Kind of the things; its name is the list's.
     pub kind: ItemKind,
     /// `None` for charges, which are read back from the journal.
     list: Option<ObjectList>,

@@ -38,7 +38,7 @@ pub(crate) const BY_AMOUNT: [ItemKind; 4] =
 /// Characters of the text, at most.
 const TEXT_MAX: usize = 200;
 
-/// What is found. The order is that of an answer.
+/// Kinds of things that a search finds, in the order of its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum ItemKind {

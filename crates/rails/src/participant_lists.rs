@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::client::SettingsError;
 
-/// ParticipantLists by ISPB and by code.
+/// Institutions of the Central Bank's lists, by ISPB and by code.
 #[derive(Debug, Default)]
 pub(crate) struct ParticipantLists {
     ispbs: BTreeSet<String>,

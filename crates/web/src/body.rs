@@ -491,7 +491,7 @@ impl Sender {
     }
 }
 
-/// BodyAdmission for bodies.
+/// Room for bodies: how many bytes of each merchant and address may be in memory at once.
 #[derive(Debug)]
 struct BodyAdmission {
     limits: BodyLimits,

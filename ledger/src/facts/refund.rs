@@ -54,7 +54,7 @@ pub(super) fn approved(to: &mut impl Facets, event: &Event) {
             Some(due) if commission_pending => (StatementAccount::Pending, due.start()),
             _ => (StatementAccount::Available, lines.at),
         };
-        // What comes back is there to be drawn on.
+        // Commission that comes back can be drawn at once.
         lines.moved(StatementLineKind::Fee, account, commission.total(), id, due);
         draw(lines, StatementLineKind::Refund, id, drawn, seller_due);
     });

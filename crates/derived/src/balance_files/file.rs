@@ -47,7 +47,7 @@ const FENCE_BYTES: usize = KEY_BYTES + 12;
 const FOOTER_BYTES: usize = 7 + 1 + 4 * 8 + 4;
 const PREFIX: &str = "balances1-";
 
-/// FileCut of a file: the Records through which its balances are.
+/// Cut of a file: the last Records that its balances include.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FileCut {
     /// The last Record; it ends a block.

@@ -44,7 +44,7 @@ const PAGE_BYTES: usize = 4096;
 const PAGE_END: usize = PAGE_BYTES - 4;
 const PAGE_HEADER_BYTES: usize = 6;
 const GROUP_HEADER_BYTES: usize = 11;
-/// A occurrence has up to four numbers of up to ten bytes.
+/// An occurrence has up to four numbers of up to ten bytes.
 const OCCURRENCE_BYTES_MAX: usize = 40;
 const START_BYTES: usize = 21;
 const FENCE_BYTES: usize = START_BYTES + 10;

@@ -260,8 +260,8 @@ fn reason_of(said: Option<&str>, word: &str) -> String {
     said.unwrap_or_else(|| word.to_owned())
 }
 
-/// The return of a transfer in Efí's list; none of one that is not ours, and of one whose money is
-/// not back whole.
+/// The return of a transfer in Efí's list; `None` if the transfer is not ours, or its money did not
+/// come back whole.
 pub(super) fn returned_payout(text: &str, to: PayoutBank) -> Result<Option<ReturnedPayout>, String> {
     #[derive(Deserialize)]
     struct Id {

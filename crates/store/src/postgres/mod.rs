@@ -446,7 +446,7 @@ impl Store for PostgresStore {
 
     fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<AppendOutcome>> {
         let StoreParts { commits, troubles, .. } = &*self.parts;
-        // What this process gave up it writes no more, also while nobody else has it.
+        // A partition that this process gave up is not written by it, even while it has no owner.
         let admitted: Vec<_> = blocks.iter().map(|(tenure, block)| (self.parts.held(*tenure), *block)).collect();
         let landed = self.parts.wait_for_commit(commit::append(commits, troubles, &admitted))?;
         for ((tenure, block), landed) in blocks.iter().zip(&landed) {
