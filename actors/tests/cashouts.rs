@@ -499,10 +499,12 @@ async fn two_operators_end_what_may_not_be_ordered_twice() {
     let words = ["rail_word_asked"; 4];
     assert_eq!(facts(&engine, lost), [&words[..], &["cashout_failed", "rail_word_given"]].concat());
     assert_eq!(money(&engine, group).await, (SHOP - 1_000, 1_000));
-    for operator in ["ana", "bia"] {
-        assert!(matches!(say(&engine, sent, operator, true, "E1").await, Outcome::Recorded(_)));
-    }
-    assert_eq!(facts(&engine, sent), ["rail_word_asked", "cashout_processed", "rail_word_given"]);
+    assert!(matches!(say(&engine, sent, "ana", true, "E1").await, Outcome::Recorded(_)));
+    let note = MerchantCommand::WriteNote { object: sent, text: "bia liga amanhã".to_owned() };
+    engine.command(group, note, engine.permit(1_024).unwrap()).await.unwrap();
+    assert!(matches!(say(&engine, sent, "bia", true, "E1").await, Outcome::Recorded(_)));
+    let ended = ["rail_word_asked", "note_written", "cashout_processed", "rail_word_given"];
+    assert_eq!(facts(&engine, sent), ended, "a note is no word of the rail");
     assert_eq!(money(&engine, group).await, (SHOP - 1_000, 0));
     let over = say(&engine, sent, "caio", true, "P-3").await;
     assert!(matches!(over, Outcome::Refused(Rejection::OutcomeNotUnknown)), "{over:?}");

@@ -22,7 +22,7 @@ use ledger::merchant::Authorization;
 use ledger::rail_word::RailWord;
 use ledger::{
     Account, CardBrand, CardFace, CardRefusal, Centavos, Event, GroupNumber, LedgerId, MerchantCommand,
-    MerchantProfile, ObjectId, OpenCharge, Payer, PaymentMethod, RailName, RailStamp, Requester, SealedFor,
+    MerchantProfile, ObjectId, OpenCharge, Payer, PaymentMethod, RailName, RailStamp, Rejection, Requester, SealedFor,
     SettledObject, Terms, Timestamp,
 };
 use store::testkit::MemoryStore;
@@ -47,7 +47,7 @@ struct Desk {
     batches: Vec<Vec<SettlementLine>>,
     /// After so many lines it is silent once.
     silent_after: Option<u64>,
-    /// It does not say what became of a charge.
+    /// It does not say what became of a charge, nor of its capture.
     is_mute: bool,
     /// It authorizes charges, whether they were closed or not, and captures them by another order.
     separates: bool,
@@ -119,6 +119,9 @@ impl CardRail for Acquirer {
         desk.capture_orders += 1;
         if desk.loses_captures {
             return Box::pin(std::future::pending());
+        }
+        if desk.is_mute {
+            return Box::pin(std::future::ready(Err(RailError::NoAnswer)));
         }
         desk.captured.insert(call.charge);
         let Authorization { stamp, brand } = call.authorized;
@@ -529,10 +532,7 @@ async fn two_operators_end_a_charge_that_holds_up_the_batches() {
         assert_eq!(waits().iter().map(|item| item.id).collect::<Vec<_>>(), [charge]);
         assert_eq!((at_bank(&engine, group).await, suspense(&engine).await), (0, [0, 0]));
         for operator in ["ana", "bia"] {
-            let requester = Some(Requester::Operator(operator.to_owned()));
-            let context = CommandContext { key: None, requester, permit: engine.permit(1_024).unwrap() };
-            let word = RailWord { happened, reference: "NSU-17".to_owned() };
-            let said = engine.say_rail_word(charge, word, "extrato".to_owned(), context).await.unwrap();
+            let said = say(&engine, charge, operator, happened).await;
             assert!(matches!(said, Outcome::Recorded(_)), "{said:?}");
         }
         assert!(waits().is_empty());
@@ -541,6 +541,41 @@ async fn two_operators_end_a_charge_that_holds_up_the_batches() {
         assert_eq!(booked, if happened { (9_701, [0, 0]) } else { (0, [9_701, -9_701]) }, "{happened}");
         engine.stop().await;
     }
+}
+
+/// The word of an operator.
+async fn say(engine: &Engine, charge: ObjectId, operator: &str, happened: bool) -> Outcome {
+    let requester = Some(Requester::Operator(operator.to_owned()));
+    let context = CommandContext { key: None, requester, permit: engine.permit(1_024).unwrap() };
+    let word = RailWord { happened, reference: "NSU-17".to_owned() };
+    engine.say_rail_word(charge, word, "extrato".to_owned(), context).await.unwrap()
+}
+
+/// An acquirer that does not answer the order to capture is given it again and again, until an
+/// operator says that it did not happen. The last order has an hour to arrive.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_capture_that_is_on_its_way_is_not_ended_by_operators() {
+    let acquirer = Acquirer::new();
+    *acquirer.desk.lock().unwrap() = Desk { separates: true, is_mute: true, ..Desk::default() };
+    acquirer.arrivals.add_permits(1);
+    let engine = open(&acquirer).await;
+    let (group, charge) = open_charge(&engine).await;
+    engine.ask_acquirer(group, call(charge), None, engine.permit(1_024).unwrap()).await.unwrap();
+    advance(&engine, 4_000).await;
+    let orders = || acquirer.desk.lock().unwrap().capture_orders;
+    let before = orders();
+    assert!(before > 2, "{before}");
+    let is_early = |said: &Outcome| matches!(said, Outcome::Refused(Rejection::OutcomeNotUnknown));
+    let said = say(&engine, charge, "ana", false).await;
+    assert!(matches!(said, Outcome::Recorded(_)), "{said:?}");
+    let said = say(&engine, charge, "bia", false).await;
+    assert!(is_early(&said), "{said:?}");
+    advance(&engine, 3_600).await;
+    let said = say(&engine, charge, "bia", false).await;
+    assert!(matches!(said, Outcome::Recorded(_)), "{said:?}");
+    assert_eq!(orders(), before, "it is not captured while operators end it");
+    assert!(outcomes(&engine, charge).iter().any(|event| matches!(event, Event::CardRefused { .. })));
+    engine.stop().await;
 }
 
 /// Balances of the house ledger: its money at the bank, and its suspense.
@@ -570,6 +605,7 @@ async fn an_acquirer_that_closes_ids_conforms() {
         rail: None,
         registers_until: None,
         authorized: None,
+        tried_at: None,
     };
     rails::card(&acquirer, call, &open, [ObjectId(1), ObjectId(2)]).await;
 }

@@ -23,8 +23,8 @@ use ledger::merchant::RecipientStatus;
 use ledger::rail_word::RailWord;
 use ledger::{
     Account, Centavos, Charge, ChargeOutcome, Dispute, Event, Fingerprint, GroupNumber, LedgerId, MerchantCommand,
-    MerchantProfile, MerchantState, Object, ObjectId, Payer, RailName, RailStamp, Record, Requester, SealedFor,
-    Timestamp,
+    MerchantProfile, MerchantState, Object, ObjectId, Payer, RailName, RailStamp, Record, Rejection, Requester,
+    SealedFor, Timestamp,
 };
 use parking_lot::Mutex;
 use store::Store;
@@ -48,6 +48,9 @@ struct Book {
     looks: u32,
     /// So many orders are lost on their way; it is asked for them, and has none.
     loses: u32,
+    /// Orders to send money back do not arrive: it has nothing of them.
+    is_far: bool,
+    on_its_way: BTreeMap<ObjectId, (String, Centavos)>,
     /// The orders that were sent, by id.
     sent: Vec<ObjectId>,
     /// The Records, which are durable before an order is sent again.
@@ -73,6 +76,9 @@ impl Book {
             assert!(sent <= tries, "{id:?} is sent again before that is a Record");
         }
         self.sent.push(id);
+        if self.is_far {
+            return Err(RailError::NoAnswer);
+        }
         self.loses.checked_sub(1).map_or(Ok(()), |left| {
             self.loses = left;
             Err(RailError::HasNone)
@@ -168,6 +174,9 @@ impl PixRail for Institution {
     fn repay(&self, call: Repay) -> Call<'_, RepayAnswer> {
         self.answer_order(move |book| {
             if !call.is_repeat {
+                if book.is_far {
+                    book.on_its_way.insert(call.id, (call.payment.clone(), call.amount));
+                }
                 book.is_sent(call.id)?;
                 if book.refuses_repayments {
                     return Ok(RepayAnswer::Refused { reason: "conta encerrada".to_owned() });
@@ -518,16 +527,94 @@ async fn money_that_cannot_go_back_stays_owed_and_is_an_operators() {
     advance(&engine, 7_200).await;
     assert!(institution.0.lock().returned.is_empty());
     for operator in ["ana", "bia"] {
-        let requester = Some(Requester::Operator(operator.to_owned()));
-        let context = CommandContext { requester, ..context(&engine) };
-        let word = RailWord { happened: true, reference: "TED-118".to_owned() };
-        let said = engine.say_rail_word(item.id, word, "devolvido por TED".to_owned(), context).await.unwrap();
+        let said = say(&engine, item.id, operator, true).await;
         assert!(matches!(said, Outcome::Recorded(_)), "{said:?}");
     }
     assert_eq!((waits().len(), money(&engine, group).await), (0, [8_000, 0, 0, 8_000]));
     intake.abort();
     verify(&[store.part()], Some(engine.keyring()), &mut |_| {}).unwrap();
     engine.stop().await;
+}
+
+/// The word of an operator.
+async fn say(engine: &Engine, id: ObjectId, operator: &str, happened: bool) -> Outcome {
+    let context = CommandContext { requester: Some(Requester::Operator(operator.to_owned())), ..context(engine) };
+    let word = RailWord { happened, reference: "P-118".to_owned() };
+    engine.say_rail_word(id, word, "o banco confirmou".to_owned(), context).await.unwrap()
+}
+
+fn is_refused(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Refused(Rejection::OutcomeNotUnknown))
+}
+
+/// The institution has nothing of an order that is on its way to it. From the first word on nothing
+/// more is sent, and the second one ends the order an hour after the last sending: money that
+/// arrives until then is not kept as the payer's too.
+#[tokio::test]
+async fn an_order_that_is_on_its_way_is_not_ended_by_operators() {
+    for arrives in [true, false] {
+        let (store, institution) = (MemoryStore::new(), Institution::default());
+        let engine = open(&store, rails(&institution, "itau")).await;
+        let group = open_shop(&engine).await;
+        let paid = registered(&engine, group).await;
+        institution.0.lock().is_far = true;
+        let now = engine.now();
+        institution.pays(Some(&paid.txid()), 8_000, 1, now);
+        institution.pays(Some(&paid.txid()), 8_000, 2, now);
+        let intake = take_in(&engine);
+        until(&engine, "it is sent back", async || institution.0.lock().sent.len() == 2).await;
+        intake.abort();
+        advance(&engine, 3_700).await;
+        let sent = institution.0.lock().sent.clone();
+        let id = sent[1];
+        assert!(sent.len() > 3, "it is sent again and again: {sent:?}");
+        let said = say(&engine, id, "ana", false).await;
+        assert!(matches!(said, Outcome::Recorded(_)), "{said:?}");
+        let early = say(&engine, id, "bia", false).await;
+        assert!(is_refused(&early), "{early:?}");
+        if arrives {
+            let mut book = institution.0.lock();
+            let mut arrived = std::mem::take(&mut book.on_its_way);
+            book.returned.append(&mut arrived);
+        }
+        advance(&engine, 3_600).await;
+        let said = say(&engine, id, "bia", false).await;
+        assert_eq!(is_refused(&said), arrives, "{said:?}");
+        assert_eq!(institution.0.lock().sent, sent, "nothing is sent while operators end it");
+        let end = if arrives { "payer_repaid" } else { "payer_not_repaid" };
+        assert!(facts(&engine, id).contains(&end), "{:?}", facts(&engine, id));
+        let at_bank = if arrives { 8_000 } else { 16_000 };
+        assert_eq!(money(&engine, group).await[3], at_bank);
+        verify(&[store.part()], Some(engine.keyring()), &mut |_| {}).unwrap();
+        engine.stop().await;
+    }
+}
+
+/// A charge without a code is asked for before the second word, and not registered.
+#[tokio::test]
+async fn a_charge_without_a_code_is_asked_for_before_the_second_word() {
+    for has_it in [true, false] {
+        let (store, institution) = (MemoryStore::new(), Institution::default());
+        let engine = open(&store, rails(&institution, "itau")).await;
+        let group = open_shop(&engine).await;
+        let opened = open_charge_for(&engine, group, 7_200).await;
+        institution.0.lock().will_say = VecDeque::from([RailError::NoAnswer; 1_000]);
+        if has_it {
+            assert!(engine.register_pix(group, &opened).await.is_err(), "its answer is lost");
+        }
+        advance(&engine, 3_700).await;
+        let said = say(&engine, opened.charge, "ana", false).await;
+        assert!(matches!(said, Outcome::Recorded(_)), "{said:?}");
+        institution.0.lock().will_say.clear();
+        let said = say(&engine, opened.charge, "bia", false).await;
+        assert_eq!(is_refused(&said), has_it, "{said:?}");
+        let end = if has_it { ChargeOutcome::Pending } else { ChargeOutcome::Cancelled };
+        let known = charge(&engine, opened.charge);
+        assert_eq!((known.code.is_some(), known.outcome), (has_it, end));
+        assert_eq!(institution.0.lock().sent.len(), usize::from(has_it), "it is not registered");
+        verify(&[store.part()], Some(engine.keyring()), &mut |_| {}).unwrap();
+        engine.stop().await;
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Word of two operators on an order whose rail left its outcome unknown for an hour: one operator
 //! says what the bank or acquirer confirmed on paper, and another one says the same. It ends the
-//! order as the rail's own answer would.
+//! order as the rail's own answer would. Between the two words nothing is sent again.
 
 use crate::merchant::{FailRefund, ReturnedCashout};
 use crate::{Event, ObjectId, PayoutBank, Record, Rejection, Timestamp};
@@ -53,9 +53,16 @@ impl SayRailWord {
         Event::RailWordGiven { id, happened, reference, reason, asked_by }
     }
 
-    /// Refuses an order that is not old enough. `since` is when its rail was last to know it.
-    pub(crate) fn check_age(since: Timestamp, now: Timestamp) -> Result<(), Rejection> {
-        if since.plus_ms(UNKNOWN_FOR_MS) <= now { Ok(()) } else { Err(Rejection::OutcomeNotUnknown) }
+    /// Refuses a word on an order that is not old enough. The rail was to know the order at
+    /// `since`, and an hour later an operator may speak. From then on nothing is sent again; what
+    /// was sent again before (`tried_at`) has an hour too until the second word.
+    pub(crate) fn check_age(
+        &self,
+        (since, tried_at): (Timestamp, Option<Timestamp>),
+        now: Timestamp,
+    ) -> Result<(), Rejection> {
+        let known_at = tried_at.filter(|_| self.asked_by.is_some()).unwrap_or(since).max(since);
+        if known_at.plus_ms(UNKNOWN_FOR_MS) <= now { Ok(()) } else { Err(Rejection::OutcomeNotUnknown) }
     }
 }
 
@@ -68,19 +75,33 @@ pub struct AskedRailWord {
     pub reason: String,
     /// Who said it.
     pub by: String,
+    /// When the order was last sent again; `None` if it was sent once.
+    pub tried_at: Option<Timestamp>,
 }
 
 impl AskedRailWord {
-    /// The open word after a Record about an order, given the open word before. It lapses when
-    /// something becomes of the order, which was unknown when the word was said.
-    pub fn after(before: Option<Self>, id: ObjectId, record: &Record) -> Option<Self> {
-        record.events.iter().fold(before, |before, event| match event {
+    /// The open word in the Records about an order. It lapses when something becomes of the order,
+    /// which was unknown when the word was said.
+    pub fn in_records(records: &[Record], id: ObjectId) -> Option<Self> {
+        let events = records.iter().flat_map(|record| record.events.iter().map(move |event| (record, event)));
+        let mut tried_at = None;
+        events.fold(None, |before, (record, event)| match event {
             Event::RailWordAsked { id: of, happened, reference, reason } if *of == id => Some(Self {
                 word: RailWord { happened: *happened, reference: reference.clone() },
                 reason: reason.clone(),
                 by: record.operator.clone().unwrap_or_default(),
+                tried_at,
             }),
-            Event::RailTried { .. } => before,
+            Event::RailTried { .. } => {
+                tried_at = Some(record.effective_at);
+                before.map(|asked| Self { tried_at, ..asked })
+            }
+            // Of these nothing becomes of it.
+            Event::NoteWritten { .. }
+            | Event::MetadataChanged { .. }
+            | Event::FiscalDocumentLinked { .. }
+            | Event::FiscalDocumentUnlinked { .. }
+            | Event::CardUnanswered { .. } => before,
             _ => None,
         })
     }

@@ -198,23 +198,41 @@ async fn a_rail_that_is_back_is_asked_before_the_second_word() {
     world.check_books().await;
 }
 
-/// A rail that has none of a transfer would be sent it again by the schedule, but not while
-/// operators end it.
+/// A rail that has none of a transfer is sent it again and again, until the first word; the last
+/// sending has an hour to arrive.
 #[tokio::test]
 async fn nothing_is_sent_again_before_the_second_word() {
     let rail = SilentRail::default();
-    let (has_none, sent) = (Arc::clone(&rail.has_none), Arc::clone(&rail.sent));
+    let sent = Arc::clone(&rail.sent);
+    rail.has_none.store(true, Ordering::Relaxed);
     let world = World::with_payouts(rail).await;
     let merchant = world.merchant().await;
-    merchant.paid_pix(&pix("100.00")).await;
+    let ana = merchant.recipient("Ana", 1).await;
+    merchant.paid_pix(&with_splits(pix("100.00"), &[(&ana, 1_000)])).await;
     let body = json!({"amount": 1_000, "pix_key": "ana@loja.com.br", "pix_key_type": "email"});
-    let id = text(&merchant.post("/api/cashout", &body).await.expect(201)["id"]);
+    let cashout = text(&merchant.post("/api/cashout", &body).await.expect(201)["id"]);
+    let withdrawal = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+    world.approve(&withdrawal).await.expect(200);
     world.advance(3_700).await;
-    let (settle, word) = (format!("/ops/rail-items/{id}/settle"), word("did_not_happen", "P-1"));
-    world.ops_post(&settle, &word).await.expect(202);
-    has_none.store(true, Ordering::Relaxed);
-    world.second_ops_post(&settle, &[], &word).await.expect(200);
-    assert_eq!(sent.load(Ordering::Relaxed), 1);
+    let before = sent.load(Ordering::Relaxed);
+    assert!(before > 4, "{before}");
+    let (ids, word) = ([cashout, withdrawal], word("did_not_happen", "P-1"));
+    let settles = ids.map(|id| format!("/ops/rail-items/{id}/settle"));
+    for settle in &settles {
+        world.ops_post(settle, &word).await.expect(202);
+        world.second_ops_post(settle, &[], &word).await.refused(409, "outcome_not_unknown");
+    }
+    let queue = world.ops_get("/ops/queue?kind=payout").await.expect(200);
+    assert_eq!(items(&queue).len(), 2);
+    assert!(items(&queue).iter().all(|item| !item["settles_from"].is_null()), "{queue}");
+    let browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    let item = format!("/console/queue/{}", text(&items(&queue)[0]["id"]));
+    browser.page(&item).await.has(&["Another operator may say it from"]);
+    world.advance(3_600).await;
+    for settle in &settles {
+        world.second_ops_post(settle, &[], &word).await.expect(200);
+    }
+    assert_eq!(sent.load(Ordering::Relaxed), before);
     world.check_books().await;
 }
 

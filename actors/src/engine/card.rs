@@ -8,8 +8,8 @@ use std::time::Duration;
 use derived::read_model::CardRow;
 use ledger::merchant::{RECONCILE_AFTER_MS, SplitRequest};
 use ledger::{
-    CardFace, CardRefusal, Centavos, Charge, ChargeOutcome, GroupNumber, MerchantCommand, MerchantProfile, ObjectId,
-    OpenCharge, Payer, PaymentMethod, RailName, RailStamp, Record, SealedFor, Terms, Timestamp,
+    CardFace, CardRefusal, Centavos, Charge, ChargeOutcome, GroupNumber, LedgerId, MerchantCommand, MerchantProfile,
+    ObjectId, OpenCharge, Payer, PaymentMethod, RailName, RailStamp, Record, SealedFor, Terms, Timestamp,
 };
 
 use super::labels::ReferenceLookup;
@@ -316,7 +316,7 @@ impl Engine {
         open: &OpenCharge,
     ) -> Result<(MerchantCommand, Option<RailStamp>)> {
         if let Some(authorized) = open.authorized.as_deref().cloned() {
-            if !self.note_try(group, charge).await? {
+            if !self.note_try(LedgerId::Merchant(group), charge).await? {
                 return Err(Unavailable::OutcomeUnknown);
             }
             let call = CaptureCard { charge, amount: open.terms.amount, authorized };

@@ -20,7 +20,6 @@ use ledger::{
 use super::inquiry_times::{CashoutInquiryTimes, wait_ms};
 use super::labels::{ReferenceLookup, reserving};
 use super::outcome::CommandContext;
-use super::rail_line::SendTurn;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, RECONCILED_AT_ONCE, Result, Unavailable, read};
 use crate::rails::{Destination, PayoutAnswer, RailError, SendPayout};
 use crate::resident::{Envelope, Outcome, UniqueLookup};
@@ -202,8 +201,7 @@ impl Engine {
         let Ok(waiting) = read(&self.shard(group).merchants, LedgerId::Merchant(group), look, permit).await else {
             return false;
         };
-        join_all(waiting.iter().map(|(id, open)| self.ask_about_cashout((group, *id), open, now, SendTurn::Again)))
-            .await;
+        join_all(waiting.iter().map(|(id, open)| self.ask_about_cashout((group, *id), open, now))).await;
         waiting.len() == RECONCILED_AT_ONCE
     }
 
@@ -213,10 +211,9 @@ impl Engine {
         (group, id): (GroupNumber, ObjectId),
         open: &OpenCashout,
         now: Timestamp,
-        turn: SendTurn,
     ) -> bool {
         self.shard(group).cashouts.first_try_over(id).await;
-        let (found, rail) = self.find_cashout(id, open, now, turn).await.unwrap_or_else(|error| {
+        let (found, rail) = self.find_cashout(id, open, now).await.unwrap_or_else(|error| {
             tracing::error!(%error, cashout = ?id, "where a cashout goes could not be read");
             (CashoutInquiry::Unknown, None)
         });
@@ -247,7 +244,6 @@ impl Engine {
         id: ObjectId,
         open: &OpenCashout,
         now: Timestamp,
-        turn: SendTurn,
     ) -> Result<(CashoutInquiry, Option<RailName>), LoadError> {
         let (mut destination, mut name): (Option<PixDestination>, _) = (None, None);
         let shard = self.shard_with(id);
@@ -266,10 +262,10 @@ impl Engine {
         let transfer = SendPayout { id, amount, to, ordered_at: id.created_at() };
         let mut answer = rail.call(RAIL_ANSWER_MAX, |rail| rail.find(transfer.clone(), now)).await;
         if answer == Ok(PayoutAnswer::NotTaken) {
-            if turn == SendTurn::Asked || !rail.may_order_again(id.created_at(), open.attention_at, now) {
+            if !rail.may_order_again(id.created_at(), open.attention_at, now) {
                 return Ok((CashoutInquiry::Unknown, name));
             }
-            match self.note_try(self.ids().group(id), id).await {
+            match self.note_try(LedgerId::Merchant(self.ids().group(id)), id).await {
                 Ok(true) => {}
                 Ok(false) => return Ok((CashoutInquiry::EndedBefore, name)),
                 Err(_) => return Ok((CashoutInquiry::Unknown, name)),

@@ -11,7 +11,6 @@ use ledger::{
 
 use super::labels::ReferenceLookup;
 use super::outcome::CommandContext;
-use super::rail_line::SendTurn;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Result, Unavailable};
 use crate::rails::{OpenPix, PixFate, PixOpening, PixReceipt, RailError};
 use crate::resident::{Outcome, UniqueLookup};
@@ -127,7 +126,7 @@ impl Engine {
         let (amount, expires_at) = (opened.terms.amount, opened.expires_at);
         let payer: Payer = payer.unwrap_or_default();
         let call = |is_repeat| OpenPix { charge, amount, expires_at, payer: payer.clone(), is_repeat };
-        let turn = (RAIL_ANSWER_MAX, if opened.is_new { SendTurn::First } else { SendTurn::Again });
+        let turn = (RAIL_ANSWER_MAX, !opened.is_new);
         let answer = self.order((group, charge), &rail, turn, |rail, is_repeat| rail.open(call(is_repeat))).await;
         let (command, registration) = match answer {
             Ok(PixOpening::Registered { code }) => {

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ledger::{Event, GroupNumber, MerchantCommand, ObjectId, RailName, Timestamp};
+use ledger::rail_word::AskedRailWord;
+use ledger::{Event, GroupNumber, LedgerId, MerchantCommand, ObjectId, RailName, RecipientCommand, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::timeout_at;
@@ -209,50 +210,48 @@ impl RailLine<'_, dyn PayoutRail> {
     }
 }
 
-/// When an order is made under an id of ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SendTurn {
-    /// By the decision, a moment ago: it was not sent before.
-    First,
-    /// By the schedule, which does not know whether it was sent before.
-    Again,
-    /// Before the word of a second operator: it is asked for, and not sent where the rail has none.
-    Asked,
-}
-
 impl Engine {
     /// Makes an order under an id of ours. One that may have been sent before (`is_repeat`, which
     /// the call is given) is asked for; where the rail has none, a Record comes before the order.
+    /// [`RailError::NoAnswer`] where it may not be sent again: see [`Engine::note_try`].
     pub(super) async fn order<'a, R: ?Sized, T>(
         &self,
         (group, id): (GroupNumber, ObjectId),
         line: &RailLine<'a, R>,
-        (most, turn): (Duration, SendTurn),
+        (most, is_repeat): (Duration, bool),
         call: impl Fn(&'a R, bool) -> Call<'a, T>,
     ) -> Result<T, RailError> {
         let begun = Instant::now();
-        let answer = line.call(most, |rail| call(rail, turn != SendTurn::First)).await;
-        if turn == SendTurn::Asked || !matches!(answer, Err(RailError::HasNone)) {
+        let answer = line.call(most, |rail| call(rail, is_repeat)).await;
+        if !matches!(answer, Err(RailError::HasNone)) {
             return answer;
         }
-        match self.note_try(group, id).await {
-            Ok(true) => {
-                let again = line.call(most.saturating_sub(begun.elapsed()), |rail| call(rail, false)).await;
-                again.map_err(|_| RailError::NoAnswer)
-            }
-            Ok(false) | Err(_) => Err(RailError::NoAnswer),
+        if !matches!(self.note_try(LedgerId::Merchant(group), id).await, Ok(true)) {
+            return Err(RailError::NoAnswer);
         }
+        let again = line.call(most.saturating_sub(begun.elapsed()), |rail| call(rail, false)).await;
+        again.map_err(|_| RailError::NoAnswer)
     }
 
-    /// Notes that an order is sent once more, before it is. False where it has ended.
-    pub(super) async fn note_try(&self, group: GroupNumber, id: ObjectId) -> Result<bool> {
+    /// Notes that an order is sent once more, before it is. False where it has ended. Error: an
+    /// operator has said what became of it. From that word on it is only asked for, so that nothing
+    /// is on its way when a second operator ends it.
+    pub(super) async fn note_try(&self, owner: LedgerId, id: ObjectId) -> Result<bool> {
         let records = self.records_about(id)?;
+        if AskedRailWord::in_records(&records, id).is_some() {
+            return Err(Unavailable::OutcomeUnknown);
+        }
         let is_try = |event: &&Event| matches!(event, Event::RailTried { id: of, .. } if *of == id);
         let tries = records.iter().flat_map(|record| &record.events).filter(is_try).count();
         let attempt = u32::try_from(tries).unwrap_or(u32::MAX).saturating_add(2);
         let permit = self.admission.take(INSIDE_BYTES).await;
-        let tried = self.command(group, MerchantCommand::TryOrder { id, attempt }, permit).await?;
-        Ok(matches!(tried, Outcome::Recorded(_)))
+        let tried = match owner {
+            LedgerId::Merchant(group) => self.command(group, MerchantCommand::TryOrder { id, attempt }, permit).await,
+            recipient => {
+                self.command_recipient(recipient, RecipientCommand::TryWithdrawal { id, attempt }, permit).await
+            }
+        };
+        Ok(matches!(tried?, Outcome::Recorded(_)))
     }
 }
 

@@ -15,7 +15,6 @@ use tokio::time::timeout;
 
 use super::house::operator_of;
 use super::outcome::CommandContext;
-use super::rail_line::SendTurn;
 use super::{Engine, INSIDE_BYTES, Result, read};
 use crate::resident::Outcome;
 use derived::records::may_wait;
@@ -37,7 +36,7 @@ impl Engine {
         let shard = self.serving_shard(self.ids().group(id))?;
         let by = operator_of(&context);
         let is_second = self.asked_rail_word(id)?.is_some_and(|asked| asked.word == word && asked.by != by);
-        if is_second && matches!(timeout(ASKED_MAX, self.ask_before_word(id)).await, Ok(Ok(true))) {
+        if is_second && matches!(timeout(ASKED_MAX, self.ask_about_order(id)).await, Ok(Ok(true))) {
             shard.inquiries.forget(id);
             return Ok(Outcome::Refused(Rejection::OutcomeNotUnknown));
         }
@@ -65,17 +64,16 @@ impl Engine {
         Ok(outcome)
     }
 
-    /// Asks the rail of an order that operators are about to end what the schedule would ask it.
-    /// Gives true when it says what became of the order, and that is booked. No order is sent: what
-    /// an acquirer has authorized is not asked about, for the schedule's question captures it, nor
-    /// a PIX charge without a code, which it registers.
-    async fn ask_before_word(&self, id: ObjectId) -> Result<bool> {
+    /// Asks the rail of an order that operators are about to end, as the schedule does. Gives true
+    /// when it says what became of the order, and that is booked. Nothing is ordered: the first
+    /// word waits, and [`Engine::note_try`] refuses.
+    async fn ask_about_order(&self, id: ObjectId) -> Result<bool> {
         let (group, now, permit) = (self.ids().group(id), self.now(), self.admission.take(INSIDE_BYTES).await);
         if let Some(Withdrawal { recipient, .. }) = self.object(id)? {
             let look = move |books: &RecipientState, now| books.to_send(now).filter(|open| open.id == id).cloned();
             let open = read(&self.shard_of(recipient).recipients, recipient, look, permit).await?;
             let Some(open) = open else { return Ok(false) };
-            return self.settle_transfer(recipient, &open, now, SendTurn::Asked).await;
+            return self.settle_transfer(recipient, &open, now).await;
         }
         let look = move |books: &MerchantState, now| {
             let charge = books.needing_attention(now).find(|(of, _)| *of == id).map(|(_, open)| open.clone());
@@ -85,12 +83,9 @@ impl Engine {
         };
         let (ledger, of_read) = (LedgerId::Merchant(group), Arc::clone(&permit));
         Ok(match read(&self.shard(group).merchants, ledger, look, of_read).await? {
-            (Some(open), ..) => {
-                let is_ordered = open.authorized.is_some() || open.registers_until.is_some_and(|until| until > now);
-                !is_ordered && self.reconcile(group, id, &open).await
-            }
-            (None, Some(open), _) => self.ask_about_cashout((group, id), &open, now, SendTurn::Asked).await,
-            (None, None, Some(repayment)) => self.repay(group, id, &repayment, SendTurn::Asked, permit).await,
+            (Some(open), ..) => self.reconcile(group, id, &open).await,
+            (None, Some(open), _) => self.ask_about_cashout((group, id), &open, now).await,
+            (None, None, Some(repayment)) => self.repay(group, id, &repayment, true, permit).await,
             (None, None, None) => false,
         })
     }
@@ -149,8 +144,7 @@ impl Engine {
 
     /// The word on an order that waits for a second operator.
     pub fn asked_rail_word(&self, id: ObjectId) -> Result<Option<AskedRailWord>> {
-        let records = self.records_about(id)?;
-        Ok(records.iter().fold(None, |before, record| AskedRailWord::after(before, id, record)))
+        Ok(AskedRailWord::in_records(&self.records_about(id)?, id))
     }
 
     /// The ledger of an order, whatever it is; `None` if there is none of this id.

@@ -14,7 +14,6 @@ use ledger::{Centavos, Event, GroupNumber, LedgerId, MerchantCommand, ObjectId, 
 
 use super::inquiry_times::Inquiry;
 use super::outcome::CommandContext;
-use super::rail_line::SendTurn;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, RECONCILED_AT_ONCE, Result, Unavailable, read};
 use crate::journal::Permit;
 use crate::rails::{Call, Repay, RepayAnswer};
@@ -58,7 +57,7 @@ impl Engine {
         permit: &Arc<Permit>,
     ) {
         for (id, repayment) in repayments {
-            self.repay(group, id, &repayment, SendTurn::First, Arc::clone(permit)).await;
+            self.repay(group, id, &repayment, false, Arc::clone(permit)).await;
         }
     }
 
@@ -75,7 +74,7 @@ impl Engine {
         let repayments = read(&self.shard(group).merchants, LedgerId::Merchant(group), look, permit).await?;
         let outcomes = repayments.iter().map(|(id, repayment)| async move {
             let permit = self.admission.take(INSIDE_BYTES).await;
-            let has_ended = self.repay(group, *id, repayment, SendTurn::Again, permit).await;
+            let has_ended = self.repay(group, *id, repayment, true, permit).await;
             let Repayment { charge, amount, since, .. } = *repayment;
             let inquiry = Inquiry { charge, amount, since, at: self.now() };
             self.shard(group).inquiries.note(*id, inquiry, has_ended);
@@ -84,14 +83,15 @@ impl Engine {
         Ok(join_all(outcomes).await.into_iter().filter(|sent| *sent).count() == RECONCILED_AT_ONCE)
     }
 
-    /// Orders one repayment from its rail. Gives true when it was confirmed or refused, and that is
-    /// booked; no answer changes nothing.
+    /// Orders one repayment from its rail; asks for one that may have been ordered before
+    /// (`is_repeat`). Gives true when it was confirmed or refused, and that is booked; no answer
+    /// changes nothing.
     pub(super) async fn repay(
         &self,
         group: GroupNumber,
         id: ObjectId,
         repayment: &Repayment,
-        turn: SendTurn,
+        is_repeat: bool,
         permit: Arc<Permit>,
     ) -> bool {
         let Repayment { charge, method, amount, kind, since, .. } = *repayment;
@@ -103,12 +103,12 @@ impl Engine {
                 return false;
             }
         };
-        let patience = if turn == SendTurn::First { REPAY_ANSWER_MAX } else { RAIL_ANSWER_MAX };
+        let patience = if is_repeat { RAIL_ANSWER_MAX } else { REPAY_ANSWER_MAX };
         let call = |is_repeat| {
             let payment = payment.clone();
             Repay { id, decided_at: since, charge, payment, amount, before, is_repeat }
         };
-        let (named, turn, is_sent) = ((group, id), (patience, turn), kind != RepaymentKind::Taken);
+        let (named, turn, is_sent) = ((group, id), (patience, is_repeat), kind != RepaymentKind::Taken);
         let answer = if method.is_card() {
             let Ok(line) = self.card_rail(rail.as_ref()) else { return false };
             let order = self.order(named, &line, turn, |rail, is_repeat| match is_sent {

@@ -14,7 +14,6 @@ use ledger::{
 use super::cashout::FIRST_ANSWER_MAX;
 use super::inquiry_times::{ASK_EVERY_MAX_MS, wait_ms};
 use super::outcome::CommandContext;
-use super::rail_line::SendTurn;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Result, read};
 use crate::rails::{Destination, PayoutAnswer, SendPayout};
 use crate::resident::Outcome;
@@ -81,7 +80,7 @@ impl Engine {
         withdrawal: OpenWithdrawal,
         now: Timestamp,
     ) -> Result<Option<Timestamp>> {
-        if !self.settle_transfer(recipient, &withdrawal, now, SendTurn::Again).await? {
+        if !self.settle_transfer(recipient, &withdrawal, now).await? {
             return Ok(Some(now.plus_ms(wait_ms(withdrawal.approved_at.unwrap_or(now), now))));
         }
         let permit = self.admission.take(INSIDE_BYTES).await;
@@ -95,9 +94,8 @@ impl Engine {
         recipient: LedgerId,
         withdrawal: &OpenWithdrawal,
         now: Timestamp,
-        turn: SendTurn,
     ) -> Result<bool> {
-        let Some((outcome, stamp)) = self.ask_about(recipient, withdrawal, now, turn).await else { return Ok(false) };
+        let Some((outcome, stamp)) = self.ask_about(recipient, withdrawal, now).await else { return Ok(false) };
         let command = RecipientCommand::SettleWithdrawal { id: withdrawal.id, outcome };
         let permit = self.admission.take(INSIDE_BYTES).await;
         self.command_recipient(recipient, command, CommandContext::of_rail(stamp, permit)).await.map(|_| true)
@@ -143,7 +141,6 @@ impl Engine {
         recipient: LedgerId,
         withdrawal: &OpenWithdrawal,
         now: Timestamp,
-        turn: SendTurn,
     ) -> Option<(TransferOutcome, Option<RailStamp>)> {
         let approved_at = withdrawal.approved_at.unwrap_or(now);
         let Some(call) = self.transfer_of(withdrawal, approved_at) else {
@@ -155,16 +152,9 @@ impl Engine {
         if found != Some(PayoutAnswer::NotTaken) {
             return settled(found);
         }
-        if turn == SendTurn::Asked
-            || !rail.may_order_again(approved_at, withdrawal.ordered_at().unwrap_or(approved_at), now)
-        {
-            return None;
-        }
-        let (permit, again) =
-            (self.admission.take(INSIDE_BYTES).await, RecipientCommand::TryWithdrawal { id: withdrawal.id });
-        let tried = self.command_recipient(recipient, again, permit).await;
-        let is_open = matches!(tried, Ok(Outcome::Recorded(_)));
-        if is_open { settled(rail.call(RAIL_ANSWER_MAX, |rail| rail.send(call)).await.ok()) } else { None }
+        let may_send = rail.may_order_again(approved_at, withdrawal.tried_at.unwrap_or(approved_at), now)
+            && matches!(self.note_try(recipient, withdrawal.id).await, Ok(true));
+        if may_send { settled(rail.call(RAIL_ANSWER_MAX, |rail| rail.send(call)).await.ok()) } else { None }
     }
 
     fn transfer_of(&self, withdrawal: &OpenWithdrawal, ordered_at: Timestamp) -> Option<SendPayout> {

@@ -134,6 +134,7 @@ fn facts(desk: &Desk, visit: &Visit, item: &QueueItem) -> Markup {
         .account(words::CREDIT, item.credit.as_deref())
         .text(reason_word(item.kind), item.reason.as_deref())
         .text(words::REFERENCE, item.reference.as_deref())
+        .when(words::SETTLES_FROM, item.settles_from.as_deref())
         .code(words::WITHDRAWAL, item.withdrawal.as_deref())
         .add(words::DISPUTE, item.dispute.as_ref().map(|id| show::code_link("queue", id)))
         .add(words::TOOK_EFFECT, item.effective_date.as_ref().map(|day| html! { (day) }))

@@ -259,11 +259,12 @@ words! {
     RAIL_ITEM = "Desfecho desconhecido", "Unknown outcome";
     WAITING_NOTICE = "Aviso da instituição que espera", "Notification that waits";
     SETTLE_BY_WORD = "Dizer o desfecho", "Say the outcome";
-    SETTLE_WHAT = "A instituição não disse o que aconteceu e continua sendo consultada. Depois de uma hora, dois operadores podem dizer, com a mesma referência.", "The institution has not said what became of it, and goes on being asked. After an hour, two operators may say it, with the same reference.";
+    SETTLE_WHAT = "A instituição não disse o que aconteceu e continua sendo consultada. Depois de uma hora, dois operadores podem dizer, com a mesma referência. Desde o primeiro nada é enviado de novo; o segundo fala uma hora depois do último envio.", "The institution has not said what became of it, and goes on being asked. After an hour, two operators may say it, with the same reference. From the first one on nothing is sent again; the second one speaks an hour after the last sending.";
     DROP_WHAT = "Um aviso da instituição não cabe nas contestações desta cobrança. Quando couber, é lançado em até um minuto. Dois operadores podem descartá-lo, com a mesma referência: diga que não aconteceu.", "A notification of the institution does not fit the disputes of this charge. Once it fits, it is booked within a minute. Two operators may drop it, with the same reference: say that it did not happen.";
     WAITS_FOR = "Espera", "Waits for";
     ORDERED = "O que foi pedido", "What was ordered";
     RAIL = "Instituição", "Institution";
+    SETTLES_FROM = "Outro operador pode dizer desde", "Another operator may say it from";
     WHAT_BECAME = "O que aconteceu", "What became of it";
     HAPPENED = "aconteceu: o dinheiro saiu ou entrou", "it happened: the money moved";
     DID_NOT_HAPPEN = "não aconteceu, e não vai acontecer", "it did not happen, and will not";

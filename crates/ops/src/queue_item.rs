@@ -4,7 +4,7 @@ use actors::engine::{CaseNeed, RecipientRow, WaitingItem, WaitingKind};
 use actors::rails::RailCase;
 use derived::checkpoint::hex;
 use ledger::merchant::SentFile;
-use ledger::rail_word::AskedRailWord;
+use ledger::rail_word::{AskedRailWord, UNKNOWN_FOR_MS};
 use ledger::{BankAccount, Centavos, Charge, Dispute, LedgerId, Month, ObjectId, RailName, Refund, Sealed};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -120,6 +120,9 @@ pub struct QueueItem {
     /// The outcome by that operator, `happened` or `did_not_happen`; transfers and rail items.
     #[schema(pattern = "^(happened|did_not_happen)$")]
     pub outcome: Option<&'static str>,
+    /// From when another operator may say the same: an hour after the order was last sent; absent
+    /// where it was sent once.
+    pub settles_from: Option<String>,
     /// The dispute that was won after it had been accepted; entries that say so.
     #[schema(format = "uuid")]
     pub dispute: Option<String>,
@@ -215,8 +218,9 @@ impl QueueItem {
     /// Takes in an operator's word on an unknown outcome.
     fn say_unknown(&mut self, asked: Option<AskedRailWord>) {
         self.status = if asked.is_some() { "waiting_second" } else { "in_processing" };
-        if let Some(AskedRailWord { word, reason, by }) = asked {
+        if let Some(AskedRailWord { word, reason, by, tried_at }) = asked {
             self.outcome = Some(outcome_name(word.happened));
+            self.settles_from = tried_at.map(|at| time(at.plus_ms(UNKNOWN_FOR_MS)));
             (self.requested_by, self.reason, self.reference) = (Some(by), Some(reason), Some(word.reference));
         }
     }

@@ -242,6 +242,7 @@ mod tests {
                 rail: None,
                 registers_until: None,
                 authorized: None,
+                tried_at: None,
             };
             conformance::card(&acquirer, call, &open, [ObjectId(turn), ObjectId(100 + turn)]).await;
         }

@@ -213,6 +213,7 @@ mod tests {
             rail: None,
             registers_until: None,
             authorized: None,
+            tried_at: None,
         }
     }
 

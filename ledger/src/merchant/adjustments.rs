@@ -173,6 +173,9 @@ pub struct Repayment {
     /// True when the rail refuses it: the rail is not asked again.
     #[cbor(n(5), skip_if = "is_false")]
     pub is_refused: bool,
+    /// When it was last sent again; `None` if it was sent once.
+    #[n(6)]
+    pub tried_at: Option<Timestamp>,
 }
 
 impl Repayment {
@@ -183,24 +186,19 @@ impl Repayment {
     }
 
     pub(super) fn of(event: &Event, since: Timestamp) -> Option<(ObjectId, Self)> {
-        match event {
+        let (id, charge, method, amount, kind) = match event {
             Event::RefundApproved { id, charge, method, amount, .. } => {
-                let (charge, method, amount) = (*charge, *method, *amount);
-                Some((*id, Self { charge, method, amount, kind: RepaymentKind::Sent, since, is_refused: false }))
+                (*id, *charge, *method, *amount, RepaymentKind::Sent)
             }
             Event::DisputeAccepted { id, charge, method, amount } => {
-                let (charge, method, amount) = (*charge, *method, *amount);
-                Some((*id, Self { charge, method, amount, kind: RepaymentKind::Taken, since, is_refused: false }))
+                (*id, *charge, *method, *amount, RepaymentKind::Taken)
             }
             Event::LatePixReceived { charge, amount, id, .. } => {
-                let (method, kind) = (PaymentMethod::Pix, RepaymentKind::Unordered);
-                Some((
-                    id.unwrap_or(*charge),
-                    Self { charge: *charge, method, amount: *amount, kind, since, is_refused: false },
-                ))
+                (id.unwrap_or(*charge), *charge, PaymentMethod::Pix, *amount, RepaymentKind::Unordered)
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        Some((id, Self { charge, method, amount, kind, since, is_refused: false, tried_at: None }))
     }
 }
 
@@ -427,9 +425,18 @@ impl Adjustments {
         if let Some(Open::Repayment(repayment)) = self.open.get(id) {
             self.attention.remove(&(repayment.since, id));
         }
+        self.change_repayment(id, |repayment| repayment.is_refused = true);
+    }
+
+    /// Notes when a repayment was sent once more.
+    pub(super) fn note_tried(&mut self, id: ObjectId, at: Timestamp) {
+        self.change_repayment(id, |repayment| repayment.tried_at = Some(at));
+    }
+
+    fn change_repayment(&mut self, id: ObjectId, change: impl FnOnce(&mut Repayment)) {
         self.open.change(id, |open| {
             if let Open::Repayment(repayment) = open {
-                repayment.is_refused = true;
+                change(repayment);
             }
         });
     }

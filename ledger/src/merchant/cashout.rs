@@ -45,7 +45,8 @@ pub struct ReturnedCashout {
     pub key: Fingerprint,
 }
 
-/// A cashout that waits for its outcome.
+/// A cashout that waits for its outcome. Field 4 of its encoding is a count in older states, and
+/// is not used again.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct OpenCashout {
     /// Gross, centavos: this much is held.
@@ -60,13 +61,6 @@ pub struct OpenCashout {
     /// The ordinal of the merchant's Record that created it.
     #[n(3)]
     pub opened: u64,
-    /// How many times it was ordered again.
-    #[cbor(n(4), skip_if = "is_zero")]
-    pub retries: u32,
-}
-
-fn is_zero(retries: &u32) -> bool {
-    *retries == 0
 }
 
 impl OpenCashout {
@@ -116,16 +110,10 @@ impl MerchantState {
         Decision { events, personal: None }
     }
 
-    pub(super) fn note_cashout_tried(&mut self, id: ObjectId, attempt: u32, at: Timestamp) {
-        if let Some(open) = self.cashouts.get(id).cloned() {
-            self.cashouts.insert(id, OpenCashout { attention_at: at, retries: attempt - 1, ..open });
-        }
-    }
-
     /// Keeps a cashout until the institution has said what became of it.
     pub(super) fn hold_cashout(&mut self, id: ObjectId, amount: Centavos, fee: Centavos, record: &Record) {
         let (attention_at, opened) = (record.effective_at, record.ordinal);
-        self.cashouts.insert(id, OpenCashout { amount, fee, attention_at, opened, retries: 0 });
+        self.cashouts.insert(id, OpenCashout { amount, fee, attention_at, opened });
     }
 
     /// The fee of a cashout that may be created now.

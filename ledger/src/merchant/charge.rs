@@ -125,6 +125,10 @@ pub struct OpenCharge {
     /// The authorization of a card charge that is still to be captured.
     #[n(6)]
     pub authorized: Option<Box<Authorization>>,
+    /// When the order was last sent again: to register the charge, or to capture it; `None` if it
+    /// was sent once.
+    #[n(7)]
+    pub tried_at: Option<Timestamp>,
 }
 
 /// An acquirer's word on a charge that it has authorized and not captured.
@@ -293,7 +297,8 @@ impl MerchantState {
         let attention_at = OpenCharge::first_attention(record.effective_at, expires_at, rail.is_some());
         let registers_until = expires_at.filter(|_| rail.is_some());
         let (terms, card, opened, rail) = (terms.clone(), card.cloned(), record.ordinal, rail.cloned());
-        let open = OpenCharge { terms, attention_at, card, opened, rail, registers_until, authorized: None };
+        let (authorized, tried_at) = (None, None);
+        let open = OpenCharge { terms, attention_at, card, opened, rail, registers_until, authorized, tried_at };
         self.open_charges.insert(charge, open);
     }
 

@@ -380,7 +380,7 @@ impl MerchantState {
             Event::RefundFailed { .. } => self.apply_failed_refund(event),
             Event::PayerRepaid { id, .. } | Event::AcceptanceConfirmed { id, .. } => self.adjustments.sent(*id),
             Event::PayerNotRepaid { id, .. } => self.adjustments.refuse(*id),
-            Event::RailTried { id, attempt } => self.note_cashout_tried(*id, *attempt, record.effective_at),
+            Event::RailTried { id, .. } => self.note_tried(*id, record.effective_at),
             Event::LatePixReceived { .. } => self.apply_late_pix(event, record),
             Event::DisputeOpened { .. } => self.apply_dispute(event, record),
             Event::DisputeAccepted { .. } => self.apply_acceptance(event, record),

@@ -2,7 +2,7 @@
 
 use super::adjustments::{Open, Repayment, RepaymentKind};
 use super::cashout::CashoutOutcome;
-use super::{MerchantState, RECONCILE_AFTER_MS};
+use super::{MerchantState, OpenCashout, OpenCharge};
 use crate::event::CashoutFailure;
 use crate::rail_word::SayRailWord;
 use crate::{CardRefusal, Centavos, Decision, Event, ObjectId, Rejection, Result, Timestamp};
@@ -47,7 +47,7 @@ impl MerchantState {
     pub(super) fn say_rail_word(&self, mut said: SayRailWord, now: Timestamp) -> Result<Decision> {
         let (id, returned, deferred) = (said.id, said.returned.take(), said.deferred);
         if returned.is_none() && deferred.is_none() {
-            SayRailWord::check_age(self.unknown_since(said.id).ok_or(Rejection::OutcomeNotUnknown)?, now)?;
+            said.check_age(self.order_times(id).ok_or(Rejection::OutcomeNotUnknown)?, now)?;
         }
         let Some(asked_by) = said.asked_by.clone() else { return Ok(Decision::of(said.into_request())) };
         let mut decision = match (returned, deferred) {
@@ -59,14 +59,27 @@ impl MerchantState {
         Ok(decision)
     }
 
-    /// When the rail was last to know the order.
-    fn unknown_since(&self, id: ObjectId) -> Option<Timestamp> {
+    /// When the rail was to know the order, and when the order was last sent again.
+    fn order_times(&self, id: ObjectId) -> Option<(Timestamp, Option<Timestamp>)> {
         Some(match self.waiting_order(id)? {
-            WaitingOrder::Charge { is_card: true } => id.created_at().plus_ms(RECONCILE_AFTER_MS),
-            WaitingOrder::Charge { is_card: false } => self.open_charges.get(id)?.attention_at,
-            WaitingOrder::Cashout => self.cashouts.get(id)?.attention_at,
-            WaitingOrder::Repayment(repayment) => repayment.since,
+            WaitingOrder::Charge { .. } => {
+                let open = self.open_charges.get(id)?;
+                (open.attention_at, open.tried_at)
+            }
+            WaitingOrder::Cashout => (id.created_at(), Some(self.cashouts.get(id)?.attention_at)),
+            WaitingOrder::Repayment(repayment) => (repayment.since, repayment.tried_at),
         })
+    }
+
+    /// Notes when an order was sent once more.
+    pub(super) fn note_tried(&mut self, id: ObjectId, at: Timestamp) {
+        if let Some(open) = self.open_charges.get(id).cloned() {
+            self.open_charges.insert(id, OpenCharge { tried_at: Some(at), ..open });
+        } else if let Some(open) = self.cashouts.get(id).cloned() {
+            self.cashouts.insert(id, OpenCashout { attention_at: at, ..open });
+        } else {
+            self.adjustments.note_tried(id, at);
+        }
     }
 
     fn ended_by_word(&self, said: &SayRailWord, now: Timestamp) -> Result<Decision> {

@@ -93,6 +93,8 @@ pub enum RecipientCommand {
     TryWithdrawal {
         /// Id of the withdrawal.
         id: ObjectId,
+        /// How many times it is ordered with this one, from 2.
+        attempt: u32,
     },
     /// An operator says what became of a transfer that the institution left unknown.
     SayRailWord(Box<SayRailWord>),
@@ -267,7 +269,7 @@ impl RecipientState {
             }
             RecipientCommand::CancelWithdrawal { id } => Ok(self.cancelled(self.undecided(id)?)),
             RecipientCommand::RejectWithdrawal { id, notes } => Ok(self.rejected(self.undecided(id)?, notes)),
-            RecipientCommand::TryWithdrawal { id } => self.try_withdrawal(id),
+            RecipientCommand::TryWithdrawal { id, attempt } => self.try_withdrawal(id, attempt),
             RecipientCommand::SayRailWord(said) => self.say_rail_word(*said, now),
             RecipientCommand::SettleWithdrawal { id, outcome } => self.settle_withdrawal(id, outcome, now),
             RecipientCommand::ReturnWithdrawal { id, notes, to } => self.returned(id, notes, to),
@@ -438,11 +440,10 @@ impl RecipientState {
                     bank: None,
                     rail: None,
                     tried_at: None,
-                    retries: 0,
                 });
             }
             Event::WithdrawalApproved { rail, .. } => self.outflow.approve(record.effective_at, rail.clone()),
-            Event::RailTried { attempt, .. } => self.outflow.try_again(*attempt, record.effective_at),
+            Event::RailTried { .. } => self.outflow.try_again(record.effective_at),
             Event::WithdrawalPaid { returnable_until, bank, .. } => {
                 self.outflow.pay(record.effective_at, *returnable_until, *bank);
             }

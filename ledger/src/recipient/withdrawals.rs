@@ -25,7 +25,8 @@ pub enum TransferOutcome {
     },
 }
 
-/// A withdrawal that is not settled yet.
+/// A withdrawal that is not settled yet. Field 10 of its encoding is a count in older states, and
+/// is not used again.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct OpenWithdrawal {
     /// Its id.
@@ -58,20 +59,6 @@ pub struct OpenWithdrawal {
     /// When it was last ordered, if that was not only at the approval.
     #[n(9)]
     pub tried_at: Option<Timestamp>,
-    /// How many times it was ordered again.
-    #[cbor(n(10), skip_if = "is_zero")]
-    pub retries: u32,
-}
-
-fn is_zero(retries: &u32) -> bool {
-    *retries == 0
-}
-
-impl OpenWithdrawal {
-    /// When it was last ordered; none before its approval.
-    pub fn ordered_at(&self) -> Option<Timestamp> {
-        self.tried_at.or(self.approved_at)
-    }
 }
 
 /// A withdrawal that was paid and may still come back from the bank.
@@ -195,9 +182,9 @@ impl Outflow {
     }
 
     /// The transfer of the withdrawal is ordered once more.
-    pub(super) fn try_again(&mut self, attempt: u32, at: Timestamp) {
+    pub(super) fn try_again(&mut self, at: Timestamp) {
         if let Some(withdrawal) = &mut self.withdrawal {
-            (withdrawal.tried_at, withdrawal.retries) = (Some(at), attempt - 1);
+            withdrawal.tried_at = Some(at);
         }
     }
 
@@ -292,17 +279,17 @@ impl RecipientState {
     }
 
     /// The transfer of an approved withdrawal is ordered once more.
-    pub(super) fn try_withdrawal(&self, id: ObjectId) -> Result<Decision> {
+    pub(super) fn try_withdrawal(&self, id: ObjectId, attempt: u32) -> Result<Decision> {
         let open = self.outflow.withdrawal.as_ref().filter(|open| open.id == id && open.approved_at.is_some());
-        let open = open.ok_or(Rejection::WithdrawalAlreadyDecided)?;
-        Ok(Decision::of(Event::RailTried { id, attempt: open.retries + 2 }))
+        open.ok_or(Rejection::WithdrawalAlreadyDecided)?;
+        Ok(Decision::of(Event::RailTried { id, attempt }))
     }
 
     /// The first word of an operator is noted; the second one ends the withdrawal.
     pub(super) fn say_rail_word(&self, said: SayRailWord, now: Timestamp) -> Result<Decision> {
         let open = self.outflow.withdrawal.as_ref().filter(|open| open.id == said.id);
-        let ordered_at = open.and_then(OpenWithdrawal::ordered_at).ok_or(Rejection::OutcomeNotUnknown)?;
-        SayRailWord::check_age(ordered_at, now)?;
+        let times = open.and_then(|open| Some((open.approved_at?, open.tried_at)));
+        said.check_age(times.ok_or(Rejection::OutcomeNotUnknown)?, now)?;
         let Some(asked_by) = said.asked_by.clone() else { return Ok(Decision::of(said.into_request())) };
         let outcome = match said.word.happened {
             true => TransferOutcome::Taken { transfer_id: said.word.reference.clone(), bank: said.bank },

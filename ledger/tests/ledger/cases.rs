@@ -103,6 +103,12 @@ fn a_cashout_holds_its_gross_and_ends_once() {
     check(include_str!("cases/cashout.txt"));
 }
 
+/// An order that is on its way is not ended by two operators.
+#[test]
+fn operators_end_what_a_rail_leaves_unknown() {
+    check(include_str!("cases/rail_words.txt"));
+}
+
 #[test]
 fn subscriptions_are_charged_on_their_dates() {
     check(include_str!("cases/plans.txt"));

@@ -274,7 +274,7 @@ fn step() -> impl Strategy<Value = String> {
         2 => (prop::sample::select(["refuse", "silent", "cancel"].as_slice()), charge())
             .prop_map(|(verb, charge)| format!("{verb} {charge}")),
         3 => (cashout(), 90_i64..9_000).prop_map(|(name, amount)| format!("cash-out {name} {amount}")),
-        3 => (prop::sample::select(["carried-out", "not-carried-out", "not-taken"].as_slice()), cashout())
+        3 => (prop::sample::select(["carried-out", "not-carried-out", "not-taken", "try"].as_slice()), cashout())
             .prop_map(|(verb, name)| format!("{verb} {name}")),
         2 => duration().prop_map(|duration| format!("wait {duration}")),
         1 => Just("sweep".to_owned()),
@@ -320,7 +320,8 @@ fn adjustment() -> impl Strategy<Value = String> {
         2 => (dispute(), charge()).prop_map(|(dispute, charge)| format!("win {dispute} {charge}")),
         2 => (prop::sample::select(["ask-reversal", "approve-reversal"].as_slice()), dispute(), charge())
             .prop_map(|(verb, dispute, charge)| format!("{verb} credit {dispute} {charge}")),
-        2 => prop_oneof![refund(), dispute(), charge()].prop_map(|id| format!("send {id}")),
+        3 => (prop::sample::select(["send", "try"].as_slice()), prop_oneof![refund(), dispute(), charge()])
+            .prop_map(|(verb, id)| format!("{verb} {id}")),
         1 => (charge(), 1_i64..20_000).prop_map(|(charge, amount)| format!("pay-late {charge} {amount}")),
     ]
 }
@@ -382,6 +383,7 @@ fn withdrawal() -> impl Strategy<Value = String> {
             "settle",
             "settle",
             "return",
+            "try-transfer",
         ]
         .as_slice(),
     );

@@ -20,11 +20,12 @@ use ledger::invariants::GroupBooks;
 use ledger::merchant::{
     BookBatch, CashoutOutcome, ChargeFacts, FailRefund, MerchantCommand, MerchantState, OpenDispute, Recipient,
     RecipientStatus, RepaymentKind, RequestRefund, ReturnedCashout, ReverseDispute, ReversedRefund, SplitPart,
-    SplitRequest, SplitRule, Subscribe, SubscriptionChange, UnorderedPix,
+    SplitRequest, SplitRule, Subscribe, SubscriptionChange, UnorderedPix, WaitingOrder,
 };
 use ledger::money::{Centavos, Rate};
 use ledger::object::{self, Object};
 use ledger::personal::Sealed;
+use ledger::rail_word::{RailWord, SayRailWord};
 use ledger::receivables::Receivables;
 use ledger::recipient::coverage::{Holder, Place};
 use ledger::recipient::{AnticipationTerms, CardSplit, RecipientCommand, RecipientState, TransferOutcome, credits};
@@ -169,6 +170,9 @@ impl World {
                 | "cancel-withdrawal"
                 | "settle"
                 | "return"
+                | "try-transfer"
+                | "word-on"
+                | "second-word-on"
                 | "anticipate",
                 [name, rest @ ..],
             ) => {
@@ -301,6 +305,10 @@ impl World {
             }
             ("return", [name]) => {
                 RecipientCommand::ReturnWithdrawal { id: self.id(name), notes: "no such account".to_owned(), to: None }
+            }
+            ("try-transfer", [name]) => RecipientCommand::TryWithdrawal { id: self.id(name), attempt: 2 },
+            ("word-on" | "second-word-on", [name, happened]) => {
+                RecipientCommand::SayRailWord(Box::new(said(self.id(name), happened, verb == "second-word-on")))
             }
             ("anticipate", [days, splits @ ..]) => {
                 let (target_days, rate) = match *days {
@@ -729,6 +737,16 @@ impl World {
                 let money = RefundMoney::read(id, records).unwrap_or_else(|never| match never {})?;
                 Some(MerchantCommand::FailRefund(Box::new(FailRefund { id, facts, money, notes, reversed: None })))
             }),
+            ("try", [name]) => Some(MerchantCommand::TryOrder { id: self.id(name), attempt: 2 }),
+            // Of a refund with its charge.
+            ("word" | "second-word", [name, happened, charge @ ..]) => {
+                let mut word = said(self.id(name), happened, verb == "second-word");
+                let failed = charge.first().and_then(|charge| self.adjustment("fail-refund", &[name, charge]));
+                if let Some(Some(MerchantCommand::FailRefund(refund))) = failed {
+                    word.refund = Some(refund);
+                }
+                Some(MerchantCommand::SayRailWord(Box::new(word)))
+            }
             ("reverse-refund", [name, charge, amount]) => self.facts(charge).and_then(|facts| {
                 let (id, notes) = (self.id(name), "undone by the scheme".to_owned());
                 let records = self.journal.iter().cloned().map(Ok::<_, std::convert::Infallible>);
@@ -926,9 +944,12 @@ impl World {
         assert_eq!(balance(merchant, Account::Deficit), -i128::from(state.deficit().0), "merchant's Deficit");
         let held = i128::from(state.reserved_for_disputes().0);
         assert_eq!(balance(merchant, Account::ReservedDispute), held, "what is held for disputes");
-        let unsent =
-            state.repayments(Timestamp(i64::MAX)).filter(|(_, repayment)| repayment.kind != RepaymentKind::Taken);
-        let unsent = unsent.map(|(_, repayment)| i128::from(repayment.amount.0)).sum::<i128>();
+        // Also what its rail refuses to send.
+        let unsent = state.open_items().into_iter().filter_map(|item| match state.waiting_order(item.id)? {
+            WaitingOrder::Repayment(repayment) if repayment.kind != RepaymentKind::Taken => Some(repayment.amount.0),
+            _ => None,
+        });
+        let unsent = unsent.map(i128::from).sum::<i128>();
         assert_eq!(balance(LedgerId::Platform(GROUP), Account::PayersRefunds), -unsent, "what is owed to payers");
         let reserved = i128::from(state.reserved_cashout().0);
         assert_eq!(balance(merchant, Account::ReservedCashout), reserved, "merchant's Reserved:Cashout");
@@ -1144,6 +1165,14 @@ pub(crate) fn bytes(record: &Record) -> Vec<u8> {
     let mut bytes = Vec::new();
     record.encode(&mut bytes);
     bytes
+}
+
+/// The word of an operator on an order: whether it happened, `yes` or `no`.
+fn said(id: ObjectId, happened: &str, is_second: bool) -> SayRailWord {
+    let word = RailWord { happened: happened == "yes", reference: "P-1".to_owned() };
+    let (reason, asked_by) = ("on paper".to_owned(), is_second.then(|| "rui".to_owned()));
+    let (bank, refund, returned, deferred) = (PayoutBank::Pix, None, None, None);
+    SayRailWord { id, word, reason, asked_by, bank, refund, returned, deferred }
 }
 
 /// `29d+23h+5m+1s+7ms`, in milliseconds.

@@ -109,6 +109,7 @@ fn open_card() -> OpenCharge {
         rail: None,
         registers_until: None,
         authorized: None,
+        tried_at: None,
     }
 }
 

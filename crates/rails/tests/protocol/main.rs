@@ -124,6 +124,7 @@ fn open_card() -> OpenCharge {
         rail: None,
         registers_until: None,
         authorized: None,
+        tried_at: None,
     }
 }
 
