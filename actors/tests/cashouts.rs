@@ -508,6 +508,10 @@ async fn two_operators_end_what_may_not_be_ordered_twice() {
     assert_eq!(money(&engine, group).await, (SHOP - 1_000, 0));
     let over = say(&engine, sent, "caio", true, "P-3").await;
     assert!(matches!(over, Outcome::Refused(Rejection::OutcomeNotUnknown)), "{over:?}");
+    // Neither is an unknown outcome any more.
+    cash_out(&engine, group, Script::Process, 3).await;
+    advance(&engine, 60).await;
+    assert_eq!(engine.metrics().oldest_unknown_seconds.get(), 0);
     engine.stop().await;
     verify(&[store.part()], Some(engine.keyring()), &mut |_| {}).unwrap();
 }

@@ -60,6 +60,7 @@ impl Engine {
             && record.events.iter().any(|event| matches!(event, Event::RailWordGiven { .. }))
         {
             shard.inquiries.forget(id);
+            shard.cashouts.inquiries.lock().remove(&id);
         }
         Ok(outcome)
     }
