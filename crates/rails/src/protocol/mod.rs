@@ -167,8 +167,13 @@ impl PixRail for Protocol {
         Box::pin(async move { repayments::repay(&self.calls, RailKind::Pix, &call).await })
     }
 
+    /// Its list has the cases of cards too, where it is the acquirer as well: it is read as that
+    /// one's while the bridge does not serve PIX.
     fn cases(&self, span: PixSpan) -> Call<'_, RailCases> {
-        Box::pin(changes::cases(&self.calls, RailKind::Pix, span))
+        Box::pin(async move {
+            let is_pix = !self.is("card") || self.calls.serving(RailKind::Pix).await.is_ok();
+            changes::cases(&self.calls, if is_pix { RailKind::Pix } else { RailKind::Card }, span).await
+        })
     }
 
     fn accept_dispute(&self, dispute: Repay) -> Call<'_, RailStamp> {

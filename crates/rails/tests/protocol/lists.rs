@@ -46,6 +46,24 @@ async fn payments_are_read_page_by_page() {
     assert_eq!(read, [(2, true), (2, true), (1, false)]);
 }
 
+/// One list has the cases of cards and of PIX: it is read while the bridge serves either.
+#[tokio::test]
+async fn chargebacks_are_read_of_a_bridge_that_serves_pix_no_more() {
+    let world = World::new("same").await;
+    world.player.dispute("CB-1", &id(1).txid(), 1_050, "open");
+    let span = PixSpan { from: now().plus_ms(-60_000), until: now().plus_ms(60_000), page: 0 };
+    for (serves, read) in [
+        (json!(["card", "pix"]), Ok(1)),
+        (json!(["card"]), Ok(1)),
+        (json!(["pix"]), Ok(1)),
+        (json!(["payout"]), Err(RailError::NotSent)),
+    ] {
+        world.player.records().capabilities["serves"] = serves.clone();
+        let rail = world.fresh_rail_at(&world.player.url());
+        assert_eq!(PixRail::cases(&rail, span).await.map(|list| list.cases.len()), read, "{serves}");
+    }
+}
+
 /// A list with an entry that cannot be read is not read at all: it may be money.
 #[tokio::test]
 async fn a_list_is_read_whole_or_not() {
