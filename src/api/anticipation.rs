@@ -209,7 +209,7 @@ pub async fn simulate(State(app): AppState, caller: Caller, PathId(id): PathId, 
     require_split(&app, caller)?;
     let wanted = wire.check()?;
     let (recipient, _) = find_own(&app, caller, &id)?;
-    let (id, terms) = (app.engine.new_id(caller.group)?, terms(&app, caller, &wanted)?);
+    let (terms, id) = (terms(&app, caller, &wanted)?, app.engine.new_id(caller.group)?);
     let splits = card_splits(&app, recipient, &wanted.splits)?;
     let simulate = move |books: &RecipientState, now: Timestamp| {
         // Everything published has been received.

@@ -92,18 +92,13 @@ fn check(
     let ((payment_id, amount), take_back) = check.finish_with(payment)?;
     labels::require_new(ReferenceOf::Refund, reference)?;
     let charge = ObjectId::parse(payment_id.trim()).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
-    let now = app.engine.now();
-    let id = app.engine.new_id(caller.group)?;
+    let facts = paid_charge(&app.engine, app.disputes, caller.group, charge)?;
+    let (now, id) = (app.engine.now(), app.engine.new_id(caller.group)?);
     let has_text = reason.is_some() || labels.is_some();
     let text = FreeText { text: reason.unwrap_or_default().into_owned(), labels };
     let seal = || app.engine.keyring().seal_value(SealedFor::reason(id), now, &text);
-    Ok(RequestRefund {
-        facts: paid_charge(&app.engine, app.disputes, caller.group, charge)?,
-        id,
-        amount: Some(Centavos(amount)),
-        take_back,
-        reason: has_text.then(seal).transpose()?,
-    })
+    let (amount, reason) = (Some(Centavos(amount)), has_text.then(seal).transpose()?);
+    Ok(RequestRefund { facts, id, amount, take_back, reason })
 }
 
 /// One refund of the account.

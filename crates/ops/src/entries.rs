@@ -200,8 +200,7 @@ type OwnedEntry = (ObjectId, (Centavos, String), String);
 
 fn check_owned(desk: &Desk, wire: &HouseEntryRequest<'_>, owner: &Owner) -> Result<OwnedEntry> {
     let loss = owner.loss.as_str();
-    let id = desk.engine.new_id(owner.group)?;
-    checked(|check| {
+    let (terms, reason) = checked(|check| {
         let debit = check.text("debit", wire.debit, 1..=100);
         let message = format!("debit deve ser {loss}, a perda deste lançamento");
         let debit = check.fitting(debit, |debit| debit == loss, "debit", "not_the_loss", message);
@@ -214,8 +213,9 @@ fn check_owned(desk: &Desk, wire: &HouseEntryRequest<'_>, owner: &Owner) -> Resu
         }
         refuse_what_returns_have(check, wire);
         let (_, amount, reference, reason) = (debit?, Centavos(amount?), reference?, reason?);
-        Some((id, (amount, reference.into_owned()), reason.into_owned()))
-    })
+        Some(((amount, reference.into_owned()), reason.into_owned()))
+    })?;
+    Ok((desk.engine.new_id(owner.group)?, terms, reason))
 }
 
 /// The withdrawal that an entry of this kind names. Errors: another kind, or no withdrawal.
@@ -237,8 +237,7 @@ fn returned_withdrawal(desk: &Desk, wire: &HouseEntryRequest<'_>) -> Result<With
 }
 
 fn check_return(desk: &Desk, wire: &HouseEntryRequest<'_>, withdrawal: &Withdrawal) -> Result<ReturnCommand> {
-    let id = desk.engine.new_id(desk.engine.ids().group(withdrawal.id))?;
-    checked(|check| {
+    let (terms, reason) = checked(|check| {
         for (name, raw) in [("debit", wire.debit), ("credit", wire.credit), ("amount", wire.amount)] {
             if raw.is_some() {
                 check.refuse::<()>(name, "not_allowed", format!("{name} não cabe aqui: o saque volta inteiro"));
@@ -251,10 +250,11 @@ fn check_return(desk: &Desk, wire: &HouseEntryRequest<'_>, withdrawal: &Withdraw
         let reason = check.prose("reason", wire.reason, 1..=500);
         let reference = check.text("reference", wire.reference, 1..=100);
         let effective_day = wire.effective_date.and_then(|raw| past_day(check, raw, desk.engine.now()));
-        let terms = ReturnRequest { to, reference: reference?.into_owned(), effective_day };
-        let command = EntryCommand::Request { id, terms, reason: reason?.into_owned() };
-        Some(ReturnCommand { withdrawal: Box::new(withdrawal.clone()), command })
-    })
+        Some((ReturnRequest { to, reference: reference?.into_owned(), effective_day }, reason?.into_owned()))
+    })?;
+    let id = desk.engine.new_id(desk.engine.ids().group(withdrawal.id))?;
+    let command = EntryCommand::Request { id, terms, reason };
+    Ok(ReturnCommand { withdrawal: Box::new(withdrawal.clone()), command })
 }
 
 /// Carries out a command on a write-off, which the debtor decides.
