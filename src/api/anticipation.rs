@@ -28,7 +28,8 @@ use web::reply::{WholeListParams, decimal, items_of, linked};
 use web::views::charge::payer;
 use web::views::statement::{parse_split_id, place_of, split_id};
 use web::{
-    Caller, Checker, Code, JsonBody, KeyScope, KeyedBody, PageQuery, PathId, Problem, Raw, Result, ok, parse, time,
+    Caller, Checker, Code, JsonBody, KeyScope, KeyedBody, PageQuery, PathId, Problem, Raw, Result, not_found, ok,
+    parse, time,
 };
 
 /// What is to be anticipated.
@@ -187,7 +188,7 @@ pub async fn anticipate(State(app): AppState, caller: Caller, PathId(id): PathId
     let Ok((recipient, row)) = find_own(&app, caller, &id) else {
         require_split(&app, caller)?;
         wire.check()?;
-        return Err(Problem::new(Code::NotFound));
+        return Err(not_found());
     };
     let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), Some(&row.id.txid()))?;
     let (app, wire) = (&app, &wire);
@@ -244,7 +245,7 @@ impl AnticipationRequest<'_> {
 
 /// No split of this id in the recipient's statement.
 fn unknown(index: usize) -> Problem {
-    let problem = Problem::new(Code::NotFound).message("Split não encontrado");
+    let problem = not_found().message("Split não encontrado");
     problem.field(format!("split_ids[{index}]"), Code::NotFound.row().code, "Split não encontrado")
 }
 

@@ -21,8 +21,8 @@ use web::idempotency::naming;
 use web::reply::{self, FILTERED_MAX};
 use web::views::stored_card::{CardDetails, StoredCardView, customer_of};
 use web::{
-    Caller, Checker, Code, CursorParams, KeyScope, KeyedBody, List, PageParams, PageQuery, PathId, Problem, Raw,
-    Result, checked, created, decided, ok, one_of, parse, refused, single,
+    Caller, Checker, CursorParams, KeyScope, KeyedBody, List, PageParams, PageQuery, PathId, Raw, Result, checked,
+    created, decided, not_found, ok, one_of, parse, refused, single,
 };
 
 /// A card to be stored, as sent.
@@ -140,7 +140,6 @@ pub async fn delete(State(app): AppState, caller: Caller, PathId(token): PathId)
 
 /// The account's card of this token, deleted or not.
 fn named(app: &App, caller: Caller, token: &str) -> Result<CardRow> {
-    let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(token).ok_or_else(not_found)?;
     app.engine.card(caller.ledger(), id)?.ok_or_else(not_found)
 }

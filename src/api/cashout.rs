@@ -27,7 +27,7 @@ use web::reply::{Filter, PeriodParams};
 use web::views::cashout::{CashoutItem, CashoutView, cashout_status, destination};
 use web::{
     Caller, Code, CursorParams, Cursors, JsonBody, KeyScope, KeyedBody, LabelParams, List, Page, PathId, Problem, Raw,
-    Result, checked, created, ok, parse, query, recorded, refused, single,
+    Result, checked, created, not_found, ok, parse, query, recorded, refused, single,
 };
 
 /// A cashout, as sent.
@@ -149,7 +149,6 @@ pub async fn change(State(app): AppState, caller: Caller, PathId(id): PathId, bo
 
 /// The account's cashout of this id.
 fn named(app: &App, caller: Caller, id: &str) -> Result<Cashout> {
-    let not_found = || Problem::new(Code::NotFound);
     app.engine.object_of(caller.group, ObjectId::parse(id).ok_or_else(not_found)?)?.ok_or_else(not_found)
 }
 

@@ -19,8 +19,8 @@ use web::json::parse_unread;
 use web::reply::{All, first_of, list_on};
 use web::views::delivery::AnswerView;
 use web::{
-    Caller, Code, Cursors, KeyScope, KeyedBody, List, Page, PageQuery, PathId, Problem, Result, broken, number, ok,
-    query, time,
+    Caller, Code, Cursors, KeyScope, KeyedBody, List, Page, PageQuery, PathId, Problem, Result, broken, not_found,
+    number, ok, query, time,
 };
 use webhooks::DeliveryStatus;
 use webhooks::body::WebhookBody;
@@ -247,5 +247,5 @@ fn find(app: &App, caller: Caller, id: &str) -> Result<OutboxEvent> {
         Some(id) => OutboxEvent::find(&app.engine, caller.group, id)?,
         None => None,
     };
-    found.ok_or_else(|| Problem::new(Code::NotFound))
+    found.ok_or_else(not_found)
 }

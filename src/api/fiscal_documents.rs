@@ -17,7 +17,9 @@ use web::caller::PathIds;
 use web::views::charge::ChargeView;
 use web::views::ledger::merchant_profile;
 use web::views::recipient::{find_recipient, open, recipient_id};
-use web::{Caller, Code, KeyScope, KeyedBody, PathId, Problem, Raw, Result, checked, created, ok, parse, refused};
+use web::{
+    Caller, Code, KeyScope, KeyedBody, PathId, Problem, Raw, Result, checked, created, not_found, ok, parse, refused,
+};
 
 /// A fiscal document, as sent.
 #[derive(Deserialize, ToSchema)]
@@ -89,12 +91,12 @@ pub async fn link(State(app): AppState, caller: Caller, PathId(txid): PathId, se
     params(("key" = String, Path, pattern = "^[0-9A-Z]{44}([0-9A-Z]{6})?$", description = "The access key.", example = "35261111222333000181550010000012341531872043")),
     responses((status = 200, body = ChargeView), (status = 409)))]
 pub async fn unlink(State(app): AppState, caller: Caller, PathIds(txid, key): PathIds) -> Result<Response> {
-    let key = FiscalKey::parse(&key).map_err(|_| Problem::new(Code::NotFound))?;
+    let key = FiscalKey::parse(&key).map_err(|_| not_found())?;
     let document = app.engine.fiscal_document(caller.group, &key);
     let plan = |charge: &Charge| {
         let is_linked = charge.fiscal_documents.iter().any(|linked| linked.document == document);
         let unlink = is_linked.then_some(NewChargeChange::UnlinkDocument(document));
-        unlink.map(Some).ok_or_else(|| Problem::new(Code::NotFound))
+        unlink.map(Some).ok_or_else(not_found)
     };
     let view = |charge: &Charge| Ok(ok(ChargeView::of(&app.engine, charge)?));
     change(&app, caller, || named(&app, caller, &txid), plan, view).await

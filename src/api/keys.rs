@@ -17,7 +17,7 @@ use crate::api::{App, AppState};
 use web::json::or_empty;
 use web::reply::{WholeListParams, first_of};
 use web::{
-    Caller, Code, JsonBody, KeyScope, KeyedBody, PageQuery, PathId, Problem, Result, SentKey, ok, parse_exact,
+    Caller, JsonBody, KeyScope, KeyedBody, PageQuery, PathId, Problem, Result, SentKey, not_found, ok, parse_exact,
     parse_unread_exact,
 };
 
@@ -105,7 +105,7 @@ fn by(app: &App, caller: Caller) -> KeyManagement<'_> {
 
 /// The account's key of an id. Error: 404 when it has none.
 fn named(app: &App, caller: Caller, id: &str) -> Result<(GroupNumber, ObjectId)> {
-    let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let id = ObjectId::parse(id).ok_or_else(not_found)?;
     let row = app.engine.api_key(id).filter(|row| row.group == caller.group);
-    row.map(|row| (row.group, id)).ok_or_else(|| Problem::new(Code::NotFound))
+    row.map(|row| (row.group, id)).ok_or_else(not_found)
 }

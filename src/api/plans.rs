@@ -16,8 +16,8 @@ use crate::api::app::AppState;
 use web::idempotency::naming;
 use web::reply::{WholeListParams, linked};
 use web::{
-    Caller, Checker, Code, KeyScope, KeyedBody, PageQuery, PathId, Problem, Raw, Result, checked, created, decided, ok,
-    parse, time,
+    Caller, Checker, KeyScope, KeyedBody, PageQuery, PathId, Problem, Raw, Result, checked, created, decided,
+    not_found, ok, parse, time,
 };
 
 /// A plan, as sent.
@@ -192,7 +192,6 @@ pub async fn list(State(app): AppState, caller: Caller, query: PageQuery) -> Res
 #[utoipa::path(get, path = "/api/recurrency/plans/{id}", operation_id = "get_plan",
     responses((status = 200, body = PlanView)))]
 pub async fn get(State(app): AppState, caller: Caller, PathId(id): PathId) -> Result<Response> {
-    let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(&id).ok_or_else(not_found)?;
     let plan = app.engine.read_merchant(caller.group, move |books, _| books.plan(id).map(PlanView::of));
     plan.await?.map(ok).ok_or_else(not_found)
@@ -203,7 +202,7 @@ pub async fn get(State(app): AppState, caller: Caller, PathId(id): PathId) -> Re
 #[utoipa::path(delete, path = "/api/recurrency/plans/{id}", operation_id = "disable_plan",
     responses((status = 200, body = DisabledPlan)))]
 pub async fn disable(State(app): AppState, caller: Caller, PathId(id): PathId) -> Result<Response> {
-    let id = ObjectId::parse(&id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let id = ObjectId::parse(&id).ok_or_else(not_found)?;
     let permit = app.engine.permit_in_turn(Some(caller.group), 0).await?;
     let context = caller.context(Arc::clone(&permit));
     decided(app.engine.command(caller.group, MerchantCommand::DisablePlan { id }, context).await?)?;

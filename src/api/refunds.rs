@@ -21,7 +21,7 @@ use web::views::charge::paid_charge;
 use web::views::refund::{RefundView, refund_labels, refund_status};
 use web::{
     Caller, Checker, Code, Cursors, JsonBody, KeyScope, KeyedBody, LabelParams, PathId, Problem, Raw, Result, created,
-    ok, parse, query,
+    not_found, ok, parse, query,
 };
 
 /// A refund, as asked for.
@@ -111,7 +111,7 @@ pub async fn get(State(app): AppState, caller: Caller, PathId(id): PathId) -> Re
 /// The account's refund of this id.
 fn named(app: &App, caller: Caller, id: &str) -> Result<Refund> {
     let found = ObjectId::parse(id).map(|id| app.engine.object_of(caller.group, id)).transpose()?.flatten();
-    found.ok_or_else(|| Problem::new(Code::NotFound))
+    found.ok_or_else(not_found)
 }
 
 /// Changes the metadata of a refund, 1,000 times at most (then 409 `state_conflict`). Nothing else

@@ -24,7 +24,7 @@ use web::views::export_file::{
 use web::views::export_job::{ExportJobView, download, manifest, pairs_of, take_on, unreadable};
 use web::views::ledger::ledger_name;
 use web::views::row_labels::exporter;
-use web::{Caller, Code, KeyScope, KeyedBody, PathId, Problem, Raw, Result, ok, parse, query, refused};
+use web::{Caller, Code, KeyScope, KeyedBody, PathId, Problem, Raw, Result, not_found, ok, parse, query, refused};
 
 /// Records of the journal whose numbers are looked up at once.
 const LOOKED_UP_AT_ONCE: u64 = 1 << 18;
@@ -124,12 +124,12 @@ const NOT_HERE: &str = "No report of this id is kept: it is older than seven day
                         serve this account any more. Ask for the report again.";
 
 fn find(app: &App, caller: Caller, id: &str) -> Result<Job> {
-    let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let id = ObjectId::parse(id).ok_or_else(not_found)?;
     let owner = ledger_name(&app.engine, caller.ledger());
     let found = app.export_jobs.find(id, Some(&owner), app.engine.now().0).map_err(unreadable)?;
     found.ok_or_else(|| match app.is_node {
-        true => Problem::new(Code::NotFound).detail(NOT_HERE),
-        false => Problem::new(Code::NotFound),
+        true => not_found().detail(NOT_HERE),
+        false => not_found(),
     })
 }
 

@@ -32,7 +32,7 @@ use web::views::registration::{Registration, differing};
 use web::views::statement::{Statement, statement};
 use web::{
     Caller, Code, CursorParams, Cursors, JsonBody, KeyScope, KeyedBody, LabelParams, List, Page, PageParams, PageQuery,
-    PathId, Problem, Result, broken, decided, ok, parse, parse_exact, query, recorded, time,
+    PathId, Problem, Result, broken, decided, not_found, ok, parse, parse_exact, query, recorded, time,
 };
 
 /// A recipient, as registration answers (interface 2.7).
@@ -261,7 +261,7 @@ pub async fn splits(State(app): AppState, caller: Caller, PathId(id): PathId, pa
 pub fn find_own(app: &App, caller: Caller, id: &str) -> Result<(LedgerId, RecipientRow)> {
     let found = ObjectId::parse(id).and_then(|id| find_recipient(&app.engine, id));
     let own = found.filter(|(ledger, _)| ledger.group() == Some(caller.group));
-    own.ok_or_else(|| Problem::new(Code::NotFound))
+    own.ok_or_else(not_found)
 }
 
 impl RecipientRecord {

@@ -27,7 +27,7 @@ use web::views::charge::ChargeView;
 use web::views::subscription::SubscriptionView;
 use web::{
     Caller, Checker, Code, CursorParams, JsonBody, KeyScope, KeyedBody, LabelParams, List, PageParams, PageQuery,
-    PathId, Problem, Raw, Result, created, decided, ok, parse, parse_exact, refused,
+    PathId, Problem, Raw, Result, created, decided, not_found, ok, parse, parse_exact, refused,
 };
 
 /// A subscription, as sent.
@@ -294,7 +294,6 @@ async fn carry_out(
 
 /// The account's subscription of this id.
 fn named(app: &App, caller: Caller, id: &str) -> Result<SubscriptionRow> {
-    let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(id).ok_or_else(not_found)?;
     app.engine.subscription(caller.ledger(), id)?.ok_or_else(not_found)
 }

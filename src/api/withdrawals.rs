@@ -13,7 +13,7 @@ use crate::api::sub_recipients::find_own;
 use web::json::parse_unread;
 use web::reply::{WholeListParams, first_of};
 use web::views::withdrawal::{WithdrawalView, destination};
-use web::{Caller, Code, KeyScope, KeyedBody, PageQuery, PathId, Problem, Result, created, decided, ok};
+use web::{Caller, KeyScope, KeyedBody, PageQuery, PathId, Result, created, decided, not_found, ok};
 
 /// A withdrawal that was asked for.
 #[derive(Debug, Serialize, ToSchema)]
@@ -48,7 +48,7 @@ pub async fn withdraw(State(app): AppState, caller: Caller, PathId(id): PathId, 
     parse_unread(sent.bytes())?;
     let Ok((recipient, row)) = find_own(&app, caller, &id) else {
         require_split(&app, caller)?;
-        return Err(Problem::new(Code::NotFound));
+        return Err(not_found());
     };
     let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), Some(&row.id.txid()))?;
     let (app, id) = (&app, &id);
@@ -73,7 +73,6 @@ pub async fn withdraw(State(app): AppState, caller: Caller, PathId(id): PathId, 
     responses((status = 200, body = WithdrawalView)))]
 pub async fn cancel(State(app): AppState, caller: Caller, PathId(id): PathId, sent: KeyedBody) -> Result<Response> {
     parse_unread(sent.bytes())?;
-    let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(&id).filter(|id| app.engine.ids().group(*id) == caller.group).ok_or_else(not_found)?;
     let find = || app.engine.object(id)?.ok_or_else(not_found);
     let Withdrawal { recipient, .. } = find()?;

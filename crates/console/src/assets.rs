@@ -8,7 +8,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
 
-use web::{Code, Problem, Result};
+use web::{Result, not_found};
 
 const STYLE: &str = include_str!("console.css");
 const SCRIPT: &str = include_str!("console.js");
@@ -37,7 +37,7 @@ pub(crate) async fn asset(Path(name): Path<String>) -> Result<Response> {
         (&*ICON_PATH, "image/svg+xml", ICON),
     ];
     let found = assets.into_iter().find(|(path, ..)| path.rsplit('/').next() == Some(name.as_str()));
-    let (_, kind, content) = found.ok_or_else(|| Problem::new(Code::NotFound))?;
+    let (_, kind, content) = found.ok_or_else(not_found)?;
     let headers = [(CONTENT_TYPE, kind), (CACHE_CONTROL, "private, max-age=31536000, immutable")];
     Ok((headers, content).into_response())
 }

@@ -19,7 +19,7 @@ use ops::books;
 use web::cut::requested_before;
 use web::views::house_entry::{HouseEntryView, OperatorEntry};
 use web::views::ledger::ledger_name;
-use web::{Code, Problem, Result, query};
+use web::{Result, not_found, query};
 
 /// Postings of a Record on a page.
 const POSTINGS_A_PAGE: u64 = 120;
@@ -35,7 +35,6 @@ const ENTRIES_A_PAGE: u64 = 20;
 /// The page of a Record.
 pub(crate) async fn record(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, id: name, parts } = &request;
-    let not_found = || Problem::new(Code::NotFound);
     let at = named_record(name).ok_or_else(not_found)?;
     let block = desk.engine.block(at)?.ok_or_else(not_found)?;
     let record = desk.engine.record(at)?;

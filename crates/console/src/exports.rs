@@ -19,7 +19,7 @@ use ops::chart::{self, MAP_CHARS_MAX};
 use ops::export::{export, format_names};
 use ops::exports;
 use ops::{Decider, Desk, DeskState};
-use web::{Code, FormBody, FormOutcome, KeyedBody, PathId, Problem, Result, Role, query};
+use web::{Code, FormBody, FormOutcome, KeyedBody, PathId, Problem, Result, Role, not_found, query};
 
 /// Maps to the accounts and the layouts of other programs, to begin with.
 const SAMPLE_MAPS: [(&str, &str); 4] = [
@@ -37,8 +37,7 @@ pub(crate) async fn show(State(desk): DeskState, visit: Visit, parts: Parts) -> 
     let made = async {
         visit.whole()?;
         let given = query(&parts)?;
-        let sample =
-            optional(&given, "sample")?.map(|name| sample_map(name).ok_or_else(|| Problem::new(Code::NotFound)));
+        let sample = optional(&given, "sample")?.map(|name| sample_map(name).ok_or_else(not_found));
         let chart = sample.transpose()?.map(str::to_owned).or_else(|| desk.engine.chart());
         let jobs = json_of(exports::list(State(Arc::clone(&desk)), visit.operator.clone()).await?).await?;
         let body = html! {

@@ -15,11 +15,11 @@ use ops::found_item::FoundItem;
 use ops::queue;
 use ops::search::{FoundGroup, SearchResult, requested_text, search};
 use ops::{Desk, DeskState, ItemKind};
-use web::{Code, Problem, query};
+use web::{not_found, query};
 
 /// Leads to the page of what is found, or lists it.
 pub(crate) async fn find(State(desk): DeskState, visit: Visit, parts: Parts) -> Response {
-    let nothing = || Problem::new(Code::NotFound).says(visit.say(words::FOUND_NOTHING));
+    let nothing = || not_found().says(visit.say(words::FOUND_NOTHING));
     let text = query(&parts).and_then(|pairs| requested_text(&pairs).map_err(|_| nothing()));
     let found = match text {
         Ok(text) => search(&desk, &text).await.map(|found| (text, seen(found, visit.scope))),

@@ -26,7 +26,7 @@ use ops::queue::QueueFilter;
 use ops::queue_item;
 use ops::{Decider, Desk};
 use web::views::house_entry::{HouseEntryView, OperatorEntry, debt_accounts, goodwill_accounts};
-use web::{Code, FormBody, FormOutcome, Problem, Result, Role};
+use web::{Code, FormBody, FormOutcome, Result, Role, not_found};
 
 /// Entries that wait and are shown; the queue has all.
 const WAITING_MAX: usize = 40;
@@ -305,7 +305,7 @@ fn wanted(desk: &Desk, visit: &Visit, form: &FormBody) -> Result<Value> {
     }
     let amount = amount(visit.language, "amount", form.value("amount"))?;
     let accounts = |field, owner, of: fn(&Engine, LedgerId) -> Option<(String, String)>| {
-        let nobody = || Problem::new(Code::NotFound).says(visit.say(words::NO_DEBTOR));
+        let nobody = || not_found().says(visit.say(words::NO_DEBTOR));
         of(&desk.engine, exactly_named_ledger(desk, field, owner)?).ok_or_else(nobody)
     };
     let (debit, credit) = match (given("debtor"), given("credited")) {

@@ -17,7 +17,7 @@ use ops::item_details::{self, ItemDetails};
 use ops::notes::NoteSubject;
 use ops::preview::{ForeseenDecision, Verdict};
 use ops::queue_item::QueueItem;
-use web::{Code, Problem, Result, Role};
+use web::{Result, Role, not_found};
 
 /// Postings of one decision that are shown.
 const POSTINGS_MAX: usize = 60;
@@ -28,7 +28,7 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen> {
         return periods::one(request).await;
     }
     let PageRequest { desk, visit, id, .. } = &request;
-    let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let id = ObjectId::parse(id).ok_or_else(not_found)?;
     screen(desk, visit, id, None).await
 }
 

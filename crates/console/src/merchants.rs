@@ -27,7 +27,7 @@ use ops::notes::NoteSubject;
 use ops::{Desk, ItemKind};
 use web::views::ledger::merchant_profile;
 use web::views::recipient::{open, status_name};
-use web::{Code, PathId, Problem, Result, Role, query};
+use web::{PathId, Result, Role, not_found, query};
 
 /// Recipients on the page of a merchant, the newest first.
 const RECIPIENTS_A_PAGE: u64 = 40;
@@ -53,7 +53,7 @@ pub(crate) async fn one(request: PageRequest) -> Result<Screen> {
     let group = find(desk, id)?;
     visit.sees(Some(group))?;
     let ledger = LedgerId::Merchant(group);
-    let row = desk.engine.merchant(group, Clone::clone).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let row = desk.engine.merchant(group, Clone::clone).ok_or_else(not_found)?;
     let settings = closing::shown_settings(&desk.engine, group, row.settings, row.recipients.len());
     let profile = merchant_profile(&desk.engine, group);
     let accounts = desk.engine.accounts(ledger).await?;

@@ -24,7 +24,7 @@ use ops::queue::QueueFilter;
 use ops::{Desk, Operator};
 use web::session::Sessions;
 use web::session::secret_of;
-use web::{Code, FormOutcome, Language, PathId, Problem, Result, Role, query, single};
+use web::{FormOutcome, Language, PathId, Problem, Result, Role, not_found, query, single};
 
 /// The field of the session's form token.
 pub(crate) const FORM_TOKEN: &str = "form_token";
@@ -288,7 +288,7 @@ impl Visit {
 
     /// Refuses what does not belong to the scope: it is not there.
     pub(crate) fn sees(&self, group: Option<GroupNumber>) -> Result<()> {
-        if self.scope.has(group) { Ok(()) } else { Err(Problem::new(Code::NotFound)) }
+        if self.scope.has(group) { Ok(()) } else { Err(not_found()) }
     }
 
     /// Refuses a page that has no part for one merchant, in the scope of one.
@@ -568,5 +568,5 @@ fn to_sign_in(parts: &Parts) -> Response {
 
 /// A path of the console that is none.
 pub(crate) async fn unknown(visit: Visit) -> Response {
-    visit.answer(Err(Problem::new(Code::NotFound)))
+    visit.answer(Err(not_found()))
 }

@@ -19,7 +19,7 @@ use ops::{Desk, ItemKind};
 use web::views::recipient::{RecipientBalance, find_recipient, open, status_name};
 use web::views::statement::{RecipientSplitView, statement};
 use web::views::withdrawal::{WithdrawalDestinationView, WithdrawalView};
-use web::{Code, Cursors, Problem, Result, query};
+use web::{Cursors, Result, not_found, query};
 
 /// Withdrawals on a page.
 const WITHDRAWALS_A_PAGE: u64 = 20;
@@ -29,8 +29,8 @@ const SPLITS_A_PAGE: u64 = 20;
 /// Page of one recipient.
 pub(crate) async fn show(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, id, parts } = &request;
-    let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
-    let (ledger, row) = find_recipient(&desk.engine, id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let id = ObjectId::parse(id).ok_or_else(not_found)?;
+    let (ledger, row) = find_recipient(&desk.engine, id).ok_or_else(not_found)?;
     visit.sees(ledger.group())?;
     let pairs = query(parts)?;
     let of_splits = part_named(&pairs, "splits", SPLITS_A_PAGE)?;

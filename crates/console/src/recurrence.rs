@@ -17,7 +17,7 @@ use crate::wire_words::{brand, method_named, status_word};
 use crate::{PageRequest, Screen, Section, Visit, show, words};
 use ops::{ItemKind, cards, charges, subscriptions};
 use web::views::charge::CardView;
-use web::{Code, PathId, Problem, Result, Role};
+use web::{PathId, Result, Role, not_found};
 
 /// Page of a subscription, with its plan and its card.
 pub(crate) async fn subscription(request: PageRequest) -> Result<Screen> {
@@ -83,7 +83,7 @@ pub(crate) async fn card(request: PageRequest) -> Result<Screen> {
 async fn found(request: &PageRequest, read: Result<Response>) -> Result<(Value, Markup)> {
     let PageRequest { desk, visit, id, .. } = request;
     let found = json_of(read?).await?;
-    let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let id = ObjectId::parse(id).ok_or_else(not_found)?;
     visit.sees(Some(desk.engine.ids().group(id)))?;
     let (records, are_more) = charges::records_about(&desk.engine, id)?;
     let timeline = timeline(desk, visit, &records)?;

@@ -15,7 +15,7 @@ use crate::paging::part;
 use crate::{PageRequest, Screen, Section, Visit, pager_named, show, words};
 use ops::reports::report;
 use ops::{Desk, DeskState};
-use web::{Code, Page, PathId, Problem, Result, failed, query};
+use web::{Code, Page, PathId, Problem, Result, failed, not_found, query};
 
 /// Rows on a page.
 const ROWS_A_PAGE: u64 = 50;
@@ -30,7 +30,7 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen> {
     visit.whole()?;
     let given = query(parts)?;
     let Some(name) = optional(&given, "report")?.or_else(|| visit.refused("report")) else { return Ok(list(visit)) };
-    let of = Report::named(name).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let of = Report::named(name).ok_or_else(not_found)?;
     // A statement is of somebody: without, there is only the form, and of a form that was refused.
     let is_whole = of != Report::Statement || optional(&given, "ledger")?.is_some();
     let is_asked = is_whole && visit.refused("report").is_none();
@@ -178,7 +178,7 @@ pub(crate) async fn file(State(desk): DeskState, visit: Visit, parts: Parts) -> 
         visit.whole()?;
         let given = query(&parts)?;
         let of = optional(&given, "report")?.and_then(Report::named);
-        let of = of.ok_or_else(|| Problem::new(Code::NotFound))?;
+        let of = of.ok_or_else(not_found)?;
         let format = optional(&given, "format")?.unwrap_or("xlsx");
         made(&desk, &visit, parts, of, &[("format", format)]).await
     };

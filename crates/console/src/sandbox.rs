@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::keys::admin;
 use crate::{PageRequest, PostedForm, Screen, Section, Visit, show, words};
 use ops::sandbox::{advance_clock, pay_pix};
-use web::{Code, FormOutcome, Problem, Result, Role};
+use web::{Code, FormOutcome, Problem, Result, Role, not_found};
 
 /// Moves that the form offers: hours.
 const HOURS: [(u32, words::Word); 5] = [
@@ -34,7 +34,7 @@ pub(crate) async fn form(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, .. } = &request;
     visit.whole()?;
     if !desk.sandbox {
-        return Err(Problem::new(Code::NotFound));
+        return Err(not_found());
     }
     let hours = html! {
         label for="hours" { (visit.say(words::MOVE_CLOCK)) }
@@ -85,5 +85,5 @@ pub(crate) async fn advance(posted: PostedForm) -> Response {
 /// A form that only a sandbox has. Errors: a smaller role; money is real.
 fn require_sandbox(posted: &PostedForm) -> Result<()> {
     posted.require(Role::Admin)?;
-    posted.desk.sandbox.then_some(()).ok_or_else(|| Problem::new(Code::NotFound))
+    posted.desk.sandbox.then_some(()).ok_or_else(not_found)
 }

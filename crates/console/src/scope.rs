@@ -9,7 +9,7 @@ use crate::form::optional;
 use crate::show;
 use ops::Desk;
 use ops::merchants;
-use web::{Code, Language, Problem, Result, query};
+use web::{Language, Result, not_found, query};
 
 /// The parameter that names the merchant.
 const PARAMETER: &str = "merchant_id";
@@ -29,7 +29,7 @@ impl Scope {
         let pairs = query(parts)?;
         let Some(id) = optional(&pairs, PARAMETER)? else { return Ok(Self::All) };
         let group = merchants::find(desk, id)?;
-        let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+        let id = ObjectId::parse(id).ok_or_else(not_found)?;
         Ok(Self::Merchant(group, id))
     }
 

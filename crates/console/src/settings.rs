@@ -12,7 +12,7 @@ use crate::merchants::{FIXED, MDR_BASES, RATES, SPLIT_GUARDS};
 use crate::{PageRequest, PostedForm, Screen, Section, Visit, Word, show, words};
 use ops::merchants;
 use web::views::ledger::merchant_profile;
-use web::{Code, FormBody, FormOutcome, Problem, Result, Role};
+use web::{Code, FormBody, FormOutcome, Problem, Result, Role, not_found};
 
 /// The form, with what stands.
 pub(crate) async fn form(request: PageRequest) -> Result<Screen> {
@@ -20,7 +20,7 @@ pub(crate) async fn form(request: PageRequest) -> Result<Screen> {
     visit.operator.require(Role::Admin)?;
     let group = merchants::find(desk, id)?;
     visit.sees(Some(group))?;
-    let row = desk.engine.merchant(group, Clone::clone).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let row = desk.engine.merchant(group, Clone::clone).ok_or_else(not_found)?;
     let profile = merchant_profile(&desk.engine, group);
     let body = html! {
         form.card method="post" action={"/console/merchants/" (id) "/change"} {

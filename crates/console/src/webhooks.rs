@@ -21,7 +21,7 @@ use ops::merchants::find;
 use ops::other_nodes::backlogs;
 use ops::webhooks::{EventTry, event_tries, payload, redeliver, view};
 use web::views::delivery::AnswerView;
-use web::{Code, FormOutcome, Problem, Result, Role, failed, query};
+use web::{FormOutcome, Result, Role, failed, not_found, query};
 use webhooks::DeliveryStatus;
 use webhooks::event::OutboxEvent;
 
@@ -115,7 +115,6 @@ pub(crate) async fn events(request: PageRequest) -> Result<Screen> {
 /// One webhook event, with its delivery to each endpoint.
 pub(crate) async fn event(request: PageRequest) -> Result<Screen> {
     let PageRequest { desk, visit, id, parts } = &request;
-    let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(id).ok_or_else(not_found)?;
     let group = desk.engine.ids().group(id);
     visit.sees(Some(group))?;

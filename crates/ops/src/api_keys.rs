@@ -13,7 +13,7 @@ use crate::merchants::find;
 use crate::{AdminCall, Desk, DeskState, Operator};
 use web::json::{or_empty, present};
 use web::last_uses::LastUses;
-use web::{Code, PathId, Problem, Raw, Result, broken, ok, parse_exact, parse_unread_exact, time};
+use web::{PathId, Raw, Result, broken, not_found, ok, parse_exact, parse_unread_exact, time};
 
 /// A new key, as asked for. The body may be left out.
 #[derive(Deserialize, ToSchema)]
@@ -251,7 +251,7 @@ pub async fn rotate_secret(call: AdminCall) -> Result<Response> {
 
 /// The key that a path names, and its group.
 fn known(call: &AdminCall) -> Result<(GroupNumber, ObjectId)> {
-    let id = ObjectId::parse(&call.id).ok_or_else(|| Problem::new(Code::NotFound))?;
-    let row = call.desk.engine.api_key(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let id = ObjectId::parse(&call.id).ok_or_else(not_found)?;
+    let row = call.desk.engine.api_key(id).ok_or_else(not_found)?;
     Ok((row.group, id))
 }

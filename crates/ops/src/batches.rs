@@ -31,7 +31,8 @@ use crate::{Decider, DeciderCall, Desk, DeskState, Operator};
 use web::body::{FileFormat, InstitutionFile};
 use web::reply::list_of;
 use web::{
-    Code, KeyScope, List, PageQuery, Problem, Result, SentKey, decided, failed, ok, one_of, parse_exact, query, time,
+    Code, KeyScope, List, PageQuery, Problem, Result, SentKey, decided, failed, not_found, ok, one_of, parse_exact,
+    query, time,
 };
 
 /// A batch of the acquirer that is booked whole.
@@ -162,7 +163,7 @@ pub struct RejectedFile {
 pub async fn reject(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id, sent, .. } = &call;
     let wire: Notes<'_> = parse_exact(sent.bytes())?;
-    let digest = unhex(id).filter(|digest| hex(digest) == *id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let digest = unhex(id).filter(|digest| hex(digest) == *id).ok_or_else(not_found)?;
     let (notes, key) = (&wire.check()?, call.key(id)?);
     let execute = |admitted| async move {
         decided(desk.engine.reject_settlement_file(digest, notes.clone(), operator.context(admitted)).await?)

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use crate::{DeskState, Operator};
 use web::cut::requested_position;
-use web::{Code, PathId, Problem, Result, ok, query, time};
+use web::{PathId, Result, not_found, ok, query, time};
 
 /// A block: Records that became durable together.
 #[derive(Debug, Serialize, ToSchema)]
@@ -49,7 +49,6 @@ impl JournalBlockView {
     responses((status = 200, body = JournalBlockView), (status = 400)))]
 pub async fn get(State(desk): DeskState, _: Operator, PathId(sequence): PathId, parts: Parts) -> Result<Response> {
     let pairs = query(&parts)?;
-    let not_found = || Problem::new(Code::NotFound);
     let at = requested_position(&sequence, &pairs)?.ok_or_else(not_found)?;
     let block = desk.engine.block(at)?.ok_or_else(not_found)?;
     Ok(ok(JournalBlockView::of(&block)))

@@ -25,7 +25,8 @@ use web::streamed::{ReadPace, in_turn, streamed, turn, turn_in_time};
 use web::views::ledger::ledger_name;
 use web::views::recipient::find_recipient;
 use web::{
-    Checker, Code, List, Page, PageQuery, PathId, Problem, Result, number, ok, one_of, query, refused, single, time,
+    Checker, List, Page, PageQuery, PathId, Problem, Result, not_found, number, ok, one_of, query, refused, single,
+    time,
 };
 
 /// Accounts of all ledgers, each page at one cut.
@@ -459,7 +460,6 @@ fn entry_row(desk: &Desk, ledger: LedgerId, (at, record): (Position, Record)) ->
 
 /// The ledger of an outside name.
 pub fn find(desk: &Desk, name: &str) -> Result<LedgerId> {
-    let not_found = || Problem::new(Code::NotFound);
     if name == HOUSE {
         return Ok(LedgerId::System);
     }

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use crate::webhooks::without_contacts;
 use crate::{DeciderCall, DeskState, Operator};
 use web::views::stored_card::CardDetails;
-use web::{Code, PathId, Problem, Result, decided, ok};
+use web::{PathId, Result, decided, not_found, ok};
 
 /// A stored card, and whose it is.
 #[derive(Debug, Serialize, ToSchema)]
@@ -26,7 +26,6 @@ pub struct CardOfMerchant {
 #[utoipa::path(get, path = "/ops/cards/{id}", operation_id = "get_card_of_any_merchant",
     responses((status = 200, body = CardOfMerchant), (status = 404)))]
 pub async fn get(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
-    let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(&id).ok_or_else(not_found)?;
     let group = desk.engine.ids().group(id);
     let row = desk.engine.card(LedgerId::Merchant(group), id)?.ok_or_else(not_found)?;
@@ -55,7 +54,6 @@ pub struct DeletedCard {
     responses((status = 200, body = DeletedCard), (status = 404), (status = 409)))]
 pub async fn delete(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id, .. } = &call;
-    let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(id).ok_or_else(not_found)?;
     let (group, key) = (desk.engine.ids().group(id), call.key(&id.txid())?);
     let execute = |admitted| async move {

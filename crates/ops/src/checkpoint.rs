@@ -7,7 +7,7 @@ use axum::response::Response;
 use crate::{DeskState, Operator};
 use web::cut::requested_partition;
 use web::views::checkpoint::CheckpointView;
-use web::{Code, Problem, Result, ok, query};
+use web::{Result, not_found, ok, query};
 
 /// A signed statement of what the journal of a partition holds now. Keep it where nobody of this
 /// installation can change it; `centavo verify --against` compares it with a journal. It is of no
@@ -18,7 +18,6 @@ use web::{Code, Problem, Result, ok, query};
     responses((status = 200, body = CheckpointView), (status = 400), (status = 404)))]
 pub async fn get(State(desk): DeskState, _: Operator, parts: Parts) -> Result<Response> {
     let pairs = query(&parts)?;
-    let signed =
-        desk.engine.checkpoint(requested_partition(&pairs)?, None)?.ok_or_else(|| Problem::new(Code::NotFound))?;
+    let signed = desk.engine.checkpoint(requested_partition(&pairs)?, None)?.ok_or_else(not_found)?;
     Ok(ok(CheckpointView::of(&signed)))
 }

@@ -17,7 +17,7 @@ use web::guards::wrong_credentials::WrongCredentials;
 use web::idempotency::RememberedAnswers;
 use web::last_uses::LastUses;
 use web::measures::Exposition;
-use web::{Code, Problem, Result};
+use web::{Result, not_found};
 use webhooks::Webhooks;
 
 use crate::last_backup::LastBackup;
@@ -82,6 +82,6 @@ impl Desk {
     /// The object of an id in a path. Error: 404 when there is none.
     pub fn named<T: Object>(&self, id: &str) -> Result<T> {
         let found = ObjectId::parse(id).map(|id| self.engine.object(id)).transpose()?.flatten();
-        found.ok_or_else(|| Problem::new(Code::NotFound))
+        found.ok_or_else(not_found)
     }
 }

@@ -24,8 +24,7 @@ use crate::sub_recipients::Notes;
 use crate::{Decider, DeciderCall, Desk, DeskState, Operator, books};
 use web::views::house_entry::{HouseEntryView, OperatorEntry, debt_accounts, goodwill_accounts};
 use web::{
-    Checker, Code, KeyScope, KeyedBody, PathId, Problem, Raw, Result, checked, created, decided, ok, parse_exact,
-    refused,
+    Checker, KeyScope, KeyedBody, PathId, Raw, Result, checked, created, decided, not_found, ok, parse_exact, refused,
 };
 
 /// The kind of an entry that says that a withdrawal came back.
@@ -322,7 +321,7 @@ enum Verdict<'a> {
 
 fn named(desk: &Desk, id: &str) -> Result<OperatorEntry> {
     let found = ObjectId::parse(id).map(|id| OperatorEntry::find(&desk.engine, id)).transpose()?.flatten();
-    found.ok_or_else(|| Problem::new(Code::NotFound))
+    found.ok_or_else(not_found)
 }
 
 async fn decide(call: &DeciderCall, seen: Option<u32>, verdict: Verdict<'_>) -> Result<Response> {

@@ -14,7 +14,8 @@ use crate::{Admin, AdminCall, Desk, DeskState, Operator};
 use web::views::recipient::status_name;
 use web::views::subscription;
 use web::{
-    Code, KeyScope, KeyedBody, Problem, Raw, Result, checked, decided, ok, parse_exact, parse_unread_exact, time,
+    Code, KeyScope, KeyedBody, Problem, Raw, Result, checked, decided, not_found, ok, parse_exact, parse_unread_exact,
+    time,
 };
 
 /// Objects that are named in a refusal, at most.
@@ -141,7 +142,7 @@ pub async fn erase(State(desk): DeskState, Admin(operator): Admin, sent: KeyedBo
     // A later month that was erased took this one with it.
     let own = erasures.iter().find(|erasure| erasure.through == through);
     let erasure = own.or_else(|| erasures.iter().find(|erasure| erasure.through > through && erasure.done.is_some()));
-    let view = ErasureView::of(erasure.cloned().ok_or_else(|| Problem::new(Code::NotFound))?);
+    let view = ErasureView::of(erasure.cloned().ok_or_else(not_found)?);
     done.answer(|()| {
         let status = if view.erased_by.is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
         Ok((status, ok(view)).into_response())
@@ -156,11 +157,11 @@ pub async fn erase(State(desk): DeskState, Admin(operator): Admin, sent: KeyedBo
 pub async fn cancel(call: AdminCall) -> Result<Response> {
     let AdminCall { desk, operator, id: through, sent, .. } = &call;
     parse_unread_exact(sent.bytes())?;
-    let through = Month::parse(through).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let through = Month::parse(through).ok_or_else(not_found)?;
     let key = call.key(&through.to_string())?;
     let execute = |admitted| async move {
         let withdrawn = desk.engine.withdraw_erasure(through, operator.context(admitted)).await?;
-        decided(withdrawn.ok_or_else(|| Problem::new(Code::NotFound))?)
+        decided(withdrawn.ok_or_else(not_found)?)
     };
     let done = key.run(LedgerId::System, |_| Ok(()), execute).await?;
     done.answer(|()| Ok(ok(retention(desk)?)))

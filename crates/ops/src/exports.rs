@@ -21,7 +21,7 @@ use web::reply::All;
 use web::views::export_file::{booked_before, request, wants_labels};
 use web::views::export_job::{ExportJobView, download, manifest, pairs_of, take_on, unreadable};
 use web::views::row_labels::exporter;
-use web::{Checker, Code, KeyScope, KeyedBody, PathId, Problem, Raw, Result, ok, parse_exact, refused, single};
+use web::{Checker, KeyScope, KeyedBody, PathId, Raw, Result, not_found, ok, parse_exact, refused, single};
 
 /// The group in the ids of the operators' exports: no merchant's.
 const NO_GROUP: GroupNumber = GroupNumber(0);
@@ -229,9 +229,9 @@ pub async fn list(State(desk): DeskState, _: Operator) -> Result<Response> {
 }
 
 fn find(desk: &Desk, id: &str) -> Result<Job> {
-    let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let id = ObjectId::parse(id).ok_or_else(not_found)?;
     let found = desk.export_jobs.find(id, None, desk.engine.now().0).map_err(unreadable)?;
-    found.ok_or_else(|| Problem::new(Code::NotFound))
+    found.ok_or_else(not_found)
 }
 
 /// An export.

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use crate::merchants::{MerchantView, find, row, view};
 use crate::{DeciderCall, Desk};
 use web::views::recipient::{self, RecipientView, find_recipient, known_recipient};
-use web::{Code, KeyedResult, Problem, Raw, Result, checked, decided, ok, parse_exact};
+use web::{Code, KeyedResult, Problem, Raw, Result, checked, decided, not_found, ok, parse_exact};
 
 /// Why an operator does what stops or ends something, or pays a recipient.
 #[derive(Deserialize, ToSchema)]
@@ -121,7 +121,7 @@ async fn set_frozen(call: DeciderCall, frozen: bool) -> Result<Response> {
     let DeciderCall { desk, operator, id, sent, .. } = &call;
     let wire: HoldReason<'_> = parse_exact(sent.bytes())?;
     let found = ObjectId::parse(id).and_then(|id| find_recipient(&desk.engine, id));
-    let (_, row) = found.ok_or_else(|| Problem::new(Code::NotFound))?;
+    let (_, row) = found.ok_or_else(not_found)?;
     let (id, group, reason) = (row.id, desk.engine.ids().group(row.id), &wire.check()?);
     let key = call.key(&id.txid())?;
     let execute = |admitted| async move {

@@ -33,7 +33,7 @@ use web::views::refund::RefundView;
 use web::views::registration::{Registration, covered};
 use web::views::statement::statement;
 use web::views::withdrawal::{ReviewedWithdrawal, WithdrawalView};
-use web::{Code, Cursors, Page, PathId, Problem, Result, ok, time};
+use web::{Cursors, Page, PathId, Result, not_found, ok, time};
 
 /// Earlier withdrawals that are listed.
 const EARLIER_MAX: usize = 10;
@@ -186,7 +186,7 @@ fn without_object(desk: &Desk, id: &str) -> Result<ItemDetails> {
             }
         }
     }
-    Err(Problem::new(Code::NotFound))
+    Err(not_found())
 }
 
 /// The details of an item that waits, or was decided on. Error: 404 `not_found`.
@@ -227,7 +227,7 @@ pub async fn details(desk: &Desk, id: ObjectId) -> Result<ItemDetails> {
         }
     }
     if shown.kind.is_empty() {
-        return Err(Problem::new(Code::NotFound));
+        return Err(not_found());
     }
     shown.id = id.uuid().to_string();
     let object = item_kind(shown.kind).map(|kind| item_of_kind(desk, kind, id)).transpose()?;

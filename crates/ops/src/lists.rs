@@ -39,7 +39,7 @@ use crate::wire_words::{FLAGS, heading, in_file, method_named, status_word};
 use crate::{Desk, DeskState, ItemKind, Operator, merchants};
 use web::cut::{NextBefore, next_before, requested_before};
 use web::views::recipient::{find_recipient, open, recipient_id};
-use web::{Code, Language, Page, PathId, Problem, Result, ok, one_of, only, query, single};
+use web::{Language, Page, PathId, Result, not_found, ok, one_of, only, query, single};
 
 /// Things of an answer, when it is not said how many.
 const A_PAGE: u64 = 20;
@@ -156,7 +156,7 @@ pub struct ListPart {
 /// The list of a name; 404 when there is none.
 pub fn named(name: &str) -> Result<List> {
     let found = LISTS.into_iter().find(|list| list.kind.name() == name);
-    found.ok_or_else(|| Problem::new(Code::NotFound))
+    found.ok_or_else(not_found)
 }
 
 impl ListFilter {

@@ -21,7 +21,7 @@ use crate::{Admin, AdminCall, Desk, DeskState, Operator};
 use web::guards::rate_limit::RateLimitSettings;
 use web::json::present;
 use web::{
-    Checker, Code, KeyScope, KeyedBody, List, Page, PageQuery, PathId, Problem, Raw, Result, created, decided, ok,
+    Checker, KeyScope, KeyedBody, List, Page, PageQuery, PathId, Raw, Result, created, decided, not_found, ok,
     parse_exact, time,
 };
 
@@ -425,14 +425,14 @@ pub async fn change(call: AdminCall) -> Result<Response> {
 
 /// The account group of a merchant's id.
 pub fn find(desk: &Desk, id: &str) -> Result<GroupNumber> {
-    let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let id = ObjectId::parse(id).ok_or_else(not_found)?;
     let group = desk.engine.ids().group(id);
     let known = desk.engine.merchant(group, |row| row.id == id);
-    if known == Some(true) { Ok(group) } else { Err(Problem::new(Code::NotFound)) }
+    if known == Some(true) { Ok(group) } else { Err(not_found()) }
 }
 
 pub(super) fn row(desk: &Desk, group: GroupNumber) -> Result<MerchantRow> {
-    desk.engine.merchant(group, Clone::clone).ok_or_else(|| Problem::new(Code::NotFound))
+    desk.engine.merchant(group, Clone::clone).ok_or_else(not_found)
 }
 
 pub(super) fn view(desk: &Desk, group: GroupNumber) -> Result<MerchantView> {

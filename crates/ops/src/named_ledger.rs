@@ -11,7 +11,7 @@ use crate::search::ids_of;
 use crate::{Desk, merchants};
 use web::views::ledger::{ledger_name, owner_name};
 use web::views::recipient::find_recipient;
-use web::{Code, Problem, Result, refused, single};
+use web::{Result, not_found, refused, single};
 
 /// Registrations that are read for a name.
 const READ_MAX: usize = 200;
@@ -52,7 +52,6 @@ impl OwnersSought {
 /// As [`named_ledger`], among the ledgers of some owners.
 fn named_among(desk: &Desk, field: &'static str, text: &str, among: &OwnersSought) -> Result<LedgerId> {
     let text = text.trim();
-    let not_found = || Problem::new(Code::NotFound);
     if let Ok(ledger) = find(desk, text) {
         return Some(ledger).filter(|ledger| among.has(ledger)).ok_or_else(not_found);
     }
@@ -102,7 +101,7 @@ pub fn filtered_owners(desk: &Desk, pairs: &[(String, String)]) -> Result<(Optio
     let one = |named: &'static str, by_id: &'static str, among: OwnersSought| {
         let id = single(pairs, by_id)?.map(|id| {
             let id = ObjectId::parse(id).and_then(|id| of_id(desk, id)).filter(|ledger| among.has(ledger));
-            id.ok_or_else(|| Problem::new(Code::NotFound))
+            id.ok_or_else(not_found)
         });
         let name = single(pairs, named)?;
         if id.is_some() && name.is_some() {

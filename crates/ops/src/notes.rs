@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use crate::found_item::item_of;
 use crate::{DeciderCall, Desk, DeskState, Operator};
 use web::reply::All;
-use web::{Code, PathId, Problem, Raw, Result, checked, created, ok, parse_exact, time};
+use web::{PathId, Raw, Result, checked, created, not_found, ok, parse_exact, time};
 
 /// Characters of a note, at most.
 pub const NOTE_MAX: usize = 1_000;
@@ -63,7 +63,6 @@ impl NoteSubject {
 
     /// The object of an id, or the month of a name. Error: 404 when it is neither.
     fn named(desk: &Desk, name: &str) -> Result<Self> {
-        let not_found = || Problem::new(Code::NotFound);
         if let Some(month) = Month::parse(name) {
             return Ok(Self::Month(month));
         }

@@ -26,7 +26,7 @@ use serde_json::{Map, Value, json};
 
 use crate::preview::{self, Follows, Steps, Verdict};
 use crate::{DeciderCall, Desk, DeskState, Operator, disputes, entries, queue, refunds, sub_recipients, withdrawals};
-use web::{Code, KeyedBody, Problem, Result, Role, failed};
+use web::{Code, KeyedBody, Problem, Result, Role, failed, not_found};
 use webhooks::{EndpointBehind, sort_behind};
 
 /// A decision that an operator takes on an item of the queue.
@@ -196,7 +196,7 @@ async fn take(desk: &Arc<Desk>, decision: Decision) -> Result<()> {
 }
 
 async fn steps_here(desk: &Desk, id: ObjectId, verdict: Verdict) -> Result<Steps> {
-    let item = queue::waiting(desk, id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let item = queue::waiting(desk, id).ok_or_else(not_found)?;
     preview::steps(desk, &item, verdict).await
 }
 

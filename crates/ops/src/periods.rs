@@ -22,7 +22,7 @@ use crate::uncompared::uncompared;
 use crate::{DeciderCall, Desk, DeskState, Operator};
 use web::reply::All;
 use web::streamed::{in_turn, turn, turn_in_time};
-use web::{Code, PathId, Problem, Result, decided, ok, parse_unread_exact, time};
+use web::{PathId, Result, decided, not_found, ok, parse_unread_exact, time};
 
 /// A month, and its closing.
 #[serde_with::skip_serializing_none]
@@ -128,7 +128,7 @@ pub async fn close(call: DeciderCall) -> Result<Response> {
 
 /// The month of a name such as `2026-11`.
 pub fn named(period: &str) -> Result<Month> {
-    Month::parse(period).ok_or_else(|| Problem::new(Code::NotFound))
+    Month::parse(period).ok_or_else(not_found)
 }
 
 async fn shown(desk: &Arc<Desk>, month: Month) -> Result<PeriodView> {

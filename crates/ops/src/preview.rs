@@ -28,7 +28,7 @@ use crate::{Desk, DeskState, Operator};
 use web::views::charge::paid_charge;
 use web::views::house_entry::OperatorEntry;
 use web::views::ledger::{ledger_name, owner_name};
-use web::{Code, PathId, Problem, Result, checked, number, ok, query, refused, single};
+use web::{Code, PathId, Problem, Result, checked, not_found, number, ok, query, refused, single};
 
 /// Balances of a preview, at most.
 const BALANCES_MAX: usize = 100;
@@ -227,7 +227,7 @@ pub enum Follows {
     responses((status = 200, body = DecisionPreview), (status = 403), (status = 409), (status = 422)))]
 pub async fn preview(State(desk): DeskState, _: Operator, PathId(id): PathId, parts: Parts) -> Result<Response> {
     let pairs = query(&parts)?;
-    let item = ObjectId::parse(&id).and_then(|id| waiting(&desk, id)).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let item = ObjectId::parse(&id).and_then(|id| waiting(&desk, id)).ok_or_else(not_found)?;
     let verdict = single(&pairs, "decision")?.map_or(Some(Verdict::Approve), Verdict::named);
     let verdict = verdict.ok_or_else(|| refused("decision", "unknown", "decision deve ser approve ou reject"))?;
     let records = steps(&desk, &item, verdict).await?;
@@ -275,9 +275,7 @@ pub type Steps = Vec<(Follows, Record)>;
 pub async fn steps(desk: &Desk, item: &WaitingItem, verdict: Verdict) -> Result<Steps> {
     let Some(group) = item.ledger.group() else {
         return match item.what {
-            WaitingKind::Period { .. } | WaitingKind::File { .. } | WaitingKind::Erasure { .. } => {
-                Err(Problem::new(Code::NotFound))
-            }
+            WaitingKind::Period { .. } | WaitingKind::File { .. } | WaitingKind::Erasure { .. } => Err(not_found()),
             _ => of_entry(desk, item, verdict).await,
         };
     };
@@ -290,7 +288,7 @@ pub async fn steps(desk: &Desk, item: &WaitingItem, verdict: Verdict) -> Result<
             return Err(Problem::new(Code::StateConflict).detail(detail));
         }
         (WaitingKind::Period { .. } | WaitingKind::File { .. } | WaitingKind::Erasure { .. }, _) => {
-            return Err(Problem::new(Code::NotFound));
+            return Err(not_found());
         }
         (WaitingKind::Recipient | WaitingKind::BankAccount { .. }, Verdict::Approve) => {
             MerchantCommand::ApproveRecipient { id }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{DeciderCall, Desk};
-use web::{Code, Problem, Raw, Result, checked, ok, parse_exact};
+use web::{Raw, Result, checked, not_found, ok, parse_exact};
 
 /// The word of an operator on an order.
 #[derive(Deserialize, ToSchema)]
@@ -97,7 +97,6 @@ pub fn outcome_name(happened: bool) -> &'static str {
 pub async fn settle(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id, sent, .. } = &call;
     let wire: RailItemWord<'_> = parse_exact(sent.bytes())?;
-    let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(id).ok_or_else(not_found)?;
     let owner = desk.engine.owner_of_order(id)?.ok_or_else(not_found)?;
     let (key, wire) = (call.key(&id.txid())?, &wire);

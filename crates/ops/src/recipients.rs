@@ -9,7 +9,9 @@ use utoipa::ToSchema;
 use crate::{Desk, DeskState, Operator};
 use web::views::recipient::{RecipientView, find_recipient, open, view_with};
 use web::views::registration::Registration;
-use web::{Code, JsonBody, KeyScope, KeyedResult, PathId, Problem, Result, SentKey, decided, ok, parse_unread_exact};
+use web::{
+    Code, JsonBody, KeyScope, KeyedResult, PathId, Problem, Result, SentKey, decided, not_found, ok, parse_unread_exact,
+};
 
 /// A recipient, and whose it is.
 #[derive(Debug, Serialize, ToSchema)]
@@ -25,7 +27,6 @@ pub struct RecipientOfMerchant {
 #[utoipa::path(get, path = "/ops/recipients/{id}", operation_id = "get_recipient_of_any_merchant",
     responses((status = 200, body = RecipientOfMerchant), (status = 400)))]
 pub async fn get(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
-    let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(&id).ok_or_else(not_found)?;
     let (ledger, row) = find_recipient(&desk.engine, id).ok_or_else(not_found)?;
     let accounts = desk.engine.accounts(ledger).await?;
@@ -63,7 +64,6 @@ pub fn require_reveal(desk: &Desk, operator: &Operator) -> Result<()> {
 /// nothing: each look is a Record of its own.
 pub async fn revealed(desk: &Desk, operator: &Operator, id: &str) -> Result<KeyedResult<RecipientProfile>> {
     require_reveal(desk, operator)?;
-    let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(id).ok_or_else(not_found)?;
     let (_, row) = find_recipient(&desk.engine, id).ok_or_else(not_found)?;
     let group = desk.engine.ids().group(id);

@@ -29,8 +29,8 @@ use web::body::{FileFormat, InstitutionFile};
 use web::reply::list_of;
 use web::streamed::{in_turn, turn};
 use web::{
-    Code, KeyScope, List, Page, PathId, Problem, Raw, Result, SentKey, checked, failed, ok, one_of, parse_exact, query,
-    refused, single, time,
+    Code, KeyScope, List, Page, PathId, Problem, Raw, Result, SentKey, checked, failed, not_found, ok, one_of,
+    parse_exact, query, refused, single, time,
 };
 
 /// Findings of one answer; the counts count all.
@@ -448,7 +448,7 @@ pub async fn get(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Res
 /// The stored result of a file. Error: 404.
 fn stored(engine: &Engine, id: &str) -> Result<Reconciliation> {
     let found = if is_digest(id) { result_json(engine, id)? } else { None };
-    let found = found.ok_or_else(|| Problem::new(Code::NotFound))?;
+    let found = found.ok_or_else(not_found)?;
     serde_json::from_slice(&found).map_err(failed)
 }
 

@@ -22,7 +22,7 @@ use crate::{DeskState, Operator};
 use web::cut::{NextBefore, next_before, requested_before, requested_position};
 use web::views::export_file::{know_cards, know_group};
 use web::views::ledger::ledger_name;
-use web::{Code, PathId, Problem, Result, failed, number, ok, query, time};
+use web::{PathId, Result, failed, not_found, number, ok, query, time};
 
 /// One Record.
 #[derive(Debug, Serialize, ToSchema)]
@@ -185,7 +185,7 @@ fn newest_through(engine: &Engine, through: &Cut, most: u64) -> Result<(Vec<Book
 pub async fn record(State(desk): DeskState, _: Operator, PathId(sequence): PathId, parts: Parts) -> Result<Response> {
     let pairs = query(&parts)?;
     let at = requested_position(&sequence, &pairs)?.filter(|at| desk.engine.has_record(*at));
-    let at = at.ok_or_else(|| Problem::new(Code::NotFound))?;
+    let at = at.ok_or_else(not_found)?;
     let (booked_at, record) = desk.engine.booked_record(at)?;
     let mut exporter = Exporter::new(Request { ledger: None, format: Format::Jsonl, from: None, to: None });
     record.owner.group().into_iter().for_each(|group| know_group(&desk.engine, group, &mut exporter));

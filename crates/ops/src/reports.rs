@@ -31,7 +31,7 @@ use web::gzip::Encoding;
 use web::streamed::{BoxError, ReadPace, streamed, turn};
 use web::views::ledger::{merchant_profile, owner};
 use web::views::row_labels::row_labels;
-use web::{Checker, Code, Page, PathId, Problem, Result, failed, one_of, query, refused, single};
+use web::{Checker, Code, Page, PathId, Problem, Result, failed, not_found, one_of, query, refused, single};
 use wire::mask;
 
 /// A report as JSON: its rows, their sums, and the part of the journal that it is of.
@@ -107,7 +107,7 @@ pub async fn report(
     PathId(name): PathId,
     parts: Parts,
 ) -> Result<Response> {
-    let report = Report::named(&name).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let report = Report::named(&name).ok_or_else(not_found)?;
     let pairs = query(&parts)?;
     let (request, format) = asked(&desk, report, &pairs)?;
     let (rows, labels) = (rows(&pairs, format)?, labels(&desk, &pairs)?);

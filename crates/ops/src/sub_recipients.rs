@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use crate::DeciderCall;
 use crate::item_version::{Approval, on_version, with_item};
 use web::views::recipient::{RecipientView, find_recipient, known_recipient, view, view_at_decision};
-use web::{Code, Problem, Raw, Result, checked, decided, ok};
+use web::{Raw, Result, checked, decided, not_found, ok};
 
 /// Why something is refused.
 #[derive(Deserialize, ToSchema)]
@@ -57,7 +57,7 @@ async fn decide(
 ) -> Result<Response> {
     let DeciderCall { desk, operator, id, .. } = call;
     let found = ObjectId::parse(id).and_then(|id| find_recipient(&desk.engine, id));
-    let (ledger, row) = found.ok_or_else(|| Problem::new(Code::NotFound))?;
+    let (ledger, row) = found.ok_or_else(not_found)?;
     let group = desk.engine.ids().group(row.id);
     let key = call.key(&row.id.txid())?;
     let (row, command) = (&row, &command);

@@ -18,7 +18,7 @@ use web::views::charge::CardView;
 use web::views::ledger::owner_name;
 use web::views::recipient::recipient_id;
 use web::views::subscription::SubscriptionView;
-use web::{Code, PathId, Problem, Result, failed};
+use web::{PathId, Result, failed, not_found};
 
 /// A subscription, and whose it is.
 #[derive(Debug, Serialize, ToSchema)]
@@ -53,7 +53,6 @@ pub struct SplitRecipient {
 #[utoipa::path(get, path = "/ops/subscriptions/{id}", operation_id = "get_subscription_of_any_merchant",
     responses((status = 200, body = SubscriptionOfMerchant), (status = 404)))]
 pub async fn get(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
-    let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(&id).ok_or_else(not_found)?;
     let group = desk.engine.ids().group(id);
     let row = desk.engine.subscription(LedgerId::Merchant(group), id)?.ok_or_else(not_found)?;

@@ -16,7 +16,7 @@ use crate::{DeciderCall, Desk, DeskState, Operator, merchants};
 use web::reply::All;
 use web::views::delivery::AnswerView;
 use web::views::fiscal::without_cpf;
-use web::{Code, PathId, Problem, Result, failed, ok, parse_unread_exact, query, single, time};
+use web::{Code, PathId, Problem, Result, failed, not_found, ok, parse_unread_exact, query, single, time};
 use webhooks::body::WebhookBody;
 use webhooks::event::OutboxEvent;
 use webhooks::{DeliveryTry, EndpointBehind, Webhooks};
@@ -122,7 +122,6 @@ pub struct EventTry {
 
 /// The webhook event of an id, and the group of its merchant. Error: 404 when there is none.
 fn known_event(desk: &Desk, id: &str) -> Result<(GroupNumber, ObjectId, OutboxEvent)> {
-    let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(id).ok_or_else(not_found)?;
     let group = desk.engine.ids().group(id);
     let event = OutboxEvent::find(&desk.engine, group, id)?.ok_or_else(not_found)?;
@@ -301,8 +300,8 @@ pub async fn redeliver_given_up(call: DeciderCall) -> Result<Response> {
 
 /// The group and the key of an endpoint.
 pub fn endpoint(desk: &Desk, id: &str) -> Result<(GroupNumber, ObjectId)> {
-    let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
-    let row = desk.engine.api_key(id).filter(|row| !row.revoked).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let id = ObjectId::parse(id).ok_or_else(not_found)?;
+    let row = desk.engine.api_key(id).filter(|row| !row.revoked).ok_or_else(not_found)?;
     Ok((row.group, id))
 }
 

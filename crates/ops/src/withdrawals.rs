@@ -10,7 +10,7 @@ use crate::second_operator::{answer, is_first};
 use crate::sub_recipients::Notes;
 use web::views::recipient::{find_recipient, known_recipient};
 use web::views::withdrawal::{ReviewedWithdrawal, destination};
-use web::{Code, Problem, Result, created, decided, ok, parse_exact};
+use web::{Result, created, decided, not_found, ok, parse_exact};
 
 /// Approves a pending withdrawal and sends its money. It reads `pending` until the institution has
 /// taken that. Above the limit of two operators the first approval is 202 and sends nothing;
@@ -38,7 +38,7 @@ pub async fn ask(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id, sent, .. } = &call;
     let wire: HoldReason<'_> = parse_exact(sent.bytes())?;
     let found = || ObjectId::parse(id).and_then(|id| find_recipient(&desk.engine, id));
-    let (recipient, row) = found().ok_or_else(|| Problem::new(Code::NotFound))?;
+    let (recipient, row) = found().ok_or_else(not_found)?;
     let (group, reason) = (desk.engine.ids().group(row.id), wire.check()?);
     let (key, reason) = (call.key(&row.id.txid())?, &reason);
     let execute = |admitted| async move {

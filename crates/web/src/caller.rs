@@ -7,7 +7,7 @@ use ledger::{GroupNumber, LedgerId, ObjectId, Requester, Scopes};
 
 use crate::idempotency::CommandPermit;
 use crate::reply::only_known;
-use crate::{Code, Problem, Result};
+use crate::{Code, Problem, Result, not_found};
 
 /// The merchant whose live API key the request carries (interface section 5).
 /// `authenticate` of the program's `api` stands before every route that has a caller, and
@@ -44,7 +44,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathIds {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self> {
         let ids = Path::<(String, String)>::from_request_parts(parts, state).await;
-        ids.map(|Path((first, second))| Self(first, second)).map_err(|_| Problem::new(Code::NotFound))
+        ids.map(|Path((first, second))| Self(first, second)).map_err(|_| not_found())
     }
 }
 
@@ -67,6 +67,6 @@ impl<S: Send + Sync> FromRequestParts<S> for PathId {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self> {
         let id = Path::<String>::from_request_parts(parts, state).await;
-        id.map(|Path(id)| Self(id)).map_err(|_| Problem::new(Code::NotFound))
+        id.map(|Path(id)| Self(id)).map_err(|_| not_found())
     }
 }

@@ -48,7 +48,7 @@ pub use idempotency::{KeyScope, KeyedResult, SentKey, decided, recorded};
 pub use json::{Checker, Raw, checked, parse, parse_exact, parse_unread_exact, refused};
 pub use keyed::KeyedBody;
 pub use language::Language;
-pub use problem::{Code, FieldError, Problem, Result, broken, failed};
+pub use problem::{Code, FieldError, Problem, Result, broken, failed, not_found};
 pub use reply::{
     CursorParams, Cursors, LabelParams, List, Page, PageParams, PageQuery, created, number, ok, one_of, only, query,
     single, time,

@@ -271,6 +271,11 @@ pub fn broken() -> Problem {
     Problem::new(Code::Internal)
 }
 
+/// The problem of what is not there, or is another's.
+pub fn not_found() -> Problem {
+    Problem::new(Code::NotFound)
+}
+
 /// A failure of the process itself, logged and answered 500: a value of ours that could not be
 /// written or read again, or work that panicked. The books have no part in it.
 #[track_caller]

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::caller::PathId;
 use super::openapi::{A_TXID, A_UUID, resolved};
-use super::problem::{Code, Problem, Row};
+use super::problem::{Code, Problem, Row, not_found};
 use super::reply::ok;
 
 /// Path of the page's style sheet.
@@ -65,7 +65,7 @@ fn answer(content_type: &'static str, body: impl IntoResponse) -> Response {
 
 /// The page of a problem, to which its `type` leads.
 pub async fn problem(PathId(name): PathId) -> Result<Response, Problem> {
-    let code = Code::named(&name).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let code = Code::named(&name).ok_or_else(not_found)?;
     Ok(answer("text/html; charset=utf-8", problem_html(code)))
 }
 

@@ -5,7 +5,7 @@ use derived::records::LoadError;
 use ledger::{Centavos, ObjectId, Rejection};
 use store::StoreError;
 
-use crate::problem::{Code, Problem, Row};
+use crate::problem::{Code, Problem, Row, not_found};
 
 impl From<Unavailable> for Problem {
     fn from(unavailable: Unavailable) -> Self {
@@ -96,7 +96,7 @@ impl From<Rejection> for Problem {
             | R::HouseEntryNotFound
             | R::MerchantNotFound
             | R::ApiKeyNotFound
-            | R::PlanNotFound => Problem::new(Code::NotFound),
+            | R::PlanNotFound => not_found(),
             R::TagTaken => Problem::new(Code::TagTaken),
             R::PlanDisabled => Problem::new(Code::PlanDisabled),
             R::ReferenceRepeated { entry } => of_reference(entry),
