@@ -11,6 +11,7 @@ use wire::cut_text::{cut_name, named_record, record_name};
 use crate::form::optional;
 use crate::paging::{self, part};
 use crate::records::{block_card, block_records, cut_link, facts_of, record_link};
+use crate::show::Facts;
 use crate::table::Table;
 use crate::{PageRequest, Screen, Section, Visit, field_changes, pager, pager_named, part_named, show, words};
 use ops::Desk;
@@ -45,19 +46,18 @@ pub(crate) async fn record(request: PageRequest) -> Result<Screen> {
         (None, Some(key)) => html! { (visit.say(words::API_KEY)) " " code { (key.uuid()) } },
         (None, None) => html! { (visit.say(words::THE_SERVICE)) },
     };
-    let moment = |at| show::moment(visit.language, at);
-    let mut about = vec![
-        (visit.say(words::EVENTS), html! { (facts_of(visit.language, &record)) }),
-        (visit.say(words::OWNER), ledger_link(desk, visit, &record, &owner)),
-        (visit.say(words::TOOK_EFFECT), moment(record.takes_effect_at())),
-        (visit.say(words::WHO), by),
-    ];
-    about.extend(of_operators(desk, visit, &record)?);
+    let mut about = Facts::of(visit);
+    about
+        .add(words::EVENTS, html! { (facts_of(visit.language, &record)) })
+        .add(words::OWNER, ledger_link(desk, visit, &record, &owner))
+        .add(words::TOOK_EFFECT, show::moment(visit.language, record.takes_effect_at()))
+        .add(words::WHO, by);
+    say_of_operators(&mut about, desk, &record)?;
     let page = part_named(&query(parts)?, "postings", POSTINGS_A_PAGE)?;
     let changes = changes(desk, at, &record);
     let postings = show::by_ledger(&record.entries);
     let body = html! {
-        section.card aria-label=(visit.say(words::RECORD)) { (show::facts(about)) }
+        section.card aria-label=(visit.say(words::RECORD)) { (about.shown()) }
         @if !changes.is_empty() { (visit.card("changes", words::FIELD_CHANGES, field_changes::lines(visit, &changes))) }
         (visit.card("entries", words::ENTRIES, html! {
             @if postings.is_empty() { p.dim { (visit.say(words::OPENED_WITHOUT_MONEY)) } }
@@ -70,8 +70,7 @@ pub(crate) async fn record(request: PageRequest) -> Result<Screen> {
 }
 
 /// What operators said of the entry, or of the closing of a month, that a Record is about.
-fn of_operators(desk: &Desk, visit: &Visit, record: &Record) -> Result<Vec<(&'static str, Markup)>> {
-    let mut pairs = Vec::new();
+fn say_of_operators(about: &mut Facts<'_>, desk: &Desk, record: &Record) -> Result<()> {
     for event in &record.events {
         match event {
             Event::HouseEntryRequested { id, .. }
@@ -88,36 +87,32 @@ fn of_operators(desk: &Desk, visit: &Visit, record: &Record) -> Result<Vec<(&'st
             | Event::DisputeReversed { entry: Some(ReturnEntry { id, .. }), .. }
             | Event::DeficitWrittenOff { id, .. }
             | Event::ClawbackWrittenOff { id, .. } => {
-                let entry = OperatorEntry::find(&desk.engine, *id)?;
-                let entry = entry.map(|entry| HouseEntryView::of_any(&desk.engine, entry));
-                pairs.extend(entry.map(|entry| said_of(visit, &entry)).unwrap_or_default());
+                if let Some(entry) = OperatorEntry::find(&desk.engine, *id)? {
+                    say_entry(about, &HouseEntryView::of_any(&desk.engine, entry));
+                }
             }
             Event::PeriodCloseRequested { month } | Event::PeriodClosed { month, .. } => {
-                let link = html! { a href={"/console/periods/" (month)} { (month) } };
-                pairs.push((visit.say(words::MONTH), link));
+                about.add(words::MONTH, html! { a href={"/console/periods/" (month)} { (month) } });
             }
             _ => {}
         }
     }
-    Ok(pairs)
+    Ok(())
 }
 
-/// An entry of an operator: what was said of it, who asked for it, and who decided.
-fn said_of(visit: &Visit, entry: &HouseEntryView) -> Vec<(&'static str, Markup)> {
-    let text = |text: &str| html! { bdi { (text) } };
+/// Adds an entry of an operator: what was said of it, who asked for it, and who decided.
+fn say_entry(about: &mut Facts<'_>, entry: &HouseEntryView) {
     let decided = if entry.status == "rejected" { words::REJECTED_BY } else { words::APPROVED_BY };
-    let mut pairs = vec![
-        (visit.say(words::DEBIT), show::account_named(visit.language, &entry.debit)),
-        (visit.say(words::CREDIT), show::account_named(visit.language, &entry.credit)),
-        (visit.say(words::AMOUNT), html! { (visit.money(entry.amount)) }),
-        (visit.say(words::NOTES), text(&entry.reason)),
-        (visit.say(words::REFERENCE), text(&entry.reference)),
-        (visit.say(words::ASKED_BY), text(&entry.requested_by)),
-    ];
-    pairs.extend(entry.withdrawal.as_ref().map(|id| (visit.say(words::WITHDRAWAL), html! { code { (id) } })));
-    pairs.extend(entry.decided_by.as_ref().map(|by| (visit.say(decided), text(by))));
-    pairs.extend(entry.notes.as_ref().map(|notes| (visit.say(words::REJECTED_WHY), text(notes))));
-    pairs
+    about
+        .account(words::DEBIT, &*entry.debit)
+        .account(words::CREDIT, &*entry.credit)
+        .money(words::AMOUNT, entry.amount)
+        .text(words::NOTES, &*entry.reason)
+        .text(words::REFERENCE, &*entry.reference)
+        .text(words::ASKED_BY, &*entry.requested_by)
+        .code(words::WITHDRAWAL, entry.withdrawal.as_deref())
+        .text(decided, entry.decided_by.as_deref())
+        .text(words::REJECTED_WHY, entry.notes.as_deref());
 }
 
 fn ledger_link(desk: &Desk, visit: &Visit, record: &Record, owner: &str) -> Markup {

@@ -7,6 +7,7 @@ use maud::{Markup, html};
 
 use crate::form::amount;
 use crate::ledger_field::{LedgerField, Offered};
+use crate::paging::address;
 use crate::scope::Scope;
 use crate::{Visit, Word, words};
 use ops::desk::Desk;
@@ -94,14 +95,8 @@ pub(crate) fn as_sent(visit: &Visit, parts: &Parts) -> Result<Vec<(String, Strin
 /// Links to the list of this filter as files, with all rows; newest first where another order has
 /// not all of them.
 pub(crate) fn file_links(visit: &Visit, parts: &Parts, is_cut: bool) -> Markup {
-    let own = ["format=", "page=", "before=", "lang=", if is_cut { "order=" } else { "format=" }];
-    let pairs = parts.uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
-    let pairs: Vec<_> = pairs.filter(|pair| !own.iter().any(|own| pair.starts_with(own))).collect();
-    let link = |format: ListFormat| {
-        let format = format!("format={}", format.name());
-        let pairs: Vec<_> = pairs.iter().copied().chain([format.as_str()]).collect();
-        format!("{}?{}", parts.uri.path(), pairs.join("&"))
-    };
+    let dropped = ["format", "page", "before", "lang", if is_cut { "order" } else { "format" }];
+    let link = |format: ListFormat| address(&parts.uri, &dropped, Some(&format!("format={}", format.name())));
     let csv = if visit.language == Language::Portuguese { ListFormat::CsvPtbr } else { ListFormat::Csv };
     html! {
         p.pager.files {

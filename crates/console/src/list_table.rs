@@ -8,6 +8,7 @@ use ops::found_item::FoundItem;
 use ops::{Desk, ItemKind};
 
 use crate::find::page_of;
+use crate::paging::address;
 use crate::show;
 use crate::table::{Sorting, Table};
 use crate::wire_words::{heading, status_word};
@@ -64,15 +65,6 @@ fn sorting(sorted: Sorted<'_>, orders: &[&'static str]) -> Option<Sorting> {
     let place = orders.iter().position(|own| *own == order);
     let direction = place.map(|place| if place == 0 && orders.len() > 1 { "descending" } else { "ascending" });
     let next = orders[place.map_or(0, |place| (place + 1) % orders.len())];
-    Some(Sorting { direction, link: in_order(parts, next) })
-}
-
-/// The address of a list in another order, from its begin.
-fn in_order(parts: &Parts, order: &str) -> String {
-    let own = ["order=", "page=", "before="];
-    let pairs = parts.uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
-    let order = format!("order={order}");
-    let pairs: Vec<_> =
-        pairs.filter(|pair| !own.iter().any(|own| pair.starts_with(own))).chain([order.as_str()]).collect();
-    format!("{}?{}", parts.uri.path(), pairs.join("&"))
+    let link = address(&parts.uri, &["order", "page", "before"], Some(&format!("order={next}")));
+    Some(Sorting { direction, link })
 }

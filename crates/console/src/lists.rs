@@ -12,6 +12,7 @@ use wire::cut_text::cut_name;
 
 use crate::list_filter::{self, Field, RECIPIENT_FIELD, as_sent, file_links, merchant_field};
 use crate::list_table::{self, ItemTable, with_amount};
+use crate::paging::address;
 use crate::queue::merchant_link;
 use crate::recurrence::card_in_list;
 use crate::wire_words::{heading, method_named, status_word};
@@ -166,19 +167,15 @@ fn with_more<'a>(table: ItemTable<'a>, desk: &'a Desk, visit: &'a Visit, kind: I
 
 /// Links to the newest things of a list and to the next, older ones.
 fn older(visit: &Visit, parts: &Parts, before: Option<&str>) -> Markup {
-    let pairs: Vec<_> = parts.uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()).collect();
-    let is_place = |pair: &&&str| pair.starts_with("before=");
-    let address = |last: Option<String>| {
-        let filters = pairs.iter().filter(|pair| !is_place(pair)).map(|pair| (*pair).to_owned());
-        format!("{}?{}", parts.uri.path(), filters.chain(last).collect::<Vec<_>>().join("&"))
-    };
+    let link = |before: Option<&str>| address(&parts.uri, &["before"], before);
+    let is_later = parts.uri.query().is_some_and(|query| query.split('&').any(|pair| pair.starts_with("before=")));
     html! {
         p.pager {
-            @if pairs.iter().any(|pair| is_place(&pair)) { a href=(address(None)) { "← " (visit.say(words::NEWEST)) } }
+            @if is_later { a href=(link(None)) { "← " (visit.say(words::NEWEST)) } }
             " "
             @if let Some(before) = before {
                 @let before: String = form_urlencoded::byte_serialize(before.as_bytes()).collect();
-                a href=(address(Some(format!("before={before}")))) rel="next" { (visit.say(words::OLDER)) " →" }
+                a href=(link(Some(&format!("before={before}")))) rel="next" { (visit.say(words::OLDER)) " →" }
             }
         }
     }

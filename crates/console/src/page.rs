@@ -16,6 +16,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use crate::assets::{ICON_PATH, SCRIPT_PATH, STYLE_PATH};
 use crate::fitting::fitting;
 use crate::form::hidden_key;
+use crate::paging::address;
 use crate::queries::known_query;
 use crate::refused_form::{PAGE, RefusedForm, SentForm, ShownAgain};
 use crate::scope::Scope;
@@ -550,12 +551,8 @@ pub(crate) fn other(language: Language) -> Language {
 /// Path and query of the same page in the other language; the overview, where that would be a form
 /// again.
 fn in_other_language(method: &Method, uri: &Uri, language: Language) -> String {
-    let path = if method == Method::GET { uri.path() } else { "/console" };
-    let parameters = uri.query().filter(|_| method == Method::GET).unwrap_or_default();
-    let parameters = parameters.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("lang="));
     let asked = format!("lang={}", other(language).tag());
-    let pairs: Vec<_> = parameters.chain([asked.as_str()]).collect();
-    format!("{path}?{}", pairs.join("&"))
+    if method == Method::GET { address(uri, &["lang"], Some(&asked)) } else { format!("/console?{asked}") }
 }
 
 /// Sends a request without a session to the sign-in, and back afterwards where it only read.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use axum::http::Uri;
 use axum::http::request::Parts;
 use maud::{Markup, html};
 
@@ -32,15 +33,7 @@ pub(crate) fn pager_named(visit: &Visit, parts: &Parts, name: &str, page: Page, 
 
 fn links(visit: &Visit, parts: &Parts, name: &str, page: Page, total: u64, [before, after]: [Word; 2]) -> Markup {
     let pages = page.pages(total);
-    let own = format!("{name}=");
-    let parameters: Vec<_> = parts.uri.query().unwrap_or_default().split('&').collect();
-    let parameters =
-        parameters.into_iter().filter(|pair| !pair.is_empty() && !pair.starts_with(&own)).collect::<Vec<_>>();
-    let link = |number: u64| {
-        let number = format!("{own}{number}");
-        let pairs: Vec<_> = parameters.iter().copied().chain([number.as_str()]).collect();
-        format!("{}?{}", parts.uri.path(), pairs.join("&"))
-    };
+    let link = |number: u64| address(&parts.uri, &[name], Some(&format!("{name}={number}")));
     html! {
         @if pages > 1 {
             p.pager {
@@ -51,6 +44,15 @@ fn links(visit: &Visit, parts: &Parts, name: &str, page: Page, total: u64, [befo
             }
         }
     }
+}
+
+/// The address of a page with another parameter, or without it: those of the names in `dropped` go,
+/// the others stay as they are, and `added` stands behind them.
+pub(crate) fn address(page: &Uri, dropped: &[&str], added: Option<&str>) -> String {
+    let pairs = page.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+    let stays = |pair: &&str| pair.split_once('=').is_none_or(|(name, _)| !dropped.contains(&name));
+    let pairs: Vec<_> = pairs.filter(stays).chain(added).collect();
+    format!("{}?{}", page.path(), pairs.join("&"))
 }
 
 /// The places of a part of a list of some length.
@@ -67,6 +69,13 @@ pub(crate) fn items<T>(list: &[T], page: Page) -> &[T] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_has_its_other_parameters_as_they_are() {
+        let page: Uri = "/console/queue?pages=3&&page=2&kind=a%20b&page".parse().unwrap();
+        assert_eq!(address(&page, &["page"], Some("page=4")), "/console/queue?pages=3&kind=a%20b&page&page=4");
+        assert_eq!(address(&page, &["page", "kind"], None), "/console/queue?pages=3&page");
+    }
 
     #[test]
     fn a_part_of_a_list_ends_with_the_list() {

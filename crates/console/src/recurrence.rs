@@ -13,6 +13,7 @@ use crate::charge::timeline;
 use crate::keys::json_of;
 use crate::people::delete_form;
 use crate::queue::merchant_link;
+use crate::show::Facts;
 use crate::wire_words::{brand, method_named, status_word};
 use crate::{PageRequest, Screen, Section, Visit, show, words};
 use ops::{ItemKind, cards, charges, subscriptions};
@@ -25,32 +26,27 @@ pub(crate) async fn subscription(request: PageRequest) -> Result<Screen> {
     let read = subscriptions::get(State(Arc::clone(desk)), visit.operator.clone(), PathId(id.clone())).await;
     let (found, timeline) = found(&request, read).await?;
     let text = |name: &str| found[name].as_str();
-    let moment = |name: &str| text(name).map(|at| show::text_moment(visit.language, at));
-    let mut pairs = whose(&request, &found);
-    pairs.push((
-        visit.say(words::STATUS),
-        word(visit, status_word(ItemKind::Subscriptions, text("status").unwrap_or_default())),
-    ));
-    pairs.push((visit.say(words::PLAN), html! { bdi { (text("plan").unwrap_or_default()) } }));
-    pairs.push((visit.say(words::AMOUNT), html! { (visit.money(found["amount"].as_i64().unwrap_or_default())) }));
-    pairs.push((visit.say(words::METHOD), word(visit, method_named(text("payment_method").unwrap_or_default()))));
+    let count = |name: &str| html! { (show::count(visit.language, found[name].as_u64().unwrap_or_default())) };
     let token = text("card_token").zip(face(&found["card"]));
-    pairs.extend(token.map(|(token, face)| {
-        (visit.say(words::CARD), html! { a href={"/console/cards/" (token)} { (shown_face(visit, face)) } })
-    }));
-    pairs.extend(splits(visit, &found));
-    let counts = [(words::PAID_CYCLES, "paid_cycles"), (words::UNPAID_CYCLES, "unpaid_cycles")];
-    pairs.extend(counts.map(|(name, count)| {
-        (visit.say(name), html! { (show::count(visit.language, found[count].as_u64().unwrap_or_default())) })
-    }));
-    let times = [
-        (words::NEXT_CHARGE, "next_charge_at"),
-        (words::BEGAN, "started_at"),
-        (words::STATUS_CANCELLED, "cancelled_at"),
-    ];
-    pairs.extend(times.into_iter().filter_map(|(name, at)| Some((visit.say(name), moment(at)?))));
+    let card = token.map(|(token, face)| html! { a href={"/console/cards/" (token)} { (shown_face(visit, face)) } });
+    let mut facts = whose(&request, &found);
+    facts
+        .word(words::STATUS, status_word(ItemKind::Subscriptions, text("status").unwrap_or_default()))
+        .text(words::PLAN, text("plan").unwrap_or_default())
+        .money(words::AMOUNT, found["amount"].as_i64().unwrap_or_default())
+        .word(words::METHOD, method_named(text("payment_method").unwrap_or_default()))
+        .add(words::CARD, card);
+    for split in splits(visit, &found) {
+        facts.add(words::RECIPIENT, split);
+    }
+    facts
+        .add(words::PAID_CYCLES, count("paid_cycles"))
+        .add(words::UNPAID_CYCLES, count("unpaid_cycles"))
+        .when(words::NEXT_CHARGE, text("next_charge_at"))
+        .when(words::BEGAN, text("started_at"))
+        .when(words::STATUS_CANCELLED, text("cancelled_at"));
     let body = html! {
-        section.card aria-label=(visit.say(words::SUBSCRIPTION)) { (show::facts(pairs)) }
+        section.card aria-label=(visit.say(words::SUBSCRIPTION)) { (facts.shown()) }
         (timeline)
     };
     Ok(Screen { section: Section::Lists, title: visit.say(words::SUBSCRIPTION).to_owned(), body })
@@ -62,16 +58,14 @@ pub(crate) async fn card(request: PageRequest) -> Result<Screen> {
     let read = cards::get(State(Arc::clone(desk)), visit.operator.clone(), PathId(id.clone())).await;
     let (found, timeline) = found(&request, read).await?;
     let is_deleted = found["deleted"] == true;
-    let mut pairs = whose(&request, &found);
-    pairs.extend(face(&found).map(|face| (visit.say(words::CARD), html! { (shown_face(visit, face)) })));
-    pairs.push((
-        visit.say(words::WHEN),
-        show::text_moment(visit.language, found["created_at"].as_str().unwrap_or_default()),
-    ));
+    let mut facts = whose(&request, &found);
+    facts
+        .add(words::CARD, face(&found).map(|face| html! { (shown_face(visit, face)) }))
+        .when(words::WHEN, found["created_at"].as_str().unwrap_or_default());
     let body = html! {
         @if is_deleted { p { span.badge.bad { (visit.say(words::DELETED)) } } }
         section.card aria-label=(visit.say(words::CARD)) {
-            (show::facts(pairs))
+            (facts.shown())
             @if visit.may(Role::Decide) && !is_deleted { (delete_form(visit, id)) }
         }
         (timeline)
@@ -91,9 +85,9 @@ async fn found(request: &PageRequest, read: Result<Response>) -> Result<(Value, 
 }
 
 /// The splits of a subscription: each recipient, and its part of a cycle.
-fn splits(visit: &Visit, found: &Value) -> Vec<(&'static str, Markup)> {
+fn splits(visit: &Visit, found: &Value) -> impl Iterator<Item = Markup> {
     let splits = found["splits"].as_array().into_iter().flatten();
-    let shown = splits.zip(found["recipients"].as_array().into_iter().flatten()).map(|(split, recipient)| {
+    splits.zip(found["recipients"].as_array().into_iter().flatten()).map(move |(split, recipient)| {
         html! {
             a href={"/console/recipients/" (recipient["id"].as_str().unwrap_or_default())} {
                 bdi { (recipient["name"].as_str().unwrap_or_default()) }
@@ -101,28 +95,18 @@ fn splits(visit: &Visit, found: &Value) -> Vec<(&'static str, Markup)> {
             " " (visit.money(split["amount"].as_i64().unwrap_or_default()))
             @if let Some(percent) = split["percent"].as_str() { " (" (percent) " %)" }
         }
-    });
-    shown.map(|split| (visit.say(words::RECIPIENT), split)).collect()
+    })
 }
 
 /// The merchant and its customer.
-fn whose(PageRequest { desk, visit, id, .. }: &PageRequest, found: &Value) -> Vec<(&'static str, Markup)> {
-    let customer = &found["customer"];
-    vec![
-        (visit.say(words::ID), html! { code { (id) } }),
-        (visit.say(words::MERCHANT), merchant_link(desk, visit, found["merchant_id"].as_str())),
-        (
-            visit.say(words::PAYER),
-            html! {
-                bdi { (customer["name"].as_str().unwrap_or_default()) } " "
-                span.dim { (customer["document"].as_str().unwrap_or_default()) }
-            },
-        ),
-    ]
-}
-
-fn word(visit: &Visit, word: words::Word) -> Markup {
-    html! { (visit.say(word)) }
+fn whose<'a>(PageRequest { desk, visit, id, .. }: &'a PageRequest, found: &Value) -> Facts<'a> {
+    let customer = ["name", "document"].map(|name| found["customer"][name].as_str().unwrap_or_default());
+    let mut facts = Facts::of(visit);
+    facts
+        .code(words::ID, id.as_str())
+        .add(words::MERCHANT, merchant_link(desk, visit, found["merchant_id"].as_str()))
+        .add(words::PAYER, html! { bdi { (customer[0]) } " " span.dim { (customer[1]) } });
+    facts
 }
 
 /// The scheme of a card and its last four digits.
