@@ -248,7 +248,7 @@ async fn a_report_in_the_background_is_the_report_that_is_served() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
     merchant.paid_pix(&pix("80.00")).await;
-    for report in Report::ALL {
+    for &report in Report::ALL {
         for format in ReportFormat::SERVED {
             let ledger = Some(merchant.ledger()).filter(|_| report == Report::Statement);
             let of = ledger.as_ref().map(|ledger| format!("&ledger={ledger}")).unwrap_or_default();

@@ -51,7 +51,7 @@ fn list(visit: &Visit) -> Screen {
     let body = html! {
         article.card lang="pt-BR" {
             dl {
-                @for of in Report::ALL {
+                @for &of in Report::ALL {
                     dt { a href={"/console/reports?report=" (of.name())} { (of.title()) } }
                     dd { (of.sentence()) }
                 }

@@ -124,7 +124,7 @@ fn all(random: &mut Random, merchant: &Merchant<'_>, days: &[NaiveDate], last: u
     let house = "P-house".to_owned();
     let ledgers = [merchant.ledger(), merchant.ledger().replace("M-", "P-"), "P-all".to_owned(), house];
     let mut requests = Vec::new();
-    for report in Report::ALL {
+    for &report in Report::ALL {
         for format in [ReportFormat::Table].into_iter().chain(ReportFormat::SERVED) {
             let (from, to, at) = random.days(days, last);
             let ledger = Some(ledgers[random.below(4)].clone()).filter(|_| random.below(2) == 0);

@@ -319,7 +319,7 @@ async fn days_follow_each_other() {
     let first = day(&text(&rows(&ledger)[0]["date"])).unwrap();
     let middle = first + chrono::Days::new(20);
     let halves = [format!("to={middle}"), format!("from={}", middle + chrono::Days::new(1))];
-    for report in Report::ALL {
+    for &report in Report::ALL {
         let of = ledger_of(report, &merchant);
         if matches!(report, Report::Receivables | Report::SettlementCalendar) {
             continue;
@@ -373,7 +373,7 @@ async fn every_format_has_the_same_rows() {
     let world = World::sandbox().await;
     let merchant = month::play_open(&world).await;
     let mut served = Vec::new();
-    for report in Report::ALL {
+    for &report in Report::ALL {
         let path = |format: ReportFormat| {
             format!("/ops/reports/{}?format={}{}", report.name(), format.name(), ledger_of(report, &merchant))
         };
@@ -480,7 +480,7 @@ async fn programs_of_accountants_read_each_report() {
     let merchant = month::play_open(&world).await;
     let folder = tempfile::tempdir().unwrap();
     let mut books = Vec::new();
-    for report in Report::ALL {
+    for &report in Report::ALL {
         let of = ledger_of(report, &merchant);
         let json = get(&world, report, of.trim_start_matches('&')).await;
         std::fs::write(folder.path().join(format!("{}.json", report.name())), json.to_string()).unwrap();
@@ -595,7 +595,7 @@ async fn a_report_for_people_names_owners_and_company() {
     let world = World::with_settings(|settings| settings.company = Some(company.to_owned())).await;
     let merchant = month::play(&world).await;
     let of = world.ops_get(&format!("/ops/merchants/{}", merchant.id)).await.expect(200);
-    for report in Report::ALL {
+    for &report in Report::ALL {
         let json = get(&world, report, &format!("names=true{}", ledger_of(report, &merchant))).await;
         let columns: Vec<_> = json["columns"].as_array().unwrap().iter().map(|column| text(&column["name"])).collect();
         let ledger = columns.iter().position(|name| ["ledger", "holder", "merchant"].contains(&name.as_str()));
@@ -693,7 +693,7 @@ async fn an_oracle_comes_to_the_same_reports() {
         let folder = tempfile::tempdir().unwrap();
         let export = world.ops_get("/ops/export").await.text;
         std::fs::write(folder.path().join("export.jsonl"), &export).unwrap();
-        for report in Report::ALL.into_iter().filter(|report| *report != Report::Statement) {
+        for report in Report::ALL.iter().copied().filter(|report| *report != Report::Statement) {
             let made = get(&world, report, "").await;
             std::fs::write(folder.path().join(format!("{}.json", report.name())), made.to_string()).unwrap();
         }

@@ -23,7 +23,7 @@ fn all(merchant: &str, from: NaiveDate, to: NaiveDate) -> Vec<BookRequest> {
             requests.push(BookRequest::Export(Request { ledger, format, from: days.0, to: days.1 }, None));
         }
     }
-    for report in Report::ALL {
+    for &report in Report::ALL {
         for format in ReportFormat::SERVED {
             let ledger = (report == Report::Statement).then(|| merchant.to_owned());
             let is_of_one_day = matches!(report, Report::Receivables | Report::SettlementCalendar);

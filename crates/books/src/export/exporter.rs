@@ -28,6 +28,7 @@ use crate::labels::{LabelsOf, RowLabeler, RowLabels};
 const LEDGERS_MAX: usize = 2_048;
 
 /// Folds the Records of a journal, in order, into an export.
+#[derive(Default)]
 pub struct Exporter {
     request: Request,
     names: Names,
@@ -63,24 +64,7 @@ impl Exporter {
     pub fn new(request: Request) -> Self {
         // The house, and the platform as one ledger, are there from the beginning.
         let is_known = request.is_of_platform() || request.ledger.as_deref() == Some(HOUSE);
-        Self {
-            found_ledger: is_known.then_some(LedgerId::System),
-            request,
-            names: Names::default(),
-            merchants: 0,
-            ledgers: BTreeMap::new(),
-            writer: None,
-            keeps_balances: false,
-            counted: Cut::default(),
-            through_ms: 0,
-            closed: Vec::new(),
-            cards: BTreeMap::new(),
-            pending_cards: PendingCards::new(),
-            has_begun: false,
-            labels: None,
-            through: None,
-            exported: ExportTotals::default(),
-        }
+        Self { found_ledger: is_known.then_some(LedgerId::System), request, ..Self::default() }
     }
 
     /// The same export, with the codes of another chart of accounts.

@@ -53,11 +53,12 @@ const LOOKED_EVERY: u64 = 16 << 20;
 const JOB_SUFFIX: &str = ".job.json";
 
 /// Where a job stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum JobStatus {
     /// It waits for its turn.
+    #[default]
     Queued,
     /// It is being made.
     Running,
@@ -68,7 +69,7 @@ pub enum JobStatus {
 }
 
 /// Job as stored beside its file.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Job {
     /// Its id.
     pub id: String,
@@ -240,13 +241,7 @@ impl ExportJobs {
             to: request.to.map(|day| day.to_string()),
             labels,
             created_at_ms,
-            finished_at_ms: None,
-            status: JobStatus::Queued,
-            failure: None,
-            detail: None,
-            cut: None,
-            file: None,
-            manifest: None,
+            ..Job::default()
         };
         self.0.keep(&job)?;
         state.jobs.insert(job.id.clone(), job.clone());

@@ -5,12 +5,13 @@ use clap::ValueEnum;
 use strum::IntoStaticStr;
 
 /// Format of an export.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Format {
     /// Entries with the codes of another chart of accounts, for bookkeeping programs.
     JournalEntries,
     /// One JSON object a row.
+    #[default]
     Jsonl,
     /// The same columns, by RFC 4180.
     Csv,
@@ -92,7 +93,7 @@ impl Format {
 pub const PLATFORM: &str = "P-all";
 
 /// Request for an export.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// One ledger, by its outside name (`M-…`, `R-…`, `P-…`, [`PLATFORM`]); all of them when
     /// absent.

@@ -254,12 +254,12 @@ pub fn compare(file: &BatchFile, booked: &BTreeMap<String, BookedBatch>, paid: &
             Some((_, true)) => FindingKind::Matched,
         };
         let ours = ours.map(|(ours, _)| ours);
-        let found = finding(kind, Some(*number), batch, *key, (ours, Some(*settled)));
+        let found = finding(kind, Some(*number), batch, *key, [ours, Some(*settled)]);
         reconciled.add(Finding { text: text.clone(), ..found });
     }
     for (batch, booked) in booked {
         for (key, (ours, _)) in booked.lines.iter().filter(|(key, _)| !seen.contains(&(batch.as_str(), **key))) {
-            reconciled.findings.push(finding(FindingKind::OnlyOurs, None, batch, *key, (Some(*ours), None)));
+            reconciled.findings.push(finding(FindingKind::OnlyOurs, None, batch, *key, [Some(*ours), None]));
         }
     }
     let of_file = |batch: &&PaidBatch| file.days.is_some_and(|(from, to)| (from..=to).contains(&batch.paid_on));
@@ -270,17 +270,8 @@ pub fn compare(file: &BatchFile, booked: &BTreeMap<String, BookedBatch>, paid: &
 
 /// The difference that a whole batch is not in a file.
 fn left_out(batch: &PaidBatch) -> Finding {
-    Finding {
-        kind: FindingKind::OnlyOurs,
-        line: None,
-        batch: Some(batch.reference.clone()),
-        charge: None,
-        object: "batch",
-        id: batch.reference.clone(),
-        text: None,
-        ours: Some(SettledAmount::whole(batch.paid_on, batch.net)),
-        theirs: None,
-    }
+    let (ours, id) = (SettledAmount::whole(batch.paid_on, batch.net), batch.reference.clone());
+    Finding { batch: Some(id.clone()), ..Finding::new(FindingKind::OnlyOurs, "batch", id, [Some(ours), None]) }
 }
 
 fn finding(
@@ -288,10 +279,10 @@ fn finding(
     line: Option<u64>,
     batch: &str,
     (charge, object): LineKey,
-    (ours, theirs): (Option<SettledAmount>, Option<SettledAmount>),
+    sides: [Option<SettledAmount>; 2],
 ) -> Finding {
     let (object, id) = kind_and_id(object);
-    Finding { kind, line, batch: Some(batch.to_owned()), charge: Some(charge), object, id, text: None, ours, theirs }
+    Finding { line, batch: Some(batch.to_owned()), charge: Some(charge), ..Finding::new(kind, object, id, sides) }
 }
 
 #[cfg(test)]

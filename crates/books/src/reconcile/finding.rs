@@ -100,6 +100,14 @@ pub struct Comparison {
     pub findings: Vec<Finding>,
 }
 
+impl Finding {
+    /// A finding about one of our objects, or about what the file calls so, with ours and theirs.
+    pub(super) fn new(kind: FindingKind, object: &'static str, id: String, sides: [Option<SettledAmount>; 2]) -> Self {
+        let (line, batch, charge, text, [ours, theirs]) = (None, None, None, None, sides);
+        Self { kind, line, batch, charge, object, id, text, ours, theirs }
+    }
+}
+
 impl Comparison {
     /// Adds a line to those of its kind.
     pub fn add(&mut self, finding: Finding) {

@@ -359,17 +359,10 @@ pub fn compare(list: &PixList, booked: &BTreeMap<String, BookedPayment>) -> Comp
     for (id, ours) in in_period.filter(|(id, _)| !seen.contains(id.as_str())) {
         let begun = begun_ms(id).unwrap_or(ours.at_ms);
         let is_before = begun < list.from_ms - list.from_ms.rem_euclid(MINUTE_MS);
-        reconciled.add(Finding {
-            kind: if is_before { FindingKind::Undecided } else { FindingKind::OnlyOurs },
-            line: None,
-            batch: None,
-            charge: Some(ours.charge),
-            object: "pix",
-            id: id.clone(),
-            text: None,
-            ours: Some(SettledAmount::whole(day_of(ours.at_ms), ours.amount)),
-            theirs: None,
-        });
+        let kind = if is_before { FindingKind::Undecided } else { FindingKind::OnlyOurs };
+        let booked = SettledAmount::whole(day_of(ours.at_ms), ours.amount);
+        let found = Finding::new(kind, "pix", id.clone(), [Some(booked), None]);
+        reconciled.add(Finding { charge: Some(ours.charge), ..found });
     }
     reconciled
 }
@@ -383,17 +376,11 @@ fn agrees(ours: &BookedPayment, theirs: &ListedPayment) -> bool {
 }
 
 fn of_payment(kind: FindingKind, payment: &ListedPayment, ours: Option<&BookedPayment>) -> Finding {
-    Finding {
-        kind,
-        line: Some(payment.line),
-        batch: None,
-        charge: ours.map(|ours| ours.charge),
-        object: "pix",
-        id: payment.end_to_end_id.clone(),
-        text: payment.text.clone(),
-        ours: ours.map(|ours| SettledAmount::whole(day_of(ours.at_ms), ours.amount)),
-        theirs: Some(SettledAmount::whole(day_of(payment.at_ms), payment.amount)),
-    }
+    let booked = ours.map(|ours| SettledAmount::whole(day_of(ours.at_ms), ours.amount));
+    let listed = SettledAmount::whole(day_of(payment.at_ms), payment.amount);
+    let charge = ours.map(|ours| ours.charge);
+    let found = Finding::new(kind, "pix", payment.end_to_end_id.clone(), [booked, Some(listed)]);
+    Finding { line: Some(payment.line), charge, text: payment.text.clone(), ..found }
 }
 
 /// Compares the returns of one payment. One that the books have is expected in the list when it was
@@ -416,34 +403,16 @@ fn compare_returns(list: &PixList, payment: &ListedPayment, ours: Option<&Booked
             Some((amount, _)) if amount != listed.amount => FindingKind::Differs,
             Some(_) => FindingKind::Matched,
         };
-        to.add(Finding {
-            kind,
-            line: Some(payment.line),
-            batch: None,
-            charge,
-            object: "return",
-            id: name,
-            text: payment.text.clone(),
-            ours: found.map(|(amount, at_ms)| settled(amount, at_ms)),
-            theirs: Some(settled(listed.amount, listed.at_ms)),
-        });
+        let sides = [found.map(|(amount, at_ms)| settled(amount, at_ms)), Some(settled(listed.amount, listed.at_ms))];
+        let found = Finding::new(kind, "return", name, sides);
+        to.add(Finding { line: Some(payment.line), charge, text: payment.text.clone(), ..found });
     }
     let expected = sent_back.iter().filter(|(_, (_, at_ms))| *at_ms <= list.to_ms);
     for (id, (amount, at_ms)) in expected {
         let id = id.uuid().to_string();
         if !seen.contains(&id) {
-            let (kind, ours) = (FindingKind::OnlyOurs, Some(settled(*amount, *at_ms)));
-            to.findings.push(Finding {
-                kind,
-                line: None,
-                batch: None,
-                charge,
-                object: "return",
-                id,
-                text: None,
-                ours,
-                theirs: None,
-            });
+            let sides = [Some(settled(*amount, *at_ms)), None];
+            to.findings.push(Finding { charge, ..Finding::new(FindingKind::OnlyOurs, "return", id, sides) });
         }
     }
 }

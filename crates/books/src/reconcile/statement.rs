@@ -122,16 +122,14 @@ fn finding(kind: FindingKind, line: Option<&StatementLine>, ours: Option<&Moveme
         (Some(movement), _) => (movement.object, movement.id.clone()),
         (None, line) => ("statement_line", line.map(|line| line.id.clone()).unwrap_or_default()),
     };
+    let booked = ours.map(|movement| SettledAmount::whole(movement.day, movement.amount));
+    let theirs = line.map(|line| SettledAmount::whole(line.day, line.amount));
     Finding {
-        kind,
         line: line.map(|line| line.line),
         batch: ours.filter(|ours| ours.object == "batch").map(|ours| ours.id.clone()),
         charge: ours.and_then(|ours| ours.charge),
-        object,
-        id,
         text: line.map(|line| line.text.clone()),
-        ours: ours.map(|movement| SettledAmount::whole(movement.day, movement.amount)),
-        theirs: line.map(|line| SettledAmount::whole(line.day, line.amount)),
+        ..Finding::new(kind, object, id, [booked, theirs])
     }
 }
 

@@ -2,14 +2,14 @@
 
 use chrono::NaiveDate;
 use clap::ValueEnum;
-use strum::IntoStaticStr;
+use strum::{IntoStaticStr, VariantArray};
 
 use wire::timestamp::begin_of;
 
 use crate::workbook::days_ptbr;
 
 /// Report that can be asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Report {
     /// Opening, debits, credits and closing of each account.
@@ -38,19 +38,7 @@ pub enum Report {
 
 impl Report {
     /// All reports.
-    pub const ALL: [Self; 11] = [
-        Self::TrialBalance,
-        Self::GeneralLedger,
-        Self::DailyClose,
-        Self::Receivables,
-        Self::SettlementCalendar,
-        Self::Fees,
-        Self::AnticipationIncome,
-        Self::MonthlyTotals,
-        Self::LateEntries,
-        Self::ChangedDays,
-        Self::Statement,
-    ];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// Its name on the command line and in a path.
     pub fn name(self) -> &'static str {
@@ -59,7 +47,7 @@ impl Report {
 
     /// The report of a name.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|report| report.name() == name)
+        Self::ALL.iter().copied().find(|report| report.name() == name)
     }
 
     /// Its title for people, in Portuguese.
@@ -349,7 +337,7 @@ mod tests {
 
     #[test]
     fn every_report_has_a_name_of_its_own() {
-        for report in Report::ALL {
+        for &report in Report::ALL {
             assert_eq!(Report::named(report.name()), Some(report));
             assert_eq!(report.to_possible_value().unwrap().get_name(), report.name());
         }
