@@ -465,12 +465,9 @@ impl ListFilter {
         let period = period_ptbr(from.map(|from| from.0), to.map(|to| to.0));
         let (list, for_people) = (self.list, format != ListFormat::Csv);
         let (name, title) = (list.kind.name(), (heading(list.kind).text(Language::Portuguese), period));
-        let is_shown = |column: &ListColumn| !for_people || has_column(list, column.0);
-        let columns: Vec<_> = COLUMNS.into_iter().filter(is_shown).collect();
-        let row = |item: FoundItem| {
-            let cells = COLUMNS.iter().zip(cells(list.kind, item, for_people));
-            cells.filter(|(column, _)| is_shown(column)).map(|(_, cell)| cell).collect()
-        };
+        let shown = COLUMNS.into_iter().filter(|(column, _)| !for_people || has_column(list, column.0));
+        let (columns, cells): (Vec<_>, Vec<_>) = shown.unzip();
+        let row = |item: FoundItem| cells.iter().map(|cell| cell(&item, list.kind, for_people)).collect();
         if self.order == ORDERS[0] {
             let (mut all, row) = (self.all(desk), &row);
             let next_rows = || {
@@ -590,27 +587,40 @@ pub async fn get(State(desk): DeskState, _: Operator, PathId(name): PathId, part
     Ok(ok(ObjectPage { items, total: page.map(|(_, total)| total), more, next_before: next_before(&rest) }))
 }
 
+/// The cell of a thing of a kind; true for the words of people, false for those of the interface.
+type ItemCell = fn(&FoundItem, ItemKind, bool) -> Cell;
+
 /// Columns of a list as a file. Programs get all of each list; people those that it can have.
-const COLUMNS: [ListColumn; 18] = [
-    ("created_at", "Criado em", Kind::Instant),
-    ("name", "Nome", Kind::Text),
-    ("document", "Documento", Kind::Text),
-    ("status", "Situação", Kind::Text),
-    ("payment_method", "Meio de pagamento", Kind::Text),
-    ("amount", "Valor", Kind::Amount),
-    ("fee", "Taxa", Kind::Amount),
-    ("merchant", "Lojista", Kind::Text),
-    ("reason", "Motivo", Kind::Text),
-    ("due_at", "Responder até", Kind::Instant),
-    ("id", "ID", Kind::Text),
-    ("merchant_id", "ID do lojista", Kind::Text),
-    ("payment_id", "Cobrança", Kind::Text),
-    ("recipient_id", "ID do recebedor", Kind::Text),
-    ("record", "Registro", Kind::Text),
-    ("plan", "Plano", Kind::Text),
-    ("next_charge_at", "Próxima cobrança", Kind::Instant),
-    ("card", "Cartão", Kind::Text),
+const COLUMNS: [(ListColumn, ItemCell); 18] = [
+    (("created_at", "Criado em", Kind::Instant), |item, _, _| instant(item.created_at.as_deref())),
+    (("name", "Nome", Kind::Text), |item, _, _| Cell::optional(item.name.as_deref())),
+    (("document", "Documento", Kind::Text), |item, _, _| Cell::optional(item.document.as_deref())),
+    (("status", "Situação", Kind::Text), |item, kind, for_people| {
+        Cell::optional(item.status.map(|status| in_file(for_people, status, status_word(kind, status))))
+    }),
+    (("payment_method", "Meio de pagamento", Kind::Text), |item, _, for_people| {
+        Cell::optional(item.payment_method.map(|name| in_file(for_people, name, method_named(name))))
+    }),
+    (("amount", "Valor", Kind::Amount), |item, _, _| Cell::amount(item.amount)),
+    (("fee", "Taxa", Kind::Amount), |item, _, _| Cell::amount(item.fee)),
+    (("merchant", "Lojista", Kind::Text), |item, _, _| Cell::optional(item.merchant_name.as_deref())),
+    (("reason", "Motivo", Kind::Text), |item, _, _| Cell::optional(item.reason.as_deref())),
+    (("due_at", "Responder até", Kind::Instant), |item, _, _| instant(item.due_at.as_deref())),
+    (("id", "ID", Kind::Text), |item, _, _| Cell::optional(Some(item.id.as_str()))),
+    (("merchant_id", "ID do lojista", Kind::Text), |item, _, _| Cell::optional(item.merchant_id.as_deref())),
+    (("payment_id", "Cobrança", Kind::Text), |item, _, _| Cell::optional(item.charge.as_deref())),
+    (("recipient_id", "ID do recebedor", Kind::Text), |item, _, _| Cell::optional(item.recipient_id.as_deref())),
+    (("record", "Registro", Kind::Text), |item, _, _| Cell::optional(item.record.as_deref())),
+    (("plan", "Plano", Kind::Text), |item, _, _| Cell::optional(item.plan.as_deref())),
+    (("next_charge_at", "Próxima cobrança", Kind::Instant), |item, _, _| instant(item.next_charge_at.as_deref())),
+    (("card", "Cartão", Kind::Text), |item, _, _| {
+        Cell::optional(item.card.as_ref().map(|card| format!("{} {}", card.brand, card.last4)))
+    }),
 ];
+
+fn instant(at: Option<&str>) -> Cell {
+    at.and_then(PeriodLimit::parse).map_or(Cell::Empty, |at| Cell::Instant(at.begin))
+}
 
 /// Whether things of a list can have a column.
 fn has_column(list: List, name: &str) -> bool {
@@ -631,33 +641,4 @@ fn has_column(list: List, name: &str) -> bool {
         "record" => matches!(kind, Cashouts | Anticipations),
         _ => true,
     }
-}
-
-/// The row of a thing in a file: all columns, with the words of the interface or with those of
-/// people.
-fn cells(kind: ItemKind, item: FoundItem, for_people: bool) -> Vec<Cell> {
-    let instant = |at: Option<String>| {
-        let parsed = at.as_deref().and_then(PeriodLimit::parse);
-        parsed.map_or(Cell::Empty, |at| Cell::Instant(at.begin))
-    };
-    vec![
-        instant(item.created_at),
-        Cell::optional(item.name),
-        Cell::optional(item.document),
-        Cell::optional(item.status.map(|status| in_file(for_people, status, status_word(kind, status)))),
-        Cell::optional(item.payment_method.map(|name| in_file(for_people, name, method_named(name)))),
-        Cell::amount(item.amount),
-        Cell::amount(item.fee),
-        Cell::optional(item.merchant_name),
-        Cell::optional(item.reason),
-        instant(item.due_at),
-        Cell::optional(Some(item.id)),
-        Cell::optional(item.merchant_id),
-        Cell::optional(item.charge),
-        Cell::optional(item.recipient_id),
-        Cell::optional(item.record),
-        Cell::optional(item.plan),
-        instant(item.next_charge_at),
-        Cell::optional(item.card.map(|card| format!("{} {}", card.brand, card.last4))),
-    ]
 }

@@ -106,13 +106,18 @@ impl FromRequestParts<Arc<Desk>> for Operator {
     }
 }
 
+/// The operator whose token the request carries, who must have the role.
+async fn with_role<R: NeededRole>(parts: &mut Parts, desk: &Arc<Desk>) -> Result<Operator> {
+    let operator = Operator::from_request_parts(parts, desk).await?;
+    operator.require(R::ROLE)?;
+    Ok(operator)
+}
+
 impl FromRequestParts<Arc<Desk>> for Decider {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, desk: &Arc<Desk>) -> Result<Self> {
-        let operator = Operator::from_request_parts(parts, desk).await?;
-        operator.require(Role::Decide)?;
-        Ok(Self(operator))
+        with_role::<Self>(parts, desk).await.map(Self)
     }
 }
 
@@ -121,8 +126,7 @@ impl<R: NeededRole> FromRequest<Arc<Desk>> for OperatorCall<R> {
 
     async fn from_request(request: Request, desk: &Arc<Desk>) -> Result<Self> {
         let (mut parts, body) = request.into_parts();
-        let operator = Operator::from_request_parts(&mut parts, desk).await?;
-        operator.require(R::ROLE)?;
+        let operator = with_role::<R>(&mut parts, desk).await?;
         let PathId(id) = PathId::from_request_parts(&mut parts, desk).await?;
         let if_match = IfMatch::of(&parts.headers);
         let sent = KeyedBody::from_request(Request::from_parts(parts, body), desk).await?;
@@ -148,8 +152,6 @@ impl FromRequestParts<Arc<Desk>> for Admin {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, desk: &Arc<Desk>) -> Result<Self> {
-        let operator = Operator::from_request_parts(parts, desk).await?;
-        operator.require(Role::Admin)?;
-        Ok(Self(operator))
+        with_role::<Self>(parts, desk).await.map(Self)
     }
 }

@@ -53,26 +53,23 @@ pub struct RailItemView {
 impl RailItemView {
     fn of(record: &Record) -> Option<Self> {
         let operator = record.operator.clone().unwrap_or_default();
-        record.events.iter().find_map(|event| match event {
-            Event::RailWordAsked { id, happened, reference, reason } => Some(Self {
+        record.events.iter().find_map(|event| {
+            let (id, happened, reference, reason, asked_by) = match event {
+                Event::RailWordAsked { id, happened, reference, reason } => (id, happened, reference, reason, None),
+                Event::RailWordGiven { id, happened, reference, reason, asked_by } => {
+                    (id, happened, reference, reason, Some(asked_by))
+                }
+                _ => return None,
+            };
+            Some(Self {
                 id: id.uuid().to_string(),
                 outcome: outcome_name(*happened),
                 reference: reference.clone(),
                 reason: reason.clone(),
-                status: "waiting_second",
-                requested_by: operator.clone(),
-                settled_by: None,
-            }),
-            Event::RailWordGiven { id, happened, reference, reason, asked_by } => Some(Self {
-                id: id.uuid().to_string(),
-                outcome: outcome_name(*happened),
-                reference: reference.clone(),
-                reason: reason.clone(),
-                status: "settled",
-                requested_by: asked_by.clone(),
-                settled_by: Some(operator.clone()),
-            }),
-            _ => None,
+                status: if asked_by.is_some() { "settled" } else { "waiting_second" },
+                requested_by: asked_by.unwrap_or(&operator).clone(),
+                settled_by: asked_by.map(|_| operator.clone()),
+            })
         })
     }
 }

@@ -21,7 +21,7 @@ use serde_json::Value;
 use store::cut::Cut;
 use utoipa::ToSchema;
 use wire::cut_text::CutView;
-use wire::timestamp::{day, day_of};
+use wire::timestamp::day_of;
 
 use crate::books::find;
 use crate::export::ledger_of;
@@ -29,6 +29,7 @@ use crate::{Desk, DeskState, Operator};
 use web::cut::{self, as_header};
 use web::gzip::Encoding;
 use web::streamed::{BoxError, ReadPace, streamed, turn};
+use web::views::export_file::days;
 use web::views::ledger::{merchant_profile, owner};
 use web::views::row_labels::row_labels;
 use web::{Checker, Code, Page, PathId, Problem, Result, failed, not_found, one_of, query, refused, single};
@@ -152,13 +153,7 @@ pub(super) fn asked(desk: &Desk, report: Report, pairs: &[(String, String)]) -> 
             check.refuse("format", "unknown", format!("format deve ser um destes: {served}"))
         }),
     };
-    let mut named = |name| {
-        let text = single(pairs, name)?;
-        Ok::<_, Problem>(text.and_then(|text| {
-            day(text).or_else(|| check.refuse(name, "invalid_date", format!("{name} deve ser uma data (AAAA-MM-DD)")))
-        }))
-    };
-    let (from, to) = (named("from")?, named("to")?);
+    let [from, to] = days(&mut check, pairs)?;
     let ledger = ledger_of(desk, pairs)?;
     let account = single(pairs, "account")?.map(str::to_owned);
     let is_name = |name: &String| {

@@ -30,13 +30,7 @@ pub fn request(pairs: &[(String, String)], ledger: Option<String>) -> Result<Req
             check.refuse("format", "unknown", format!("format deve ser um destes: {made}"))
         }),
     };
-    let mut named = |name| {
-        let text = single(pairs, name)?;
-        Ok::<_, Problem>(text.and_then(|text| {
-            day(text).or_else(|| check.refuse(name, "invalid_date", format!("{name} deve ser uma data (AAAA-MM-DD)")))
-        }))
-    };
-    let (from, to) = (named("from")?, named("to")?);
+    let [from, to] = days(&mut check, pairs)?;
     if from.zip(to).is_some_and(|(from, to)| from > to) {
         check.refuse::<()>("to", "before_from", "to não pode ser anterior a from");
     }
@@ -46,6 +40,17 @@ pub fn request(pairs: &[(String, String)], ledger: Option<String>) -> Result<Req
     }
     let format = check.finish_with(format)?;
     Ok(Request { ledger, format, from, to })
+}
+
+/// The days of a query, its `from` and its `to`.
+pub fn days(check: &mut Checker, pairs: &[(String, String)]) -> Result<[Option<NaiveDate>; 2], Problem> {
+    let mut named = |name| {
+        let text = single(pairs, name)?;
+        Ok::<_, Problem>(text.and_then(|text| {
+            day(text).or_else(|| check.refuse(name, "invalid_date", format!("{name} deve ser uma data (AAAA-MM-DD)")))
+        }))
+    };
+    Ok([named("from")?, named("to")?])
 }
 
 /// Whether the rows of an export are to have labels, as its query says. Error: 400 for a format
