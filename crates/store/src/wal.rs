@@ -139,9 +139,7 @@ impl WriteAheadLog {
     /// needed.
     fn leave(&self) -> Result<()> {
         let mut settling = self.settling.lock();
-        while settling.is_needed && !settling.has_failed {
-            self.settled.wait(&mut settling);
-        }
+        self.settled.wait_while(&mut settling, |settling| settling.is_needed && !settling.has_failed);
         if settling.has_failed {
             return Err(StoreError::Poisoned);
         }

@@ -376,7 +376,7 @@ fn occurrences_of_house(sequence: u64, record: &Record, mut post: impl FnMut(Ind
 }
 
 /// The recipient whose registration or bank account an event is about.
-fn registered(event: &Event) -> Option<RecipientNumber> {
+pub(crate) fn registered(event: &Event) -> Option<RecipientNumber> {
     match event {
         Event::RecipientRegistered { number, .. }
         | Event::RecipientRegisteredAgain { number, .. }

@@ -54,6 +54,7 @@ use page_cache::{PageCache, RunFiles};
 use run::{Builder, Cover, Run, RunError, unzigzag};
 
 pub use check::RunCheck;
+pub(crate) use key::registered;
 pub use key::{Balances, ChargeList, IndexKey, LedgerList, ObjectList};
 pub use lists::{ListedNumber, Slice};
 pub(crate) use search_key::WORD_BEGIN;
@@ -247,9 +248,7 @@ impl Index {
             let mut work = self.shared.work.lock();
             work.waiting += 1;
             self.shared.changed.notify_all();
-            while work.is_too_much() {
-                self.shared.changed.wait(&mut work);
-            }
+            self.shared.changed.wait_while(&mut work, |work| work.is_too_much());
         }
         Ok(())
     }
@@ -269,19 +268,21 @@ impl Index {
     /// The Records of others in `range` that changed a ledger's state, in order, each with its
     /// credit if it was only that.
     pub fn changed(&self, ledger: LedgerId, range: Range<u64>) -> Result<Vec<(Sequence, Option<Credit>)>> {
-        let key = IndexKey::of(LedgerList::Changed, ledger);
-        let found = self.shared.read(&[key], &[], i64::MIN, range.clone(), |lists| lists.occurrences(range.clone()))?;
-        let each = found.chunks_exact(key.width());
-        Ok(each.map(|occurrence| (Sequence(occurrence[0]), credit_of([occurrence[1], occurrence[2]]))).collect())
+        let found = self.occurrences(IndexKey::of(LedgerList::Changed, ledger), range)?;
+        Ok(found.into_iter().map(|[number, due, amount]| (Sequence(number), credit_of([due, amount]))).collect())
     }
 
     /// The sequences of the Records with a value, lowest first, each with what it makes. Very
     /// rarely a Record of another value is among them.
     pub fn with_value(&self, value: SearchKey, range: Range<u64>) -> Result<Vec<(Sequence, FoundKind)>> {
-        let key = value.list;
+        let found = self.occurrences(value.list, range)?.into_iter();
+        Ok(found.filter_map(|[number, with]| Some((Sequence(number), value.matches(with)?))).collect())
+    }
+
+    /// The occurrences of a list in `range`: each is a sequence and the words with it.
+    fn occurrences<const WIDTH: usize>(&self, key: IndexKey, range: Range<u64>) -> Result<Vec<[u64; WIDTH]>> {
         let found = self.shared.read(&[key], &[], i64::MIN, range.clone(), |lists| lists.occurrences(range.clone()))?;
-        let each = found.chunks_exact(key.width());
-        Ok(each.filter_map(|occurrence| Some((Sequence(occurrence[0]), value.matches(occurrence[1])?))).collect())
+        Ok(found.as_chunks().0.to_vec())
     }
 
     /// How many charges the Records of a range opened that were created in a span: their txids
@@ -289,10 +290,8 @@ impl Index {
     pub fn charges_created(&self, span: Range<Timestamp>, range: Range<u64>) -> Result<usize, LoadError> {
         let mut count = 0;
         for key in SearchKey::txids_of(&span) {
-            let found =
-                self.shared.read(&[key], &[], i64::MIN, range.clone(), |lists| lists.occurrences(range.clone()))?;
-            let created = found.chunks_exact(key.width()).map(|occurrence| SearchKey::created_at(key, occurrence[1]));
-            count += created.filter(|at| span.contains(at)).count();
+            let created = self.occurrences(key, range.clone())?.into_iter();
+            count += created.filter(|[_, with]| span.contains(&SearchKey::created_at(key, *with))).count();
         }
         Ok(count)
     }
@@ -345,9 +344,7 @@ impl Index {
     /// Waits until all full ranges are written and merged.
     pub fn settle(&self) {
         let mut work = self.shared.work.lock();
-        while (work.waiting > 0 || work.is_merging) && !work.is_failing {
-            self.shared.changed.wait(&mut work);
-        }
+        self.shared.changed.wait_while(&mut work, |work| (work.waiting > 0 || work.is_merging) && !work.is_failing);
     }
 }
 
@@ -616,9 +613,7 @@ impl IndexShared {
         loop {
             {
                 let mut work = self.work.lock();
-                while work.waiting == 0 && !work.ending {
-                    self.changed.wait(&mut work);
-                }
+                self.changed.wait_while(&mut work, |work| work.waiting == 0 && !work.ending);
                 if work.ending {
                     return;
                 }
@@ -654,9 +649,7 @@ impl IndexShared {
         loop {
             {
                 let mut work = self.work.lock();
-                while !work.is_merging && !work.ending {
-                    self.changed.wait(&mut work);
-                }
+                self.changed.wait_while(&mut work, |work| !work.is_merging && !work.ending);
                 if work.ending {
                     return;
                 }

@@ -466,16 +466,9 @@ impl Run {
         let Some(segment) = segments.checked_sub(1) else { return Ok(0) };
         let fence = &self.fences[segment];
         let directory = self.page(files, fence.directory())?;
-        let (mut low, mut high) = (1, usize::from(fence.pages));
-        while low < high {
-            let middle = low.midpoint(high);
-            if is_before(&PageStart::parse(&directory[middle * START_BYTES..])) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        Ok(segment * PAGES_PER_SEGMENT + low)
+        let (starts, _) = directory.as_chunks::<START_BYTES>();
+        let later = starts[1..usize::from(fence.pages)].partition_point(|start| is_before(&PageStart::parse(start)));
+        Ok(segment * PAGES_PER_SEGMENT + 1 + later)
     }
 
     fn any_may_hold(&self, files: RunFiles<'_>, segments: Range<usize>, key: IndexKey) -> Result<bool, RunError> {

@@ -232,8 +232,18 @@ impl ReadModel {
             });
             Ok(id.map_or(record.effective_at, |id| id.created_at()))
         };
+        self.between(&[key], (from, to), created_at)
+    }
+
+    /// The part of a list with the items that were created at `from` or later, and before `to`.
+    fn between(
+        &self,
+        list: &[IndexKey],
+        (from, to): (Option<Timestamp>, Option<Timestamp>),
+        created_at: impl Fn(u64) -> Result<Timestamp>,
+    ) -> Result<Range<u64>> {
         let bound =
-            |time: Option<Timestamp>, open| time.map_or(Ok(open), |time| self.first_since(&[key], time, created_at));
+            |time: Option<Timestamp>, open| time.map_or(Ok(open), |time| self.first_since(list, time, &created_at));
         Ok(bound(from, 0)?..bound(to, u64::MAX)?)
     }
 
@@ -280,10 +290,7 @@ impl ReadModel {
         to: Option<Timestamp>,
     ) -> Result<Range<u64>> {
         let effective_at = |number| Ok(self.record(Sequence(number))?.effective_at);
-        let bound = |time: Option<Timestamp>, open| {
-            time.map_or(Ok(open), |time| self.first_since(&[IndexKey::audit(group)], time, effective_at))
-        };
-        Ok(bound(from, 0)?..bound(to, u64::MAX)?)
+        self.between(&[IndexKey::audit(group)], (from, to), effective_at)
     }
 
     /// The Records after `after`, through `through`, that have an entry of a ledger, in order.
@@ -396,22 +403,19 @@ impl ReadModel {
             Some(ChargeStatus::Refused) => (&[ChargeList::Refused], &[]),
             Some(ChargeStatus::Cancelled) => (&[ChargeList::Cancelled], &[]),
         };
-        let bound = |time: Option<Timestamp>, open| {
-            let merchant = LedgerId::Merchant(group);
-            let created_at = |ordinal| {
-                let record = self.record(self.index().own(merchant, &[ordinal])?[0])?;
-                let opened = record.events.iter().find_map(|event| match event {
-                    Event::ChargeOpened { charge, .. } => Some(charge.created_at()),
-                    _ => None,
-                });
-                Ok(opened.unwrap_or(record.effective_at))
-            };
-            time.map_or(Ok(open), |time| self.first_since(&of(&[ChargeList::Opened]), time, created_at))
-        };
-        let start = bound(filter.from, 0)?.max(filter.after.map_or(0, |ordinal| ordinal + 1));
-        let range = start..bound(filter.to, u64::MAX)?.min(filter.before.unwrap_or(u64::MAX));
-        let (total, listed) = self.index().page(&of(plus), &of(minus), Slice::new(range, skip, count))?;
         let merchant = LedgerId::Merchant(group);
+        let created_at = |ordinal| {
+            let record = self.record(self.index().own(merchant, &[ordinal])?[0])?;
+            let opened = record.events.iter().find_map(|event| match event {
+                Event::ChargeOpened { charge, .. } => Some(charge.created_at()),
+                _ => None,
+            });
+            Ok(opened.unwrap_or(record.effective_at))
+        };
+        let span = self.between(&of(&[ChargeList::Opened]), (filter.from, filter.to), created_at)?;
+        let start = span.start.max(filter.after.map_or(0, |ordinal| ordinal + 1));
+        let range = start..span.end.min(filter.before.unwrap_or(u64::MAX));
+        let (total, listed) = self.index().page(&of(plus), &of(minus), Slice::new(range, skip, count))?;
         let ordinals: Vec<u64> = listed.iter().map(|charge| charge.number).collect();
         Ok((total, self.index().own(merchant, &ordinals)?))
     }

@@ -2,6 +2,8 @@
 
 use ledger::{Event, GroupNumber, LedgerId, RecipientNumber, Record};
 
+use crate::index;
+
 const RECIPIENTS_A_PAGE: u32 = 32;
 
 /// Prefix of the keys of pages, in the store's state area.
@@ -55,20 +57,7 @@ pub(super) fn begins_with(number: RecipientNumber) -> bool {
 
 /// The recipient whose registration an event is about.
 pub(super) fn registered_by(record: &Record, event: &Event) -> Option<LedgerId> {
-    match event {
-        Event::RecipientRegistered { number, .. }
-        | Event::RecipientRegisteredAgain { number, .. }
-        | Event::RecipientSubmitted { number }
-        | Event::RecipientApproved { number }
-        | Event::RecipientChanged { number, .. }
-        | Event::BankAccountChanged { number, .. }
-        | Event::BankAccountApproved { number }
-        | Event::BankAccountRejected { number, .. }
-        | Event::RecipientFrozen { number, .. }
-        | Event::RecipientUnfrozen { number, .. }
-        | Event::RecipientRejected { number, .. } => Some(LedgerId::Recipient(record.owner.group()?, *number)),
-        _ => None,
-    }
+    Some(LedgerId::Recipient(record.owner.group()?, index::registered(event)?))
 }
 
 /// The pages of the recipients whose registration a Record is about.
