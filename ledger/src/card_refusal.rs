@@ -1,13 +1,13 @@
 //! Refusal of a card by its acquirer. In a Record it is a number, or an acquirer's code in an
 //! array.
 
-use std::fmt;
-
 use minicbor::data::Type;
 use minicbor::{Decode, Decoder, Encode, Encoder, decode, encode};
 
-/// Why the acquirer said no (`cardStatus`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why the acquirer said no. Its text is the name in the API, `cardStatus`: an acquirer's code as
+/// `refused_51`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "snake_case")]
 pub enum CardRefusal {
     /// The issuer refused.
     NotAuthorized,
@@ -16,6 +16,7 @@ pub enum CardRefusal {
     /// The acquirer never had the charge, or has ended it.
     Failed,
     /// Refused with a code of the acquirer.
+    #[strum(to_string = "refused_{code}")]
     Coded {
         /// The code, a number in the acquirer's own list.
         code: u16,
@@ -31,18 +32,6 @@ impl CardRefusal {
     /// Whether the schemes forbid to try the card again.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Coded { is_final: true, .. })
-    }
-}
-
-/// Its name in the API, `cardStatus`: an acquirer's code as `refused_51`.
-impl fmt::Display for CardRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotAuthorized => f.write_str("not_authorized"),
-            Self::InsufficientFunds => f.write_str("insufficient_funds"),
-            Self::Failed => f.write_str("failed"),
-            Self::Coded { code, .. } => write!(f, "refused_{code}"),
-        }
     }
 }
 

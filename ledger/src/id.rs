@@ -279,29 +279,13 @@ fn mix(a: u32, b: u32) -> u32 {
 
 /// Keyed digest of a value that is compared but not stored: a document, an idempotency key, a
 /// request body.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Fingerprint(pub [u8; 16]);
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(transparent)]
+pub struct Fingerprint(#[cbor(n(0), with = "minicbor::bytes")] pub [u8; 16]);
 
 impl fmt::Debug for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl<C> Encode<C> for Fingerprint {
-    fn encode<W: minicbor::encode::Write>(
-        &self,
-        e: &mut minicbor::Encoder<W>,
-        _: &mut C,
-    ) -> Result<(), minicbor::encode::Error<W::Error>> {
-        e.bytes(&self.0)?.ok()
-    }
-}
-
-impl<'b, C> Decode<'b, C> for Fingerprint {
-    fn decode(d: &mut minicbor::Decoder<'b>, _: &mut C) -> Result<Self, minicbor::decode::Error> {
-        let bytes = d.bytes()?.try_into();
-        bytes.map(Self).map_err(|_| minicbor::decode::Error::message("a fingerprint has 16 bytes"))
     }
 }
 

@@ -77,7 +77,7 @@ pub struct CardFace {
 }
 
 /// The card scheme: by the number's first digits until the acquirer names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[cbor(index_only)]
 pub enum CardBrand {

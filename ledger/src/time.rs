@@ -116,9 +116,9 @@ pub(crate) const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// How much later midnight comes in Sao Paulo than in UTC, milliseconds: all year since 2019.
 pub(crate) const BEHIND_UTC_MS: i64 = 3 * 60 * 60 * 1000;
 
-/// Year, month from 1, and day of the month from 1. Years are counted by eras of 400 (146,097 days)
-/// that begin on 1 March.
-pub(crate) fn civil(day: i64) -> (i64, i64, i64) {
+/// Year, month from 1, and day of the month from 1 of a day since 1970-01-01. Years are counted by
+/// eras of 400 (146,097 days) that begin on 1 March.
+pub fn civil(day: i64) -> (i64, i64, i64) {
     let day = day + 719_468;
     let day_of_era = day.rem_euclid(146_097);
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;

@@ -24,6 +24,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use aes_gcm::aead::{Aead, AeadInOut, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Key, Nonce};
 use hmac::{Hmac, Mac};
+use ledger::time::civil;
 use ledger::{Fingerprint, IdKey, Month, Record, Sealed, SealedFor, Timestamp};
 use parking_lot::RwLock;
 use sha2::Sha256;
@@ -446,14 +447,8 @@ fn months_soon(now: Timestamp) -> [u16; 2] {
 
 /// Months since January 1970, in UTC.
 fn month_of(now: Timestamp) -> u16 {
-    // Days to a civil date, by eras of 400 years (146,097 days) that begin on 1 March.
-    let days = now.0.div_euclid(86_400_000) + 719_468;
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let months = (days.div_euclid(146_097) * 400 + year_of_era) * 12 + month_from_march + 2;
-    u16::try_from(months - 1970 * 12).unwrap_or_default()
+    let (year, month, _) = civil(now.0.div_euclid(24 * 60 * 60 * 1_000));
+    u16::try_from((year - 1970) * 12 + month - 1).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use ledger::{
     Account, Balance, CardBrand, Event, GroupNumber, LedgerId, Month, ObjectId, RecipientNumber, Record, Settings,
     Timestamp,
 };
+use strum::VariantArray;
 
 use crate::names::Names;
 use store::Sequence;
@@ -284,20 +285,8 @@ fn sequence(number: i128) -> Sequence {
     Sequence(u64::try_from(number).unwrap_or_default())
 }
 
-const BRANDS: [CardBrand; 9] = [
-    CardBrand::Other,
-    CardBrand::Visa,
-    CardBrand::Mastercard,
-    CardBrand::Amex,
-    CardBrand::Elo,
-    CardBrand::Hipercard,
-    CardBrand::Diners,
-    CardBrand::Discover,
-    CardBrand::Jcb,
-];
-
 fn brand_of(code: u32) -> Option<CardBrand> {
-    BRANDS.get(code as usize).copied()
+    CardBrand::VARIANTS.get(code as usize).copied()
 }
 
 /// Change of a row by the Records after a file.
@@ -347,7 +336,8 @@ impl Changes {
                     }
                 }
                 Event::ChargeOpened { card, .. } => {
-                    let place = card.as_ref().and_then(|card| BRANDS.iter().position(|brand| *brand == card.brand));
+                    let brand = card.as_ref().map(|card| card.brand);
+                    let place = CardBrand::VARIANTS.iter().position(|known| Some(*known) == brand);
                     let code = place.map_or(0, |place| place as i128 + 1);
                     self.put(RowKey::pending(group, record.ordinal), (number, code));
                 }
