@@ -91,7 +91,7 @@ pub fn copy(
     if source.len() != target.len() {
         return Err(MigrationError::OtherPartitions { source_has: source.len(), target_has: target.len() });
     }
-    let values = MovedValues::read(source).map_err(ReadError::of_source)?;
+    let values = MovedValues::read(source, MigrationError::Source, MigrationError::UnknownValue)?;
     let heads = Heads::of_parts(source).map_err(MigrationError::Source)?;
     let begun = Heads::of_parts(target).map_err(MigrationError::Target)?;
     for part in source {
@@ -151,7 +151,8 @@ pub fn compare(
 impl MovedValues {
     /// Compares them with those of a target.
     pub fn compare(&self, target: &[Part]) -> Result<(), MigrationError> {
-        match Self::read(target).map_err(ReadError::of_target)? == *self {
+        let unknown = |key| MigrationError::Differs(format!("it has a value under `{key}`"));
+        match Self::read(target, MigrationError::Target, unknown)? == *self {
             true => Ok(()),
             false => Err(MigrationError::Differs("its values beside the journal are others".to_owned())),
         }
@@ -162,19 +163,26 @@ impl MovedValues {
         [self.common.len(), self.cursors.len(), self.side_values.len()]
     }
 
-    fn read(parts: &[Part]) -> Result<Self, ReadError> {
-        let (cursors, common): (Vec<_>, Vec<_>) =
-            durable_values(parts)?.into_iter().partition(|value| value.key.starts_with(outbox::PREFIX));
+    /// The values of a store, or why they can't be moved: it can't be read, or has a value under an
+    /// unknown key.
+    fn read(
+        parts: &[Part],
+        failed: fn(StoreError) -> MigrationError,
+        unknown: fn(String) -> MigrationError,
+    ) -> Result<Self, MigrationError> {
+        let values = durable_values(parts).map_err(failed)?.into_iter();
+        let (cursors, common): (Vec<_>, Vec<_>) = values.partition(|value| value.key.starts_with(outbox::PREFIX));
         let common = common.into_iter().map(|value| (value.key, value.value)).collect();
         let cursors = cursors.into_iter().map(|value| ((value.partition, value.key), value.value)).collect();
         let mut side_values = BTreeMap::new();
         for part in parts {
-            for key in part.state_keys(b"")? {
+            for key in part.state_keys(b"").map_err(failed)? {
                 let begins = |prefix: &&[u8]| key.starts_with(prefix);
                 if key.starts_with(KEPT_PREFIX) {
-                    side_values.extend(part.state(&key)?.map(|value| ((part.partition(), key), value)));
+                    let value = part.state(&key).map_err(failed)?;
+                    side_values.extend(value.map(|value| ((part.partition(), key), value)));
                 } else if !COMMON_PREFIXES.iter().chain(&DERIVED_PREFIXES).any(begins) {
-                    return Err(ReadError::Unknown(String::from_utf8_lossy(&key).into_owned()));
+                    return Err(unknown(String::from_utf8_lossy(&key).into_owned()));
                 }
             }
         }
@@ -217,33 +225,6 @@ impl MovedValues {
             }
         }
         Ok(())
-    }
-}
-
-enum ReadError {
-    Store(StoreError),
-    Unknown(String),
-}
-
-impl From<StoreError> for ReadError {
-    fn from(error: StoreError) -> Self {
-        ReadError::Store(error)
-    }
-}
-
-impl ReadError {
-    fn of_source(self) -> MigrationError {
-        match self {
-            ReadError::Store(error) => MigrationError::Source(error),
-            ReadError::Unknown(key) => MigrationError::UnknownValue(key),
-        }
-    }
-
-    fn of_target(self) -> MigrationError {
-        match self {
-            ReadError::Store(error) => MigrationError::Target(error),
-            ReadError::Unknown(key) => MigrationError::Differs(format!("it has a value under `{key}`")),
-        }
     }
 }
 

@@ -22,7 +22,7 @@ use ledger::{
     PayoutBank, PixDestination, RailName, RailStamp, SettledObject, Timestamp,
 };
 use minicbor::{Decode, Encode};
-use zeroize::Zeroize;
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// A call to a rail.
 pub type Call<'a, T> = Pin<Box<dyn Future<Output = RailResult<T>> + Send + 'a>>;
@@ -48,7 +48,8 @@ pub enum RailError {
 }
 
 /// The payer's card for one charge, for the time of the call only: never stored, logged, traced or
-/// printed.
+/// printed. Nothing of it stays in the memory of the process.
+#[derive(Zeroize, ZeroizeOnDrop)]
 pub struct CardSecrets {
     /// The number, digits only.
     pub number: String,
@@ -60,21 +61,6 @@ pub struct CardSecrets {
     pub exp_year: u16,
     /// The security code.
     pub cvv: String,
-}
-
-impl Zeroize for CardSecrets {
-    fn zeroize(&mut self) {
-        let Self { number, holder_name, exp_month, exp_year, cvv } = self;
-        [number, holder_name, cvv].into_iter().for_each(Zeroize::zeroize);
-        (*exp_month, *exp_year) = (0, 0);
-    }
-}
-
-/// Nothing of it stays in the memory of the process.
-impl Drop for CardSecrets {
-    fn drop(&mut self) {
-        self.zeroize();
-    }
 }
 
 impl std::fmt::Debug for CardSecrets {
@@ -109,19 +95,14 @@ pub enum ChargedCard {
     },
 }
 
-/// The security code of a stored card, for the time of the call only.
+/// The security code of a stored card, for the time of the call only. Nothing of it stays in the
+/// memory of the process.
+#[derive(ZeroizeOnDrop)]
 pub struct SecurityCode(pub String);
 
 impl std::fmt::Debug for SecurityCode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("SecurityCode")
-    }
-}
-
-/// Nothing of it stays in the memory of the process.
-impl Drop for SecurityCode {
-    fn drop(&mut self) {
-        self.0.zeroize();
     }
 }
 

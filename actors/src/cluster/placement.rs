@@ -86,7 +86,7 @@ pub struct PartitionOwner {
 /// let moves = placement.step(&picture, 0, true);
 /// assert_eq!(moves, [Move::Take { partition: Partition(0), seen: Epoch::NONE, gone: None }]);
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Placement {
     me: String,
     own_takeover_ms: i64,
@@ -132,19 +132,7 @@ impl Placement {
     /// The machine of the process `me`, before its first look.
     pub fn new(me: String, takeover: Duration) -> Self {
         let takeover_ms = i64::try_from(takeover.as_millis()).unwrap_or(i64::MAX);
-        Self {
-            me,
-            own_takeover_ms: takeover_ms,
-            takeover_ms,
-            looked_ms: None,
-            own: None,
-            seen: BTreeMap::new(),
-            silent: BTreeMap::new(),
-            picture: Picture::default(),
-            placed: BTreeMap::new(),
-            had: BTreeMap::new(),
-            handovers: BTreeSet::new(),
-        }
+        Self { me, own_takeover_ms: takeover_ms, takeover_ms, ..Self::default() }
     }
 
     /// One look. `now_ms` is the time at which the picture had arrived, on a clock that never goes

@@ -85,8 +85,7 @@ impl CheckpointCheck {
             let nothing = MonthEnd { through: 0, head: [0; 32].into(), totals: digest_of(&[]).into() };
             let found = self.month_ends.range(..=*month).next_back().map_or(nothing, |(_, end)| *end);
             if found != *end {
-                let whose = "the journal".to_owned();
-                return Err(broken(Promise::Period, Some(at), whose, described(end), described(&found)));
+                return Err(broken(Promise::Period, Some(at), "the journal", described(end), described(&found)));
             }
         }
         Ok(())
@@ -135,5 +134,5 @@ fn on_one_line(checkpoint: &Checkpoint) -> String {
 }
 
 fn differs(sequence: Sequence, expected: String, found: String) -> VerifyError {
-    broken(Promise::Checkpoint, Some(sequence), "the journal".to_owned(), expected, found)
+    broken(Promise::Checkpoint, Some(sequence), "the journal", expected, found)
 }

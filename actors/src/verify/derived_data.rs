@@ -70,22 +70,21 @@ impl<'a> DerivedCheck<'a> {
         names: &Names,
     ) -> Result<(), VerifyError> {
         if let Some(run) = self.runs.count(at.0, record)? {
-            let whose = "the index".to_owned();
-            return Err(broken(Promise::Index, Some(at), whose, "what the journal makes of it", run.name));
+            return Err(broken(Promise::Index, Some(at), "the index", "what the journal makes of it", run.name));
         }
         self.balance_files.post(at, booked_at, record);
+        let differs =
+            |expected: &str, name| broken(Promise::BalanceFile, Some(at), "the balance files", expected, name);
         while self.balance_files.is_due(at) {
             let ledgers = books.values().flat_map(|books| books.ledgers());
             let balances = ledgers
                 .flat_map(|(ledger, balances)| balances.iter().map(|(account, balance)| (*ledger, *account, *balance)));
             if let Some(name) = self.balance_files.compare(at, balances)? {
-                let whose = "the balance files".to_owned();
-                return Err(broken(Promise::BalanceFile, Some(at), whose, "the balances of the journal", name));
+                return Err(differs("the balances of the journal", name));
             }
         }
         if let Some(name) = self.balance_files.compare_receivables(at)? {
-            let whose = "the balance files".to_owned();
-            return Err(broken(Promise::BalanceFile, Some(at), whose, "the receivables of the journal", name));
+            return Err(differs("the receivables of the journal", name));
         }
         while let Some(page) = self.pages.pop_if(|page| page.through <= at.0) {
             for (ledger, stored) in page.ledgers {

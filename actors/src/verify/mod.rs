@@ -102,7 +102,7 @@ fn verify_in_passes(
     if let Some(SignedCheckpoint { checkpoint, .. }) = unknown {
         let (at, found) = (checkpoint.sequence, format!("a store with {} partitions", parts.len()));
         let expected = format!("partition {}", checkpoint.partition.0);
-        return Err(broken(Promise::Checkpoint, Some(at), "the journal".to_owned(), expected, found));
+        return Err(broken(Promise::Checkpoint, Some(at), "the journal", expected, found));
     }
     let (mut read, total) = (0, heads.records());
     for part in parts {
@@ -321,85 +321,78 @@ pub struct BrokenPromise {
 }
 
 /// Promises of a journal and its derived data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 pub enum Promise {
     /// No block is booked before its predecessor.
+    #[strum(to_string = "booking times never go back")]
     BookingTime,
     /// This release can read the Record, and its entries balance.
+    #[strum(to_string = "Records are readable")]
     Readable,
     /// An owner's Records are counted 1, 2, 3, …
+    #[strum(to_string = "an owner's Records are counted without gaps")]
     Ordinal,
     /// Entries stay in the group of their Record.
+    #[strum(to_string = "entries stay in their group")]
     Group,
     /// A group's Records are in the partition of its extent.
+    #[strum(to_string = "a group is in the partition of its extent")]
     Partition,
     /// A claim and the liability that mirrors it sum to zero.
+    #[strum(to_string = "a claim and its mirror sum to zero")]
     Mirror,
     /// A claim on the platform is never negative.
+    #[strum(to_string = "a claim is never negative")]
     NotNegative,
     /// The merchant gives away as much as its recipients get.
+    #[strum(to_string = "splits given and received sum to zero")]
     Splits,
     /// Fees paid are the platform's income.
+    #[strum(to_string = "fees paid and earned sum to zero")]
     Fees,
     /// The entries are what the events make.
+    #[strum(to_string = "entries are what the events make")]
     Entries,
     /// Receivables sum to the accounts, and none matures that was not due.
+    #[strum(to_string = "receivables sum to what is pending and what the acquirer owes")]
     Receivables,
     /// An idempotency key is used once before it expires.
+    #[strum(to_string = "an idempotency key is used once in 24 hours")]
     IdempotencyKey,
     /// What was sealed opens, or its month's key was dropped.
+    #[strum(to_string = "sealed parts open")]
     Sealed,
     /// A run of the index is what the journal makes of it.
+    #[strum(to_string = "the index is what the journal makes of it")]
     Index,
     /// A balance file has the balances of the journal.
+    #[strum(to_string = "a balance file has the balances of the journal")]
     BalanceFile,
     /// The pages of the read model have the balances of the journal.
+    #[strum(to_string = "the readers' view has the balances of the journal")]
     ReadersView,
     /// A snapshot is what the journal makes of its owner.
+    #[strum(to_string = "a snapshot equals a replay")]
     Snapshot,
     /// An owner's state agrees with its ledger accounts.
+    #[strum(to_string = "a state says what the books say")]
     State,
     /// A closed month is sealed with what the journal held at its end.
+    #[strum(to_string = "a closed month is sealed with what the journal held")]
     Period,
     /// A checkpoint describes this journal.
+    #[strum(to_string = "the journal is the one of which a checkpoint tells")]
     Checkpoint,
-}
-
-impl fmt::Display for Promise {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::BookingTime => "booking times never go back",
-            Self::Readable => "Records are readable",
-            Self::Ordinal => "an owner's Records are counted without gaps",
-            Self::Group => "entries stay in their group",
-            Self::Partition => "a group is in the partition of its extent",
-            Self::Mirror => "a claim and its mirror sum to zero",
-            Self::NotNegative => "a claim is never negative",
-            Self::Splits => "splits given and received sum to zero",
-            Self::Fees => "fees paid and earned sum to zero",
-            Self::Entries => "entries are what the events make",
-            Self::Receivables => "receivables sum to what is pending and what the acquirer owes",
-            Self::IdempotencyKey => "an idempotency key is used once in 24 hours",
-            Self::Sealed => "sealed parts open",
-            Self::Index => "the index is what the journal makes of it",
-            Self::BalanceFile => "a balance file has the balances of the journal",
-            Self::ReadersView => "the readers' view has the balances of the journal",
-            Self::Snapshot => "a snapshot equals a replay",
-            Self::State => "a state says what the books say",
-            Self::Period => "a closed month is sealed with what the journal held",
-            Self::Checkpoint => "the journal is the one of which a checkpoint tells",
-        })
-    }
 }
 
 fn broken(
     promise: Promise,
     sequence: Option<Sequence>,
-    ledger: String,
+    ledger: impl Into<String>,
     expected: impl fmt::Display,
     found: impl fmt::Display,
 ) -> VerifyError {
-    let (expected, found) = (expected.to_string(), found.to_string());
+    let (ledger, expected, found) = (ledger.into(), expected.to_string(), found.to_string());
     VerifyError::Broken(Box::new(BrokenPromise { promise, sequence, ledger, expected, found }))
 }
 

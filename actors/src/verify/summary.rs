@@ -134,8 +134,7 @@ impl<'a> Checker<'a> {
     ) -> VerifyResult<Vec<(Sequence, Record)>> {
         if let Some(before) = self.booked_at_ms.filter(|before| block.booked_at_ms < *before) {
             let expected = format!("a block booked at {before} ms or later");
-            let whose = "the journal".to_owned();
-            return Err(broken(Promise::BookingTime, Some(block.first), whose, expected, block.booked_at_ms));
+            return Err(broken(Promise::BookingTime, Some(block.first), "the journal", expected, block.booked_at_ms));
         }
         self.booked_at_ms = Some(block.booked_at_ms);
         self.journal.blocks += 1;
@@ -154,7 +153,7 @@ impl<'a> Checker<'a> {
 
     fn record(&mut self, at: Sequence, checked: Result<CheckedRecord, DecodeError>) -> VerifyResult<Record> {
         let CheckedRecord { record, entries, sealed } = checked.map_err(|error| {
-            broken(Promise::Readable, Some(at), "the journal".to_owned(), "a Record of this release or before", error)
+            broken(Promise::Readable, Some(at), "the journal", "a Record of this release or before", error)
         })?;
         self.journal.names.learn(&record);
         self.partition(at, &record)?;
@@ -274,14 +273,8 @@ impl<'a> Checker<'a> {
                 Ok(())
             }
             Some(SealedState::Damaged) => {
-                let whose = self.journal.names.of(record.owner);
-                Err(broken(
-                    Promise::Sealed,
-                    Some(at),
-                    whose,
-                    format!("{what} that opens"),
-                    "bytes that its key refuses",
-                ))
+                let (whose, expected) = (self.journal.names.of(record.owner), format!("{what} that opens"));
+                Err(broken(Promise::Sealed, Some(at), whose, expected, "bytes that its key refuses"))
             }
         }
     }

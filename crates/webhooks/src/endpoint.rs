@@ -74,7 +74,7 @@ pub struct EndpointBacklog {
 }
 
 /// One endpoint: an API key's address, from the Record on that set it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Endpoint {
     since: u64,
     /// The kinds of events that it receives, and received before.
@@ -117,25 +117,16 @@ impl Endpoint {
         let is_failing = progress.waiting.iter().any(|waiting| waiting.tries > 0);
         let mut endpoint = Self {
             since: progress.since,
-            choice: EventChoice::ALL,
-            past_choices: PastChoices::default(),
             through: progress.through.clamp(first.saturating_sub(1), count.max(first.saturating_sub(1))),
             first,
-            waiting: BTreeMap::new(),
-            in_order: BTreeSet::new(),
-            turns: BTreeSet::new(),
-            under_way: BTreeSet::new(),
             given_up: progress.given_up.into_iter().filter(|number| *number <= count).collect(),
             failures: progress.last_answers.into_iter().map(|last| (last.number, last.answer)).collect(),
-            last_answer: None,
-            tries: TryLog::default(),
-            tries_changed: false,
             at_once: if is_failing { 1 } else { AT_ONCE_AT_FIRST },
             pool: if is_failing { Pool::Troubled } else { Pool::Answering },
             is_behind: true,
             refill_room: 1,
-            passed: 0,
             is_changed: true,
+            ..Self::default()
         };
         progress
             .waiting

@@ -24,9 +24,10 @@ pub(super) const AT_ONCE_MAX: usize = 1_000;
 const BODY_BYTES_MAX: usize = 64 << 20;
 
 /// The pool whose slots an endpoint's tries take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Pool {
     /// For endpoints whose last try was answered soon, and for those that were not tried yet.
+    #[default]
     Answering,
     /// For endpoints whose last try failed or was answered late.
     Troubled,
