@@ -32,7 +32,8 @@ pub fn api_key(headers: &HeaderMap) -> Result<&str> {
 pub struct OpsTokens(Vec<Operator>);
 
 /// A text that is not shown when it is debugged, such as a token.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
 pub struct Secret(String);
 
 /// Why operators' tokens can't be read.
@@ -298,12 +299,6 @@ impl Secret {
 impl From<String> for Secret {
     fn from(text: String) -> Self {
         Secret(text)
-    }
-}
-
-impl<'de> serde::Deserialize<'de> for Secret {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(Secret)
     }
 }
 

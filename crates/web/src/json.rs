@@ -24,7 +24,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use super::names::{self, Meant, Name, Unknown};
+use super::names::{self, Meant, MemberName, Unknown};
 use super::problem::{Code, FieldError, Problem, Result, broken, failed};
 
 /// The value of a field as it was sent; nothing when it is absent, null or an empty text.
@@ -258,9 +258,6 @@ fn write_text(out: &mut Vec<u8>, text: Cow<'_, str>) {
         Cow::Owned(text) => serde_json::to_writer(out, &text).expect("a text is written to memory"),
     }
 }
-
-#[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
-struct MemberName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[derive(Deserialize)]
 struct NoFields {}
@@ -939,7 +936,7 @@ impl<'a> Visitor<'a> for Inspector<'_, 'a> {
     fn visit_map<A: MapAccess<'a>>(self, mut members: A) -> Result<(), A::Error> {
         self.0.enter()?;
         let first = self.0.keys.len();
-        while let Some(key) = members.next_key_seed(Name)? {
+        while let Some(MemberName(key)) = members.next_key()? {
             self.0.add_key(first, key)?;
             members.next_value_seed(Inspector(self.0))?;
         }

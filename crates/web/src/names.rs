@@ -18,10 +18,11 @@ use std::sync::LazyLock;
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use serde::Deserialize;
-use serde::de::value::{BorrowedStrDeserializer, StringDeserializer};
+use serde::de::value::CowStrDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde::forward_to_deserialize_any;
 use serde_json::value::RawValue;
+use strsim::osa_distance;
 
 /// Response header with the fields that were ignored, by their paths, with commas between.
 pub const IGNORED: HeaderName = HeaderName::from_static("centavo-ignored-fields");
@@ -128,27 +129,8 @@ fn plain(name: &str) -> String {
 /// The number of edits between two names: letters inserted, left out, changed, or swapped with the
 /// next one. Names of very unlike length are as far apart as the lengths say.
 fn edits(one: &str, other: &str) -> usize {
-    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
-    if one.len().abs_diff(other.len()) > 2 {
-        return one.len().abs_diff(other.len());
-    }
-    let mut before = vec![0; other.len() + 1];
-    let mut last: Vec<usize> = (0..=other.len()).collect();
-    for row in 1..=one.len() {
-        let mut next = vec![row];
-        for column in 1..=other.len() {
-            let changed = usize::from(one[row - 1] != other[column - 1]);
-            let mut least = (last[column] + 1).min(next[column - 1] + 1).min(last[column - 1] + changed);
-            let is_swap =
-                row > 1 && column > 1 && one[row - 1] == other[column - 2] && one[row - 2] == other[column - 1];
-            if is_swap {
-                least = least.min(before[column - 2] + 1);
-            }
-            next.push(least);
-        }
-        before = std::mem::replace(&mut last, next);
-    }
-    last[other.len()]
+    let apart = one.chars().count().abs_diff(other.chars().count());
+    if apart > 2 { apart } else { osa_distance(one, other) }
 }
 
 /// Names of the number of installments.
@@ -291,15 +273,12 @@ impl<'a, A: MapAccess<'a>> MapAccess<'a> for KnownNames<'_, 'a, A> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'a>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
-        let Some(name) = self.members.next_key_seed(Name)? else { return Ok(None) };
+        let Some(MemberName(name)) = self.members.next_key()? else { return Ok(None) };
         self.is_unknown = !self.fields.contains(&&*name);
         if self.is_unknown {
             self.unknown.push(Unknown { meant: meant(&name, self.fields), name: name.clone() });
         }
-        match name {
-            Cow::Borrowed(name) => seed.deserialize(BorrowedStrDeserializer::new(name)).map(Some),
-            Cow::Owned(name) => seed.deserialize(StringDeserializer::new(name)).map(Some),
-        }
+        seed.deserialize(CowStrDeserializer::new(name)).map(Some)
     }
 
     /// The value of the last name: an empty text is null.
@@ -318,31 +297,8 @@ impl<'a, A: MapAccess<'a>> MapAccess<'a> for KnownNames<'_, 'a, A> {
 }
 
 /// The name of a field, borrowed unless it has escapes.
-pub struct Name;
-
-impl<'a> DeserializeSeed<'a> for Name {
-    type Value = Cow<'a, str>;
-
-    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl<'a> Visitor<'a> for Name {
-    type Value = Cow<'a, str>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a name")
-    }
-
-    fn visit_borrowed_str<E: serde::de::Error>(self, name: &'a str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(name))
-    }
-
-    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(name.to_owned()))
-    }
-}
+#[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct MemberName<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {

@@ -3,20 +3,19 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::{Range, RangeInclusive};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::{io, iter};
 
 use actors::engine::{Engine, LedgerList, Slice};
 use axum::Json;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{FromRequestParts, MatchedPath, Query};
 use axum::http::header::{CONTENT_TYPE, LINK};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use form_urlencoded::Serializer;
+use futures_util::stream;
 use ledger::{Labels, LedgerId, ObjectId, Timestamp};
 use rust_decimal::Decimal;
 use serde::{Serialize, Serializer as SerdeSerializer};
@@ -115,28 +114,12 @@ fn in_parts<T: Serialize>(
     }
     let others = items.map(|item| item.map(|item| [b",", item.as_slice()].concat()));
     let parts = iter::once(Ok(begin)).chain(others).chain(iter::once(Ok(end.into_bytes())));
-    Ok(([(CONTENT_TYPE, "application/json")], Body::new(PartedBody(parts))).into_response())
+    let parts = parts.map(|part| part.map_err(|problem| io::Error::other(problem.code().row().title)));
+    Ok(([(CONTENT_TYPE, "application/json")], Body::from_stream(stream::iter(parts))).into_response())
 }
 
 /// Bytes of a list that are made before the answer begins.
 const AT_ONCE: usize = 1 << 20;
-
-/// A body in parts, each made when it is asked for.
-struct PartedBody<I>(I);
-
-impl<I: Iterator<Item = Result<Vec<u8>>> + Unpin> hyper::body::Body for PartedBody<I> {
-    type Data = Bytes;
-    type Error = io::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<hyper::body::Frame<Bytes>, io::Error>>> {
-        let part = self.0.next();
-        let io_error = |problem: Problem| io::Error::other(problem.code().row().title);
-        Poll::Ready(part.map(|part| part.map(|part| hyper::body::Frame::data(part.into())).map_err(io_error)))
-    }
-}
 
 /// A time in RFC 3339, milliseconds, `Z`.
 pub fn time(at: Timestamp) -> String {
@@ -770,6 +753,7 @@ impl<T> All<T> {
 
 #[cfg(test)]
 mod tests {
+    use axum::body::Bytes;
     use http_body_util::BodyExt;
 
     use super::*;
