@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use axum::body::Bytes;
 use axum::http::Method;
 use axum::http::header::CONTENT_TYPE;
-use axum::middleware::from_fn;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
 use axum::{Extension, Router};
 use serde_json::Value;
@@ -20,7 +20,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::app::App;
-use crate::api::authenticate::Authenticate;
+use crate::api::authenticate::authenticate;
 use crate::api::{
     anticipation, balance, batch, card, cards, cashout, charges, disputes, events, fiscal_documents, keys, pix, plans,
     qr_code, quote, refunds, reports, scopes, sub_recipients, subscriptions, withdrawals,
@@ -274,8 +274,9 @@ type Kinds = [OnceLock<Described>; 2];
 /// The merchants' listener: their routes, and their description for programs and for people.
 pub fn public(app: &Arc<App>) -> Router {
     static DESCRIBED: Kinds = [const { OnceLock::new() }; 2];
-    let limited =
-        |routes: Routes, policy| Router::from(routes).route_layer(Authenticate { app: Arc::clone(app), policy });
+    let limited = |routes: Routes, policy| {
+        Router::from(routes).route_layer(from_fn_with_state((Arc::clone(app), policy), authenticate))
+    };
     let (names, description) = DESCRIBED[usize::from(app.sandbox)].get_or_init(|| {
         let mut collected = cards().into_openapi();
         collected.merge(for_merchants(app.sandbox).into_openapi());

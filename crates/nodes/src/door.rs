@@ -6,23 +6,19 @@
 //! has done nothing. A request from another process is never forwarded again, except one of the
 //! console: it begins at the owner of the house, who has the sessions, and goes on from there.
 
-use std::convert::Infallible;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::MatchedPath;
+use axum::extract::{MatchedPath, State};
 use axum::http::request::Parts;
 use axum::http::{Request, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use ledger::id::IdKey;
 use store::Partition;
 use tokio::time::{Instant, sleep};
-use tower::{Layer, Service};
 
 use super::forward::{ForwardOutcome, Hop, PeerClient, Sendable, return_session, returned_session};
 use super::refusals::{Refusals, Unmet};
@@ -55,7 +51,7 @@ const LARGE: [(&str, usize); 7] = [
     ("/console/reconciliations", FILE_BYTES_MAX + JSON_BYTES_MAX),
 ];
 
-/// Door of a listener, as a tower layer.
+/// Door of a listener.
 #[derive(Clone)]
 pub struct Door(Arc<Inside>);
 
@@ -88,43 +84,11 @@ impl Door {
 
     /// The routes behind this door.
     pub fn before(self, router: Router) -> Router {
-        router.layer(self)
-    }
-}
-
-impl<S> Layer<S> for Door {
-    type Service = DoorService<S>;
-
-    fn layer(&self, inner: S) -> DoorService<S> {
-        DoorService { door: self.clone(), inner }
-    }
-}
-
-/// A service behind a [`Door`].
-#[derive(Clone)]
-pub struct DoorService<S> {
-    door: Door,
-    inner: S,
-}
-
-impl<S> Service<Request<Body>> for DoorService<S>
-where
-    S: Service<Request<Body>, Response = Response, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send + 'static,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(context)
+        router.layer(from_fn_with_state(self, Self::answer))
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let (next, door) = (self.inner.clone(), self.door.clone());
-        // Calls the service that was polled ready.
-        let inner = std::mem::replace(&mut self.inner, next);
-        Box::pin(async move { Ok(door.0.answer(request, inner).await) })
+    async fn answer(State(Self(inside)): State<Self>, request: Request<Body>, next: Next) -> Response {
+        inside.answer(request, next).await
     }
 }
 
@@ -183,10 +147,7 @@ struct HeldHere {
 }
 
 impl Inside {
-    async fn answer<S>(&self, request: Request<Body>, inner: S) -> Response
-    where
-        S: Service<Request<Body>, Response = Response, Error = Infallible> + Clone,
-    {
+    async fn answer(&self, request: Request<Body>, inner: Next) -> Response {
         let (mut parts, arriving) = request.into_parts();
         let hop = parts.extensions.remove::<Arc<Hop>>();
         let target = target(self.listener, &mut parts, &self.parts.ids, self.parts.sandbox).await;
@@ -198,7 +159,7 @@ impl Inside {
         let partition =
             target.partition(&*self.parts.owners, &parts.headers).map(|found| hop_partition.unwrap_or(found));
         let mut asked = RoutedRequest { parts, arriving, whole: None };
-        let Some(partition) = partition else { return called(inner, asked).await };
+        let Some(partition) = partition else { return inner.run(asked.into_request()).await };
         let secret = secret_of(&asked.parts.headers).filter(|_| is_of_console);
         let begins_at = if is_of_console && lent.is_none() { self.parts.owners.house() } else { partition };
         let hold = match self.reach(begins_at, &mut asked, target, hop.is_some(), None).await {
@@ -234,16 +195,13 @@ impl Inside {
     /// Answers as the owner of the house. What changes something of a merchant whom only the body
     /// names, and who is another process's, is sent there: the routes say so before they do
     /// anything.
-    async fn answer_of_all<S>(
+    async fn answer_of_all(
         &self,
-        inner: S,
+        inner: Next,
         mut asked: RoutedRequest,
         hold: HeldHere,
         secret: Option<String>,
-    ) -> Response
-    where
-        S: Service<Request<Body>, Response = Response, Error = Infallible> + Clone,
-    {
+    ) -> Response {
         let until = Instant::now() + PATIENCE;
         let all = loop {
             if let Some(all) = self.parts.owners.read_all().await {
@@ -336,12 +294,9 @@ impl Inside {
     }
 
     /// The answer of the routes; none leaves when the partition is not held any more.
-    async fn held<S>(&self, inner: S, asked: RoutedRequest, held: HeldHere) -> Response
-    where
-        S: Service<Request<Body>, Response = Response, Error = Infallible>,
-    {
+    async fn held(&self, inner: Next, asked: RoutedRequest, held: HeldHere) -> Response {
         let method = asked.parts.method.clone();
-        let answer = called(inner, asked).await;
+        let answer = inner.run(asked.into_request()).await;
         if held.hold.stands() {
             return answer;
         }
@@ -377,13 +332,4 @@ fn needed_partition(answer: &Response) -> Option<Partition> {
 fn is_of_console(parts: &Parts) -> bool {
     let path = parts.uri.path();
     path == "/console" || path.starts_with("/console/")
-}
-
-async fn called<S>(mut inner: S, asked: RoutedRequest) -> Response
-where
-    S: Service<Request<Body>, Response = Response, Error = Infallible>,
-{
-    let Ok(()) = std::future::poll_fn(|context| inner.poll_ready(context)).await;
-    let Ok(answer) = inner.call(asked.into_request()).await;
-    answer
 }
