@@ -177,6 +177,14 @@ impl Metrics {
         self.pix_read_at.get_or_create(&[("rail", rail.to_string())]).set(at.0 / 1_000);
     }
 
+    /// The list was read by an earlier process, or never: an institution that is away from the start
+    /// on has a time too, by which an alert can tell.
+    pub(crate) fn pix_read_before(&self, rail: &RailName, at: Timestamp) {
+        if self.pix_read_at.get(&[("rail", rail.to_string())]).is_none() {
+            self.pix_read(rail, at);
+        }
+    }
+
     /// The number of actors of a kind has changed by this.
     pub(crate) fn count_actors(&self, kind: &'static str, change: i64) {
         self.actors_awake.get_or_create(&[("kind", kind)]).inc_by(change);

@@ -60,6 +60,8 @@ struct Book {
     cases: Vec<RailCase>,
     /// It never says that it has this answer to a case.
     hangs_at: &'static str,
+    /// Every page of its list is the first one, and has another one behind it.
+    repeats_pages: bool,
 }
 
 impl Book {
@@ -152,9 +154,9 @@ impl PixRail for Institution {
             let of_span = |paid: &&PixReceipt| span.from <= paid.paid_at && paid.paid_at <= span.until;
             let all: Vec<_> = book.payments.iter().filter(of_span).cloned().collect();
             // Pages of two.
-            let page = usize::try_from(span.page).unwrap();
+            let page = if book.repeats_pages { 0 } else { usize::try_from(span.page).unwrap() };
             let payments = all.chunks(2).nth(page).unwrap_or_default().to_vec();
-            PixReceipts { payments, has_more: all.len() > 2 * (page + 1) }
+            PixReceipts { payments, has_more: (book.repeats_pages && !all.is_empty()) || all.len() > 2 * (page + 1) }
         })
     }
 
@@ -416,6 +418,24 @@ async fn a_listed_payment_is_booked_once() {
     assert_eq!(paid.rail, Some(RailStamp::new(payment.end_to_end_id, payment.paid_at)));
     intake.abort();
     verify(&[store.part()], Some(engine.keyring()), &mut |_| {}).unwrap();
+    engine.stop().await;
+}
+
+/// An institution that passes over the number of a page is no list without end: what it has is
+/// booked, and what is paid later too.
+#[tokio::test]
+async fn a_page_that_comes_again_ends_a_look() {
+    let (store, institution) = (MemoryStore::new(), Institution::default());
+    institution.0.lock().repeats_pages = true;
+    let engine = open(&store, rails(&institution, "itau")).await;
+    let group = open_shop(&engine).await;
+    let charges = [registered(&engine, group).await, registered(&engine, group).await];
+    institution.pays(Some(&charges[0].txid()), 8_000, 1, engine.now());
+    let intake = take_in(&engine);
+    until(&engine, "the first is paid", async || money(&engine, group).await[0] == 8_000).await;
+    institution.pays(Some(&charges[1].txid()), 8_000, 2, engine.now());
+    until(&engine, "the second is paid", async || money(&engine, group).await[0] == 16_000).await;
+    intake.abort();
     engine.stop().await;
 }
 

@@ -9,7 +9,7 @@ use ledger::merchant::ReturnedCashout;
 use ledger::{Cashout, MerchantCommand, PayoutBank, RailName, RecipientCommand, Timestamp, Withdrawal};
 
 use super::outcome::CommandContext;
-use super::pix_intake::IntakeError;
+use super::pix_intake::{IntakeError, repeats};
 use super::{Engine, INSIDE_BYTES, Unavailable};
 use crate::rails::{PixSpan, ReturnedPayout};
 use crate::resident::Outcome;
@@ -52,14 +52,17 @@ impl Engine {
         let stored = self.side_value(&kept_name).map_err(Unavailable::from)?.and_then(|bytes| bytes.try_into().ok());
         let from = stored
             .map_or(now.plus_ms(-FIRST_LOOK_MS), |stored| Timestamp(i64::from_be_bytes(stored)).plus_ms(-OVERLAP_MS));
-        let mut failed = None;
+        let (mut failed, mut before) = (None, None);
         for page in 0.. {
             let returned = rail.call(PAGE_MAX, |rail| rail.returned(PixSpan { from, until: now, page })).await?;
+            let is_repeated = repeats(&mut before, &returned.transfers);
             for transfer in returned.transfers {
                 failed = failed.or(self.take_back(transfer).await.err());
             }
-            if !returned.has_more {
-                break;
+            match returned.has_more {
+                true if is_repeated => return Err(IntakeError::SamePage),
+                true => {}
+                false => break,
             }
         }
         failed.map_or(Ok(()), Err)?;

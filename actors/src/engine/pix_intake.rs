@@ -109,6 +109,7 @@ impl Engine {
             let value = self.side_value(&kept_name).map_err(Unavailable::from)?;
             reading.stored =
                 value.and_then(|bytes| bytes.try_into().ok()).map(|bytes| Timestamp(i64::from_be_bytes(bytes)));
+            self.metrics.pix_read_before(name, reading.stored.unwrap_or(now));
         }
         let is_due = |(at, (every, _)): &(usize, (Duration, i64))| {
             reading.looked_at[*at].is_none_or(|looked_at| looked_at.elapsed() >= *every)
@@ -145,9 +146,10 @@ impl Engine {
         (from, until): (Timestamp, Timestamp),
         reading: &mut Reading,
     ) -> Result<(), IntakeError> {
-        let mut failed = None;
+        let (mut failed, mut before) = (None, None);
         for page in 0.. {
             let receipts = rail.call(PAGE_MAX, |rail| rail.received(PixSpan { from, until, page })).await?;
+            let is_repeated = repeats(&mut before, &receipts.payments);
             let are_new = |payment: &PixReceipt| !reading.booked.contains_key(&payment.end_to_end_id);
             let payments: Vec<_> = receipts.payments.into_iter().filter(are_new).collect();
             let mut taken = stream::iter(payments)
@@ -162,8 +164,10 @@ impl Engine {
                     Err(error) => drop(failed.get_or_insert(error)),
                 }
             }
-            if !receipts.has_more {
-                break;
+            match receipts.has_more {
+                true if is_repeated => return Err(IntakeError::SamePage),
+                true => {}
+                false => break,
             }
         }
         failed.map_or(Ok(()), |error| Err(error.into()))
@@ -239,4 +243,12 @@ pub(super) enum IntakeError {
     Rail(#[from] RailError),
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
+    /// It would be asked for its next page for ever.
+    #[error("a page of its list is the page before once more, and is said to have another one behind it")]
+    SamePage,
+}
+
+/// Whether a page of a list is the same as the page `before`, which it then becomes.
+pub(super) fn repeats<T: Clone + PartialEq>(before: &mut Option<Vec<T>>, page: &[T]) -> bool {
+    before.replace(page.to_vec()).is_some_and(|before| before == page)
 }

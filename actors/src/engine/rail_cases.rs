@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use tokio::time::sleep;
 
 use super::outcome::CommandContext;
-use super::pix_intake::IntakeError;
+use super::pix_intake::{IntakeError, repeats};
 use super::{Engine, INSIDE_BYTES, Result, Unavailable, WaitingItem, WaitingKind};
 use crate::rails::{CASES_EVERY, CaseAnswer, CaseStage, PixSpan, RailCase};
 use crate::resident::Outcome;
@@ -130,19 +130,22 @@ impl Engine {
         let stored = self.side_value(&kept_name).map_err(Unavailable::from)?.and_then(|bytes| bytes.try_into().ok());
         let from = stored
             .map_or(now.plus_ms(-FIRST_LOOK_MS), |stored| Timestamp(i64::from_be_bytes(stored)).plus_ms(-OVERLAP_MS));
-        let mut failed = None;
+        let (mut failed, mut before) = (None, None);
         for page in 0.. {
             let span = PixSpan { from, until: now, page };
             let found = match of.is_card {
                 true => self.card_rail(Some(of.name))?.call(PAGE_MAX, |rail| rail.cases(span)).await?,
                 false => self.pix_rail(Some(of.name))?.call(PAGE_MAX, |rail| rail.cases(span)).await?,
             };
+            let is_repeated = repeats(&mut before, &found.cases);
             let mut taken = stream::iter(found.cases).map(|case| self.take_case(of, case)).buffered(TAKEN_AT_ONCE);
             while let Some(taken) = taken.next().await {
                 failed = failed.or(taken.err());
             }
-            if !found.has_more {
-                break;
+            match found.has_more {
+                true if is_repeated => return Err(IntakeError::SamePage),
+                true => {}
+                false => break,
             }
         }
         failed.map_or(Ok(()), Err)?;

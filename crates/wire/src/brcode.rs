@@ -95,6 +95,22 @@ pub fn is_sound(text: &str) -> bool {
     })
 }
 
+/// The amount in a code (field 54), centavos; `None` if it has none that can be read. In a dynamic
+/// code the field is optional.
+pub fn amount(text: &str) -> Option<i64> {
+    let mut rest = text;
+    loop {
+        let (id, behind) = rest.split_at_checked(2)?;
+        let (length, behind) = behind.split_at_checked(2)?;
+        let (value, behind) = behind.split_at_checked(length.parse().ok()?)?;
+        if id == "54" {
+            let (reais, part) = value.split_once('.').unwrap_or((value, ""));
+            return (part.len() <= 2).then(|| format!("{reais}{part:0<2}").parse().ok()).flatten();
+        }
+        rest = behind;
+    }
+}
+
 fn field(payload: &mut String, id: &str, value: &str) {
     header(payload, id, value.len());
     payload.push_str(value);
@@ -197,6 +213,25 @@ mod tests {
             assert!(!is_sound(text), "{text}");
         }
         assert!(!is_sound(&sound.replacen("123.45", "923.45", 1)));
+    }
+
+    #[test]
+    fn the_amount_of_a_code_is_read() {
+        assert_eq!(amount(&example().payload().unwrap()), Some(12_345));
+        for (value, read) in [
+            ("0310", None),
+            ("021", None),
+            ("0210", Some(1_000)),
+            ("0410.5", Some(1_050)),
+            ("0510.05", Some(1_005)),
+            ("0610.050", None),
+            ("03a.b", None),
+        ] {
+            assert_eq!(amount(&format!("0002015303986 54{value}").replace(' ', "")), read, "{value}");
+        }
+        for text in ["", "0002", "000201", "00020153039866304", "é"] {
+            assert_eq!(amount(text), None, "{text}");
+        }
     }
 
     #[test]

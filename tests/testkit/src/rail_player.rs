@@ -49,6 +49,10 @@ pub enum Fault {
     ChangesBatches,
     /// Two transfers have one short id.
     SharesShortIds,
+    /// Every page of its lists is the first one, and has another one behind it.
+    RepeatsPages,
+    /// A PIX code asks for a real more than the order.
+    CodesAnotherAmount,
 }
 
 /// What the player has under an id.
@@ -402,7 +406,10 @@ fn shown(records: &RailRecords, list: &str, id: &str, status: u16) -> Reply {
     }
     let payment = records.payments.iter().find(|payment| payment.charge.as_deref() == Some(id));
     match (list, known.status) {
-        ("pix", "open") => body["code"] = json!(code(id, &known.body)),
+        ("pix", "open") => {
+            let more = if records.fault == Some(Fault::CodesAnotherAmount) { 100 } else { 0 };
+            body["code"] = json!(code(id, &known.body, more));
+        }
         ("pix", "paid") => body["payment"] = payment.map(payment_text).unwrap_or_default(),
         ("payouts", "done") => body["end_to_end_id"] = json!(format!("E87654321{}", &id[9..])),
         ("payouts", "returned") => {
@@ -421,9 +428,9 @@ fn instant(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-fn code(id: &str, body: &Value) -> String {
+fn code(id: &str, body: &Value, more: i64) -> String {
     let location = format!("pix.example.com/v2/{id}");
-    let amount_centavos = body["amount"].as_i64().unwrap_or_default();
+    let amount_centavos = body["amount"].as_i64().unwrap_or_default() + more;
     let code = BrCode { location: &location, amount_centavos, merchant_name: "Loja", merchant_city: "Sao Paulo" };
     code.payload().unwrap()
 }
@@ -453,6 +460,7 @@ fn changes(records: &mut RailRecords, request: &Request) -> Reply {
     let kind = request.parameter("kind").filter(|kind| matches!(*kind, "payment" | "returned_payout" | "dispute"));
     let at = |name: &str| DateTime::parse_from_rfc3339(request.parameter(name)?).ok();
     let page = request.parameter("page").and_then(|page| page.parse::<usize>().ok());
+    let is_repeated = records.fault == Some(Fault::RepeatsPages);
     let (Some(kind), Some(from), Some(until), Some(page)) = (kind, at("from"), at("until"), page) else {
         return invalid(records, request, "a list of changes without kind, from, until and page");
     };
@@ -463,7 +471,8 @@ fn changes(records: &mut RailRecords, request: &Request) -> Reply {
     };
     let within: Vec<_> =
         all.into_iter().filter(|(at, _)| from <= *at && *at <= until).map(|(_, change)| change).collect();
-    let has_more = within.len() > (page + 1) * records.page_items;
+    let page = if is_repeated { 0 } else { page };
+    let has_more = is_repeated || within.len() > (page + 1) * records.page_items;
     let changes: Vec<_> = within.into_iter().skip(page * records.page_items).take(records.page_items).collect();
     Reply::json(200, &json!({ "changes": changes, "has_more": has_more }))
 }

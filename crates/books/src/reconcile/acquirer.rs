@@ -23,7 +23,7 @@ use ledger::{AMOUNT_MAX, Centavos, ObjectId, SettledObject};
 
 use super::adyen_report;
 pub use super::finding::{Comparison, FileError, Finding, FindingKind, SettledAmount};
-use super::ofx_tokens::decoded;
+use super::ofx_tokens::{decoded, refuse_other_statement};
 use super::ofx_values::amount_of;
 
 /// The columns, in order.
@@ -74,6 +74,7 @@ struct Notation {
 /// Reads a file whole. Errors: the first line with a defect; payments of more than 366 days.
 pub fn read(file: &[u8]) -> Result<BatchFile, FileError> {
     let text = decoded(file).replace("\r\n", "\n");
+    refuse_other_statement(&text)?;
     // A spreadsheet may name the separator before the head.
     let named = text.split_once('\n').filter(|(line, _)| line.trim_end() == "sep=;");
     let (body, first) = named.map_or((&*text, 1), |(_, body)| (body, 2));

@@ -14,7 +14,7 @@ use chrono::NaiveDate;
 use ledger::money::Centavos;
 
 use super::finding::FileError;
-use super::ofx_tokens::{Token, Tokens, decoded};
+use super::ofx_tokens::{Token, Tokens, decoded, refuse_other_statement};
 use super::ofx_values::{Moment, amount_of, moment_of};
 
 /// Rows of a file at most.
@@ -117,6 +117,7 @@ impl From<StatementLine> for BalanceRow {
 /// an account stands with the account.
 pub fn read(file: &[u8]) -> Result<Vec<Account>, FileError> {
     let text = decoded(file);
+    refuse_other_statement(&text)?;
     let mut tokens = Tokens::new(&text)?;
     let mut reading = Reading::default();
     let mut open: Vec<std::borrow::Cow<'_, str>> = Vec::new();

@@ -44,6 +44,22 @@ pub(super) fn decoded(file: &[u8]) -> Cow<'_, str> {
     }
 }
 
+/// Refuses a bank statement in a format that is not read, by its name: its first defect would send
+/// people to mend a file that is right.
+pub(super) fn refuse_other_statement(text: &str) -> Result<(), FileError> {
+    let line = text.lines().next().unwrap_or_default();
+    let format = if line.chars().count() == 240 && !line.contains('<') {
+        "CNAB 240"
+    } else if text.lines().take(3).any(|line| line.contains("xsd:camt.05")) {
+        "camt.053"
+    } else if line.starts_with(":20:") || line.starts_with("{1:") {
+        "MT940"
+    } else {
+        return Ok(());
+    };
+    Err(FileError { line: 1, defect: format!("{format} não é lido: peça ao banco o extrato em OFX") })
+}
+
 impl<'a> Tokens<'a> {
     /// Passes over the head of a file: lines `NAME:VALUE` of version 1.
     pub(super) fn new(text: &'a str) -> Result<Self, FileError> {
@@ -266,6 +282,20 @@ mod tests {
         let file = format!("<MEMO>{text}</MEMO>");
         let token = Tokens::new(&file).and_then(|mut tokens| tokens.next_token());
         token.map(|token| token.unwrap().value).map_err(|error| error.defect)
+    }
+
+    #[test]
+    fn statements_in_other_formats_are_named() {
+        let camt = "<?xml version=\"1.0\"?>\n<Document xmlns=\"urn:iso:std:iso:20022:tech:xsd:camt.053.001.08\">";
+        for (text, format) in
+            [(&*format!("{:0<240}\r\n", "34100000"), "CNAB 240"), (camt, "camt.053"), (":20:1\n", "MT940")]
+        {
+            let refused = refuse_other_statement(text).unwrap_err();
+            assert_eq!((refused.line, refused.defect.split(" não").next()), (1, Some(format)));
+        }
+        for text in ["", "OFXHEADER:100", "batch,paid_on", &format!("{:<240}", "<OFX>"), &"é".repeat(239)] {
+            assert_eq!(refuse_other_statement(text), Ok(()), "{text}");
+        }
     }
 
     #[test]

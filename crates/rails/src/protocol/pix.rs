@@ -68,7 +68,11 @@ pub(super) fn registered(object: &Object, amount: Centavos) -> Result<PixOpening
         _ => return Err("status says no outcome"),
     }
     let code = object.code.clone().filter(|code| brcode::is_sound(code));
-    Ok(PixOpening::Registered { code: code.ok_or("code is no BR Code with a right checksum")? })
+    let code = code.ok_or("code is no BR Code with a right checksum")?;
+    match brcode::amount(&code) {
+        Some(other) if other != 0 && other != amount.0 => Err("code has another amount than the order"),
+        _ => Ok(PixOpening::Registered { code }),
+    }
 }
 
 /// Ends a charge.

@@ -108,10 +108,13 @@ async fn each_fault_is_named_by_its_rule() {
         (Fault::RepaysTooMuch, 14),
         (Fault::ChangesBatches, 15),
         (Fault::SharesShortIds, 16),
+        (Fault::RepeatsPages, 15),
+        (Fault::CodesAnotherAmount, 13),
     ];
     for (fault, rule) in faults {
         let world = World::new("same").await;
         world.player.settle(&[("a".repeat(32), 1_000)]);
+        world.player.pay(None, 700);
         world.player.records().capabilities["id_length"] = json!(20);
         world.player.records().fault = Some(fault);
         let (is_sound, findings) = findings(&world).await;

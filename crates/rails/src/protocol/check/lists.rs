@@ -18,19 +18,29 @@ impl Check<'_> {
         if self.serves("card") {
             entries += self.settles_the_same_again().await?;
         }
-        let span = PixSpan { from: now().plus_ms(-BACK_MS), until: now(), page: 0 };
+        let (from, until) = (now().plus_ms(-BACK_MS), now());
+        let span = |page| PixSpan { from, until, page };
         if self.serves("pix") {
-            let list = async || Ok(changes::received(self.calls, span).await.map_err(unreadable)?.payments);
+            let list = async |page| {
+                let list = changes::received(self.calls, span(page)).await.map_err(unreadable)?;
+                Ok((list.payments, list.has_more))
+            };
             entries += twice("payments", list).await?;
         }
         if self.serves("payout") {
             let to = PayoutBank::Pix;
-            let list = async || Ok(changes::returned(self.calls, span, to).await.map_err(unreadable)?.transfers);
+            let list = async |page| {
+                let list = changes::returned(self.calls, span(page), to).await.map_err(unreadable)?;
+                Ok((list.transfers, list.has_more))
+            };
             entries += twice("returned transfers", list).await?;
         }
         let kinds = [("card", RailKind::Card), ("pix", RailKind::Pix)];
         if let Some((_, rail)) = kinds.into_iter().find(|(kind, _)| self.capabilities.disputes && self.serves(kind)) {
-            let list = async || Ok(changes::cases(self.calls, rail, span).await.map_err(unreadable)?.cases);
+            let list = async |page| {
+                let list = changes::cases(self.calls, rail, span(page)).await.map_err(unreadable)?;
+                Ok((list.cases, list.has_more))
+            };
             entries += twice("disputes", list).await?;
         }
         if entries == 0 { not_tested("its lists are empty") } else { Ok(()) }
@@ -38,9 +48,9 @@ impl Check<'_> {
 
     /// Reads the first batch twice, and the batch behind it.
     async fn settles_the_same_again(&self) -> Result<usize, Defect> {
-        let page = async || {
+        let page = async |_| {
             let first = settlements::settlements(self.calls, SettlementCursor::default()).await.map_err(unreadable)?;
-            Ok(first.into_iter().collect())
+            Ok((first.into_iter().collect(), false))
         };
         let entries = twice("batches", page).await?;
         let first = settlements::settlements(self.calls, SettlementCursor::default()).await.map_err(unreadable)?;
@@ -56,12 +66,19 @@ fn unreadable(_: actors::rails::RailError) -> Defect {
     Defect::Broken("a list cannot be read; the log says why".to_owned())
 }
 
-/// Reads a list twice; the second time has all of the first.
-async fn twice<T: PartialEq>(what: &str, list: impl AsyncFn() -> Result<Vec<T>, Defect>) -> Result<usize, Defect> {
-    let first = list().await?;
-    let second = list().await?;
-    match first.iter().all(|entry| second.contains(entry)) {
-        true => Ok(first.len()),
-        false => broken(format!("the list of {what} was read twice, and the second time had not all of the first")),
+/// Reads the first page of a list twice, and the page behind it. The second time has all of the
+/// first, and the page behind is another one.
+async fn twice<T: PartialEq>(
+    what: &str,
+    list: impl AsyncFn(u32) -> Result<(Vec<T>, bool), Defect>,
+) -> Result<usize, Defect> {
+    let (first, has_more) = list(0).await?;
+    let (second, _) = list(0).await?;
+    if !first.iter().all(|entry| second.contains(entry)) {
+        return broken(format!("the list of {what} was read twice, and the second time had not all of the first"));
     }
+    if has_more && list(1).await?.0 == first {
+        return broken(format!("page 1 of the list of {what} is page 0 once more: `page` is not read"));
+    }
+    Ok(first.len())
 }
