@@ -42,19 +42,19 @@ impl MerchantState {
         Ok(Decision::of(Event::RailTried { id, attempt }))
     }
 
-    /// The first word is noted; the second one ends the order. A capture by word has no fee of the
-    /// acquirer: the batch that settles it brings the fee.
+    /// The first word is noted, if a second one can end the order by it; the second one ends it. A
+    /// capture by word has no fee of the acquirer: the batch that settles it brings the fee.
     pub(super) fn say_rail_word(&self, mut said: SayRailWord, now: Timestamp) -> Result<Decision> {
         let (id, returned, deferred) = (said.id, said.returned.take(), said.deferred);
-        if returned.is_none() && deferred.is_none() {
-            said.check_age(self.order_times(id).ok_or(Rejection::OutcomeNotUnknown)?, now)?;
-        }
-        let Some(asked_by) = said.asked_by.clone() else { return Ok(Decision::of(said.into_request())) };
         let mut decision = match (returned, deferred) {
             (Some(returned), _) => self.return_cashout(*returned),
             (None, Some(charge)) => Decision::of(Event::DeferredCaseEnded { id, charge }),
-            (None, None) => self.ended_by_word(&said, now)?,
+            (None, None) => {
+                said.check_age(self.order_times(id).ok_or(Rejection::OutcomeNotUnknown)?, now)?;
+                self.ended_by_word(&said, now)?
+            }
         };
+        let Some(asked_by) = said.asked_by.clone() else { return Ok(Decision::of(said.into_request())) };
         decision.events.push(said.given(asked_by));
         Ok(decision)
     }

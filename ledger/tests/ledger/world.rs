@@ -730,6 +730,10 @@ impl World {
             ("reject-refund", [name]) => {
                 Some(MerchantCommand::RejectRefund { id: self.id(name), notes: "no proof".to_owned() })
             }
+            ("refuse-repayment", [name]) => {
+                let (id, reason) = (self.id(name), "account closed".to_owned());
+                Some(MerchantCommand::RefuseRepayment { id, reason })
+            }
             ("send", [name]) => Some(MerchantCommand::ConfirmRepayment { id: self.id(name) }),
             ("fail-refund", [name, charge]) => self.facts(charge).and_then(|facts| {
                 let (id, notes) = (self.id(name), "account closed".to_owned());
