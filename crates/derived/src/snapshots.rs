@@ -1,6 +1,6 @@
 //! Snapshots of actors' states. A snapshot is a state at two positions; an actor that opens reads
 //! it and only the later Records of the journal. Snapshots are derived: one that is lost, damaged
-//! or of a later release is built again from the journal.
+//! or of another version is built again from the journal.
 //!
 //! A state is stored in sections (see [`ledger::section`]), and only touched sections are written
 //! again. For each ledger the store has its sections, pages that index them, and one manifest:
@@ -27,10 +27,11 @@
 //! written and complete, or it is not written.
 //!
 //! # Versions
-//! The manifest begins with its version. Version 1 is the one described here, with the encoding of
+//! The manifest begins with its version. Version 2 is the one described here, with the encoding of
 //! the states' heads and sections as in [`ledger`]. Optional fields may be appended and kinds of
 //! sections added: a release that does not know a kind builds the state from the journal. Any other
-//! change is a new version. A test holds a golden file of each.
+//! change is a new version. A test holds a golden file. Snapshots of version 1 lack when charges
+//! and repayments were sent again.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -51,7 +52,7 @@ use store::{Part, Sequence, StoreError};
 const WAITING_BYTES_MAX: usize = 64 << 20;
 
 /// The version that this release writes.
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 
 /// Position of a state: how many Records it includes, of its owner and of others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
