@@ -67,7 +67,7 @@ impl BridgeCalls {
     /// nothing is sent.
     pub(super) async fn serving(&self, kind: RailKind) -> RailResult<Capabilities> {
         let known = self.capabilities().await?;
-        if known.serves.iter().any(|served| served == kind.name()) {
+        if known.has(kind) {
             return Ok(known);
         }
         self.complain("/capabilities", &format!("it does not serve {}", kind.name()));

@@ -7,6 +7,7 @@ use ledger::time::Timestamp;
 use parking_lot::RwLock;
 use serde::Deserialize;
 
+use super::settings::RailKind;
 use crate::shared_settings::Repeats;
 
 /// How long an answer counts.
@@ -43,6 +44,11 @@ pub(super) struct Capabilities {
 }
 
 impl Capabilities {
+    /// Whether the bridge is a rail of this kind.
+    pub(super) fn has(&self, kind: RailKind) -> bool {
+        self.serves.iter().any(|served| served == kind.name())
+    }
+
     /// Whether an order that was first sent at `first` may be sent again at `now`.
     pub(super) fn may_repeat(&self, first: Timestamp, now: Timestamp) -> bool {
         let age_ms = u64::try_from(now.0.saturating_sub(first.0)).unwrap_or_default();

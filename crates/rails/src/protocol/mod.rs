@@ -171,7 +171,8 @@ impl PixRail for Protocol {
     /// one's while the bridge does not serve PIX.
     fn cases(&self, span: PixSpan) -> Call<'_, RailCases> {
         Box::pin(async move {
-            let is_pix = !self.is("card") || self.calls.serving(RailKind::Pix).await.is_ok();
+            let is_pix =
+                !self.is("card") || self.calls.capabilities().await.is_ok_and(|known| known.has(RailKind::Pix));
             changes::cases(&self.calls, if is_pix { RailKind::Pix } else { RailKind::Card }, span).await
         })
     }
