@@ -210,8 +210,9 @@ pub async fn simulate(State(app): AppState, caller: Caller, PathId(id): PathId, 
     require_split(&app, caller)?;
     let wanted = wire.check()?;
     let (recipient, _) = find_own(&app, caller, &id)?;
-    let (terms, id) = (terms(&app, caller, &wanted)?, app.engine.new_id(caller.group)?);
+    let terms = terms(&app, caller, &wanted)?;
     let splits = card_splits(&app, recipient, &wanted.splits)?;
+    let id = app.engine.new_id(caller.group)?;
     let simulate = move |books: &RecipientState, now: Timestamp| {
         // Everything published has been received.
         let cut = Cut { foreign: u64::MAX, minute: now.minute(), own: u64::MAX };

@@ -168,7 +168,8 @@ pub async fn create(State(app): AppState, caller: Caller, sent: KeyedBody) -> Re
     let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
     let (app, wire) = (&app, &wire);
     let execute = |admitted| async move {
-        let command = MerchantCommand::CreatePlan { plan: check(wire)?, id: app.engine.new_id(caller.group)? };
+        let plan = check(wire)?;
+        let command = MerchantCommand::CreatePlan { id: app.engine.new_id(caller.group)?, plan };
         Ok(app.engine.command(caller.group, command, caller.context(admitted)).await?)
     };
     let made = key.run_recorded(caller.ledger(), Plan::created_by, execute).await?;
