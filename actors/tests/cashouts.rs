@@ -42,6 +42,8 @@ enum Script {
     LoseOrder,
     /// Takes it and answers nothing, ever.
     Silence,
+    /// Takes it and goes on carrying it out, whenever it is asked.
+    GoOn,
 }
 
 /// The institution's own state; it survives the process that calls it.
@@ -149,8 +151,13 @@ fn script(call: &SendPayout) -> Script {
         Script::LoseAnswer,
         Script::LoseOrder,
         Script::Silence,
+        Script::GoOn,
     ];
     scripts.into_iter().find(|script| destination.key == key(*script)).unwrap()
+}
+
+fn under_way() -> PayoutAnswer {
+    PayoutAnswer::Taken { transfer_id: "t".to_owned(), at: Timestamp(1_000), from: PayoutBank::Pix }
 }
 
 fn key(script: Script) -> String {
@@ -178,9 +185,7 @@ impl PayoutRail for Institution {
                     Err(RailError::NoAnswer)
                 }
                 Script::Silence => Err(RailError::NoAnswer),
-                _ => {
-                    Ok(PayoutAnswer::Taken { transfer_id: "t".to_owned(), at: Timestamp(1_000), from: PayoutBank::Pix })
-                }
+                _ => Ok(under_way()),
             }
         })
     }
@@ -194,6 +199,7 @@ impl PayoutRail for Institution {
             match script(&call) {
                 Script::Fail => Ok(PayoutAnswer::Failed { reason: "closed".to_owned() }),
                 Script::Silence => Err(RailError::NoAnswer),
+                Script::GoOn => Ok(under_way()),
                 _ => Ok(book.carry_out(call.id)),
             }
         })
@@ -472,6 +478,27 @@ async fn say(engine: &Arc<Engine>, id: ObjectId, operator: &str, happened: bool,
     let context = CommandContext { key: None, requester, permit: engine.permit(1_024).unwrap() };
     let word = RailWord { happened, reference: reference.to_owned() };
     engine.say_rail_word(id, word, "o banco confirmou".to_owned(), context).await.unwrap()
+}
+
+/// The money of a transfer that the institution has under way has left: it is not given back to the
+/// merchant.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cashout_that_is_under_way_is_not_ended_as_not_carried_out() {
+    let (book, store) = (Arc::new(Mutex::new(Book::default())), MemoryStore::new());
+    let engine = open(&store, Institution::of(&book)).await;
+    let group = open_shop(&engine, SHOP).await;
+    let id = cash_out(&engine, group, Script::GoOn, 1).await;
+    advance(&engine, 3_700).await;
+    assert!(matches!(say(&engine, id, "ana", false, "P-1").await, Outcome::Recorded(_)));
+    let said = say(&engine, id, "bia", false, "P-1").await;
+    assert!(matches!(said, Outcome::Refused(Rejection::OutcomeNotUnknown)), "{said:?}");
+    assert_eq!(money(&engine, group).await, (SHOP - 1_000, 1_000));
+    assert!(matches!(say(&engine, id, "bia", true, "E1").await, Outcome::Recorded(_)));
+    assert!(matches!(say(&engine, id, "ana", true, "E1").await, Outcome::Recorded(_)));
+    let words = ["rail_word_asked"; 2];
+    assert_eq!(facts(&engine, id), [&words[..], &["cashout_processed", "rail_word_given"]].concat());
+    engine.stop().await;
+    verify(&[store.part()], Some(engine.keyring()), &mut |_| {}).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

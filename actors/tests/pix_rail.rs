@@ -610,6 +610,70 @@ async fn an_order_that_is_on_its_way_is_not_ended_by_operators() {
     }
 }
 
+/// What the institution has under way may still end as it was ordered: operators may say that it
+/// happened, and not that it did not.
+#[tokio::test]
+async fn a_repayment_that_is_under_way_is_not_ended_as_not_carried_out() {
+    let (store, institution) = (MemoryStore::new(), Institution::default());
+    let engine = open(&store, rails(&institution, "itau")).await;
+    let group = open_shop(&engine).await;
+    let paid = registered(&engine, group).await;
+    institution.0.lock().under_way = u32::MAX;
+    let now = engine.now();
+    institution.pays(Some(&paid.txid()), 8_000, 1, now);
+    institution.pays(Some(&paid.txid()), 8_000, 2, now);
+    let intake = take_in(&engine);
+    until(&engine, "it is sent back", async || institution.0.lock().sent.len() == 2).await;
+    intake.abort();
+    advance(&engine, 3_700).await;
+    let id = institution.0.lock().sent[1];
+    let said = say(&engine, id, "ana", false).await;
+    assert!(matches!(said, Outcome::Recorded(_)), "{said:?}");
+    let said = say(&engine, id, "bia", false).await;
+    assert!(is_refused(&said), "{said:?}");
+    assert!(!facts(&engine, id).contains(&"payer_not_repaid"), "{:?}", facts(&engine, id));
+    for operator in ["bia", "ana"] {
+        let said = say(&engine, id, operator, true).await;
+        assert!(matches!(said, Outcome::Recorded(_)), "{said:?}");
+    }
+    assert!(facts(&engine, id).contains(&"payer_repaid"), "{:?}", facts(&engine, id));
+    verify(&[store.part()], Some(engine.keyring()), &mut |_| {}).unwrap();
+    engine.stop().await;
+}
+
+/// A first word that nobody confirms holds nothing back for ever: after a day the order is sent
+/// again.
+#[tokio::test]
+async fn a_first_word_that_nobody_confirms_lapses() {
+    let (store, institution) = (MemoryStore::new(), Institution::default());
+    let engine = open(&store, rails(&institution, "itau")).await;
+    let group = open_shop(&engine).await;
+    let paid = registered(&engine, group).await;
+    institution.0.lock().is_far = true;
+    let now = engine.now();
+    institution.pays(Some(&paid.txid()), 8_000, 1, now);
+    institution.pays(Some(&paid.txid()), 8_000, 2, now);
+    let intake = take_in(&engine);
+    until(&engine, "it is sent back", async || institution.0.lock().sent.len() == 2).await;
+    intake.abort();
+    advance(&engine, 3_700).await;
+    let sent = institution.0.lock().sent.clone();
+    let id = sent[1];
+    let said = say(&engine, id, "ana", false).await;
+    assert!(matches!(said, Outcome::Recorded(_)), "{said:?}");
+    advance(&engine, 23 * 3_600).await;
+    assert_eq!(institution.0.lock().sent, sent, "nothing is sent while the word waits");
+    advance(&engine, 2 * 3_600).await;
+    assert!(institution.0.lock().sent.len() > sent.len(), "it is sent again");
+    let said = say(&engine, id, "bia", false).await;
+    assert!(matches!(said, Outcome::Recorded(_)), "{said:?}");
+    let words = ["rail_word_asked", "rail_word_given"];
+    let words = words.map(|word| facts(&engine, id).iter().filter(|fact| **fact == word).count());
+    assert_eq!(words, [2, 0], "it is a first word again");
+    verify(&[store.part()], Some(engine.keyring()), &mut |_| {}).unwrap();
+    engine.stop().await;
+}
+
 /// A charge without a code is asked for before the second word, and not registered.
 #[tokio::test]
 async fn a_charge_without_a_code_is_asked_for_before_the_second_word() {

@@ -1,12 +1,16 @@
 //! Word of two operators on an order whose rail left its outcome unknown for an hour: one operator
 //! says what the bank or acquirer confirmed on paper, and another one says the same. It ends the
-//! order as the rail's own answer would. Between the two words nothing is sent again.
+//! order as the rail's own answer would. Between the two words nothing is sent again. A first word
+//! that nobody confirms lapses after a day.
 
 use crate::merchant::{FailRefund, ReturnedCashout};
 use crate::{Event, ObjectId, PayoutBank, Record, Rejection, Timestamp};
 
 /// How long an outcome has to be unknown before operators may end it, milliseconds.
 pub const UNKNOWN_FOR_MS: i64 = 60 * 60 * 1000;
+
+/// How long a first word waits for the second one, milliseconds. Then it lapses.
+const WORD_WAITS_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// What an operator says of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,34 +79,39 @@ pub struct AskedRailWord {
     pub reason: String,
     /// Who said it.
     pub by: String,
+    /// When that was.
+    pub at: Timestamp,
     /// When the order was last sent again; `None` if it was sent once.
     pub tried_at: Option<Timestamp>,
 }
 
 impl AskedRailWord {
-    /// The open word in the Records about an order. It lapses when something becomes of the order,
-    /// which was unknown when the word was said.
-    pub fn in_records(records: &[Record], id: ObjectId) -> Option<Self> {
+    /// The word that is open at `now`, in the Records about an order. It lapses after a day, and
+    /// when something becomes of the order, which was unknown when the word was said.
+    pub fn in_records(records: &[Record], id: ObjectId, now: Timestamp) -> Option<Self> {
         let events = records.iter().flat_map(|record| record.events.iter().map(move |event| (record, event)));
         let mut tried_at = None;
-        events.fold(None, |before, (record, event)| match event {
+        let last = events.fold(None, |before, (record, event)| match event {
             Event::RailWordAsked { id: of, happened, reference, reason } if *of == id => Some(Self {
                 word: RailWord { happened: *happened, reference: reference.clone() },
                 reason: reason.clone(),
                 by: record.operator.clone().unwrap_or_default(),
+                at: record.effective_at,
                 tried_at,
             }),
-            Event::RailTried { .. } => {
+            Event::RailTried { id: of, .. } if *of == id => {
                 tried_at = Some(record.effective_at);
                 before.map(|asked| Self { tried_at, ..asked })
             }
             // Of these nothing becomes of it.
-            Event::NoteWritten { .. }
+            Event::RailTried { .. }
+            | Event::NoteWritten { .. }
             | Event::MetadataChanged { .. }
             | Event::FiscalDocumentLinked { .. }
             | Event::FiscalDocumentUnlinked { .. }
             | Event::CardUnanswered { .. } => before,
             _ => None,
-        })
+        });
+        last.filter(|asked: &Self| asked.at.plus_ms(WORD_WAITS_MS) > now)
     }
 }

@@ -17,7 +17,7 @@ use ledger::{
     PixDestination, RailName, RailStamp, Record, SealedFor, Timestamp,
 };
 
-use super::inquiry_times::{CashoutInquiryTimes, wait_ms};
+use super::inquiry_times::{CashoutInquiryTimes, OrderFate, wait_ms};
 use super::labels::{ReferenceLookup, reserving};
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, RECONCILED_AT_ONCE, Result, Unavailable, read};
@@ -205,36 +205,37 @@ impl Engine {
         waiting.len() == RECONCILED_AT_ONCE
     }
 
-    /// Asks the institution about one cashout. Gives true when it has ended.
+    /// Asks the institution about one cashout.
     pub(super) async fn ask_about_cashout(
         &self,
         (group, id): (GroupNumber, ObjectId),
         open: &OpenCashout,
         now: Timestamp,
-    ) -> bool {
+    ) -> OrderFate {
         self.shard(group).cashouts.first_try_over(id).await;
         let (found, rail) = self.find_cashout(id, open, now).await.unwrap_or_else(|error| {
             tracing::error!(%error, cashout = ?id, "where a cashout goes could not be read");
             (CashoutInquiry::Unknown, None)
         });
         let is_unknown = matches!(found, CashoutInquiry::Unknown);
-        let has_ended = match found {
+        let fate = match found {
             CashoutInquiry::Ended(outcome, stamp) => {
                 let permit = self.admission.take(INSIDE_BYTES).await;
                 let command = MerchantCommand::SettleCashout { id, outcome };
-                self.command(group, command, CommandContext::of_rail(stamp, permit)).await.is_ok()
+                self.command(group, command, CommandContext::of_rail(stamp, permit)).await.is_ok().into()
             }
-            CashoutInquiry::EndedBefore => true,
-            CashoutInquiry::UnderWay | CashoutInquiry::Unknown => false,
+            CashoutInquiry::EndedBefore => OrderFate::Ended,
+            CashoutInquiry::UnderWay => OrderFate::UnderWay,
+            CashoutInquiry::Unknown => OrderFate::Unknown,
         };
         let shard = self.shard(group);
         let mut inquiries = shard.cashouts.inquiries.lock();
-        if has_ended {
+        if fate == OrderFate::Ended {
             inquiries.remove(&id);
         } else {
             inquiries.insert(id, CashoutInquiryTimes { at: now, is_unknown, rail });
         }
-        has_ended
+        fate
     }
 
     /// Outcome of a cashout, and its rail. If the institution never had it, it is ordered again

@@ -24,6 +24,23 @@ pub(super) fn wait_ms(since: Timestamp, asked_at: Timestamp) -> i64 {
     ((asked_at.0 - since.0) / 8).clamp(TRY_AGAIN_AFTER_MS, ASK_EVERY_MAX_MS)
 }
 
+/// What became of an order that its rail was asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OrderFate {
+    /// It has ended, and that is booked.
+    Ended,
+    /// The rail has it, and has not ended it.
+    UnderWay,
+    /// The rail did not say.
+    Unknown,
+}
+
+impl From<bool> for OrderFate {
+    fn from(has_ended: bool) -> Self {
+        if has_ended { Self::Ended } else { Self::Unknown }
+    }
+}
+
 /// Since when the oldest order at each rail is unknown. A sandbox's rail has no name.
 pub(super) type OldestUnknown = BTreeMap<Option<RailName>, Timestamp>;
 

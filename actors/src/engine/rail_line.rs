@@ -238,7 +238,7 @@ impl Engine {
     /// is on its way when a second operator ends it.
     pub(super) async fn note_try(&self, owner: LedgerId, id: ObjectId) -> Result<bool> {
         let records = self.records_about(id)?;
-        if AskedRailWord::in_records(&records, id).is_some() {
+        if AskedRailWord::in_records(&records, id, self.now()).is_some() {
             return Err(Unavailable::OutcomeUnknown);
         }
         let is_try = |event: &&Event| matches!(event, Event::RailTried { id: of, .. } if *of == id);

@@ -14,6 +14,7 @@ use ledger::{
 use tokio::time::timeout;
 
 use super::house::operator_of;
+use super::inquiry_times::OrderFate;
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, Result, read};
 use crate::resident::Outcome;
@@ -25,7 +26,8 @@ const ASKED_MAX: Duration = Duration::from_secs(5);
 impl Engine {
     /// Takes the word of an operator on an order. The Record of the outcome has the event that asks
     /// for a second operator, or the order's end. Before a second word the rail is asked once more:
-    /// if it speaks, that is booked, and the word is refused: the order is not unknown.
+    /// if it speaks, that is booked, and the word is refused: the order is not unknown. Nor is one
+    /// that the rail has under way: a word that it did not happen is refused.
     pub async fn say_rail_word(
         &self,
         id: ObjectId,
@@ -36,9 +38,17 @@ impl Engine {
         let shard = self.serving_shard(self.ids().group(id))?;
         let by = operator_of(&context);
         let is_second = self.asked_rail_word(id)?.is_some_and(|asked| asked.word == word && asked.by != by);
-        if is_second && matches!(timeout(ASKED_MAX, self.ask_about_order(id)).await, Ok(Ok(true))) {
-            shard.inquiries.forget(id);
-            return Ok(Outcome::Refused(Rejection::OutcomeNotUnknown));
+        if is_second {
+            match timeout(ASKED_MAX, self.ask_about_order(id)).await {
+                Ok(Ok(OrderFate::Ended)) => {
+                    shard.inquiries.forget(id);
+                    return Ok(Outcome::Refused(Rejection::OutcomeNotUnknown));
+                }
+                Ok(Ok(OrderFate::UnderWay)) if !word.happened => {
+                    return Ok(Outcome::Refused(Rejection::OutcomeNotUnknown));
+                }
+                _ => {}
+            }
         }
         let _one_at_a_time = shard.house.lock().await;
         let request = self.asked_rail_word(id)?.filter(|request| request.word == word);
@@ -65,16 +75,15 @@ impl Engine {
         Ok(outcome)
     }
 
-    /// Asks the rail of an order that operators are about to end, as the schedule does. Gives true
-    /// when it says what became of the order, and that is booked. Nothing is ordered: the first
-    /// word waits, and [`Engine::note_try`] refuses.
-    async fn ask_about_order(&self, id: ObjectId) -> Result<bool> {
+    /// Asks the rail of an order that operators are about to end, as the schedule does. Nothing is
+    /// ordered: the first word waits, and [`Engine::note_try`] refuses.
+    async fn ask_about_order(&self, id: ObjectId) -> Result<OrderFate> {
         let (group, now, permit) = (self.ids().group(id), self.now(), self.admission.take(INSIDE_BYTES).await);
         if let Some(Withdrawal { recipient, .. }) = self.object(id)? {
             let look = move |books: &RecipientState, now| books.to_send(now).filter(|open| open.id == id).cloned();
             let open = read(&self.shard_of(recipient).recipients, recipient, look, permit).await?;
-            let Some(open) = open else { return Ok(false) };
-            return self.settle_transfer(recipient, &open, now).await;
+            let Some(open) = open else { return Ok(OrderFate::Unknown) };
+            return Ok(self.settle_transfer(recipient, &open, now).await?.into());
         }
         let look = move |books: &MerchantState, now| {
             let charge = books.needing_attention(now).find(|(of, _)| *of == id).map(|(_, open)| open.clone());
@@ -84,10 +93,10 @@ impl Engine {
         };
         let (ledger, of_read) = (LedgerId::Merchant(group), Arc::clone(&permit));
         Ok(match read(&self.shard(group).merchants, ledger, look, of_read).await? {
-            (Some(open), ..) => self.reconcile(group, id, &open).await,
+            (Some(open), ..) => self.reconcile(group, id, &open).await.into(),
             (None, Some(open), _) => self.ask_about_cashout((group, id), &open, now).await,
             (None, None, Some(repayment)) => self.repay(group, id, &repayment, true, permit).await,
-            (None, None, None) => false,
+            (None, None, None) => OrderFate::Unknown,
         })
     }
 
@@ -145,7 +154,7 @@ impl Engine {
 
     /// The word on an order that waits for a second operator.
     pub fn asked_rail_word(&self, id: ObjectId) -> Result<Option<AskedRailWord>> {
-        Ok(AskedRailWord::in_records(&self.records_about(id)?, id))
+        Ok(AskedRailWord::in_records(&self.records_about(id)?, id, self.now()))
     }
 
     /// The ledger of an order, whatever it is; `None` if there is none of this id.

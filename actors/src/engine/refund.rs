@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 use ledger::merchant::{FailRefund, MerchantState, Repayment, RepaymentKind};
 use ledger::{Centavos, Event, GroupNumber, LedgerId, MerchantCommand, ObjectId, RailName, RailStamp, Timestamp};
 
-use super::inquiry_times::Inquiry;
+use super::inquiry_times::{Inquiry, OrderFate};
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, RECONCILED_AT_ONCE, Result, Unavailable, read};
 use crate::journal::Permit;
@@ -74,7 +74,7 @@ impl Engine {
         let repayments = read(&self.shard(group).merchants, LedgerId::Merchant(group), look, permit).await?;
         let outcomes = repayments.iter().map(|(id, repayment)| async move {
             let permit = self.admission.take(INSIDE_BYTES).await;
-            let has_ended = self.repay(group, *id, repayment, true, permit).await;
+            let has_ended = self.repay(group, *id, repayment, true, permit).await == OrderFate::Ended;
             let Repayment { charge, amount, since, .. } = *repayment;
             let inquiry = Inquiry { charge, amount, since, at: self.now() };
             self.shard(group).inquiries.note(*id, inquiry, has_ended);
@@ -84,8 +84,7 @@ impl Engine {
     }
 
     /// Orders one repayment from its rail; asks for one that may have been ordered before
-    /// (`is_repeat`). Gives true when it was confirmed or refused, and that is booked; no answer
-    /// changes nothing.
+    /// (`is_repeat`). No answer changes nothing.
     pub(super) async fn repay(
         &self,
         group: GroupNumber,
@@ -93,14 +92,14 @@ impl Engine {
         repayment: &Repayment,
         is_repeat: bool,
         permit: Arc<Permit>,
-    ) -> bool {
+    ) -> OrderFate {
         let Repayment { charge, method, amount, kind, since, .. } = *repayment;
         let GivenPayment { payment, rail, before } = match self.payment_of(id, charge) {
             Ok(Some(payment)) => payment,
-            Ok(None) => return false,
+            Ok(None) => return OrderFate::Unknown,
             Err(error) => {
                 tracing::error!(%error, id = %id.uuid(), "the payment that goes back can't be read");
-                return false;
+                return OrderFate::Unknown;
             }
         };
         let patience = if is_repeat { RAIL_ANSWER_MAX } else { REPAY_ANSWER_MAX };
@@ -110,14 +109,14 @@ impl Engine {
         };
         let (named, turn, is_sent) = ((group, id), (patience, is_repeat), kind != RepaymentKind::Taken);
         let answer = if method.is_card() {
-            let Ok(line) = self.card_rail(rail.as_ref()) else { return false };
+            let Ok(line) = self.card_rail(rail.as_ref()) else { return OrderFate::Unknown };
             let order = self.order(named, &line, turn, |rail, is_repeat| match is_sent {
                 true => rail.repay(call(is_repeat)),
                 false => taken(rail.accept_dispute(call(is_repeat))),
             });
             order.await
         } else {
-            let Ok(line) = self.pix_rail(rail.as_ref()) else { return false };
+            let Ok(line) = self.pix_rail(rail.as_ref()) else { return OrderFate::Unknown };
             let order = self.order(named, &line, turn, |rail, is_repeat| match is_sent {
                 true => rail.repay(call(is_repeat)),
                 false => taken(rail.accept_dispute(call(is_repeat))),
@@ -127,19 +126,20 @@ impl Engine {
         match answer {
             Ok(RepayAnswer::Repaid(stamp)) => {
                 let context = CommandContext::of_rail(Some(stamp), permit);
-                self.command(group, MerchantCommand::ConfirmRepayment { id }, context).await.is_ok()
+                self.command(group, MerchantCommand::ConfirmRepayment { id }, context).await.is_ok().into()
             }
             Ok(RepayAnswer::Refused { reason }) => {
                 tracing::warn!(id = %id.uuid(), reason, "a rail refuses to give money back");
                 match self.refuse_repayment((group, charge), id, (kind, reason), permit).await {
-                    Ok(has_ended) => has_ended,
+                    Ok(has_ended) => has_ended.into(),
                     Err(error) => {
                         tracing::error!(%error, id = %id.uuid(), "a refused repayment can't be booked; it is ordered again");
-                        false
+                        OrderFate::Unknown
                     }
                 }
             }
-            Ok(RepayAnswer::UnderWay) | Err(_) => false,
+            Ok(RepayAnswer::UnderWay) => OrderFate::UnderWay,
+            Err(_) => OrderFate::Unknown,
         }
     }
 

@@ -231,11 +231,12 @@ fn settlement(visit: &Visit, item: &QueueItem) -> Markup {
         select id="outcome" name="outcome" required {
             option value="" {}
             @for (name, word) in outcomes {
-                option value=(name) selected[item.outcome == Some(*name)] { (visit.say(*word)) }
+                option value=(name) selected[!is_own && item.outcome == Some(*name)] { (visit.say(*word)) }
             }
         }
         label for="reference" { (visit.say(words::REFERENCE)) }
-        input id="reference" name="reference" required maxlength="100" autocomplete="off" value=[&item.reference];
+        input id="reference" name="reference" required maxlength="100" autocomplete="off"
+            value=[item.reference.as_ref().filter(|_| !is_own)];
         (visit.reason_field("reason"))
     };
     let form = visit.main_form(&format!("/console/queue/{}/settle", item.id), fields, words::SETTLE_BY_WORD);
@@ -244,8 +245,8 @@ fn settlement(visit: &Visit, item: &QueueItem) -> Markup {
         words::SETTLE_BY_WORD,
         html! {
             p { (visit.say(about)) }
-            @if is_own { p.warning { (visit.say(words::SECOND_OPERATOR)) } }
-            @if visit.may(Role::Decide) && !is_own { (form) }
+            @if is_own { p.warning { (visit.say(words::OWN_WORD_WAITS)) } }
+            @if visit.may(Role::Decide) { (form) }
         },
     )
 }

@@ -218,7 +218,7 @@ impl QueueItem {
     /// Takes in an operator's word on an unknown outcome.
     fn say_unknown(&mut self, asked: Option<AskedRailWord>) {
         self.status = if asked.is_some() { "waiting_second" } else { "in_processing" };
-        if let Some(AskedRailWord { word, reason, by, tried_at }) = asked {
+        if let Some(AskedRailWord { word, reason, by, tried_at, .. }) = asked {
             self.outcome = Some(outcome_name(word.happened));
             self.settles_from = tried_at.map(|at| time(at.plus_ms(UNKNOWN_FOR_MS)));
             (self.requested_by, self.reason, self.reference) = (Some(by), Some(reason), Some(word.reference));

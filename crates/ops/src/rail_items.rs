@@ -84,10 +84,12 @@ pub fn outcome_name(happened: bool) -> &'static str {
 /// operators must say the same outcome with the same reference, one after the other: the first word
 /// is 202 and changes nothing, the second one ends it as the rail's answer would. The same operator
 /// gets 409 `second_operator_needed`; what is not unknown for an hour, 409 `outcome_not_unknown`.
-/// From the first word on nothing is sent again. The second word is 409 `outcome_not_unknown` until
-/// an hour after the order was last sent, for that may be on its way. Before it is booked the rail
-/// is asked once more, for 5 seconds at most: what it says is booked instead, and the word is 409
-/// `outcome_not_unknown`.
+/// From the first word on nothing is sent again. Another word takes its place, and after 24 hours
+/// it lapses. The second word is 409 `outcome_not_unknown` until an hour after the order was last
+/// sent, for that may be on its way. Before it is booked the rail is asked once more, for 5 seconds
+/// at most: what it says is booked instead, and the word is 409 `outcome_not_unknown`. So is
+/// `did_not_happen` of a transfer or repayment that the rail has under way. A capture or refund at
+/// Adyen can't be asked about: look in its Customer Area first.
 #[utoipa::path(post, path = "/ops/rail-items/{id}/settle", operation_id = "settle_rail_item",
     request_body = RailItemWord,
     responses((status = 200, body = RailItemView), (status = 202, body = RailItemView), (status = 404)))]

@@ -5,6 +5,7 @@
 use crate::world::{START, World, milliseconds, status_name};
 use ledger::event::Event;
 use ledger::money::percent_of;
+use ledger::rail_word::AskedRailWord;
 use ledger::rejection::Rejection;
 use ledger::section::Sectioned;
 
@@ -107,6 +108,34 @@ fn a_cashout_holds_its_gross_and_ends_once() {
 #[test]
 fn operators_end_what_a_rail_leaves_unknown() {
     check(include_str!("cases/rail_words.txt"));
+}
+
+/// A first word knows of the sendings of its own order, and lapses after a day without a second
+/// one.
+#[test]
+fn a_first_word_waits_for_a_day() {
+    let mut world = World::new();
+    let steps = [
+        "open-pix p 8000",
+        "pay p",
+        "refund r p 3000",
+        "approve-refund r p",
+        "refund s p 1000",
+        "approve-refund s p",
+        "wait 1h",
+        "try r",
+        "wait 1m",
+        "word r no p",
+        "wait 1m",
+        "try s",
+    ];
+    steps.iter().for_each(|step| drop(world.step(step).unwrap()));
+    let at = |mark: &str| world.journal.iter().find(|record| record.events[0].name() == mark).unwrap().effective_at;
+    let (said_at, sent_at) = (at("rail_word_asked"), at("rail_tried"));
+    let open_at = |now| AskedRailWord::in_records(&world.journal, world.id("r"), now);
+    let last = said_at.plus_ms(24 * 60 * 60 * 1000 - 1);
+    assert_eq!(open_at(last).map(|asked| (asked.at, asked.tried_at)), Some((said_at, Some(sent_at))));
+    assert_eq!(open_at(last.plus_ms(1)), None);
 }
 
 #[test]
