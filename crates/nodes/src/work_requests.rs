@@ -7,7 +7,7 @@
 //! POST /peers/pix/{charge}                       a merchant books a PIX payment (CBOR)
 //! POST /peers/payout-returns                     the owner of a transfer books its return (CBOR)
 //! POST /peers/cases                              a merchant books a case of a payer's bank (CBOR)
-//! POST /peers/card-notifications                 a merchant books an acquirer's notification (CBOR)
+//! POST /peers/card-notifications                 a merchant books a notification of cards (CBOR)
 //! POST /peers/clock/{milliseconds}               the sandbox clock is moved forward
 //! ```
 //!
