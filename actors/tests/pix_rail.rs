@@ -567,24 +567,31 @@ fn is_refused(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Refused(Rejection::OutcomeNotUnknown))
 }
 
+/// A charge was paid twice, an hour ago. The second payment is sent back: its order is the second
+/// of `sent`.
+async fn paid_twice(is_so: impl FnOnce(&mut Book)) -> (MemoryStore, Institution, Arc<Engine>, GroupNumber) {
+    let (store, institution) = (MemoryStore::new(), Institution::default());
+    let engine = open(&store, rails(&institution, "itau")).await;
+    let group = open_shop(&engine).await;
+    let paid = registered(&engine, group).await;
+    is_so(&mut institution.0.lock());
+    let now = engine.now();
+    institution.pays(Some(&paid.txid()), 8_000, 1, now);
+    institution.pays(Some(&paid.txid()), 8_000, 2, now);
+    let intake = take_in(&engine);
+    until(&engine, "it is sent back", async || institution.0.lock().sent.len() == 2).await;
+    intake.abort();
+    advance(&engine, 3_700).await;
+    (store, institution, engine, group)
+}
+
 /// The institution has nothing of an order that is on its way to it. From the first word on nothing
 /// more is sent, and the second one ends the order an hour after the last sending: money that
 /// arrives until then is not kept as the payer's too.
 #[tokio::test]
 async fn an_order_that_is_on_its_way_is_not_ended_by_operators() {
     for arrives in [true, false] {
-        let (store, institution) = (MemoryStore::new(), Institution::default());
-        let engine = open(&store, rails(&institution, "itau")).await;
-        let group = open_shop(&engine).await;
-        let paid = registered(&engine, group).await;
-        institution.0.lock().is_far = true;
-        let now = engine.now();
-        institution.pays(Some(&paid.txid()), 8_000, 1, now);
-        institution.pays(Some(&paid.txid()), 8_000, 2, now);
-        let intake = take_in(&engine);
-        until(&engine, "it is sent back", async || institution.0.lock().sent.len() == 2).await;
-        intake.abort();
-        advance(&engine, 3_700).await;
+        let (store, institution, engine, group) = paid_twice(|book| book.is_far = true).await;
         let sent = institution.0.lock().sent.clone();
         let id = sent[1];
         assert!(sent.len() > 3, "it is sent again and again: {sent:?}");
@@ -614,18 +621,7 @@ async fn an_order_that_is_on_its_way_is_not_ended_by_operators() {
 /// happened, and not that it did not.
 #[tokio::test]
 async fn a_repayment_that_is_under_way_is_not_ended_as_not_carried_out() {
-    let (store, institution) = (MemoryStore::new(), Institution::default());
-    let engine = open(&store, rails(&institution, "itau")).await;
-    let group = open_shop(&engine).await;
-    let paid = registered(&engine, group).await;
-    institution.0.lock().under_way = u32::MAX;
-    let now = engine.now();
-    institution.pays(Some(&paid.txid()), 8_000, 1, now);
-    institution.pays(Some(&paid.txid()), 8_000, 2, now);
-    let intake = take_in(&engine);
-    until(&engine, "it is sent back", async || institution.0.lock().sent.len() == 2).await;
-    intake.abort();
-    advance(&engine, 3_700).await;
+    let (store, institution, engine, _) = paid_twice(|book| book.under_way = u32::MAX).await;
     let id = institution.0.lock().sent[1];
     let said = say(&engine, id, "ana", false).await;
     assert!(matches!(said, Outcome::Recorded(_)), "{said:?}");
@@ -645,18 +641,7 @@ async fn a_repayment_that_is_under_way_is_not_ended_as_not_carried_out() {
 /// again.
 #[tokio::test]
 async fn a_first_word_that_nobody_confirms_lapses() {
-    let (store, institution) = (MemoryStore::new(), Institution::default());
-    let engine = open(&store, rails(&institution, "itau")).await;
-    let group = open_shop(&engine).await;
-    let paid = registered(&engine, group).await;
-    institution.0.lock().is_far = true;
-    let now = engine.now();
-    institution.pays(Some(&paid.txid()), 8_000, 1, now);
-    institution.pays(Some(&paid.txid()), 8_000, 2, now);
-    let intake = take_in(&engine);
-    until(&engine, "it is sent back", async || institution.0.lock().sent.len() == 2).await;
-    intake.abort();
-    advance(&engine, 3_700).await;
+    let (store, institution, engine, _) = paid_twice(|book| book.is_far = true).await;
     let sent = institution.0.lock().sent.clone();
     let id = sent[1];
     let said = say(&engine, id, "ana", false).await;
@@ -851,6 +836,13 @@ async fn a_silent_institution_holds_up_no_charge_of_another() {
     .await;
 }
 
+fn metrics(engine: &Engine) -> String {
+    let (mut registry, mut text) = (prometheus_client::registry::Registry::default(), String::new());
+    engine.metrics().register(&mut registry, false);
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    text
+}
+
 /// The list of one institution hangs: payments at another one are booked.
 #[tokio::test]
 async fn a_list_that_hangs_holds_up_no_other_institution() {
@@ -865,6 +857,9 @@ async fn a_list_that_hangs_holds_up_no_other_institution() {
     other.pays(Some(&paid.txid()), 8_000, 1, engine.now());
     let intake = take_in(&engine);
     until(&engine, "it is booked", async || money(&engine, group).await == [8_000, 0, 0, 8_000]).await;
+    // An alert can tell that the list of the other one was not read since the start.
+    let read_at = "centavo_pix_read_timestamp_seconds{rail=\"itau\"} ";
+    until(&engine, "its reading has a time", async || metrics(&engine).contains(read_at)).await;
     intake.abort();
     engine.stop().await;
 }
@@ -926,10 +921,7 @@ async fn each_rail_has_the_age_of_its_oldest_unknown_order() {
         open_charge(&engine, group).await;
         advance(&engine, seconds).await;
     }
-    let mut registry = prometheus_client::registry::Registry::default();
-    engine.metrics().register(&mut registry, false);
-    let mut text = String::new();
-    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    let text = metrics(&engine);
     let age = |rail: &str| {
         let label = format!("centavo_rail_oldest_unknown_seconds{{rail=\"{rail}\"}} ");
         text.lines().find_map(|line| line.strip_prefix(&label)).map(|age| age.parse::<i64>().unwrap())
