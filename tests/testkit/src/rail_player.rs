@@ -472,7 +472,7 @@ fn changes(records: &mut RailRecords, request: &Request) -> Reply {
     let within: Vec<_> =
         all.into_iter().filter(|(at, _)| from <= *at && *at <= until).map(|(_, change)| change).collect();
     let page = if is_repeated { 0 } else { page };
-    let has_more = is_repeated || within.len() > (page + 1) * records.page_items;
+    let has_more = (is_repeated && !within.is_empty()) || within.len() > (page + 1) * records.page_items;
     let changes: Vec<_> = within.into_iter().skip(page * records.page_items).take(records.page_items).collect();
     Reply::json(200, &json!({ "changes": changes, "has_more": has_more }))
 }
