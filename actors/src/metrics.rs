@@ -177,8 +177,8 @@ impl Metrics {
         self.pix_read_at.get_or_create(&[("rail", rail.to_string())]).set(at.0 / 1_000);
     }
 
-    /// The list was read by an earlier process, or never: an institution that is away from the start
-    /// on has a time too, by which an alert can tell.
+    /// The list was read by an earlier process, or never: so an alert finds an institution that is
+    /// away from the start on.
     pub(crate) fn pix_read_before(&self, rail: &RailName, at: Timestamp) {
         if self.pix_read_at.get(&[("rail", rail.to_string())]).is_none() {
             self.pix_read(rail, at);

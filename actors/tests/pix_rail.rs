@@ -857,7 +857,7 @@ async fn a_list_that_hangs_holds_up_no_other_institution() {
     other.pays(Some(&paid.txid()), 8_000, 1, engine.now());
     let intake = take_in(&engine);
     until(&engine, "it is booked", async || money(&engine, group).await == [8_000, 0, 0, 8_000]).await;
-    // An alert can tell that the list of the other one was not read since the start.
+    // An alert finds that the list of the other one was not read since the start.
     let read_at = "centavo_pix_read_timestamp_seconds{rail=\"itau\"} ";
     until(&engine, "its reading has a time", async || metrics(&engine).contains(read_at)).await;
     intake.abort();
