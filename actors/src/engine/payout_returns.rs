@@ -9,7 +9,7 @@ use ledger::merchant::ReturnedCashout;
 use ledger::{Cashout, MerchantCommand, PayoutBank, RailName, RecipientCommand, Timestamp, Withdrawal};
 
 use super::outcome::CommandContext;
-use super::pix_intake::{IntakeError, repeats};
+use super::pix_intake::{IntakeError, goes_on};
 use super::{Engine, INSIDE_BYTES, Unavailable};
 use crate::rails::{PixSpan, ReturnedPayout};
 use crate::resident::Outcome;
@@ -55,14 +55,12 @@ impl Engine {
         let (mut failed, mut before) = (None, None);
         for page in 0.. {
             let returned = rail.call(PAGE_MAX, |rail| rail.returned(PixSpan { from, until: now, page })).await?;
-            let is_repeated = repeats(&mut before, &returned.transfers);
+            let goes_on = goes_on(&mut before, &returned.transfers, returned.has_more);
             for transfer in returned.transfers {
                 failed = failed.or(self.take_back(transfer).await.err());
             }
-            match returned.has_more {
-                true if is_repeated => return Err(IntakeError::SamePage),
-                true => {}
-                false => break,
+            if !goes_on? {
+                break;
             }
         }
         failed.map_or(Ok(()), Err)?;

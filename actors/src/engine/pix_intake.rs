@@ -149,7 +149,7 @@ impl Engine {
         let (mut failed, mut before) = (None, None);
         for page in 0.. {
             let receipts = rail.call(PAGE_MAX, |rail| rail.received(PixSpan { from, until, page })).await?;
-            let is_repeated = repeats(&mut before, &receipts.payments);
+            let goes_on = goes_on(&mut before, &receipts.payments, receipts.has_more);
             let are_new = |payment: &PixReceipt| !reading.booked.contains_key(&payment.end_to_end_id);
             let payments: Vec<_> = receipts.payments.into_iter().filter(are_new).collect();
             let mut taken = stream::iter(payments)
@@ -164,10 +164,8 @@ impl Engine {
                     Err(error) => drop(failed.get_or_insert(error)),
                 }
             }
-            match receipts.has_more {
-                true if is_repeated => return Err(IntakeError::SamePage),
-                true => {}
-                false => break,
+            if !goes_on? {
+                break;
             }
         }
         failed.map_or(Ok(()), |error| Err(error.into()))
@@ -248,7 +246,13 @@ pub(super) enum IntakeError {
     SamePage,
 }
 
-/// Whether a page of a list is the same as the page `before`, which it then becomes.
-pub(super) fn repeats<T: Clone + PartialEq>(before: &mut Option<Vec<T>>, page: &[T]) -> bool {
-    before.replace(page.to_vec()).is_some_and(|before| before == page)
+/// Whether a list goes on behind a page, which then becomes the page `before`. Error: the page is
+/// that one once more.
+pub(super) fn goes_on<T: Clone + PartialEq>(
+    before: &mut Option<Vec<T>>,
+    page: &[T],
+    has_more: bool,
+) -> Result<bool, IntakeError> {
+    let is_repeated = has_more && before.replace(page.to_vec()).is_some_and(|before| before == page);
+    if is_repeated { Err(IntakeError::SamePage) } else { Ok(has_more) }
 }

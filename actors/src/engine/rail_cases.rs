@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use tokio::time::sleep;
 
 use super::outcome::CommandContext;
-use super::pix_intake::{IntakeError, repeats};
+use super::pix_intake::{IntakeError, goes_on};
 use super::{Engine, INSIDE_BYTES, Result, Unavailable, WaitingItem, WaitingKind};
 use crate::rails::{CASES_EVERY, CaseAnswer, CaseStage, PixSpan, RailCase};
 use crate::resident::Outcome;
@@ -137,15 +137,13 @@ impl Engine {
                 true => self.card_rail(Some(of.name))?.call(PAGE_MAX, |rail| rail.cases(span)).await?,
                 false => self.pix_rail(Some(of.name))?.call(PAGE_MAX, |rail| rail.cases(span)).await?,
             };
-            let is_repeated = repeats(&mut before, &found.cases);
+            let goes_on = goes_on(&mut before, &found.cases, found.has_more);
             let mut taken = stream::iter(found.cases).map(|case| self.take_case(of, case)).buffered(TAKEN_AT_ONCE);
             while let Some(taken) = taken.next().await {
                 failed = failed.or(taken.err());
             }
-            match found.has_more {
-                true if is_repeated => return Err(IntakeError::SamePage),
-                true => {}
-                false => break,
+            if !goes_on? {
+                break;
             }
         }
         failed.map_or(Ok(()), Err)?;
