@@ -16,7 +16,7 @@ use rustix::fs::{Access, access};
 use crate::commands::{Failure, terminal};
 use crate::server::checkpoints;
 use crate::server::logging::SERVE_FILTER;
-use crate::server::named_rails::NamedRails;
+use crate::server::named_rails::OpenedRails;
 use crate::server::named_rails::settings::BellSettings;
 use crate::server::{
     LISTEN_VARIABLE, NO_MASTER_KEY, OPS_LISTEN_VARIABLE, PEER_LISTEN_VARIABLE, RAILS_LISTEN_VARIABLE, StartError,
@@ -70,7 +70,7 @@ pub async fn run(args: ServeArgs, matches: &ArgMatches, in_file: Option<&Setting
     let rows: Vec<_> = [heading].into_iter().chain(rows).collect();
     terminal::aligned(&rows, 3).iter().for_each(|line| terminal::say(line));
     let mut defects = defects(&settings);
-    if let Ok(rails) = NamedRails::open(settings.rails.as_ref()) {
+    if let Ok(rails) = OpenedRails::open(settings.rails.as_ref()) {
         let warnings = rails.warnings().await.into_iter();
         defects.extend(warnings.map(|(name, warning)| Defect::Warning(format!("rail.{name}: {warning}"))));
     }
@@ -228,7 +228,7 @@ fn taken_addresses(settings: &Settings) -> Vec<Defect> {
 /// The defects of institutions, and of the listener on which they ring.
 fn of_rails(settings: &Settings) -> Vec<Defect> {
     let mut defects = Vec::new();
-    match NamedRails::open(settings.rails.as_ref()) {
+    match OpenedRails::open(settings.rails.as_ref()) {
         Err(error) => defects.push(Defect::Error(error.to_string())),
         Ok(rails) => defects.extend(rails.ends().filter_map(|(name, end)| expiry(&format!("rail.{name}"), end))),
     }

@@ -34,7 +34,7 @@ use crate::api::report_limit::ReportLimit;
 use crate::server::checkpoints::{CheckpointMeasures, CheckpointSchedule};
 use crate::server::named_rails::listener::{Bells, PathSecret};
 use crate::server::named_rails::settings::BellSettings;
-use crate::server::named_rails::{NamedRailFailure, NamedRails};
+use crate::server::named_rails::{NamedRailFailure, OpenedRails};
 use crate::settings::checked::Settings;
 use crate::settings::secrets::{self, SecretError, SecretSource};
 use crate::settings::store_choice::Store;
@@ -220,7 +220,7 @@ struct Tasks {
 pub async fn start(settings: Settings, progress: impl Fn(u64, u64) + Send + 'static) -> Result<Running, StartError> {
     let opened = settings.sandbox.then(|| Institutions::open(&settings.sandbox_folder(), settings.shares_sandbox()));
     let (institutions, rails) = opened.unzip();
-    let named = NamedRails::open(settings.rails.as_ref())?;
+    let named = OpenedRails::open(settings.rails.as_ref())?;
     let current = || settings.rails.as_ref().map(|rails| rails.current.clone()).unwrap_or_default();
     let rails = rails.unwrap_or_else(|| named.rails(current()));
     run(rails, institutions.map(Arc::new), named, settings, progress).await
@@ -232,7 +232,7 @@ pub async fn start_with(
     settings: Settings,
     progress: impl Fn(u64, u64) + Send + 'static,
 ) -> Result<Running, StartError> {
-    run(rails, None, NamedRails::default(), settings, progress).await
+    run(rails, None, OpenedRails::default(), settings, progress).await
 }
 
 /// Opens the engine: on the data folder, on a database once this process has it, or as a node of a
@@ -260,7 +260,7 @@ async fn open_engine(
 async fn run(
     rails: Rails,
     institutions: Option<Arc<Institutions>>,
-    named: NamedRails,
+    named: OpenedRails,
     settings: Settings,
     progress: impl Fn(u64, u64) + Send + 'static,
 ) -> Result<Running, StartError> {
@@ -326,7 +326,7 @@ async fn run(
 /// A registry with the metrics of what listens and waits.
 fn registry_of(
     bells: &Bells,
-    rails: &NamedRails,
+    rails: &OpenedRails,
     measures: &Measures,
     backlog: &Backlog,
     checkpoints: &CheckpointMeasures,
@@ -391,12 +391,12 @@ struct ReloadSources {
     data: PathBuf,
     tls: Vec<Arc<Tls>>,
     peer_tls: Option<Arc<MutualTls>>,
-    rails: NamedRails,
+    rails: OpenedRails,
     path_secret: Option<(PathBuf, Arc<PathSecret>)>,
 }
 
 impl ReloadSources {
-    fn of(settings: &Settings, rails: NamedRails) -> Self {
+    fn of(settings: &Settings, rails: OpenedRails) -> Self {
         let (ops_token, ops_roles, data) =
             (settings.ops_token.clone(), settings.ops_roles.clone(), settings.data.clone());
         Self { ops_token, ops_roles, data, tls: Vec::new(), peer_tls: None, rails, path_secret: None }
@@ -658,7 +658,7 @@ impl Listening<'_> {
         &self,
         ringing: Option<Ringing>,
         bells: &Bells,
-        (rails, connections_max): (NamedRails, usize),
+        (rails, connections_max): (OpenedRails, usize),
     ) -> Result<Option<(SocketAddr, JoinHandle<server::DrainResult>)>, StartError> {
         let Some(Ringing { listen, socket, tls, path_secret }) = ringing else { return Ok(None) };
         let address = (RAILS_LISTEN_VARIABLE, listen);
@@ -789,7 +789,7 @@ async fn keep_schedule(
     engine: Arc<Engine>,
     institutions: Option<Arc<Institutions>>,
     (checkpoints, measures): (Option<CheckpointSchedule>, CheckpointMeasures),
-    rails: NamedRails,
+    rails: OpenedRails,
 ) {
     let (renewing, watching) = (Arc::clone(&engine), Arc::clone(&engine));
     let mut while_the_schedule_runs = JoinSet::new();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::Engine;
-use actors::rails::{self as rail, CardRail, PayoutRail, PixRail, RailParties, Rails};
+use actors::rails::{CardRail, NamedRails, PayoutRail, PixRail, RailParties, Rails};
 use axum::http::StatusCode;
 use futures_util::future::join_all;
 use ledger::rail_name::RailName;
@@ -42,7 +42,7 @@ pub struct NamedRailFailure {
 
 /// The adapters of the named institutions.
 #[derive(Clone, Default)]
-pub struct NamedRails {
+pub struct OpenedRails {
     by_name: Arc<BTreeMap<RailName, OpenedRail>>,
     expiry: Family<[(&'static str, String); 1], Gauge>,
 }
@@ -115,7 +115,7 @@ impl Adapter {
     }
 }
 
-impl NamedRails {
+impl OpenedRails {
     /// Reads the certificates and secrets of all institutions. Calls none.
     pub fn open(settings: Option<&NamedRailSettings>) -> Result<Self, NamedRailFailure> {
         let Some(NamedRailSettings { file, by_name, .. }) = settings else { return Ok(Self::default()) };
@@ -138,9 +138,9 @@ impl NamedRails {
         let settles_by_files = |name: &RailName| matches!(self.by_name[name].adapter, Adapter::Adyen(_));
         acquirers.retain(|name, _| Some(name) == card.as_ref() || settles_by_files(name));
         Rails {
-            card: rail::NamedRails::named(acquirers, card),
-            pix: rail::NamedRails::named(self.of_kind(Adapter::pix), pix),
-            payout: rail::NamedRails::named(self.of_kind(Adapter::payout), payout),
+            card: NamedRails::named(acquirers, card),
+            pix: NamedRails::named(self.of_kind(Adapter::pix), pix),
+            payout: NamedRails::named(self.of_kind(Adapter::payout), payout),
             parties: self.by_name.iter().map(|(name, opened)| (name.clone(), opened.parties.clone())).collect(),
         }
     }
