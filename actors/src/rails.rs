@@ -156,6 +156,8 @@ pub enum CardAnswer {
     Authorized(Authorization),
     /// The card was refused; nothing was charged.
     Refused(CardRefusal),
+    /// It has the charge, and has not decided: ask again later.
+    UnderWay,
 }
 
 /// The acquirer's answer when a charge is closed.

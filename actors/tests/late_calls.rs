@@ -49,6 +49,8 @@ struct Desk {
     silent_after: Option<u64>,
     /// It does not say what became of a charge, nor of its capture.
     is_mute: bool,
+    /// It has each charge, and has not decided.
+    is_undecided: bool,
     /// It authorizes charges, whether they were closed or not, and captures them by another order.
     separates: bool,
     /// It never answers an order to capture, nor carries it out.
@@ -131,6 +133,9 @@ impl CardRail for Acquirer {
     fn close<'a>(&'a self, charge: ObjectId, _: &'a OpenCharge) -> Call<'a, CardFate> {
         if self.desk.lock().unwrap().is_mute {
             return Box::pin(std::future::ready(Err(RailError::NoAnswer)));
+        }
+        if self.desk.lock().unwrap().is_undecided {
+            return Box::pin(std::future::ready(Ok(CardFate::Answered(CardAnswer::UnderWay))));
         }
         let fate = match self.captures(charge) {
             true => {
@@ -541,6 +546,28 @@ async fn two_operators_end_a_charge_that_holds_up_the_batches() {
         assert_eq!(booked, if happened { (9_701, [0, 0]) } else { (0, [9_701, -9_701]) }, "{happened}");
         engine.stop().await;
     }
+}
+
+/// A charge that its acquirer has under way may still be captured: operators can't end it as one
+/// that did not happen. By another word they can.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_charge_under_way_is_not_ended_as_not_carried_out() {
+    let acquirer = Acquirer::new();
+    acquirer.desk.lock().unwrap().is_undecided = true;
+    let engine = open(&acquirer).await;
+    let (_, charge) = open_charge(&engine).await;
+    advance(&engine, 4_000).await;
+    assert_eq!(outcomes(&engine, charge), [], "it is asked about, and waits");
+    let said = say(&engine, charge, "ana", false).await;
+    assert!(matches!(said, Outcome::Recorded(_)), "{said:?}");
+    let said = say(&engine, charge, "bia", false).await;
+    assert!(matches!(said, Outcome::Refused(Rejection::OutcomeNotUnknown)), "{said:?}");
+    for operator in ["ana", "bia"] {
+        let said = say(&engine, charge, operator, true).await;
+        assert!(matches!(said, Outcome::Recorded(_)), "{said:?}");
+    }
+    assert!(matches!(outcomes(&engine, charge)[2], Event::CardCaptured { .. }));
+    engine.stop().await;
 }
 
 /// The word of an operator.

@@ -1,7 +1,8 @@
 //! Cashout: the read model of one transfer out of a merchant's balance (interface 2.6).
 
 use crate::event::CashoutFailure;
-use crate::{Centavos, Event, LedgerId, Object, ObjectId, Record, Sealed, Timestamp};
+use crate::withdrawal::RejectedBy;
+use crate::{Centavos, Event, LedgerId, Object, ObjectId, RailName, Record, Sealed, Timestamp};
 
 /// How far a cashout has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,9 +23,16 @@ pub enum CashoutStage {
         transfer_id: String,
         /// The PIX end-to-end id.
         end_to_end_id: String,
+        /// Why, in the words of the institution or of an operator.
+        notes: String,
     },
     /// It did not happen; the whole amount is available again.
-    Failed(CashoutFailure),
+    Failed {
+        /// Whether the institution took it.
+        failure: CashoutFailure,
+        /// Why, in the same words; `None` in older Records.
+        notes: Option<String>,
+    },
 }
 
 /// A cashout, from its Records.
@@ -42,6 +50,8 @@ pub struct Cashout {
     pub fee: Centavos,
     /// Receiver: a sealed [`crate::personal::PixDestination`].
     pub destination: Option<Sealed>,
+    /// The rail that it goes to; none in a sandbox.
+    pub rail: Option<RailName>,
     /// Last change of its metadata, sealed.
     pub metadata: Option<Sealed>,
     /// How often its metadata was changed.
@@ -57,18 +67,28 @@ impl Cashout {
     pub fn net(&self) -> Centavos {
         self.amount - self.fee
     }
+
+    /// Who rejected or returned it, and why; `None` unless it failed.
+    pub fn rejection(&self) -> Option<(RejectedBy, Option<&str>)> {
+        match &self.stage {
+            CashoutStage::InProcessing | CashoutStage::Processed { .. } => None,
+            CashoutStage::Failed { notes, .. } => Some((RejectedBy::Bank, notes.as_deref())),
+            CashoutStage::Returned { notes, .. } => Some((RejectedBy::Returned, Some(notes))),
+        }
+    }
 }
 
 impl Object for Cashout {
     fn made_by(record: &Record) -> Option<Self> {
         record.events.iter().find_map(|event| match event {
-            Event::CashoutCreated { id, transaction, amount, fee, .. } => Some(Self {
+            Event::CashoutCreated { id, transaction, amount, fee, rail, .. } => Some(Self {
                 id: *id,
                 merchant: record.owner,
                 transaction: *transaction,
                 amount: *amount,
                 fee: *fee,
                 destination: record.personal.clone(),
+                rail: rail.clone(),
                 metadata: None,
                 changes: 0,
                 stage: CashoutStage::InProcessing,
@@ -89,10 +109,12 @@ impl Object for Cashout {
                     let (transfer_id, end_to_end_id) = (transfer_id.clone(), end_to_end_id.clone());
                     CashoutStage::Processed { transfer_id, end_to_end_id }
                 }
-                Event::CashoutFailed { id, failure, .. } if *id == self.id => CashoutStage::Failed(*failure),
-                Event::CashoutReturned { id, .. } if *id == self.id => match self.stage.clone() {
+                Event::CashoutFailed { id, failure, notes, .. } if *id == self.id => {
+                    CashoutStage::Failed { failure: *failure, notes: notes.clone() }
+                }
+                Event::CashoutReturned { id, reason, .. } if *id == self.id => match self.stage.clone() {
                     CashoutStage::Processed { transfer_id, end_to_end_id } => {
-                        CashoutStage::Returned { transfer_id, end_to_end_id }
+                        CashoutStage::Returned { transfer_id, end_to_end_id, notes: reason.clone() }
                     }
                     _ => continue,
                 },

@@ -928,6 +928,9 @@ pub enum Event {
         /// Why the money came back.
         #[n(2)]
         failure: CashoutFailure,
+        /// The same in the words of the institution or of an operator; absent in older Records.
+        #[n(3)]
+        notes: Option<String>,
     },
     /// Merchant: a refund was asked for. Personal part, if a reason was given:
     /// [`crate::personal::FreeText`].

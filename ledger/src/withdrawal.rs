@@ -37,13 +37,13 @@ pub struct Withdrawal {
     pub rejected_by: Option<RejectedBy>,
 }
 
-/// Who said no to a withdrawal. Its name on the wire is its own in small letters.
+/// Who said no to a withdrawal or a cashout. Its name on the wire is its own in small letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum RejectedBy {
     /// An operator, before anything was sent.
     Operator,
-    /// The institution did not take the approved transfer.
+    /// The institution did not take the transfer, or did not carry it out.
     Bank,
     /// The bank returned the paid money.
     Returned,

@@ -12,6 +12,7 @@ use ledger::time::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use crate::console::Browser;
 use crate::world::*;
 
 const ITEM: [&str; 6] = ["object", "id", "merchant_transaction_id", "amount", "status", "date_created"];
@@ -47,7 +48,8 @@ async fn funded(world: &World) -> Merchant<'_> {
 
 async fn found(merchant: &Merchant<'_>, id: &Value) -> Value {
     let view = merchant.get(&format!("/api/cashout/{}", text(id))).await.expect(200);
-    has_exactly(&view, &VIEW);
+    let reason = if view["status"] == "failed" { &["notes", "rejected_by"][..] } else { &[] };
+    has_exactly(&view, &[&VIEW, reason].concat());
     view
 }
 
@@ -128,6 +130,16 @@ async fn the_results_of_the_sandbox_follow_its_keys() {
     let failed = found(&merchant, &failing["id"]).await;
     assert_eq!((&failed["status"], &failed["amount"]), (&json!("failed"), &json!(1_900)));
     assert_eq!((&failed["picpay_transfer_id"], &failed["end_to_end_id"]), (&Value::Null, &Value::Null));
+    let reason = "O banco recusou a transferência: conta encerrada";
+    assert_eq!([&failed["rejected_by"], &failed["notes"]], ["bank", reason]);
+    let events = merchant.get("/api/events").await.expect(200);
+    let sent = items(&events).iter().find(|event| event["event"] == "cashout.failed").expect("a webhook");
+    assert_eq!(sent["cashout"], failed);
+    let browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    browser.page("/console/lists/cashouts").await.has(&[reason]);
+    let listed = world.ops_get("/ops/lists/cashouts?status=failed").await.expect(200);
+    let record = format!("/console/records/{}", text(&items(&listed)[0]["record"]));
+    browser.page(&record).await.has(&["Rejected by", "the bank, which did not take it", reason]);
     assert_eq!(merchant.balance().await, [8_901, 0, 1_000, 0]);
 
     let waiting = found(&merchant, &silent["id"]).await;
@@ -168,6 +180,8 @@ async fn an_institution_that_did_not_take_it_is_a_502_and_the_money_is_back() {
     assert_eq!(problem["message"], "Erro de comunicação com a instituição de pagamento");
     let view = found(&merchant, &problem["id"]).await;
     assert_eq!((&view["status"], &view["amount"]), (&json!("failed"), &json!(2_900)));
+    let reason = "A instituição de pagamento não aceitou a transferência";
+    assert_eq!([&view["rejected_by"], &view["notes"]], ["bank", reason]);
     assert_eq!(merchant.balance().await, [9_901, 0, 0, 0]);
     let list = merchant.get("/api/cashout").await.expect(200);
     assert_eq!((&items(&list)[0]["id"], &items(&list)[0]["status"]), (&problem["id"], &json!("failed")));

@@ -4,9 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use actors::rails::{Call, PayoutAnswer, PayoutRail, PixFate, PixRail, RailError, Repay, RepayAnswer, SendPayout};
+use actors::rails::{
+    Call, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, PayoutAnswer, PayoutRail, PixFate,
+    PixRail, RailError, Repay, RepayAnswer, SendPayout, SettlementCursor, SettlementPage,
+};
 use ledger::time::Timestamp;
-use ledger::{ObjectId, PayoutBank, RailStamp};
+use ledger::{Centavos, ObjectId, OpenCharge, PayoutBank, RailStamp};
 use serde_json::{Value, json};
 
 use crate::console::Browser;
@@ -167,6 +170,67 @@ async fn an_item_names_what_was_ordered() {
     browser.page(&item).await.has(&["O que foi pedido"]);
 }
 
+/// An acquirer that has each charge under way, until it captures them.
+#[derive(Default)]
+struct SlowAcquirer {
+    captures: Arc<AtomicBool>,
+}
+
+impl CardRail for SlowAcquirer {
+    fn charge(&self, _: ChargeCard) -> Call<'_, CardAnswer> {
+        Box::pin(std::future::ready(Ok(CardAnswer::UnderWay)))
+    }
+
+    fn close<'a>(&'a self, charge: ObjectId, _: &'a OpenCharge) -> Call<'a, CardFate> {
+        let stamp = RailStamp::new("000000000017".to_owned(), charge.created_at());
+        let answer = match self.captures.load(Ordering::Relaxed) {
+            true => CardAnswer::Captured { acquirer_mdr: Centavos(299), brand: None, stamp },
+            false => CardAnswer::UnderWay,
+        };
+        Box::pin(std::future::ready(Ok(CardFate::Answered(answer))))
+    }
+
+    fn tokenize(&self, _: CardSecrets) -> Call<'_, CardToken> {
+        Box::pin(std::future::ready(Err(RailError::NotSent)))
+    }
+
+    fn accept_dispute(&self, _: Repay) -> Call<'_, RailStamp> {
+        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
+    }
+
+    fn repay(&self, _: Repay) -> Call<'_, RepayAnswer> {
+        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
+    }
+
+    fn settlements(&self, _: SettlementCursor, _: Timestamp) -> Call<'_, Option<SettlementPage>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+}
+
+/// A charge that its acquirer has under way is pending, and operators can't end it as one that did
+/// not happen: the card is charged an hour later.
+#[tokio::test]
+async fn a_card_charge_under_way_stays_until_its_acquirer_has_decided() {
+    let acquirer = SlowAcquirer::default();
+    let captures = Arc::clone(&acquirer.captures);
+    let world = World::with_acquirer(acquirer).await;
+    let merchant = world.merchant().await;
+    let charged = merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201);
+    let shown = async || merchant.get(&format!("/api/charges/{}", text(&charged["txid"]))).await.expect(200);
+    world.advance(3_700).await;
+    assert_eq!([&charged["status"], &shown().await["status"]], ["pending", "pending"]);
+    let queue = world.ops_get("/ops/queue?kind=rail").await.expect(200);
+    let (settle, wrong) =
+        (format!("/ops/rail-items/{}/settle", text(&items(&queue)[0]["id"])), word("did_not_happen", "P-1"));
+    world.ops_post(&settle, &wrong).await.expect(202);
+    world.second_ops_post(&settle, &[], &wrong).await.refused(409, "outcome_not_unknown");
+    assert_eq!(shown().await["status"], "pending");
+    captures.store(true, Ordering::Relaxed);
+    world.second_ops_post(&settle, &[], &wrong).await.refused(409, "outcome_not_unknown");
+    assert_eq!(shown().await["status"], "CONCLUIDA", "the acquirer's word is booked");
+    world.check_books().await;
+}
+
 /// Before the second word is booked the rail is asked once more: its own word goes before that of
 /// the operators.
 #[tokio::test]
@@ -276,6 +340,8 @@ async fn a_cashout_that_the_bank_sends_back_is_available_again() {
     for _ in 0..3 {
         world.advance(86_400).await;
         let back = shown(&returned).await;
+        let reason = "O banco devolveu a transferência: a conta da chave foi encerrada";
+        assert_eq!([&back["rejected_by"], &back["notes"]], ["returned", reason]);
         assert_eq!([&back["status"], &back["end_to_end_id"]], [&json!("failed"), &processed["end_to_end_id"]]);
         assert_eq!(merchant.balance().await[0], before - 1_000);
     }
@@ -286,6 +352,8 @@ async fn a_cashout_that_the_bank_sends_back_is_available_again() {
     world.ops_post(&settle, &word("did_not_happen", "D-1")).await.refused(409, "outcome_not_unknown");
     world.ops_post(&settle, &word("happened", END_TO_END_ID)).await.refused(409, "outcome_not_unknown");
     assert_eq!((&shown(&sent).await["status"], merchant.balance().await[0]), (&json!("failed"), before));
+    let back = shown(&sent).await;
+    assert_eq!([&back["rejected_by"], &back["notes"]], ["returned", "O banco confirmou por escrito"]);
     let events = merchant.get("/api/events?per_page=100").await.expect(200);
     let count = items(&events).iter().filter(|event| event["event"] == "cashout.returned").count();
     assert_eq!(count, 2, "{events}");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use actors::rails::{NamedRails, PayoutRail, PixRail, Rails};
+use actors::rails::{CardRail, NamedRails, PayoutRail, PixRail, Rails};
 use centavo::server::{self, Running};
 use centavo::settings::args::{self, ServeArgs};
 use centavo::settings::checked::{JournalSettings, Settings};
@@ -103,6 +103,16 @@ impl World {
         let pix = Arc::new(pix);
         Self::with_rails(tempfile::tempdir().unwrap(), move |rails| Rails {
             pix: NamedRails::sandbox(Arc::clone(&pix) as Arc<dyn PixRail>),
+            ..rails
+        })
+        .await
+    }
+
+    /// A sandbox whose acquirer is the test's own.
+    pub(crate) async fn with_acquirer(card: impl CardRail) -> Self {
+        let card = Arc::new(card);
+        Self::with_rails(tempfile::tempdir().unwrap(), move |rails| Rails {
+            card: NamedRails::sandbox(Arc::clone(&card) as Arc<dyn CardRail>),
             ..rails
         })
         .await

@@ -224,8 +224,8 @@ impl Engine {
     }
 
     /// Books an acquirer's answer. A charge that is only authorized is captured, once that is a
-    /// Record: what no Record knows takes no money. `None` where the capture is not answered; the
-    /// schedule orders it again.
+    /// Record: what no Record knows takes no money. `None` where the charge is under way, or its
+    /// capture is not answered; the schedule asks again.
     pub(super) async fn book_answer(
         &self,
         (group, charge, amount): (GroupNumber, ObjectId, Centavos),
@@ -235,33 +235,30 @@ impl Engine {
     ) -> Result<Option<Outcome>> {
         let authorized = match &answer {
             CardAnswer::Authorized(authorized) => Some(authorized.clone()),
-            CardAnswer::Captured { .. } | CardAnswer::Refused(_) => None,
+            _ => None,
         };
-        let (command, stamp) = answered(charge, answer);
+        let Some((command, stamp)) = answered(charge, answer) else { return Ok(None) };
         let outcome = self.command(group, command, CommandContext::of_rail(stamp, Arc::clone(&permit))).await?;
         let (Some(authorized), Outcome::Recorded(_) | Outcome::Unchanged) = (authorized, &outcome) else {
             // Ended; an authorization that comes after a charge has ended is never captured.
             return Ok(Some(outcome));
         };
-        match self.capture(rail, CaptureCard { charge, amount, authorized }).await {
-            Ok((command, stamp)) => {
-                self.command(group, command, CommandContext::of_rail(stamp, permit)).await.map(Some)
-            }
-            Err(_) => Ok(None),
-        }
+        let capture = self.capture(rail, CaptureCard { charge, amount, authorized }).await;
+        let Ok(Some((command, stamp))) = capture else { return Ok(None) };
+        self.command(group, command, CommandContext::of_rail(stamp, permit)).await.map(Some)
     }
 
     /// Orders the capture of an authorized charge. Gives the command that the answer calls for, and
-    /// what the acquirer says of it.
+    /// what the acquirer says of it; `None` while the capture is under way.
     async fn capture(
         &self,
         rail: Option<&RailName>,
         call: CaptureCard,
-    ) -> Result<(MerchantCommand, Option<RailStamp>)> {
+    ) -> Result<Option<(MerchantCommand, Option<RailStamp>)>> {
         let charge = call.charge;
         match self.card_rail(rail)?.call(RAIL_ANSWER_MAX, |rail| rail.capture(call)).await {
-            Ok(answer @ (CardAnswer::Captured { .. } | CardAnswer::Refused(_))) => Ok(answered(charge, answer)),
             Ok(CardAnswer::Authorized(_)) | Err(_) => Err(Unavailable::OutcomeUnknown),
+            Ok(answer) => Ok(answered(charge, answer)),
         }
     }
 
@@ -308,13 +305,14 @@ impl Engine {
     }
 
     /// Has the acquirer say what became of a charge, or close it; one that it has authorized is
-    /// captured. Gives the command that its answer calls for, and what it says of a capture.
+    /// captured. Gives the command that its answer calls for, and what it says of a capture; `None`
+    /// while the charge is under way there.
     pub(super) async fn end_card(
         &self,
         group: GroupNumber,
         charge: ObjectId,
         open: &OpenCharge,
-    ) -> Result<(MerchantCommand, Option<RailStamp>)> {
+    ) -> Result<Option<(MerchantCommand, Option<RailStamp>)>> {
         if let Some(authorized) = open.authorized.as_deref().cloned() {
             if !self.note_try(LedgerId::Merchant(group), charge).await? {
                 return Err(Unavailable::OutcomeUnknown);
@@ -325,7 +323,7 @@ impl Engine {
         let line = self.card_rail(open.rail.as_ref())?;
         match line.call(RAIL_ANSWER_MAX, |rail| rail.close(charge, open)).await {
             Ok(CardFate::Answered(answer)) => Ok(answered(charge, answer)),
-            Ok(CardFate::Closed) => Ok((MerchantCommand::RefuseCard { charge, refusal: CardRefusal::Failed }, None)),
+            Ok(CardFate::Closed) => Ok(answered(charge, CardAnswer::Refused(CardRefusal::Failed))),
             Err(_) => Err(Unavailable::OutcomeUnknown),
         }
     }

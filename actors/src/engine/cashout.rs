@@ -6,7 +6,6 @@
 //! institution is idempotent on the id, and a cashout that has ended takes no second outcome.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::join_all;
 use ledger::cashout::CashoutStage;
@@ -14,21 +13,18 @@ use ledger::event::CashoutFailure;
 use ledger::merchant::{CashoutOutcome, OpenCashout};
 use ledger::{
     Cashout, Centavos, Event, Fingerprint, GroupNumber, LedgerId, MerchantCommand, MerchantState, ObjectId,
-    PixDestination, RailName, RailStamp, Record, SealedFor, Timestamp,
+    PixDestination, RailStamp, Record, SealedFor, Timestamp,
 };
 
 use super::inquiry_times::{CashoutInquiryTimes, OrderFate, wait_ms};
 use super::labels::{ReferenceLookup, reserving};
 use super::outcome::CommandContext;
-use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, RECONCILED_AT_ONCE, Result, Unavailable, read};
-use crate::rails::{Destination, PayoutAnswer, RailError, SendPayout};
+use super::withdrawal::NOT_TAKEN;
+use super::{Engine, INSIDE_BYTES, RECONCILED_AT_ONCE, Result, Unavailable, read};
+use crate::rails::{Destination, PayoutAnswer, SendPayout};
 use crate::resident::{Envelope, Outcome, UniqueLookup};
-use derived::records::LoadError;
 use derived::seal::stocked_random_bytes;
 use store::Sequence;
-
-/// How long the institution may take before the caller is answered that the transfer is under way.
-pub(super) const FIRST_ANSWER_MAX: Duration = Duration::from_millis(1_500);
 
 /// A cashout, as a merchant asks for it.
 #[derive(Clone, Debug)]
@@ -80,15 +76,6 @@ impl CashoutOrdered {
             _ => None,
         })
     }
-}
-
-/// Result of a question about a cashout.
-enum CashoutInquiry {
-    Ended(CashoutOutcome, Option<RailStamp>),
-    /// The journal has its outcome.
-    EndedBefore,
-    UnderWay,
-    Unknown,
 }
 
 impl Engine {
@@ -155,13 +142,10 @@ impl Engine {
         };
         let to = Destination::PixKey(destination);
         let transfer = SendPayout { id, amount: ordered.net, to, ordered_at: id.created_at() };
-        let answer = match rail.may_order_first(id.created_at(), self.now()) {
-            true => rail.call(FIRST_ANSWER_MAX, |rail| rail.send(transfer)).await,
-            false => Err(RailError::NotSent),
-        };
-        if let CashoutInquiry::Ended(ended, stamp) = found(answer, CashoutFailure::NotTaken) {
-            let is_denied = ended == CashoutOutcome::Failed(CashoutFailure::NotTaken);
-            let command = MerchantCommand::SettleCashout { id, outcome: ended };
+        let answer = rail.order_first(transfer, self.now()).await.ok();
+        if let Some((outcome, stamp)) = answer.and_then(|answer| settled(answer, CashoutFailure::NotTaken)) {
+            let is_denied = matches!(outcome, CashoutOutcome::Failed { failure: CashoutFailure::NotTaken, .. });
+            let command = MerchantCommand::SettleCashout { id, outcome };
             let settled = self.command(group, command, CommandContext::of_rail(stamp, permit)).await?;
             ordered.is_taken = !(is_denied && matches!(settled, Outcome::Recorded(_)));
         }
@@ -177,8 +161,8 @@ impl Engine {
         if self.shard_with(ordered.id).cashouts.first_tries.lock().contains_key(&ordered.id) {
             return Ok(None);
         }
-        let denied = CashoutStage::Failed(CashoutFailure::NotTaken);
-        ordered.is_taken = self.object::<Cashout>(ordered.id)?.is_none_or(|cashout| cashout.stage != denied);
+        let stage = self.object::<Cashout>(ordered.id)?.map(|cashout| cashout.stage);
+        ordered.is_taken = !matches!(stage, Some(CashoutStage::Failed { failure: CashoutFailure::NotTaken, .. }));
         Ok(Some(ordered))
     }
 
@@ -212,100 +196,68 @@ impl Engine {
         open: &OpenCashout,
         now: Timestamp,
     ) -> OrderFate {
-        self.shard(group).cashouts.first_try_over(id).await;
-        let (found, rail) = self.find_cashout(id, open, now).await.unwrap_or_else(|error| {
-            tracing::error!(%error, cashout = ?id, "where a cashout goes could not be read");
-            (CashoutInquiry::Unknown, None)
-        });
-        let is_unknown = matches!(found, CashoutInquiry::Unknown);
-        let fate = match found {
-            CashoutInquiry::Ended(outcome, stamp) => {
-                let permit = self.admission.take(INSIDE_BYTES).await;
-                let command = MerchantCommand::SettleCashout { id, outcome };
-                self.command(group, command, CommandContext::of_rail(stamp, permit)).await.is_ok().into()
-            }
-            CashoutInquiry::EndedBefore => OrderFate::Ended,
-            CashoutInquiry::UnderWay => OrderFate::UnderWay,
-            CashoutInquiry::Unknown => OrderFate::Unknown,
-        };
         let shard = self.shard(group);
+        shard.cashouts.first_try_over(id).await;
+        let cashout: Option<Cashout> = self.object(id).unwrap_or_else(|error| {
+            tracing::error!(%error, cashout = ?id, "where a cashout goes could not be read");
+            None
+        });
+        let fate = match &cashout {
+            Some(cashout) => self.settle_cashout(group, cashout, open.attention_at, now).await,
+            None => Ok(OrderFate::Unknown),
+        };
+        let fate = fate.unwrap_or(OrderFate::Unknown);
         let mut inquiries = shard.cashouts.inquiries.lock();
         if fate == OrderFate::Ended {
             inquiries.remove(&id);
         } else {
-            inquiries.insert(id, CashoutInquiryTimes { at: now, is_unknown, rail });
+            let rail = cashout.and_then(|cashout| cashout.rail);
+            inquiries.insert(id, CashoutInquiryTimes { at: now, is_unknown: fate == OrderFate::Unknown, rail });
         }
         fate
     }
 
-    /// Outcome of a cashout, and its rail. If the institution never had it, it is ordered again
-    /// under the same id, once the first order cannot turn up there any more.
-    async fn find_cashout(
+    /// Asks about a cashout that was last ordered at `last`, and books its outcome.
+    async fn settle_cashout(
         &self,
-        id: ObjectId,
-        open: &OpenCashout,
+        group: GroupNumber,
+        cashout: &Cashout,
+        last: Timestamp,
         now: Timestamp,
-    ) -> Result<(CashoutInquiry, Option<RailName>), LoadError> {
-        let (mut destination, mut name): (Option<PixDestination>, _) = (None, None);
-        let shard = self.shard_with(id);
-        for sequence in shard.read_model().about(id)? {
-            let record = shard.record(sequence)?;
-            if has_ended(&record, id) {
-                return Ok((CashoutInquiry::EndedBefore, name));
-            }
-            if let Some(rail) = created(&record, id) {
-                (destination, name) = (self.keyring.open_personal(&record), rail.cloned());
-            }
+    ) -> Result<OrderFate> {
+        if cashout.stage != CashoutStage::InProcessing {
+            return Ok(OrderFate::Ended);
         }
-        let Some(destination) = destination else { return Ok((CashoutInquiry::Unknown, name)) };
-        let Ok(rail) = self.payout_rail(name.as_ref()) else { return Ok((CashoutInquiry::Unknown, name)) };
-        let (amount, to) = (open.net(), Destination::PixKey(destination));
+        let (id, owner) = (cashout.id, cashout.merchant);
+        let open = |sealed| self.keyring.open_value(SealedFor::pix_destination(id), sealed);
+        let Some(to) = cashout.destination.as_ref().and_then(open) else { return Ok(OrderFate::Unknown) };
+        let (amount, to) = (cashout.net(), Destination::PixKey(to));
         let transfer = SendPayout { id, amount, to, ordered_at: id.created_at() };
-        let mut answer = rail.call(RAIL_ANSWER_MAX, |rail| rail.find(transfer.clone(), now)).await;
-        if answer == Ok(PayoutAnswer::NotTaken) {
-            if !rail.may_order_again(id.created_at(), open.attention_at, now) {
-                return Ok((CashoutInquiry::Unknown, name));
-            }
-            match self.note_try(LedgerId::Merchant(self.ids().group(id)), id).await {
-                Ok(true) => {}
-                Ok(false) => return Ok((CashoutInquiry::EndedBefore, name)),
-                Err(_) => return Ok((CashoutInquiry::Unknown, name)),
-            }
-            answer = rail.call(RAIL_ANSWER_MAX, |rail| rail.send(transfer)).await;
-        }
-        Ok((found(answer, CashoutFailure::NotCarriedOut), name))
+        let answer = self.find_transfer((owner, last), cashout.rail.as_ref(), transfer, now).await?;
+        let Some(answer) = answer else { return Ok(OrderFate::Ended) };
+        let Some((outcome, stamp)) = settled(answer, CashoutFailure::NotCarriedOut) else {
+            return Ok(OrderFate::UnderWay);
+        };
+        let permit = self.admission.take(INSIDE_BYTES).await;
+        let command = MerchantCommand::SettleCashout { id, outcome };
+        self.command(group, command, CommandContext::of_rail(stamp, permit)).await?;
+        Ok(OrderFate::Ended)
     }
 }
 
-/// Evaluates an answer to an order or, past the horizon, to a question. `failure` names the end of
-/// a transfer that the institution did not take.
-fn found(answer: Result<PayoutAnswer, RailError>, failure: CashoutFailure) -> CashoutInquiry {
+/// Evaluates an answer to an order or, past the horizon, to a question; `None` while the transfer
+/// is under way. `failure` names the end of a transfer that the institution did not take.
+fn settled(answer: PayoutAnswer, failure: CashoutFailure) -> Option<(CashoutOutcome, Option<RailStamp>)> {
+    let failed = |failure, notes| Some((CashoutOutcome::Failed { failure, notes }, None));
     match answer {
-        Ok(PayoutAnswer::Processed { transfer_id, end_to_end_id, at, from }) => {
+        PayoutAnswer::Processed { transfer_id, end_to_end_id, at, from } => {
             let stamp = RailStamp::new(transfer_id.clone(), at);
-            CashoutInquiry::Ended(CashoutOutcome::Processed { transfer_id, end_to_end_id, bank: from }, Some(stamp))
+            Some((CashoutOutcome::Processed { transfer_id, end_to_end_id, bank: from }, Some(stamp)))
         }
-        Ok(PayoutAnswer::Failed { .. } | PayoutAnswer::Returned { .. }) => {
-            CashoutInquiry::Ended(CashoutOutcome::Failed(CashoutFailure::NotCarriedOut), None)
+        PayoutAnswer::Failed { reason } | PayoutAnswer::Returned { reason, .. } => {
+            failed(CashoutFailure::NotCarriedOut, reason)
         }
-        Ok(PayoutAnswer::NotTaken) => CashoutInquiry::Ended(CashoutOutcome::Failed(failure), None),
-        Ok(PayoutAnswer::Taken { .. }) => CashoutInquiry::UnderWay,
-        Err(_) => CashoutInquiry::Unknown,
+        PayoutAnswer::NotTaken => failed(failure, NOT_TAKEN.to_owned()),
+        PayoutAnswer::Taken { .. } => None,
     }
-}
-
-/// The rail of the cashout that a Record creates, which a sandbox's has no name for; `None` if the
-/// Record does not create it.
-fn created(record: &Record, cashout: ObjectId) -> Option<Option<&RailName>> {
-    record.events.iter().find_map(|event| match event {
-        Event::CashoutCreated { id, rail, .. } if *id == cashout => Some(rail.as_ref()),
-        _ => None,
-    })
-}
-
-fn has_ended(record: &Record, cashout: ObjectId) -> bool {
-    record.events.iter().any(|event| match event {
-        Event::CashoutProcessed { id, .. } | Event::CashoutFailed { id, .. } => *id == cashout,
-        _ => false,
-    })
 }

@@ -35,12 +35,6 @@ pub(super) enum OrderFate {
     Unknown,
 }
 
-impl From<bool> for OrderFate {
-    fn from(has_ended: bool) -> Self {
-        if has_ended { Self::Ended } else { Self::Unknown }
-    }
-}
-
 /// Since when the oldest order at each rail is unknown. A sandbox's rail has no name.
 pub(super) type OldestUnknown = BTreeMap<Option<RailName>, Timestamp>;
 

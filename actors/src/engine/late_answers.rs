@@ -53,9 +53,10 @@ impl Engine {
     }
 }
 
-/// The command that an answer calls for, and what the acquirer says of a capture or authorization.
-pub(super) fn answered(charge: ObjectId, answer: CardAnswer) -> (MerchantCommand, Option<RailStamp>) {
-    match answer {
+/// The command that an answer calls for, and what the acquirer says of a capture or authorization;
+/// `None` while the charge is under way.
+pub(super) fn answered(charge: ObjectId, answer: CardAnswer) -> Option<(MerchantCommand, Option<RailStamp>)> {
+    Some(match answer {
         CardAnswer::Authorized(Authorization { stamp, brand }) => {
             (MerchantCommand::AuthorizeCard { charge, brand }, Some(stamp))
         }
@@ -64,5 +65,6 @@ pub(super) fn answered(charge: ObjectId, answer: CardAnswer) -> (MerchantCommand
             (MerchantCommand::CaptureCard { charge, acquirer_mdr, captured_at, brand }, Some(stamp))
         }
         CardAnswer::Refused(refusal) => (MerchantCommand::RefuseCard { charge, refusal }, None),
-    }
+        CardAnswer::UnderWay => return None,
+    })
 }

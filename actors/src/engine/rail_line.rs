@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::timeout_at;
 
-use super::{Engine, INSIDE_BYTES, Result, Unavailable};
-use crate::rails::{Call, NamedRails, PayoutRail, RailError, Rails};
+use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Result, Unavailable};
+use crate::rails::{Call, NamedRails, PayoutAnswer, PayoutRail, RailError, Rails, SendPayout};
 use crate::resident::Outcome;
 
 /// Calls in a row without an answer that open the breaker.
@@ -21,6 +21,8 @@ const UNANSWERED_MAX: u32 = 20;
 /// How often a call tests a rail whose breaker is open.
 const TESTED_EVERY: Duration = Duration::from_secs(5);
 
+/// How long the institution may take before the caller is answered that the transfer is under way.
+const FIRST_ANSWER_MAX: Duration = Duration::from_millis(1_500);
 /// How long after its Record a transfer may be ordered for the first time, milliseconds.
 const ORDERED_WITHIN_MS: i64 = 10_000;
 /// How often a rail with calls that got no answer is named in the log.
@@ -196,15 +198,18 @@ impl<'a, R: ?Sized> RailLine<'a, R> {
 }
 
 impl RailLine<'_, dyn PayoutRail> {
-    /// Whether a transfer may be ordered for the first time. One that was held up after its Record
-    /// is left to the schedule, which may have asked about it already.
-    pub(super) fn may_order_first(&self, recorded_at: Timestamp, now: Timestamp) -> bool {
-        recorded_at.plus_ms(ORDERED_WITHIN_MS) > now
+    /// Orders a transfer for the first time. One that was held up after its Record is left to the
+    /// schedule, which may have asked about it already.
+    pub(super) async fn order_first(&self, call: SendPayout, now: Timestamp) -> Result<PayoutAnswer, RailError> {
+        match call.ordered_at.plus_ms(ORDERED_WITHIN_MS) > now {
+            true => self.call(FIRST_ANSWER_MAX, |rail| rail.send(call)).await,
+            false => Err(RailError::NotSent),
+        }
     }
 
     /// Whether a transfer that the institution says it does not have may be ordered once more: the
     /// last order can't turn up there any more, and a repeat is not carried out twice.
-    pub(super) fn may_order_again(&self, first: Timestamp, last: Timestamp, now: Timestamp) -> bool {
+    fn may_order_again(&self, first: Timestamp, last: Timestamp, now: Timestamp) -> bool {
         let horizon_ms = i64::try_from(self.rail.horizon().as_millis()).unwrap_or(i64::MAX);
         now.0.saturating_sub(last.0) >= horizon_ms && self.rail.may_send_again(first, now)
     }
@@ -231,6 +236,30 @@ impl Engine {
         }
         let again = line.call(most.saturating_sub(begun.elapsed()), |rail| call(rail, false)).await;
         again.map_err(|_| RailError::NoAnswer)
+    }
+
+    /// Asks about a transfer that was last ordered at `last`. What the institution surely does not
+    /// have is ordered again, once the last order can't turn up there any more. `None` of one that
+    /// has ended; no answer is an error.
+    pub(super) async fn find_transfer(
+        &self,
+        (owner, last): (LedgerId, Timestamp),
+        rail: Option<&RailName>,
+        call: SendPayout,
+        now: Timestamp,
+    ) -> Result<Option<PayoutAnswer>> {
+        let line = self.payout_rail(rail)?;
+        let mut answer = line.call(RAIL_ANSWER_MAX, |rail| rail.find(call.clone(), now)).await;
+        if answer == Ok(PayoutAnswer::NotTaken) {
+            if !line.may_order_again(call.ordered_at, last, now) {
+                return Err(Unavailable::OutcomeUnknown);
+            }
+            if !self.note_try(owner, call.id).await? {
+                return Ok(None);
+            }
+            answer = line.call(RAIL_ANSWER_MAX, |rail| rail.send(call)).await;
+        }
+        answer.map(Some).map_err(|_| Unavailable::OutcomeUnknown)
     }
 
     /// Notes that an order is sent once more, before it is. False where it has ended. Error: an

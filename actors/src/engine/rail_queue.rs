@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 
 use super::Engine;
-use super::inquiry_times::Inquiries;
+use super::inquiry_times::{Inquiries, OldestUnknown, note_older};
 
 /// How many ledgers are asked for at once in a lane.
 const ASKED_AT_ONCE: usize = 64;
@@ -41,20 +41,26 @@ pub(super) enum RailWork {
 }
 
 impl RailWork {
-    /// What a merchant has to ask rails about at `now`, each part once.
-    pub(super) fn of_merchant(books: &MerchantState, inquiries: &Inquiries, now: Timestamp) -> BTreeSet<Self> {
-        let charges = books.needing_attention(now).filter(|(id, open)| inquiries.is_time(*id, open.attention_at, now));
-        let mut work: BTreeSet<_> = charges
-            .map(|(_, open)| match open.terms.method.is_card() {
-                true => Self::Cards(open.rail.clone()),
-                false => Self::Pix(open.rail.clone()),
-            })
-            .collect();
+    /// What a merchant has to ask rails about at `now`, each part once, and since when the oldest
+    /// charge at each rail is unknown. Goes once over the charges that are overdue.
+    pub(super) fn of_merchant(
+        books: &MerchantState,
+        inquiries: &Inquiries,
+        now: Timestamp,
+    ) -> (BTreeSet<Self>, OldestUnknown) {
+        let (mut work, mut oldest) = (BTreeSet::new(), OldestUnknown::new());
+        for (id, open) in books.needing_attention(now) {
+            note_older(&mut oldest, &open.rail, open.attention_at);
+            if inquiries.is_time(id, open.attention_at, now) {
+                let of_rail = if open.terms.method.is_card() { Self::Cards } else { Self::Pix };
+                work.insert(of_rail(open.rail.clone()));
+            }
+        }
         let repayments = books.repayments(now).filter(|(id, one)| inquiries.is_time(*id, one.since, now));
         work.extend(repayments.map(|(_, one)| Self::Repayments { of_cards: one.method.is_card() }));
         work.extend(books.cashouts_needing_attention(now).next().map(|_| Self::Cashouts));
         work.extend(books.subscriptions_due(now).next().map(|_| Self::Subscriptions));
-        work
+        (work, oldest)
     }
 
     fn lane(&self) -> usize {

@@ -83,7 +83,7 @@ impl Engine {
             let look = move |books: &RecipientState, now| books.to_send(now).filter(|open| open.id == id).cloned();
             let open = read(&self.shard_of(recipient).recipients, recipient, look, permit).await?;
             let Some(open) = open else { return Ok(OrderFate::Unknown) };
-            return Ok(self.settle_transfer(recipient, &open, now).await?.into());
+            return self.settle_transfer(recipient, &open, now).await;
         }
         let look = move |books: &MerchantState, now| {
             let charge = books.needing_attention(now).find(|(of, _)| *of == id).map(|(_, open)| open.clone());
@@ -92,12 +92,12 @@ impl Engine {
             (charge, cashout.map(|(_, open)| open.clone()), repayment.map(|(_, one)| one))
         };
         let (ledger, of_read) = (LedgerId::Merchant(group), Arc::clone(&permit));
-        Ok(match read(&self.shard(group).merchants, ledger, look, of_read).await? {
-            (Some(open), ..) => self.reconcile(group, id, &open).await.into(),
-            (None, Some(open), _) => self.ask_about_cashout((group, id), &open, now).await,
+        match read(&self.shard(group).merchants, ledger, look, of_read).await? {
+            (Some(open), ..) => self.reconcile(group, id, &open).await,
+            (None, Some(open), _) => Ok(self.ask_about_cashout((group, id), &open, now).await),
             (None, None, Some(repayment)) => self.repay(group, id, &repayment, true, permit).await,
-            (None, None, None) => OrderFate::Unknown,
-        })
+            (None, None, None) => Ok(OrderFate::Unknown),
+        }
     }
 
     async fn say_of_merchant(&self, mut said: SayRailWord, context: CommandContext) -> Result<Outcome> {

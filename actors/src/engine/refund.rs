@@ -57,7 +57,7 @@ impl Engine {
         permit: &Arc<Permit>,
     ) {
         for (id, repayment) in repayments {
-            self.repay(group, id, &repayment, false, Arc::clone(permit)).await;
+            let _asked_about_by_the_schedule = self.repay(group, id, &repayment, false, Arc::clone(permit)).await;
         }
     }
 
@@ -74,7 +74,7 @@ impl Engine {
         let repayments = read(&self.shard(group).merchants, LedgerId::Merchant(group), look, permit).await?;
         let outcomes = repayments.iter().map(|(id, repayment)| async move {
             let permit = self.admission.take(INSIDE_BYTES).await;
-            let has_ended = self.repay(group, *id, repayment, true, permit).await == OrderFate::Ended;
+            let has_ended = matches!(self.repay(group, *id, repayment, true, permit).await, Ok(OrderFate::Ended));
             let Repayment { charge, amount, since, .. } = *repayment;
             let inquiry = Inquiry { charge, amount, since, at: self.now() };
             self.shard(group).inquiries.note(*id, inquiry, has_ended);
@@ -84,7 +84,7 @@ impl Engine {
     }
 
     /// Orders one repayment from its rail; asks for one that may have been ordered before
-    /// (`is_repeat`). No answer changes nothing.
+    /// (`is_repeat`). No answer changes nothing, and is an error.
     pub(super) async fn repay(
         &self,
         group: GroupNumber,
@@ -92,16 +92,12 @@ impl Engine {
         repayment: &Repayment,
         is_repeat: bool,
         permit: Arc<Permit>,
-    ) -> OrderFate {
+    ) -> Result<OrderFate> {
         let Repayment { charge, method, amount, kind, since, .. } = *repayment;
-        let GivenPayment { payment, rail, before } = match self.payment_of(id, charge) {
-            Ok(Some(payment)) => payment,
-            Ok(None) => return OrderFate::Unknown,
-            Err(error) => {
-                tracing::error!(%error, id = %id.uuid(), "the payment that goes back can't be read");
-                return OrderFate::Unknown;
-            }
-        };
+        let payment = self.payment_of(id, charge).inspect_err(|error| {
+            tracing::error!(%error, id = %id.uuid(), "the payment that goes back can't be read");
+        });
+        let Some(GivenPayment { payment, rail, before }) = payment? else { return Ok(OrderFate::Unknown) };
         let patience = if is_repeat { RAIL_ANSWER_MAX } else { REPAY_ANSWER_MAX };
         let call = |is_repeat| {
             let payment = payment.clone();
@@ -109,37 +105,34 @@ impl Engine {
         };
         let (named, turn, is_sent) = ((group, id), (patience, is_repeat), kind != RepaymentKind::Taken);
         let answer = if method.is_card() {
-            let Ok(line) = self.card_rail(rail.as_ref()) else { return OrderFate::Unknown };
+            let line = self.card_rail(rail.as_ref())?;
             let order = self.order(named, &line, turn, |rail, is_repeat| match is_sent {
                 true => rail.repay(call(is_repeat)),
                 false => taken(rail.accept_dispute(call(is_repeat))),
             });
             order.await
         } else {
-            let Ok(line) = self.pix_rail(rail.as_ref()) else { return OrderFate::Unknown };
+            let line = self.pix_rail(rail.as_ref())?;
             let order = self.order(named, &line, turn, |rail, is_repeat| match is_sent {
                 true => rail.repay(call(is_repeat)),
                 false => taken(rail.accept_dispute(call(is_repeat))),
             });
             order.await
         };
-        match answer {
-            Ok(RepayAnswer::Repaid(stamp)) => {
+        match answer.map_err(|_| Unavailable::OutcomeUnknown)? {
+            RepayAnswer::Repaid(stamp) => {
                 let context = CommandContext::of_rail(Some(stamp), permit);
-                self.command(group, MerchantCommand::ConfirmRepayment { id }, context).await.is_ok().into()
+                self.command(group, MerchantCommand::ConfirmRepayment { id }, context).await?;
+                Ok(OrderFate::Ended)
             }
-            Ok(RepayAnswer::Refused { reason }) => {
+            RepayAnswer::Refused { reason } => {
                 tracing::warn!(id = %id.uuid(), reason, "a rail refuses to give money back");
-                match self.refuse_repayment((group, charge), id, (kind, reason), permit).await {
-                    Ok(has_ended) => has_ended.into(),
-                    Err(error) => {
-                        tracing::error!(%error, id = %id.uuid(), "a refused repayment can't be booked; it is ordered again");
-                        OrderFate::Unknown
-                    }
-                }
+                let booked = self.refuse_repayment((group, charge), id, (kind, reason), permit).await;
+                booked.inspect_err(|error| {
+                    tracing::error!(%error, id = %id.uuid(), "a refused repayment can't be booked; it is ordered again");
+                })
             }
-            Ok(RepayAnswer::UnderWay) => OrderFate::UnderWay,
-            Err(_) => OrderFate::Unknown,
+            RepayAnswer::UnderWay => Ok(OrderFate::UnderWay),
         }
     }
 
@@ -189,21 +182,21 @@ impl Engine {
     }
 
     /// Books that a rail refuses a repayment. A refund is taken back; a payment that nobody asked
-    /// for stays owed to its payer, and is an operator's. Gives false for an accepted dispute,
-    /// which no rail can refuse.
+    /// for stays owed to its payer, and is an operator's. An accepted dispute is not ended by it:
+    /// no rail can refuse one.
     async fn refuse_repayment(
         &self,
         (group, charge): (GroupNumber, ObjectId),
         id: ObjectId,
         (kind, reason): (RepaymentKind, String),
         permit: Arc<Permit>,
-    ) -> Result<bool> {
+    ) -> Result<OrderFate> {
         let command = match kind {
             RepaymentKind::Sent => MerchantCommand::FailRefund(Box::new(self.failed_refund(charge, id, reason)?)),
             RepaymentKind::Unordered => MerchantCommand::RefuseRepayment { id, reason },
-            RepaymentKind::Taken => return Ok(false),
+            RepaymentKind::Taken => return Ok(OrderFate::Unknown),
         };
-        self.command(group, command, permit).await.map(|_| true)
+        self.command(group, command, permit).await.map(|_| OrderFate::Ended)
     }
 
     /// A refund that is taken back.

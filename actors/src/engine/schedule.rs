@@ -13,7 +13,7 @@ use ledger::{
     RecipientState, Record, Timestamp,
 };
 
-use super::inquiry_times::{Inquiry, OldestUnknown, note_older};
+use super::inquiry_times::{Inquiry, OldestUnknown, OrderFate, note_older};
 use super::outcome::CommandContext;
 use super::rail_queue::RailWork;
 use super::{Engine, INSIDE_BYTES, RECONCILED_AT_ONCE, Result, TRY_AGAIN_AFTER_MS, read};
@@ -215,13 +215,9 @@ impl Engine {
             LedgerId::Merchant(group) => {
                 let inquiries = self.shard(group).inquiries.clone();
                 let look = move |books: &MerchantState, now: Timestamp| {
-                    let mut oldest = OldestUnknown::new();
-                    for (_, open) in books.needing_attention(now) {
-                        note_older(&mut oldest, &open.rail, open.attention_at);
-                    }
-                    (books.next_due(), RailWork::of_merchant(books, &inquiries, now), oldest)
+                    (books.next_due(), RailWork::of_merchant(books, &inquiries, now))
                 };
-                let (next_due, work, oldest) = read(&self.shard(group).merchants, ledger, look, permit).await?;
+                let (next_due, (work, oldest)) = read(&self.shard(group).merchants, ledger, look, permit).await?;
                 self.note_oldest_unknown(group, oldest);
                 Ok((next_due, work))
             }
@@ -328,28 +324,31 @@ impl Engine {
         let permit = self.admission.take(INSIDE_BYTES).await;
         let waiting = read(&self.shard(group).merchants, LedgerId::Merchant(group), look, permit).await?;
         let inquiries = waiting.iter().map(|(charge, open)| async move {
-            let is_settled = self.reconcile(group, *charge, open).await;
+            let has_ended = matches!(self.reconcile(group, *charge, open).await, Ok(OrderFate::Ended));
             let inquiry = Inquiry { charge: *charge, amount: open.terms.amount, since: open.attention_at, at: now };
-            self.shard(group).inquiries.note(*charge, inquiry, is_settled);
-            is_settled
+            self.shard(group).inquiries.note(*charge, inquiry, has_ended);
+            has_ended
         });
-        let settled = join_all(inquiries).await.into_iter().filter(|settled| *settled).count();
-        Ok(settled == RECONCILED_AT_ONCE)
+        let ended = join_all(inquiries).await.into_iter().filter(|has_ended| *has_ended).count();
+        Ok(ended == RECONCILED_AT_ONCE)
     }
 
-    /// Asks the rail of one charge, by our id, what became of it. Gives true when that is settled;
-    /// no answer changes nothing.
-    pub(super) async fn reconcile(&self, group: GroupNumber, charge: ObjectId, open: &OpenCharge) -> bool {
+    /// Asks the rail of one charge, by our id, what became of it, and books that. No answer changes
+    /// nothing, and is an error.
+    pub(super) async fn reconcile(&self, group: GroupNumber, charge: ObjectId, open: &OpenCharge) -> Result<OrderFate> {
         if open.registers_until.is_some_and(|until| until > self.now()) {
-            return self.register_again(group, charge).await.is_ok();
-        }
-        if !open.terms.method.is_card() {
+            self.register_again(group, charge).await?;
+        } else if open.terms.method.is_card() {
+            let Some((command, stamp)) = self.end_card(group, charge, open).await? else {
+                return Ok(OrderFate::UnderWay);
+            };
             let permit = self.admission.take(INSIDE_BYTES).await;
-            return self.end_pix(group, charge, open.rail.as_ref(), CommandContext::from(permit)).await.is_ok();
+            self.command(group, command, CommandContext::of_rail(stamp, permit)).await?;
+        } else {
+            let permit = self.admission.take(INSIDE_BYTES).await;
+            self.end_pix(group, charge, open.rail.as_ref(), CommandContext::from(permit)).await?;
         }
-        let Ok((command, stamp)) = self.end_card(group, charge, open).await else { return false };
-        let permit = self.admission.take(INSIDE_BYTES).await;
-        self.command(group, command, CommandContext::of_rail(stamp, permit)).await.is_ok()
+        Ok(OrderFate::Ended)
     }
 
     /// Sends drafts to the acquirer for analysis: with a rail, they become pending.

@@ -11,15 +11,14 @@ use ledger::{
     Timestamp,
 };
 
-use super::cashout::FIRST_ANSWER_MAX;
-use super::inquiry_times::{ASK_EVERY_MAX_MS, wait_ms};
+use super::inquiry_times::{ASK_EVERY_MAX_MS, OrderFate, wait_ms};
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Result, read};
 use crate::rails::{Destination, PayoutAnswer, SendPayout};
 use crate::resident::Outcome;
 
-/// Notes of a withdrawal whose transfer the institution surely does not have.
-const NOT_TAKEN: &str = "A instituição de pagamento não aceitou a transferência";
+/// Notes of a withdrawal or cashout whose transfer the institution surely does not have.
+pub(super) const NOT_TAKEN: &str = "A instituição de pagamento não aceitou a transferência";
 /// Notes of a withdrawal without an account to send to: its data was erased.
 const NO_ACCOUNT: &str = "O recebedor não tem conta bancária";
 
@@ -38,10 +37,7 @@ impl Engine {
         let approved = self.command_recipient(recipient, command, context).await?;
         if let Outcome::Recorded(record) = &approved {
             let outcome = match self.transfer((id, amount, &destination), record.effective_at) {
-                Some(call) if rail.may_order_first(call.ordered_at, self.now()) => {
-                    settled(rail.call(FIRST_ANSWER_MAX, |rail| rail.send(call)).await.ok())
-                }
-                Some(_) => None,
+                Some(call) => rail.order_first(call, self.now()).await.ok().map(settled),
                 None => Some((TransferOutcome::Refused { notes: NO_ACCOUNT.to_owned() }, None)),
             };
             if let Some((outcome, stamp)) = outcome {
@@ -80,7 +76,7 @@ impl Engine {
         withdrawal: OpenWithdrawal,
         now: Timestamp,
     ) -> Result<Option<Timestamp>> {
-        if !self.settle_transfer(recipient, &withdrawal, now).await? {
+        if self.settle_transfer(recipient, &withdrawal, now).await? != OrderFate::Ended {
             return Ok(Some(now.plus_ms(wait_ms(withdrawal.approved_at.unwrap_or(now), now))));
         }
         let permit = self.admission.take(INSIDE_BYTES).await;
@@ -88,17 +84,26 @@ impl Engine {
             .await
     }
 
-    /// Asks about an unsettled transfer. Gives true when its outcome is known and booked.
+    /// Asks about an unsettled transfer, and books its outcome.
     pub(super) async fn settle_transfer(
         &self,
         recipient: LedgerId,
         withdrawal: &OpenWithdrawal,
         now: Timestamp,
-    ) -> Result<bool> {
-        let Some((outcome, stamp)) = self.ask_about(recipient, withdrawal, now).await else { return Ok(false) };
+    ) -> Result<OrderFate> {
+        let approved_at = withdrawal.approved_at.unwrap_or(now);
+        let Some(call) = self.transfer_of(withdrawal, approved_at) else {
+            tracing::error!(withdrawal = %withdrawal.id.uuid(), "a transfer cannot be asked about: there is no account");
+            return Ok(OrderFate::Unknown);
+        };
+        let ordered = (recipient, withdrawal.tried_at.unwrap_or(approved_at));
+        let found = self.find_transfer(ordered, withdrawal.rail.as_ref(), call, now).await;
+        let Ok(answer) = found else { return Ok(OrderFate::Unknown) };
+        let Some((outcome, stamp)) = answer.map(settled) else { return Ok(OrderFate::Ended) };
         let command = RecipientCommand::SettleWithdrawal { id: withdrawal.id, outcome };
         let permit = self.admission.take(INSIDE_BYTES).await;
-        self.command_recipient(recipient, command, CommandContext::of_rail(stamp, permit)).await.map(|_| true)
+        self.command_recipient(recipient, command, CommandContext::of_rail(stamp, permit)).await?;
+        Ok(OrderFate::Ended)
     }
 
     /// Asks, of those paid withdrawals whose time has come, whether they came back, and returns
@@ -134,29 +139,6 @@ impl Engine {
         Ok(next.chain(is_unanswered.then(|| now.plus_ms(ASK_EVERY_MAX_MS))).min())
     }
 
-    /// Outcome of a transfer; none while it is unknown. If the institution does not have the
-    /// transfer, it is sent again once it cannot turn up any more.
-    async fn ask_about(
-        &self,
-        recipient: LedgerId,
-        withdrawal: &OpenWithdrawal,
-        now: Timestamp,
-    ) -> Option<(TransferOutcome, Option<RailStamp>)> {
-        let approved_at = withdrawal.approved_at.unwrap_or(now);
-        let Some(call) = self.transfer_of(withdrawal, approved_at) else {
-            tracing::error!(withdrawal = %withdrawal.id.uuid(), "a transfer cannot be asked about: there is no account");
-            return None;
-        };
-        let rail = self.payout_rail(withdrawal.rail.as_ref()).ok()?;
-        let found = rail.call(RAIL_ANSWER_MAX, |rail| rail.find(call.clone(), now)).await.ok();
-        if found != Some(PayoutAnswer::NotTaken) {
-            return settled(found);
-        }
-        let may_send = rail.may_order_again(approved_at, withdrawal.tried_at.unwrap_or(approved_at), now)
-            && matches!(self.note_try(recipient, withdrawal.id).await, Ok(true));
-        if may_send { settled(rail.call(RAIL_ANSWER_MAX, |rail| rail.send(call)).await.ok()) } else { None }
-    }
-
     fn transfer_of(&self, withdrawal: &OpenWithdrawal, ordered_at: Timestamp) -> Option<SendPayout> {
         self.transfer((withdrawal.id, withdrawal.amount, &withdrawal.destination), ordered_at)
     }
@@ -173,8 +155,8 @@ impl Engine {
     }
 }
 
-fn settled(answer: Option<PayoutAnswer>) -> Option<(TransferOutcome, Option<RailStamp>)> {
-    Some(match answer? {
+fn settled(answer: PayoutAnswer) -> (TransferOutcome, Option<RailStamp>) {
+    match answer {
         PayoutAnswer::Taken { transfer_id, at, from } | PayoutAnswer::Processed { transfer_id, at, from, .. } => {
             let stamp = RailStamp::new(transfer_id.clone(), at);
             (TransferOutcome::Taken { transfer_id, bank: from }, Some(stamp))
@@ -183,5 +165,5 @@ fn settled(answer: Option<PayoutAnswer>) -> Option<(TransferOutcome, Option<Rail
         PayoutAnswer::Failed { reason } | PayoutAnswer::Returned { reason, .. } => {
             (TransferOutcome::Refused { notes: reason }, None)
         }
-    })
+    }
 }

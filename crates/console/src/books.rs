@@ -3,7 +3,7 @@
 
 use actors::engine::Listed;
 use ledger::event::ReturnEntry;
-use ledger::{Balance, Event, Record};
+use ledger::{Balance, Cashout, Event, Record};
 use maud::{Markup, html};
 use store::Sequence;
 use wire::cut_text::{cut_name, named_record, record_name};
@@ -13,7 +13,9 @@ use crate::paging::{self, part};
 use crate::records::{block_card, block_records, cut_link, facts_of, record_link};
 use crate::show::Facts;
 use crate::table::Table;
-use crate::{PageRequest, Screen, Section, Visit, field_changes, pager, pager_named, part_named, show, words};
+use crate::{
+    PageRequest, Screen, Section, Visit, field_changes, pager, pager_named, part_named, show, wire_words, words,
+};
 use ops::Desk;
 use ops::audited_changes::changes;
 use ops::books;
@@ -69,7 +71,8 @@ pub(crate) async fn record(request: PageRequest) -> Result<Screen> {
     Ok(Screen { section: Section::Journal, title: format!("{} {}", visit.say(words::RECORD), record_name(at)), body })
 }
 
-/// What operators said of the entry, or of the closing of a month, that a Record is about.
+/// What operators said of the entry, or of the closing of a month, that a Record is about; why its
+/// cashout failed.
 fn say_of_operators(about: &mut Facts<'_>, desk: &Desk, record: &Record) -> Result<()> {
     for event in &record.events {
         match event {
@@ -90,6 +93,13 @@ fn say_of_operators(about: &mut Facts<'_>, desk: &Desk, record: &Record) -> Resu
                 if let Some(entry) = OperatorEntry::find(&desk.engine, *id)? {
                     say_entry(about, &HouseEntryView::of_any(&desk.engine, entry));
                 }
+            }
+            Event::CashoutCreated { id, .. } | Event::CashoutFailed { id, .. } | Event::CashoutReturned { id, .. } => {
+                let cashout: Cashout = desk.engine.known_object(*id)?;
+                let (by, notes) = cashout.rejection().unzip();
+                about
+                    .word(words::REJECTED_BY, by.map(|by| wire_words::rejected_by(by.into())))
+                    .text(words::NOTES, notes.flatten());
             }
             Event::PeriodCloseRequested { month } | Event::PeriodClosed { month, .. } => {
                 about.add(words::MONTH, html! { a href={"/console/periods/" (month)} { (month) } });

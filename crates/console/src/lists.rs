@@ -153,7 +153,8 @@ fn with_more<'a>(table: ItemTable<'a>, desk: &'a Desk, visit: &'a Visit, kind: I
                 .column("more", words::NOTES, reason)
                 .column("more", words::ANSWER_UNTIL, move |item| moment(&item.due_at))
         }
-        ItemKind::Anticipations | ItemKind::Cashouts => table.column("more", words::FEE, fee),
+        ItemKind::Anticipations => table.column("more", words::FEE, fee),
+        ItemKind::Cashouts => table.column("more", words::FEE, fee).column("more", words::NOTES, reason),
         ItemKind::Subscriptions => table
             .column("more", words::PLAN, |item| html! { bdi { (item.plan.as_deref().unwrap_or_default()) } })
             .column("more", words::NEXT_CHARGE, move |item| moment(&item.next_charge_at))

@@ -86,7 +86,7 @@ pub(crate) fn split_status(split: &RecipientSplitView) -> Word {
     }
 }
 
-/// Who rejected a withdrawal, by the name in the interface.
+/// Who rejected a withdrawal or failed a cashout, by the name in the interface.
 pub(crate) fn rejected_by(name: &str) -> Word {
     match name {
         "operator" => word("operador", "operator"),

@@ -56,7 +56,7 @@ pub struct FoundItem {
     pub recipient_id: Option<String>,
     /// The fee, centavos: part of the amount of a cashout or an anticipation.
     pub fee: Option<i64>,
-    /// Why it was asked for or opened, of a refund or a dispute.
+    /// Why it was asked for or opened, of a refund or a dispute; why it failed, of a cashout.
     pub reason: Option<String>,
     /// Until when the rail of a dispute has to be answered.
     pub due_at: Option<String>,
@@ -203,7 +203,8 @@ fn withdrawal_item(desk: &Desk, withdrawal: &Withdrawal) -> FoundItem {
 }
 
 fn cashout_item(desk: &Desk, cashout: &Cashout) -> Result<FoundItem> {
-    let item = FoundItem { fee: Some(cashout.fee.0), ..FoundItem::of(desk, cashout.id) };
+    let reason = cashout.rejection().and_then(|(_, notes)| notes).map(str::to_owned);
+    let item = FoundItem { fee: Some(cashout.fee.0), reason, ..FoundItem::of(desk, cashout.id) };
     let item = item.money(cashout.amount, cashout_status(&cashout.stage));
     with_record(&desk.engine, cashout.id, item)
 }

@@ -85,12 +85,8 @@ fn account_script(conta: &str) -> Script {
     }
 }
 
-fn failed(to: &Destination) -> PayoutAnswer {
-    let reason = match to {
-        Destination::PixKey(_) => "the key's account is closed",
-        Destination::Account(_) => "O banco recusou a transferência: conta encerrada",
-    };
-    PayoutAnswer::Failed { reason: reason.to_owned() }
+fn failed() -> PayoutAnswer {
+    PayoutAnswer::Failed { reason: "O banco recusou a transferência: conta encerrada".to_owned() }
 }
 
 impl SandboxPayouts {
@@ -287,7 +283,7 @@ impl PayoutRail for SandboxPayouts {
         let answer = match (script(&call.to), &call.to) {
             (Script::Refuse, _) => Ok(PayoutAnswer::NotTaken),
             (Script::Silence, _) => return Box::pin(std::future::pending()),
-            (Script::Fail, Destination::Account(_)) => Ok(failed(&call.to)),
+            (Script::Fail, Destination::Account(_)) => Ok(failed()),
             // A bank transfer is carried out at once; a PIX is accepted, and `find` asks for its
             // result.
             (_, Destination::Account(_)) => {
@@ -304,7 +300,7 @@ impl PayoutRail for SandboxPayouts {
     fn find(&self, call: SendPayout, now: Timestamp) -> Call<'_, PayoutAnswer> {
         let answer = match script(&call.to) {
             Script::Refuse => Ok(PayoutAnswer::NotTaken),
-            Script::Fail => Ok(failed(&call.to)),
+            Script::Fail => Ok(failed()),
             Script::Return if now.0 >= call.ordered_at.0 + RETURNED_AFTER_MS => {
                 return ask(&self.0, NAME, move |books, patience| books.give_back(patience, &call, now));
             }

@@ -24,7 +24,12 @@ pub enum CashoutOutcome {
         bank: PayoutBank,
     },
     /// It did not happen, and will not.
-    Failed(CashoutFailure),
+    Failed {
+        /// Whether the institution took it.
+        failure: CashoutFailure,
+        /// Why, in the words of the institution or of an operator.
+        notes: String,
+    },
 }
 
 /// A processed cashout whose money came back. The caller has read the cashout, and looked up that
@@ -145,8 +150,8 @@ impl MerchantState {
                 let bank = Some(bank);
                 Ok(Decision::of(Event::CashoutProcessed { id, amount, fee, end_to_end_id, transfer_id, bank }))
             }
-            CashoutOutcome::Failed(failure) => {
-                let mut events = vec![Event::CashoutFailed { id, amount, failure }];
+            CashoutOutcome::Failed { failure, notes } => {
+                let mut events = vec![Event::CashoutFailed { id, amount, failure, notes: Some(notes) }];
                 events.extend(self.recovery(amount));
                 Ok(Decision { events, personal: None })
             }

@@ -100,7 +100,8 @@ impl MerchantState {
                 self.settle_cashout(id, CashoutOutcome::Processed { transfer_id, end_to_end_id, bank: said.bank })
             }
             (WaitingOrder::Cashout, false) => {
-                self.settle_cashout(id, CashoutOutcome::Failed(CashoutFailure::NotCarriedOut))
+                let (failure, notes) = (CashoutFailure::NotCarriedOut, said.reason.clone());
+                self.settle_cashout(id, CashoutOutcome::Failed { failure, notes })
             }
             (WaitingOrder::Repayment(_), true) => Ok(self.repaid(id)),
             (WaitingOrder::Repayment(repayment), false) => match (repayment.kind, &said.refund) {

@@ -225,7 +225,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         end_to_end_id: end_to_end_id.clone(),
         opened: 41,
     };
-    let cashout_failed = |failure| Event::CashoutFailed { id: id(5), amount: Centavos(3_000), failure };
+    let cashout_failed = |failure| Event::CashoutFailed { id: id(5), amount: Centavos(3_000), failure, notes: None };
     let cut = Cut { foreign: 70_000, minute: Minute(29_454_481), own: 41 };
     let later = Cut { foreign: 70_001, minute: Minute(29_454_482), own: 300 };
     let key = SplitKey { charge: id(3), index: 1 };
@@ -898,6 +898,18 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         ),
         ("cashout-not-taken", one(merchant, cashout_failed(CashoutFailure::NotTaken))),
         (
+            "cashout-failed-with-its-reason",
+            one(
+                merchant,
+                Event::CashoutFailed {
+                    id: id(5),
+                    amount: Centavos(3_000),
+                    failure: CashoutFailure::NotCarriedOut,
+                    notes: Some("conta encerrada".to_owned()),
+                },
+            ),
+        ),
+        (
             "cashout-not-carried-out-and-deficit-recovered",
             Decision {
                 events: vec![
@@ -1546,6 +1558,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                             id: id(5),
                             amount: Centavos(3_000),
                             failure: CashoutFailure::NotCarriedOut,
+                            notes: None,
                         },
                         Event::RailWordGiven {
                             id: id(5),

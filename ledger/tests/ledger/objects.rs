@@ -39,14 +39,21 @@ fn a_charge_has_its_outcome_and_what_was_given_back() {
 
 #[test]
 fn a_cashout_ends_once() {
-    let show = |cashout: Cashout| format!("{} {:?}", cashout.net().0, cashout.stage);
-    let stage = |text: String| text.split('{').next().unwrap_or_default().trim().to_owned();
+    let show = |cashout: Cashout| {
+        let stage = format!("{:?}", cashout.stage).split(" {").next().unwrap_or_default().to_owned();
+        let rejection = cashout.rejection().map(|(by, notes)| format!(" {by:?} {}", notes.unwrap_or_default()));
+        format!("{} {stage}{}", cashout.net().0, rejection.unwrap_or_default())
+    };
     for (steps, expected) in [
         ("open-pix p 8000; pay p; cash-out o 3000", "2900 InProcessing"),
         ("open-pix p 8000; pay p; cash-out o 3000; carried-out o", "2900 Processed"),
-        ("open-pix p 8000; pay p; cash-out o 3000; not-taken o", "2900 Failed(NotTaken)"),
+        ("open-pix p 8000; pay p; cash-out o 3000; not-taken o", "2900 Failed Bank conta encerrada"),
+        (
+            "open-pix p 8000; pay p; cash-out o 3000; carried-out o; sent-back o 3000",
+            "2900 Returned Returned conta encerrada",
+        ),
     ] {
-        assert_eq!(stage(standing(steps, "o", show)), expected, "{steps}");
+        assert_eq!(standing(steps, "o", show), expected, "{steps}");
     }
 }
 

@@ -129,7 +129,11 @@ fn what_moves_money_out_is_told() {
             },
             "cashout.processed",
         ),
-        (merchant, Event::CashoutFailed { id, amount, failure: CashoutFailure::NotTaken }, "cashout.failed"),
+        (
+            merchant,
+            Event::CashoutFailed { id, amount, failure: CashoutFailure::NotTaken, notes: None },
+            "cashout.failed",
+        ),
         (
             merchant,
             Event::RefundApproved {

@@ -661,8 +661,13 @@ impl World {
                         end_to_end_id: "E0000000020260101120000000000002".to_owned(),
                         bank: PayoutBank::Pix,
                     },
-                    "not-taken" => CashoutOutcome::Failed(CashoutFailure::NotTaken),
-                    _ => CashoutOutcome::Failed(CashoutFailure::NotCarriedOut),
+                    _ => CashoutOutcome::Failed {
+                        failure: match verb {
+                            "not-taken" => CashoutFailure::NotTaken,
+                            _ => CashoutFailure::NotCarriedOut,
+                        },
+                        notes: "conta encerrada".to_owned(),
+                    },
                 },
             },
             ("sent-back", [name, amount]) => MerchantCommand::ReturnCashout(Box::new(ReturnedCashout {

@@ -443,7 +443,7 @@ mod tests {
                     exporter.know(ledger, ObjectId(u128::from(group.0)));
                 }
                 let (id, failure) = (ObjectId(1), CashoutFailure::NotCarriedOut);
-                let event = Event::CashoutFailed { id, amount: Centavos(5), failure };
+                let event = Event::CashoutFailed { id, amount: Centavos(5), failure, notes: None };
                 let record = Decision::of(event).into_record(ledger, sequence, at);
                 exporter.post(place(sequence), at.0, &record, &mut out).expect("memory");
                 ledgers_max = ledgers_max.max(exporter.ledgers.len()).max(exporter.merchants);

@@ -105,7 +105,9 @@ impl CardRail for Adyen {
         Box::pin(async move { payments::delete_token(&self.calls, &token).await })
     }
 
-    /// Orders that the payment be cancelled. What became of it is a notification's to say.
+    /// Orders that the payment be cancelled. What became of it is a notification's to say: Adyen
+    /// receives the order for a reference that it never had, too, so this says nothing of the
+    /// charge.
     fn close<'a>(&'a self, charge: ObjectId, _open: &'a OpenCharge) -> Call<'a, CardFate> {
         Box::pin(async move {
             modifications::cancel(&self.calls, charge).await?;

@@ -145,13 +145,15 @@ fn answer(calls: &BridgeCalls, outcome: Outcome, charge: ObjectId, amount: Centa
     }
 }
 
-/// A charge of this amount that was captured, to the last field.
+/// A charge of this amount that was captured, to the last field, or is under way.
 pub(super) fn captured(object: &Object, amount: Centavos) -> Result<CardAnswer, &'static str> {
-    if object.status != "captured" {
-        return Err("status says no outcome");
-    }
     if !object.has_amount(amount) {
         return Err("amount is not that of the order");
+    }
+    match object.status.as_str() {
+        "captured" => {}
+        "under_way" => return Ok(CardAnswer::UnderWay),
+        _ => return Err("status says no outcome"),
     }
     let fee = object.fee.map(Centavos::from).filter(|fee| (0..=amount.0).contains(&fee.0));
     let acquirer_mdr = fee.ok_or("fee is not between 0 and the amount")?;

@@ -115,7 +115,6 @@ async fn an_answer_must_be_ours_to_the_last_field() {
         ("id", json!("0198f3a27c418d0e8000ffffffffffff")),
         ("id", Value::Null),
         ("status", json!("CAPTURED")),
-        ("status", json!("under_way")),
         ("amount", json!(1_051)),
         ("amount", json!("1050")),
         ("amount", json!(10.50)),

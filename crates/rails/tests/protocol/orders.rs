@@ -211,6 +211,23 @@ async fn a_bridge_that_cannot_close_is_asked_until_it_is_sure() {
 }
 
 #[tokio::test]
+async fn a_card_charge_is_under_way_until_it_is_decided() {
+    let world = World::new("same").await;
+    world.captured(1).await;
+    let path = format!("/cards/{}", id(1).txid());
+    world.player.records().objects.get_mut(&path).unwrap().status = "under_way";
+    assert_eq!(world.rail.charge(charge(id(1))).await, Ok(CardAnswer::UnderWay));
+    let fate = world.rail.close(id(1), &open_card()).await;
+    assert_eq!(fate, Ok(CardFate::Answered(CardAnswer::UnderWay)), "it is neither captured nor closed");
+    let of_another_amount = json!({ "id": id(1).txid(), "status": "under_way", "amount": 1_051 }).to_string();
+    world.player.is_odd("PUT", "/close", 1, Oddity::Says(answer("200 OK", "application/json", &of_another_amount)));
+    assert_eq!(world.rail.close(id(1), &open_card()).await, Err(RailError::NoAnswer));
+    world.player.records().objects.get_mut(&path).unwrap().status = "captured";
+    let fate = world.rail.close(id(1), &open_card()).await;
+    assert!(matches!(fate, Ok(CardFate::Answered(CardAnswer::Captured { .. }))), "{fate:?}");
+}
+
+#[tokio::test]
 async fn transfers_are_under_way_done_or_returned() {
     let world = World::new("same").await;
     for (number, status) in [(1, "under_way"), (2, "returned")] {

@@ -50,6 +50,15 @@ pub struct CashoutView {
     /// The PIX end-to-end id; null until it was processed.
     #[schema(required, example = "E00000000202607011200abcdef01234")]
     end_to_end_id: Option<String>,
+    /// Why it failed, in the words of the institution or of the operations team; absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "O banco recusou a transferência: conta encerrada")]
+    notes: Option<String>,
+    /// Who failed it: the `bank`, which did not carry it out, or the bank, which `returned` the
+    /// money; absent unless it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^(bank|returned)$")]
+    rejected_by: Option<&'static str>,
     /// When it last changed, with microseconds.
     #[schema(format = "date-time", example = "2026-07-01T12:00:00.250000+00:00")]
     date_updated: String,
@@ -60,7 +69,7 @@ pub fn cashout_status(stage: &CashoutStage) -> &'static str {
     match stage {
         CashoutStage::InProcessing => "in_processing",
         CashoutStage::Processed { .. } => "processed",
-        CashoutStage::Failed(_) | CashoutStage::Returned { .. } => "failed",
+        CashoutStage::Failed { .. } | CashoutStage::Returned { .. } => "failed",
     }
 }
 
@@ -77,12 +86,13 @@ impl CashoutView {
     pub fn of(engine: &Engine, cashout: &Cashout) -> Self {
         let (picpay_transfer_id, end_to_end_id) = match &cashout.stage {
             CashoutStage::Processed { transfer_id, end_to_end_id }
-            | CashoutStage::Returned { transfer_id, end_to_end_id } => {
+            | CashoutStage::Returned { transfer_id, end_to_end_id, .. } => {
                 (Some(transfer_id.clone()), Some(end_to_end_id.clone()))
             }
             _ => (None, None),
         };
         let destination = destination(engine, cashout);
+        let (rejected_by, notes) = cashout.rejection().unzip();
         Self {
             item: CashoutItem::of(
                 cashout.id,
@@ -95,6 +105,8 @@ impl CashoutView {
             pix_key: destination.key,
             pix_key_type: destination.kind.name(),
             end_to_end_id,
+            notes: notes.flatten().map(str::to_owned),
+            rejected_by: rejected_by.map(Into::into),
             date_updated: with_microseconds(cashout.updated_at.0),
         }
     }

@@ -91,7 +91,6 @@ impl ObservedAnswer {
         };
         let amount = Centavos(amount);
         let read = match list {
-            cards::LIST if object.status == "under_way" => Ok(()),
             cards::LIST => cards::captured(&object, amount).map(drop),
             pix::LIST => match pix::registered(&object, amount) {
                 Ok(PixOpening::Registered { .. }) => Ok(()),
