@@ -329,6 +329,12 @@ impl Account {
         }
     }
 
+    /// True for the accounts of the platform's shards and of the house. Those of merchants and
+    /// recipients have the codes before.
+    pub fn is_of_platform(self) -> bool {
+        self.code().0 >= AccountCode::AcquirerReceivable as u16
+    }
+
     /// True for the accounts that must sum to zero over a group: splits given and splits received.
     pub fn is_split_clearing(self) -> bool {
         matches!(self, ContraSplits | SplitsCard | SplitsPix | SplitReversals)

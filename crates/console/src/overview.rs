@@ -3,7 +3,6 @@
 use actors::engine::Totals;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
-use ledger::account::Account;
 use maud::{Markup, html};
 
 use crate::daily_chart::{Series, bars};
@@ -38,66 +37,12 @@ const TYPES: [(Word, &str, bool); 5] = [
     (words::SPENT, "Expenses:", false),
 ];
 
-/// Whether an account is of the platform's books. Those of merchants and recipients mirror them.
-fn is_of_the_platform(account: Account) -> bool {
-    use Account::*;
-    match account {
-        Pending
-        | Available
-        | ReservedCashout
-        | ReservedDispute
-        | TransitCashout
-        | ReceivableRecipient(_)
-        | Deficit
-        | SalesCard
-        | SalesPix
-        | SalesInitialFee
-        | ContraSplits
-        | ContraRefunds
-        | ContraChargebacks
-        | OtherIncome
-        | FeeMdr
-        | FeeAntifraud
-        | FeeMargin
-        | FeePix
-        | FeeCashout
-        | LossClawback => false,
-        ReservedWithdrawal | TransitWithdrawal | SplitsCard | SplitsPix | SplitReversals | FeeAnticipation
-        | Clawback => false,
-        AcquirerReceivable
-        | BankSettlement
-        | BankPix
-        | MerchantDeficit
-        | MerchantPending
-        | MerchantAvailable
-        | MerchantReservedCashout
-        | MerchantReservedDispute
-        | RecipientPending(_)
-        | RecipientAvailable(_)
-        | RecipientReservedWithdrawal(_)
-        | PayersRefunds
-        | CommissionMdr
-        | CommissionAntifraud
-        | CommissionMargin
-        | CommissionPix
-        | IncomeCashout
-        | IncomeAnticipation
-        | AcquirerMdr
-        | Losses
-        | Capital
-        | BankOwn
-        | Suspense
-        | BankFees
-        | AcquirerFees => true,
-    }
-}
-
 /// The books, and what waits.
 fn figures(desk: &Desk, language: Language) -> Markup {
     let say = |word: Word| word.text(language);
     let Totals { through, is_balanced, kinds: totals } = desk.engine.totals();
     let sums = TYPES.map(|(heading, name, is_credit)| {
-        let of = totals.iter().filter(|(account, _)| is_of_the_platform(*account));
+        let of = totals.iter().filter(|(account, _)| account.is_of_platform());
         let of_type = of.filter(|(account, _)| account.kind_name().starts_with(name));
         let net: i128 = of_type.map(|(_, balance)| balance.net()).sum();
         (heading, if is_credit { -net } else { net })

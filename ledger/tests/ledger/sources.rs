@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::golden::{folder, samples};
 use ledger::record::RailStamp;
 use ledger::source::{self, Source};
+use ledger::{Account, LedgerId};
 
 /// The list of names is like a golden file: a line is written once and never changed.
 #[test]
@@ -37,6 +38,20 @@ fn every_entry_has_the_name_of_its_fact() {
         named += sources.len();
     }
     assert!(named > 0, "there are entries among the samples");
+}
+
+#[test]
+fn accounts_of_the_platform_stand_in_its_ledgers_alone() {
+    let mut accounts = BTreeSet::new();
+    for (name, record) in samples() {
+        for entry in &record.entries {
+            let is_of_platform = matches!(entry.ledger(), LedgerId::Platform(_) | LedgerId::System);
+            let own = entry.postings().iter().map(|posting| posting.account);
+            accounts.extend(own.clone().map(Account::kind_name));
+            assert!(own.clone().all(|account| account.is_of_platform() == is_of_platform), "{name}");
+        }
+    }
+    assert!(accounts.len() > 40, "few accounts are among the samples: {accounts:?}");
 }
 
 #[test]
