@@ -9,15 +9,15 @@
 //! Begin with [`export::Exporter`], or with [`reports::ReportMaker`]: both take the blocks of a
 //! journal, and give rows of one format. A reconciliation begins with the file
 //! ([`reconcile::acquirer`], [`reconcile::pix`], [`reconcile::ofx`]) and asks
-//! [`reconcile::booked_movements`] for the side of the books. [`list_file`] writes what operators
+//! [`reconcile::booked_movements`] for the side of the books. [`table_file`] writes what operators
 //! see as a list.
 
 pub mod cells;
 pub mod error;
 pub mod export;
 pub mod labels;
-pub mod list_file;
 pub mod reconcile;
 pub mod reports;
 mod sorted_sums;
+pub mod table_file;
 mod workbook;

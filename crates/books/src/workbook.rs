@@ -7,14 +7,14 @@
 
 use std::io::{self, Read, Seek};
 
-use chrono::{NaiveDate, NaiveDateTime};
-use ledger::money::Rate;
+use chrono::NaiveDate;
 use rust_xlsxwriter::{
     Color, DocProperties, ExcelDateTime, Format, FormatBorder, Formula, Workbook, Worksheet, XlsxError,
 };
 use wire::timestamp::local;
 
 use crate::cells::{Cell, Kind};
+use crate::table_file::TableColumn;
 
 /// Row of the heads, from 0.
 pub(crate) const HEAD_ROW: u32 = 3;
@@ -30,42 +30,6 @@ const DAY_MILLISECONDS: f64 = 86_400_000.0;
 /// Bytes of the finished file that are handed on at once.
 const PART_BYTES: usize = 64 * 1024;
 
-/// One column of the table.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SheetColumn {
-    pub(crate) head: &'static str,
-    pub(crate) kind: Kind,
-}
-
-/// Value of one cell.
-#[derive(Clone, Debug)]
-pub(crate) enum SheetCell<'a> {
-    /// No value.
-    Empty,
-    Text(&'a str),
-    /// An amount in centavos.
-    Amount(i128),
-    Count(u64),
-    Rate(Rate),
-    Day(NaiveDate),
-    Instant(NaiveDateTime),
-}
-
-impl<'a> From<&'a Cell> for SheetCell<'a> {
-    fn from(cell: &'a Cell) -> Self {
-        match cell {
-            Cell::Empty => Self::Empty,
-            Cell::Text(text) => Self::Text(text),
-            Cell::Word(_, ptbr) => Self::Text(ptbr),
-            Cell::Amount(centavos) => Self::Amount(*centavos),
-            Cell::Day(day) => Self::Day(*day),
-            Cell::Count(count) => Self::Count(*count),
-            Cell::Rate(rate) => Self::Rate(*rate),
-            Cell::Instant(at) => Self::Instant(local(*at)),
-        }
-    }
-}
-
 /// What stands above the rows.
 pub(crate) struct SheetTitle {
     /// The title, which is the sheet's name, too; letters and blanks.
@@ -78,7 +42,7 @@ pub(crate) struct SheetTitle {
 pub(crate) struct TableBook {
     workbook: Workbook,
     title: SheetTitle,
-    columns: Vec<SheetColumn>,
+    columns: Vec<TableColumn>,
     formats: Vec<Format>,
     /// Number of the next row in each sheet.
     ends: Vec<u32>,
@@ -86,29 +50,29 @@ pub(crate) struct TableBook {
 }
 
 impl TableBook {
-    pub(crate) fn new(title: SheetTitle, columns: Vec<SheetColumn>) -> io::Result<Self> {
+    pub(crate) fn new(title: SheetTitle, columns: Vec<TableColumn>) -> io::Result<Self> {
         Self::with_sheets_of(SHEET_ROWS, title, columns)
     }
 
-    pub(crate) fn with_sheets_of(sheet_rows: u32, title: SheetTitle, columns: Vec<SheetColumn>) -> io::Result<Self> {
-        let formats = columns.iter().map(|column| format_of(column.kind)).collect();
+    pub(crate) fn with_sheets_of(sheet_rows: u32, title: SheetTitle, columns: Vec<TableColumn>) -> io::Result<Self> {
+        let formats = columns.iter().map(|(.., kind)| format_of(*kind)).collect();
         let mut book = Self { workbook: Workbook::new(), title, columns, formats, ends: Vec::new(), sheet_rows };
         book.add_sheet().map_err(io::Error::other)?;
         Ok(book)
     }
 
     /// Writes the next row: a cell for each column.
-    pub(crate) fn row<'a>(&mut self, cells: impl IntoIterator<Item = SheetCell<'a>>) -> io::Result<()> {
+    pub(crate) fn row(&mut self, cells: &[Cell]) -> io::Result<()> {
         self.write(cells).map_err(io::Error::other)
     }
 
     /// Writes the totals (centavos or counts; `None` where a sum has no meaning) and a sheet
-    /// `Corte` with the lines of `about`, and gives the file in parts. `created_ms` is its time, in
+    /// `Corte` with the line `about`, and gives the file in parts. `created_ms` is its time, in
     /// milliseconds since the Unix epoch.
     pub(crate) fn finish(
         mut self,
         totals: &[Option<i128>],
-        about: &[String],
+        about: &str,
         created_ms: i64,
         mut out: impl FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
@@ -136,13 +100,13 @@ impl TableBook {
         sheet.set_landscape().set_paper_size(A4).set_print_fit_to_pages(1, 0).set_repeat_rows(HEAD_ROW, HEAD_ROW)?;
         sheet.set_footer(format!("&L{}&RPágina &P de &N", self.title.title));
         // Widths come before the first row: it is on the disk when the next one begins.
-        for (place, column) in (0..).zip(&self.columns) {
-            sheet.set_column_width(place, width(column))?;
+        for (place, (_, head, kind)) in (0..).zip(&self.columns) {
+            sheet.set_column_width(place, width(head, *kind))?;
         }
         sheet.write_string_with_format(0, 0, self.title.title, &bold.set_font_size(14))?;
         sheet.write_string(1, 0, &self.title.subject)?;
-        for (place, column) in (0..).zip(&self.columns) {
-            sheet.write_string_with_format(HEAD_ROW, place, column.head, &head)?;
+        for (place, (_, text, _)) in (0..).zip(&self.columns) {
+            sheet.write_string_with_format(HEAD_ROW, place, *text, &head)?;
         }
         sheet.autofilter(HEAD_ROW, 0, HEAD_ROW, last)?;
         self.ends.push(HEAD_ROW + 1);
@@ -157,7 +121,7 @@ impl TableBook {
         self.ends.last().copied().unwrap_or_default()
     }
 
-    fn write<'a>(&mut self, cells: impl IntoIterator<Item = SheetCell<'a>>) -> Result<(), XlsxError> {
+    fn write(&mut self, cells: &[Cell]) -> Result<(), XlsxError> {
         // The last row is for the totals.
         if self.end_of_sheet() >= self.sheet_rows - 1 {
             self.end_filter()?;
@@ -168,9 +132,10 @@ impl TableBook {
         let sheet = self.sheet()?;
         for ((place, cell), format) in (0..).zip(cells).zip(&formats) {
             match cell {
-                SheetCell::Empty => continue,
-                SheetCell::Text(text) => sheet.write_string_with_format(row, place, text, format)?,
-                cell => sheet.write_number_with_format(row, place, number(&cell), format)?,
+                Cell::Empty => continue,
+                Cell::Text(text) => sheet.write_string_with_format(row, place, text, format)?,
+                Cell::Word(_, ptbr) => sheet.write_string_with_format(row, place, ptbr.as_ref(), format)?,
+                cell => sheet.write_number_with_format(row, place, number(cell), format)?,
             };
         }
         self.formats = formats;
@@ -187,16 +152,14 @@ impl TableBook {
         Ok(())
     }
 
-    fn end(&mut self, totals: &[Option<i128>], about: &[String], created_ms: i64) -> Result<(), XlsxError> {
+    fn end(&mut self, totals: &[Option<i128>], about: &str, created_ms: i64) -> Result<(), XlsxError> {
         self.end_filter()?;
         if totals.iter().any(Option::is_some) {
             self.write_totals(totals)?;
         }
         let sheet = self.workbook.add_worksheet_with_constant_memory()?;
         sheet.set_name("Corte")?.set_column_width(0, 100)?;
-        for (row, line) in (0..).zip(about) {
-            sheet.write_string(row, 0, line)?;
-        }
+        sheet.write_string(0, 0, about)?;
         let created = ExcelDateTime::from_timestamp(created_ms.div_euclid(1_000))?;
         let properties = DocProperties::new().set_title(self.title.title).set_creation_datetime(&created);
         self.workbook.set_properties(&properties);
@@ -207,7 +170,7 @@ impl TableBook {
     fn write_totals(&mut self, totals: &[Option<i128>]) -> Result<(), XlsxError> {
         let row = self.end_of_sheet();
         let formats: Vec<_> = self.formats.iter().map(|format| total_format(format.clone())).collect();
-        let kinds: Vec<_> = self.columns.iter().map(|column| column.kind).collect();
+        let kinds: Vec<_> = self.columns.iter().map(|(.., kind)| *kind).collect();
         let formulas: Vec<_> = (0..).zip(totals).map(|(place, _)| self.sum_of_column(place)).collect();
         let sheet = self.sheet()?;
         for (place, total) in totals.iter().enumerate() {
@@ -271,27 +234,27 @@ fn total_format(format: Format) -> Format {
 }
 
 /// Width of a column that shows its head and every value, in characters.
-fn width(column: &SheetColumn) -> f64 {
-    let values = match column.kind {
+fn width(head: &str, kind: Kind) -> f64 {
+    let values = match kind {
         Kind::Text | Kind::Owner => 39,
         Kind::Amount | Kind::Word => 20,
         Kind::Instant => 24,
         Kind::Day | Kind::Count | Kind::Rate => 12,
     };
     // The button of the filter takes three characters.
-    values.max(column.head.chars().count() + 4) as f64
+    values.max(head.chars().count() + 4) as f64
 }
 
 /// A cell as the number that a spreadsheet has for it.
-fn number(cell: &SheetCell<'_>) -> f64 {
+fn number(cell: &Cell) -> f64 {
     match cell {
-        SheetCell::Empty | SheetCell::Text(_) => 0.0,
-        SheetCell::Amount(centavos) => *centavos as f64 / 100.0,
-        SheetCell::Count(count) => *count as f64,
-        SheetCell::Rate(rate) => f64::from(rate.millionths()) / 1_000_000.0,
-        SheetCell::Day(day) => (*day - DAY_ZERO).num_days() as f64,
-        SheetCell::Instant(at) => {
-            (*at - DAY_ZERO.and_time(chrono::NaiveTime::MIN)).num_milliseconds() as f64 / DAY_MILLISECONDS
+        Cell::Empty | Cell::Text(_) | Cell::Word(..) => 0.0,
+        Cell::Amount(centavos) => *centavos as f64 / 100.0,
+        Cell::Count(count) => *count as f64,
+        Cell::Rate(rate) => f64::from(rate.millionths()) / 1_000_000.0,
+        Cell::Day(day) => (*day - DAY_ZERO).num_days() as f64,
+        Cell::Instant(at) => {
+            (local(*at) - DAY_ZERO.and_time(chrono::NaiveTime::MIN)).num_milliseconds() as f64 / DAY_MILLISECONDS
         }
     }
 }
@@ -308,20 +271,17 @@ mod tests {
     #[test]
     fn a_full_sheet_is_followed_by_another() {
         let title = SheetTitle { title: "Lançamentos de meses anteriores", subject: "julho".to_owned() };
-        let columns = vec![
-            SheetColumn { head: "Sequência", kind: Kind::Count },
-            SheetColumn { head: "Débito", kind: Kind::Amount },
-        ];
+        let columns = vec![("sequence", "Sequência", Kind::Count), ("debit", "Débito", Kind::Amount)];
         let mut rows = TableBook::with_sheets_of(HEAD_ROW + 1 + 3 + 1, title, columns).unwrap();
         for number in 1..=7 {
-            rows.row([SheetCell::Count(number), SheetCell::Amount(-i128::from(number))]).unwrap();
+            rows.row(&[Cell::Count(number), Cell::Amount(-i128::from(number))]).unwrap();
         }
         let mut out = Vec::new();
         let write = |part: &[u8]| {
             out.extend_from_slice(part);
             Ok(())
         };
-        rows.finish(&[None, Some(-28)], &["até 42".to_owned()], 0, write).unwrap();
+        rows.finish(&[None, Some(-28)], "até 42", 0, write).unwrap();
         let mut book: Xlsx<_> = open_workbook_from_rs(Cursor::new(out)).unwrap();
         let names =
             ["Lançamentos de meses anteriores", "Lançamentos de meses anterior 2", "Lançamentos de meses anterior 3"];

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
-use books::list_file::ListFormat;
+use books::table_file::TableFormat;
 use maud::{Markup, html};
 use wire::cut_text::record_name;
 
@@ -29,7 +29,7 @@ pub(crate) async fn list(State(desk): DeskState, visit: Visit, parts: Parts) -> 
     }
 }
 
-fn asked(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<(AuditFilter, Option<ListFormat>)> {
+fn asked(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<(AuditFilter, Option<TableFormat>)> {
     let given = as_sent(visit, parts)?;
     Ok((AuditFilter::read(desk, &given)?, requested_format(&given)?))
 }

@@ -2,7 +2,7 @@
 //! all rows of the filter.
 
 use axum::http::request::Parts;
-use books::list_file::ListFormat;
+use books::table_file::TableFormat;
 use maud::{Markup, html};
 
 use crate::form::amount;
@@ -96,12 +96,12 @@ pub(crate) fn as_sent(visit: &Visit, parts: &Parts) -> Result<Vec<(String, Strin
 /// not all of them.
 pub(crate) fn file_links(visit: &Visit, parts: &Parts, is_cut: bool) -> Markup {
     let dropped = ["format", "page", "before", "lang", if is_cut { "order" } else { "format" }];
-    let link = |format: ListFormat| address(&parts.uri, &dropped, Some(&format!("format={}", format.name())));
-    let csv = if visit.language == Language::Portuguese { ListFormat::CsvPtbr } else { ListFormat::Csv };
+    let link = |format: TableFormat| address(&parts.uri, &dropped, Some(&format!("format={}", format.name())));
+    let csv = if visit.language == Language::Portuguese { TableFormat::CsvPtbr } else { TableFormat::Csv };
     html! {
         p.pager.files {
             (visit.say(words::WHOLE_LIST)) ": "
-            a href=(link(csv)) download { "CSV" } " · " a href=(link(ListFormat::Xlsx)) download { "XLSX" }
+            a href=(link(csv)) download { "CSV" } " · " a href=(link(TableFormat::Xlsx)) download { "XLSX" }
         }
     }
 }

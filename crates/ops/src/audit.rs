@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
 use books::cells::{Cell, Kind};
-use books::list_file::{ListColumn, ListFormat, period_ptbr};
+use books::table_file::{TableColumn, TableFormat, period_ptbr};
 use ledger::audit::{AuditSubject, AuditedFact};
 use ledger::{GroupNumber, LedgerId, Object, ObjectId, Record, Refund, Timestamp};
 use serde::Serialize;
@@ -220,7 +220,7 @@ pub async fn list(State(desk): DeskState, _: Operator, parts: Parts) -> Result<R
 }
 
 /// Columns of the audit trail as a file.
-const COLUMNS: [ListColumn; 17] = [
+const COLUMNS: [TableColumn; 17] = [
     ("at", "Quando", Kind::Instant),
     ("operator", "Operador", Kind::Text),
     ("api_key_id", "Chave de API", Kind::Text),
@@ -241,8 +241,8 @@ const COLUMNS: [ListColumn; 17] = [
 ];
 
 /// The rows of a filter as a file, newest first.
-pub async fn file(desk: &Arc<Desk>, filter: &AuditFilter, format: ListFormat) -> Result<Response> {
-    let for_people = format != ListFormat::Csv;
+pub async fn file(desk: &Arc<Desk>, filter: &AuditFilter, format: TableFormat) -> Result<Response> {
+    let for_people = format != TableFormat::Csv;
     let cells = |row: Result<AuditEntryView>| {
         let row = row?;
         let merchant = row.merchant_id.as_deref().and_then(|id| merchants::find(desk, id).ok());

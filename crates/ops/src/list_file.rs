@@ -6,7 +6,7 @@ use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use books::cells::Cell;
-use books::list_file::{ListColumn, ListFile, ListFormat};
+use books::table_file::{ListFile, TableColumn, TableFormat};
 use futures_util::future::{self, BoxFuture, FutureExt};
 
 use crate::desk::Desk;
@@ -19,10 +19,10 @@ const ROWS_MAX: usize = 100_000;
 pub const READ_AT_ONCE: usize = 500;
 
 /// The format that a query asks for; `None` for JSON.
-pub fn requested_format(pairs: &[(String, String)]) -> Result<Option<ListFormat>> {
+pub fn requested_format(pairs: &[(String, String)]) -> Result<Option<TableFormat>> {
     let Some(name) = single(pairs, "format")?.filter(|name| *name != "json") else { return Ok(None) };
-    let names = || ListFormat::ALL.map(ListFormat::name).join(", ");
-    let found = ListFormat::ALL.into_iter().find(|format| format.name() == name).map(Some);
+    let names = || TableFormat::ALL.map(TableFormat::name).join(", ");
+    let found = TableFormat::ALL.into_iter().find(|format| format.name() == name).map(Some);
     found.ok_or_else(|| refused("format", "unknown", format!("format deve ser um destes: json, {}", names())))
 }
 
@@ -38,8 +38,8 @@ pub fn in_parts<'a>(mut rows: impl Iterator<Item = Result<Vec<Cell>>>) -> impl F
 /// read are a problem, and no broken file. One at a time, exports and reports counted.
 pub async fn list_file<'a>(
     desk: &std::sync::Arc<Desk>,
-    (format, name, title): (ListFormat, &str, (&'static str, String)),
-    columns: &[ListColumn],
+    (format, name, title): (TableFormat, &str, (&'static str, String)),
+    columns: &[TableColumn],
     mut next_rows: impl FnMut() -> NextRows<'a>,
 ) -> Result<Response> {
     let _one_at_a_time = turn(&desk.exporting, "Another export or report is under way.").await?;

@@ -17,7 +17,7 @@ use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
 use books::cells::{Cell, Kind};
-use books::list_file::{ListColumn, ListFormat, period_ptbr};
+use books::table_file::{TableColumn, TableFormat, period_ptbr};
 use futures_util::FutureExt;
 use ledger::tax_id;
 use ledger::{Centavos, Charge, Event, GroupNumber, LedgerId, ObjectId, Record, Timestamp};
@@ -460,10 +460,10 @@ impl ListFilter {
     }
 
     /// All things of the filter as a file.
-    pub async fn file(&self, desk: &Arc<Desk>, format: ListFormat) -> Result<Response> {
+    pub async fn file(&self, desk: &Arc<Desk>, format: TableFormat) -> Result<Response> {
         let ChargeQuery { from, to, .. } = &self.query;
         let period = period_ptbr(from.map(|from| from.0), to.map(|to| to.0));
-        let (list, for_people) = (self.list, format != ListFormat::Csv);
+        let (list, for_people) = (self.list, format != TableFormat::Csv);
         let (name, title) = (list.kind.name(), (heading(list.kind).text(Language::Portuguese), period));
         let shown = COLUMNS.into_iter().filter(|(column, _)| !for_people || has_column(list, column.0));
         let (columns, cells): (Vec<_>, Vec<_>) = shown.unzip();
@@ -591,7 +591,7 @@ pub async fn get(State(desk): DeskState, _: Operator, PathId(name): PathId, part
 type ItemCell = fn(&FoundItem, ItemKind, bool) -> Cell;
 
 /// Columns of a list as a file. Programs get all of each list; people those that it can have.
-const COLUMNS: [(ListColumn, ItemCell); 18] = [
+const COLUMNS: [(TableColumn, ItemCell); 18] = [
     (("created_at", "Criado em", Kind::Instant), |item, _, _| instant(item.created_at.as_deref())),
     (("name", "Nome", Kind::Text), |item, _, _| Cell::optional(item.name.as_deref())),
     (("document", "Documento", Kind::Text), |item, _, _| Cell::optional(item.document.as_deref())),

@@ -3,7 +3,6 @@
 use std::io;
 
 use chrono::NaiveDate;
-use wire::timestamp::local;
 
 use super::columns::{RowCell, columns};
 use super::destination::{Out, Part};
@@ -11,9 +10,9 @@ use super::ledger_books::{LedgerBooks, LedgerMovement};
 use super::request::Request;
 use super::rows::ExportedRow;
 use super::writer::{Ledgers, Writer};
-use crate::cells::Kind;
+use crate::cells::{Cell, Kind};
 use crate::error::BooksError;
-use crate::workbook::{SheetCell, SheetColumn, SheetTitle, TableBook, days_ptbr};
+use crate::workbook::{SheetTitle, TableBook, days_ptbr};
 
 /// A workbook that is being written.
 pub(super) struct XlsxRows {
@@ -29,7 +28,7 @@ impl XlsxRows {
         let title =
             SheetTitle { title: "Partidas", subject: subject.into_iter().flatten().collect::<Vec<_>>().join(", ") };
         let of_rows = columns(has_labels);
-        let columns = of_rows.iter().map(|column| SheetColumn { head: column.head_ptbr, kind: column.kind });
+        let columns = of_rows.iter().map(|column| (column.name, column.head_ptbr, column.kind));
         let totals = of_rows.iter().map(|column| (column.kind == Kind::Amount).then_some(0)).collect();
         Ok(Self { book: TableBook::new(title, columns.collect())?, totals })
     }
@@ -44,14 +43,8 @@ impl Writer for XlsxRows {
                     *total += i128::from(*centavos);
                 }
             }
-            self.book.row(cells[..self.totals.len()].iter().map(|cell| match cell {
-                RowCell::Empty => SheetCell::Empty,
-                RowCell::Number(number) => SheetCell::Count(*number),
-                RowCell::Amount(centavos) => SheetCell::Amount((*centavos).into()),
-                RowCell::Text(text) => SheetCell::Text(text),
-                RowCell::Day(day, _) => SheetCell::Day(*day),
-                RowCell::Instant(at, _) => SheetCell::Instant(local(*at)),
-            }))
+            let cells: Vec<_> = cells[..self.totals.len()].iter().map(Cell::from).collect();
+            self.book.row(&cells)
         })
     }
 
@@ -62,7 +55,20 @@ impl Writer for XlsxRows {
         out: &mut dyn Out,
     ) -> Result<(), BooksError> {
         let Self { book, totals } = *self;
-        let about = [format!("Registros até {}", last.format("%d/%m/%Y"))];
+        let about = format!("Registros até {}", last.format("%d/%m/%Y"));
         Ok(book.finish(&totals, &about, through_ms, |part| out.write(Part::Rows, part))?)
+    }
+}
+
+impl From<&RowCell<'_>> for Cell {
+    fn from(cell: &RowCell<'_>) -> Self {
+        match cell {
+            RowCell::Empty => Self::Empty,
+            RowCell::Number(number) => Self::Count(*number),
+            RowCell::Amount(centavos) => Self::Amount((*centavos).into()),
+            RowCell::Text(text) => Self::Text(text.clone().into_owned()),
+            RowCell::Day(day, _) => Self::Day(*day),
+            RowCell::Instant(at, _) => Self::Instant(*at),
+        }
     }
 }

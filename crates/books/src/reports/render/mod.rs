@@ -1,17 +1,19 @@
-//! Formats of reports, a file each.
+//! Formats of reports, a file each; CSV and workbooks are those of all tables.
 
-mod csv;
 mod html;
 mod json;
 mod text;
 mod words;
-mod xlsx;
 
 use std::io::{self, Write};
 
+use self::html::HtmlTable;
+use self::json::JsonTable;
+use self::text::TextTable;
 use super::request::ReportFormat;
-use super::table::{Heading, Renderer};
-use crate::cells::Dialect;
+use super::table::{Cell, Heading, Renderer, TableFooter};
+use crate::table_file::{TableFile, TableFormat};
+use crate::workbook::SheetTitle;
 
 /// Begins a file.
 pub(super) fn renderer<'a>(
@@ -19,12 +21,26 @@ pub(super) fn renderer<'a>(
     heading: &Heading<'_>,
     out: &'a mut dyn Write,
 ) -> io::Result<Box<dyn Renderer + 'a>> {
-    Ok(match format {
-        ReportFormat::Table => Box::new(text::TextTable::new(heading, out)),
-        ReportFormat::Json => Box::new(json::JsonTable::new(heading, out)?),
-        ReportFormat::Csv => Box::new(csv::CsvTable::new(heading, Dialect::Plain, out)?),
-        ReportFormat::CsvPtbr => Box::new(csv::CsvTable::new(heading, Dialect::Brazilian, out)?),
-        ReportFormat::Xlsx => Box::new(xlsx::XlsxTable::new(heading, out)?),
-        ReportFormat::Html => Box::new(html::HtmlTable::new(heading, out)?),
-    })
+    let format = match format {
+        ReportFormat::Table => return Ok(Box::new(TextTable::new(heading, out))),
+        ReportFormat::Json => return Ok(Box::new(JsonTable::new(heading, out)?)),
+        ReportFormat::Html => return Ok(Box::new(HtmlTable::new(heading, out)?)),
+        ReportFormat::Csv => TableFormat::Csv,
+        ReportFormat::CsvPtbr => TableFormat::CsvPtbr,
+        ReportFormat::Xlsx => TableFormat::Xlsx,
+    };
+    let title = SheetTitle { title: heading.request.report.title(), subject: heading.lines.join(" · ") };
+    let columns = heading.columns.iter().map(|column| (column.name, column.label, column.kind));
+    Ok(Box::new(TableFile::new(format, title, columns.collect(), out)?))
+}
+
+/// CSV has the rows alone; the totals and the cut stand in a workbook, the cut on a sheet of its own.
+impl<W: Write> Renderer for TableFile<W> {
+    fn row(&mut self, cells: &[Cell]) -> io::Result<()> {
+        self.write_row(cells)
+    }
+
+    fn finish(self: Box<Self>, closing: &TableFooter) -> io::Result<()> {
+        self.end(&closing.totals, &words::cut(closing), closing.booked_at_ms)
+    }
 }

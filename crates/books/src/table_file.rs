@@ -1,16 +1,18 @@
-//! Files of lists: rows of any columns as CSV or as a workbook. A list is what an operator sees on
-//! a page; a file has all of its rows. One row is in memory.
+//! Tables as files: rows of typed cells as CSV or as a workbook, with one row in memory. A list is
+//! the rows that an operator sees on a page; its file has all of them.
 
 use std::io::{self, Write};
 
+use strum::IntoStaticStr;
 use wire::timestamp::{day_of, local};
 
 use crate::cells::{Cell, Dialect, Kind};
-use crate::workbook::{SheetCell, SheetColumn, SheetTitle, TableBook, days_ptbr};
+use crate::workbook::{SheetTitle, TableBook, days_ptbr};
 
-/// Format of a list's file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ListFormat {
+/// Format of a table's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+pub enum TableFormat {
     /// RFC 4180; amounts in centavos, instants in RFC 3339.
     Csv,
     /// `;` between cells, amounts in reais with a decimal comma, times of Sao Paulo, a byte order
@@ -20,17 +22,13 @@ pub enum ListFormat {
     Xlsx,
 }
 
-impl ListFormat {
+impl TableFormat {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Csv, Self::CsvPtbr, Self::Xlsx];
 
     /// Its name in a query.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Csv => "csv",
-            Self::CsvPtbr => "csv-ptbr",
-            Self::Xlsx => "xlsx",
-        }
+        self.into()
     }
 
     /// What HTTP calls it in `Content-Type`.
@@ -48,14 +46,12 @@ impl ListFormat {
 }
 
 /// Name of a column for programs, its head for people, in Portuguese, and its kind.
-pub type ListColumn = (&'static str, &'static str, Kind);
+pub type TableColumn = (&'static str, &'static str, Kind);
 
-/// A file of a list that is being written.
-pub struct ListFile<'a> {
-    out: &'a mut (dyn Write + Send),
+/// A file of a table that is being written.
+pub(crate) struct TableFile<W> {
+    out: W,
     rows: Rows,
-    /// Sums of the amounts of each column, centavos; `None` before the first one.
-    totals: Vec<Option<i128>>,
 }
 
 enum Rows {
@@ -63,32 +59,64 @@ enum Rows {
     Sheet(Box<TableBook>),
 }
 
+impl<W: Write> TableFile<W> {
+    /// Begins a file with its head.
+    pub(crate) fn new(
+        format: TableFormat,
+        title: SheetTitle,
+        columns: Vec<TableColumn>,
+        mut out: W,
+    ) -> io::Result<Self> {
+        let dialect = match format {
+            TableFormat::Csv => Dialect::Plain,
+            TableFormat::CsvPtbr => Dialect::Brazilian,
+            TableFormat::Xlsx => {
+                let rows = Rows::Sheet(Box::new(TableBook::new(title, columns)?));
+                return Ok(Self { out, rows });
+            }
+        };
+        out.write_all(dialect.head(columns.iter().map(|(name, label, _)| (*name, *label))).as_bytes())?;
+        Ok(Self { out, rows: Rows::Csv(dialect, Vec::new()) })
+    }
+
+    /// Writes a row: a cell for each column.
+    pub(crate) fn write_row(&mut self, cells: &[Cell]) -> io::Result<()> {
+        match &mut self.rows {
+            Rows::Csv(dialect, line) => {
+                line.clear();
+                dialect.write(cells, line);
+                self.out.write_all(line)
+            }
+            Rows::Sheet(book) => book.row(cells),
+        }
+    }
+
+    /// Writes what is left, which only a workbook has; see [`TableBook::finish`].
+    pub(crate) fn end(mut self, totals: &[Option<i128>], about: &str, created_ms: i64) -> io::Result<()> {
+        match self.rows {
+            Rows::Csv(..) => Ok(()),
+            Rows::Sheet(book) => book.finish(totals, about, created_ms, |part| self.out.write_all(part)),
+        }
+    }
+}
+
+/// A file of a list that is being written.
+pub struct ListFile<'a> {
+    file: TableFile<&'a mut (dyn Write + Send)>,
+    /// Sums of the amounts of each column, centavos; `None` before the first one.
+    totals: Vec<Option<i128>>,
+}
+
 impl<'a> ListFile<'a> {
     /// Begins a file with its head. `title` and `subject` stand above the rows of a workbook.
     pub fn new(
-        format: ListFormat,
+        format: TableFormat,
         (title, subject): (&'static str, String),
-        columns: &[ListColumn],
+        columns: &[TableColumn],
         out: &'a mut (dyn Write + Send),
     ) -> io::Result<Self> {
-        let dialect = match format {
-            ListFormat::Csv => Some(Dialect::Plain),
-            ListFormat::CsvPtbr => Some(Dialect::Brazilian),
-            ListFormat::Xlsx => None,
-        };
-        let rows = match dialect {
-            Some(dialect) => {
-                let head = dialect.head(columns.iter().map(|(name, label, _)| (*name, *label)));
-                out.write_all(head.as_bytes())?;
-                Rows::Csv(dialect, Vec::new())
-            }
-            None => {
-                let columns = columns.iter().map(|(_, head, kind)| SheetColumn { head, kind: *kind });
-                let title = SheetTitle { title, subject };
-                Rows::Sheet(Box::new(TableBook::new(title, columns.collect())?))
-            }
-        };
-        Ok(Self { out, rows, totals: vec![None; columns.len()] })
+        let file = TableFile::new(format, SheetTitle { title, subject }, columns.to_vec(), out)?;
+        Ok(Self { file, totals: vec![None; columns.len()] })
     }
 
     /// Writes a row: a cell for each column.
@@ -98,26 +126,14 @@ impl<'a> ListFile<'a> {
                 *total.get_or_insert_default() += centavos;
             }
         }
-        match &mut self.rows {
-            Rows::Csv(dialect, line) => {
-                line.clear();
-                dialect.write(cells, line);
-                self.out.write_all(line)
-            }
-            Rows::Sheet(book) => book.row(cells.iter().map(SheetCell::from)),
-        }
+        self.file.write_row(cells)
     }
 
     /// Writes what is left: in a workbook the sums of amounts. `now_ms` is the time of the list,
     /// milliseconds since the Unix epoch.
     pub fn finish(self, now_ms: i64) -> io::Result<()> {
-        match self.rows {
-            Rows::Csv(..) => Ok(()),
-            Rows::Sheet(book) => {
-                let about = [format!("Lista de {}", local(now_ms).format("%d/%m/%Y %H:%M:%S"))];
-                book.finish(&self.totals, &about, now_ms, |part| self.out.write_all(part))
-            }
-        }
+        let about = format!("Lista de {}", local(now_ms).format("%d/%m/%Y %H:%M:%S"));
+        self.file.end(&self.totals, &about, now_ms)
     }
 }
 
@@ -135,14 +151,14 @@ mod tests {
 
     use super::*;
 
-    const COLUMNS: [ListColumn; 4] = [
+    const COLUMNS: [TableColumn; 4] = [
         ("id", "ID", Kind::Text),
         ("name", "Nome", Kind::Text),
         ("amount", "Valor", Kind::Amount),
         ("created_at", "Criada em", Kind::Instant),
     ];
 
-    fn file(format: ListFormat) -> Vec<u8> {
+    fn file(format: TableFormat) -> Vec<u8> {
         let mut out = Vec::new();
         let mut file = ListFile::new(format, ("Lista", period_ptbr(None, Some(0))), &COLUMNS, &mut out).unwrap();
         let text = |text: &str| Cell::Text(text.to_owned());
@@ -154,13 +170,13 @@ mod tests {
 
     #[test]
     fn the_same_rows_in_each_format() {
-        let plain = String::from_utf8(file(ListFormat::Csv)).unwrap();
+        let plain = String::from_utf8(file(TableFormat::Csv)).unwrap();
         let expected = "id,name,amount,created_at\r\n'000123,\"'=cmd(); \"\"x\"\"\",-123456,1970-01-01T00:00:00.000Z\r\n'2,,5,\r\n";
         assert_eq!(plain, expected);
-        let brazilian = String::from_utf8(file(ListFormat::CsvPtbr)).unwrap();
+        let brazilian = String::from_utf8(file(TableFormat::CsvPtbr)).unwrap();
         let expected = "\u{feff}ID;Nome;Valor;Criada em\r\n'000123;\"'=cmd(); \"\"x\"\"\";-1234,56;31/12/1969 21:00:00\r\n'2;;0,05;\r\n";
         assert_eq!(brazilian, expected);
-        let mut book: Xlsx<_> = open_workbook_from_rs(Cursor::new(file(ListFormat::Xlsx))).unwrap();
+        let mut book: Xlsx<_> = open_workbook_from_rs(Cursor::new(file(TableFormat::Xlsx))).unwrap();
         let sheet = book.worksheet_range_at(0).unwrap().unwrap();
         let rows: Vec<_> = sheet.rows().skip_while(|row| row[0] != Data::String("ID".into())).collect();
         assert_eq!(rows[0][2], Data::String("Valor".to_owned()));
