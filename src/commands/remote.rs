@@ -15,17 +15,14 @@ use axum::http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use serde_json::Value;
-use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
-use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::commands::Failure;
 use crate::settings::secrets::{self, SecretSource};
 use web::Secret;
-use web::client::exchange;
+use web::client::dial;
 use web::network::root_cause;
 use web::tls::{self, TlsError};
 
@@ -226,14 +223,9 @@ impl Remote {
     }
 
     async fn begin(&self, request: Request<Full<Bytes>>) -> io::Result<Response<Incoming>> {
-        let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
-        match &self.tls {
-            None => exchange(stream, request).await,
-            Some(config) => {
-                let name = ServerName::try_from(self.host.clone()).map_err(io::Error::other)?;
-                exchange(TlsConnector::from(Arc::clone(config)).connect(name, stream).await?, request).await
-            }
-        }
+        let tls = self.tls.clone().map(|config| (config, self.host.clone()));
+        let mut server = dial((self.host.as_str(), self.port), tls).await?;
+        server.send_request(request).await.map_err(io::Error::other)
     }
 
     async fn send(&self, request: Request<Full<Bytes>>) -> io::Result<Answer> {

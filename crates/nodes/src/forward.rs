@@ -18,21 +18,17 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, Request, Response, StatusCode, Uri};
 use http_body_util::Full;
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper_util::rt::TokioIo;
+use hyper::client::conn::http1::SendRequest;
 use parking_lot::Mutex;
 use store::Partition;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::greeting::{greet, no_handshake};
 use super::measures::PeerMeasures;
 use super::settings::host;
 use super::token::{PeerToken, TOKEN};
+use web::client::dial;
 use web::openapi::Listener;
 use web::server::{OverTls, Peer};
 use web::session::Session;
@@ -363,12 +359,8 @@ impl PeerClient {
     }
 
     async fn connected(&self, address: &str) -> io::Result<Connection> {
-        let stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
-        let Some(tls) = &self.tls else { return spoken(stream).await };
-        let name = host(address).unwrap_or_default().to_owned();
-        let name = ServerName::try_from(name).map_err(io::Error::other)?;
-        spoken(TlsConnector::from(tls.client()).connect(name, stream).await.map_err(no_handshake)?).await
+        let tls = self.tls.as_ref().map(|tls| (tls.client(), host(address).unwrap_or_default().to_owned()));
+        dial(address, tls).await.map_err(no_handshake)
     }
 }
 
@@ -392,12 +384,6 @@ impl PeerClient {
     pub(super) fn idle(&self, address: &str) -> usize {
         self.pools.lock().get(address).map_or(0, |pool| pool.idle.lock().len())
     }
-}
-
-async fn spoken(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> io::Result<Connection> {
-    let (connection, speaking) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
-    tokio::spawn(speaking);
-    Ok(connection)
 }
 
 /// An answer whose body keeps its connection until it ends.

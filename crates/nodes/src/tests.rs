@@ -29,7 +29,7 @@ use super::listener::{Behind, limits, routes};
 use super::token::PeerToken;
 use super::*;
 use web::api_key::ApiKeyText;
-use web::client::exchange;
+use web::client::speak;
 use web::credential::OpenedBy;
 use web::guards::shed::RequestLimits;
 use web::measures::Measures;
@@ -306,7 +306,7 @@ async fn ask(to: SocketAddr, request: axum::http::request::Builder, body: impl I
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
     let request = request.header("host", "centavo.example").body(Full::new(body.into())).unwrap();
-    exchange(socket.connect(to).await.unwrap(), request).await.unwrap()
+    speak(socket.connect(to).await.unwrap()).await.unwrap().send_request(request).await.unwrap()
 }
 
 async fn read(answer: Response<Incoming>) -> (u16, Value) {
