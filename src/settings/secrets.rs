@@ -5,11 +5,12 @@
 //! setting gives the secret.
 
 use std::fs;
-use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use derived::checkpoint::unhex;
+use store::write_whole;
 use web::credential::{OpsTokens, OpsTokensError, Secret};
 
 /// The file of the made operators' token, in the data directory.
@@ -217,22 +218,10 @@ fn make(data: &Path, name: &str) -> Result<(Secret, PathBuf), SecretError> {
     getrandom::fill(&mut random)?;
     let text: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
     let path = data.join(name);
-    write(data, &path, &text).map_err(|source| SecretError::Unwritable { data: data.to_owned(), source })?;
+    // A power cut must not leave an empty secret behind.
+    let written = fs::create_dir_all(data).and_then(|()| write_whole(&path, |out| out.write_all(text.as_bytes())));
+    written.map_err(|source| SecretError::Unwritable { data: data.to_owned(), source })?;
     Ok((Secret::from(text), path))
-}
-
-/// Writes a file durably and whole. It has another name first: a power cut must not leave an empty
-/// secret behind.
-fn write(data: &Path, path: &Path, text: &str) -> io::Result<()> {
-    fs::create_dir_all(data)?;
-    let mut unfinished = path.as_os_str().to_owned();
-    unfinished.push(".unfinished");
-    let mut options = fs::OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&unfinished, path)?;
-    fs::File::open(data)?.sync_all()
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use derived::extents::{ExtentError, Extents};
 use derived::heads::{Heads, named};
 use store::{
     Block, Head, Partition, Position, Sequence, StoreError, create_private_folder, make_private, private_file,
+    write_whole,
 };
 
 /// The largest file of blocks, unless one block is larger.
@@ -333,22 +334,14 @@ impl BackupRun {
     /// Replaces the keys and the end of the backup; gives the size of the file.
     fn put_keys(&self, values: &[DurableValue], heads: &Heads) -> Result<u64, BackupError> {
         let path = self.folder.path.join(KEYS);
-        let put = || {
-            let mut bytes = Vec::new();
-            write_magic(&mut bytes)?;
+        let write = |mut out: &mut dyn Write| {
+            write_magic(&mut out)?;
             for value in values {
-                bytes.extend(Frame::Value(value.clone()).to_bytes()?);
+                out.write_all(&Frame::Value(value.clone()).to_bytes()?)?;
             }
-            bytes.extend(Frame::End(heads.clone()).to_bytes()?);
-            let mut file = create(&unfinished(&path))?;
-            file.write_all(&bytes)?;
-            file.sync_all()?;
-            std::fs::rename(unfinished(&path), &path)?;
-            Ok(bytes.len() as u64)
+            out.write_all(&Frame::End(heads.clone()).to_bytes()?)
         };
-        let bytes = put().map_err(|source| machine(&path, source))?;
-        sync_folder(&self.folder.path)?;
-        Ok(bytes)
+        write_whole(&path, write).map_err(|source| machine(&path, source))
     }
 
     /// Removes the files of a run that was cut before it had happened.

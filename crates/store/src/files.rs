@@ -53,24 +53,10 @@ impl Files {
         name: &str,
         write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
     ) -> Result<u64> {
-        let (unfinished, finished) = (self.folder.join(format!("{name}{UNFINISHED}")), self.folder.join(name));
-        let mut put = || {
-            let file = private_file().write(true).create(true).truncate(true).open(&unfinished)?;
-            let mut out = BufWriter::with_capacity(WRITTEN_AT_ONCE, file);
-            write(&mut out)?;
-            let file = out.into_inner()?;
-            let bytes = file.metadata()?.len();
-            file.sync_all()?;
-            std::fs::rename(&unfinished, &finished)?;
-            self.close(name);
-            File::open(&self.folder)?.sync_all()?;
-            Ok::<_, io::Error>(bytes)
-        };
-        put().map_err(|source| {
-            // A leftover is removed at the next start, if not now.
-            let _unfinished = std::fs::remove_file(&unfinished);
-            machine(&finished, source)
-        })
+        let path = self.folder.join(name);
+        let written = write_whole(&path, write);
+        self.close(name);
+        written.map_err(|source| machine(&path, source))
     }
 
     pub(super) fn part(&self, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>> {
@@ -151,6 +137,24 @@ pub(super) fn read_part(file: &File, offset: u64, length: usize) -> io::Result<V
     }
     part.truncate(read);
     Ok(part)
+}
+
+/// Writes a private file durably, and whole or not at all; gives its bytes. Until then its name
+/// ends in `~`, and a power cut or an error leaves the file that was there.
+pub fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<u64> {
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(UNFINISHED);
+    let put = || {
+        let file = private_file().write(true).create(true).truncate(true).open(&unfinished)?;
+        let mut out = BufWriter::with_capacity(WRITTEN_AT_ONCE, file);
+        write(&mut out)?;
+        let file = out.into_inner()?;
+        file.sync_all()?;
+        std::fs::rename(&unfinished, path)?;
+        File::open(path.parent().unwrap_or(path))?.sync_all()?;
+        Ok(file.metadata()?.len())
+    };
+    put().inspect_err(|_| drop(std::fs::remove_file(&unfinished)))
 }
 
 /// Options that make new files readable by this user only.

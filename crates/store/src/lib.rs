@@ -49,7 +49,7 @@ use self::durable_sync::with_short_slice;
 pub use self::durable_sync::{durable_syncs, durable_syncs_at_once_max};
 #[cfg(feature = "testkit")]
 pub(crate) use self::files::damaged;
-pub use self::files::{create_private_folder, make_private, private_file};
+pub use self::files::{create_private_folder, make_private, private_file, write_whole};
 pub use self::monitor::{LongestWait, Monitor, Wait, WaitFor};
 pub use self::options::SledOptions;
 pub use self::part::Part;

@@ -7,9 +7,8 @@
 //! interrupts has failed, and is asked for again.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,9 +21,8 @@ use ledger::id::ObjectId;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use store::BlockHash;
 use store::cut::Cut;
-use store::priority;
+use store::{BlockHash, create_private_folder, priority, private_file, write_whole};
 use strum::IntoStaticStr;
 
 use super::chart::{Chart, Level};
@@ -286,7 +284,7 @@ impl SharedJobs {
     fn opened(&self, now_ms: i64) -> io::Result<parking_lot::MutexGuard<'_, State>> {
         let mut state = self.state.lock();
         if !state.is_open {
-            DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+            create_private_folder(&self.folder)?;
             state.jobs = self.left_behind()?;
             state.is_open = true;
         }
@@ -343,14 +341,15 @@ impl SharedJobs {
 
     /// Writes a file, whole or not at all, and gives its SHA-256.
     fn put(&self, name: &str, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<String> {
-        let new = self.folder.join(format!("{name}~"));
-        let file = private_file(&new)?;
-        let mut out = HashingWriter::new(io::BufWriter::new(&file));
-        write(&mut out)?;
-        out.flush()?;
-        file.sync_all()?;
-        fs::rename(&new, self.folder.join(name))?;
-        Ok(out.finish())
+        let mut sha256 = String::new();
+        let hashed = |file: &mut dyn Write| {
+            let mut out = HashingWriter::new(file);
+            write(&mut out)?;
+            sha256 = out.finish();
+            Ok(())
+        };
+        write_whole(&self.folder.join(name), hashed)?;
+        Ok(sha256)
     }
 
     /// Makes the files of all jobs that wait.
@@ -420,7 +419,6 @@ impl SharedJobs {
         let manifest = draft.manifest(&self.folder)?;
         let sha256 = self.put(&format!("{}{SUFFIX}", job.id), |out| manifest.write(vec![file.clone()], out))?;
         let (public_key, signature) = self.keyring.sign_manifest(&sha256);
-        File::open(&self.folder)?.sync_all()?;
         let signed = SignedManifest { sha256, public_key: hex(&public_key), signature: hex(&signature) };
         Ok((cut, file, Some(signed)))
     }
@@ -469,7 +467,8 @@ struct MeasuredFile<'a> {
 
 impl<'a> MeasuredFile<'a> {
     fn new(folder: &'a Path, id: &str) -> io::Result<Self> {
-        let file = io::BufWriter::with_capacity(1 << 18, private_file(&folder.join(id))?);
+        let file = private_file().create(true).write(true).truncate(true).open(folder.join(id))?;
+        let file = io::BufWriter::with_capacity(1 << 18, file);
         let mut out = Self { folder, file, bytes: 0, looked_at: 0, digest: Sha256::new() };
         out.look_at_space()?;
         Ok(out)
@@ -506,11 +505,6 @@ impl Write for MeasuredFile<'_> {
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
     }
-}
-
-/// A file that only this user can read.
-fn private_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(path)
 }
 
 /// The media type of a job's file.
