@@ -37,8 +37,8 @@ fn asked(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<(AuditFilter, Opti
 fn fields() -> [Field<'static>; 6] {
     [
         Field::Text("operator", words::WHO),
-        Field::Choice("action", words::WHAT, ACTIONS.into()),
-        Field::Choice("kind", words::KIND, KINDS.into()),
+        Field::Choice("action", words::WHAT, ACTIONS.0.into()),
+        Field::Choice("kind", words::KIND, KINDS.0.into()),
         Field::Text("id", words::ID),
         Field::Day("from", words::FROM),
         Field::Day("to", words::TO),
@@ -72,7 +72,7 @@ fn screen(desk: &Desk, visit: &Visit, parts: &Parts, filter: &AuditFilter) -> Re
 /// What was done, and to what.
 fn what(visit: &Visit, row: &AuditEntryView) -> Markup {
     html! {
-        (visit.say(wire_words::action(row.action))) " " (visit.say(wire_words::audited(row.kind))) " "
+        (visit.say(wire_words::ACTIONS.of(row.action))) " " (visit.say(wire_words::KINDS.of(row.kind))) " "
         bdi { (row.name.as_deref().unwrap_or_default()) }
         @if let Some(id) = &row.id { br; code { (id) } }
         @if let Some(card) = &row.card { div { (visit.say(wire_words::brand(card.brand))) " ••••" (card.last4) } }

@@ -98,7 +98,7 @@ fn say_of_operators(about: &mut Facts<'_>, desk: &Desk, record: &Record) -> Resu
                 let cashout: Cashout = desk.engine.known_object(*id)?;
                 let (by, notes) = cashout.rejection().unzip();
                 about
-                    .word(words::REJECTED_BY, by.map(|by| wire_words::rejected_by(by.into())))
+                    .word(words::REJECTED_BY, by.map(|by| wire_words::REJECTED_BY.of(by.into())))
                     .text(words::NOTES, notes.flatten());
             }
             Event::PeriodCloseRequested { month } | Event::PeriodClosed { month, .. } => {

@@ -113,7 +113,7 @@ pub(crate) async fn test(posted: PostedForm) -> Response {
 
 /// Page with the outcome of a test event.
 fn tested_screen(visit: &Visit, id: &str, ended: &Value) -> Screen {
-    let cause = ended["cause"].as_str().map_or(words::ACCEPTED, wire_words::cause);
+    let cause = ended["cause"].as_str().map_or(words::ACCEPTED, |name| wire_words::CAUSES.of(name));
     let how = html! {
         @if let Some(status) = ended["status"].as_u64() { (status) " " }
         (visit.say(cause)) " " span.dim { (ended["duration_ms"].as_u64().unwrap_or_default()) " ms" }

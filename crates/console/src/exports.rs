@@ -58,7 +58,7 @@ fn day(visit: &Visit, prefix: &str, name: &str, word: Word) -> Markup {
 /// Form that asks for an export at once.
 fn form(desk: &Desk, visit: &Visit) -> Markup {
     let day = |name, word| day(visit, "", name, word);
-    let choice = |name| html! { option value=(name) { (visit.say(wire_words::export_format(name))) } };
+    let choice = |name| html! { option value=(name) { (visit.say(wire_words::EXPORT_FORMATS.of(name))) } };
     html! {
         form.card action="/console/exports/file" {
             (whose("ledger", words::WHOSE, "").show(desk, visit))
@@ -143,7 +143,7 @@ fn jobs_table(visit: &Visit, jobs: Option<&Vec<Value>>) -> Markup {
         .text(words::DAYS, |job| show::days(visit.language, &text(&job["from"]), &text(&job["to"])))
         .text(words::STATUS, |job| {
             html! {
-                (visit.say(wire_words::export_status(&text(&job["status"]))))
+                (visit.say(wire_words::EXPORT_STATUSES.of(&text(&job["status"]))))
                 @if let Some(detail) = job["detail"].as_str() { br; bdi { (detail) } }
             }
         })

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::page::Visit;
 use ops::audited_changes::FieldChange;
-use ops::wire_words::{label, value};
+use ops::wire_words::{LABELS, value};
 
 /// One line for each field.
 pub(crate) fn lines(visit: &Visit, changes: &[FieldChange]) -> Markup {
@@ -12,7 +12,7 @@ pub(crate) fn lines(visit: &Visit, changes: &[FieldChange]) -> Markup {
     html! {
         @for change in changes {
             div {
-                (visit.say(label(&change.field)))
+                (visit.say(LABELS.of(&change.field)))
                 @if !change.new.is_null() || !change.old.is_null() {
                     ": " bdi { (value(change, &change.old)) } " → " bdi { (value(change, &change.new)) }
                 }

@@ -95,7 +95,7 @@ impl MetricsText {
             Some(format!(
                 "{} {}",
                 show::count(language, free.max(0.0) as u64),
-                wire_words::sender(class).text(language)
+                wire_words::SENDERS.of(class).text(language)
             ))
         });
         free.collect::<Vec<_>>().join(" · ")

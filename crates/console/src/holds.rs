@@ -140,7 +140,7 @@ pub(crate) async fn open_items(request: PageRequest) -> Result<Screen> {
     let open = closing::open_items(desk, group).await?;
     let heading = visit.say(words::OPEN_OF_MERCHANT);
     let table = Table::of(visit.language, words::OPEN_OF_MERCHANT, &open.items)
-        .text(words::KIND, |item| visit.say(wire_words::open_kind(item.kind)))
+        .text(words::KIND, |item| visit.say(wire_words::OPEN_KINDS.of(item.kind)))
         .text(words::OWNER, |item| html! { bdi { (item.owner.as_deref().unwrap_or_default()) } })
         .text(words::ACCOUNT, |item| open_object(visit, item))
         .amount(words::AMOUNT, |item| item.amount.map(|amount| visit.money(amount)).unwrap_or_default());

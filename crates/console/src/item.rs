@@ -91,7 +91,7 @@ fn decided(desk: &Desk, visit: &Visit, details: &ItemDetails) -> Markup {
             .add(words::MERCHANT, merchant_link(desk, visit, object.merchant_id.as_deref()))
             .when(words::WHEN, object.created_at.as_deref())
             .word(words::STATUS, status.map(|(status, kind)| status_word(kind, status)))
-            .word(words::REJECTED_BY, by.map(wire_words::rejected_by))
+            .word(words::REJECTED_BY, by.map(|name| wire_words::REJECTED_BY.of(name)))
             .text(if is_recipients { words::RECIPIENT } else { words::PAYER }, object.name.as_deref())
             .text(reason_word(details.kind), object.reason.as_deref());
     }
@@ -127,7 +127,7 @@ fn facts(desk: &Desk, visit: &Visit, item: &QueueItem) -> Markup {
         .code(words::ID, &*item.id)
         .add(words::MERCHANT, merchant_link(desk, visit, item.merchant_id.as_deref()))
         .when(words::WHEN, &*item.created_at)
-        .word(words::STATUS, wire_words::waiting_status(item.status))
+        .word(words::STATUS, wire_words::WAITING_STATUSES.of(item.status))
         .add(words::FLAGS, is_flagged.then(|| flag_list(visit, item)))
         .text(words::ASKED_BY, item.requested_by.as_deref())
         .account(words::DEBIT, item.debit.as_deref())
@@ -147,7 +147,7 @@ fn facts(desk: &Desk, visit: &Visit, item: &QueueItem) -> Markup {
         .word(words::DISPUTE, (!item.disputes.is_empty()).then_some(words::REFUND_WAITS))
         .when(words::ANSWER_UNTIL, item.due_at.as_deref())
         .code(words::CASE, item.case_id.as_deref())
-        .word(words::WAITS_FOR, item.waits_for.map(wire_words::need))
+        .word(words::WAITS_FOR, item.waits_for.map(|name| wire_words::NEEDS.of(name)))
         .word(words::ORDERED, item.ordered.map(wire_words::ordered))
         .text(words::RAIL, item.rail.as_deref())
         .word(words::NOTES, (item.exceeds_charge == Some(true)).then_some(words::EXCEEDS_CHARGE))

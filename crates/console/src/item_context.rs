@@ -50,7 +50,7 @@ fn of_charge(desk: &Desk, visit: &Visit, charge: &ChargeView) -> Markup {
     facts
         .add(words::TXID, show::code_link("charges", &charge.txid))
         .money(words::AMOUNT, charge.amount)
-        .word(words::METHOD, wire_words::method_named(charge.payment_method))
+        .word(words::METHOD, wire_words::METHOD_NAMES.of(charge.payment_method))
         .add(words::PAYER, html! { bdi { (charge.payer.name) } " " span.dim { (charge.payer.document) } })
         .when(words::CREATED, &*charge.created_at)
         .when(words::PAID_AT, charge.paid_at.as_deref())
@@ -99,7 +99,7 @@ fn adjustments(visit: &Visit, details: &ItemDetails) -> Markup {
 /// Other recipients with the same document, account, phone or address.
 fn sharing(visit: &Visit, all: &[Sharing]) -> Markup {
     Table::of(visit.language, words::SHARING, all)
-        .text(words::WHAT, |other| visit.say(wire_words::shared(other.value)))
+        .text(words::WHAT, |other| visit.say(wire_words::SHARED.of(other.value)))
         .text(words::NAME, |other| {
             html! { a href={"/console/recipients/" (other.recipient_id)} { bdi { (other.name) } } }
         })
@@ -173,7 +173,7 @@ pub(crate) fn decisions(desk: &Desk, visit: &Visit, details: &ItemDetails) -> Ma
 /// What was decided, by whom and when.
 pub(crate) fn taken(visit: &Visit, decision: &TakenDecision) -> Markup {
     html! {
-        (visit.say(wire_words::action(decision.action))) ": "
+        (visit.say(wire_words::ACTIONS.of(decision.action))) ": "
         bdi { (decision.operator.as_deref().unwrap_or(visit.say(words::MERCHANT_BY_KEY))) } ", "
         (show::text_moment(visit.language, &decision.at))
     }

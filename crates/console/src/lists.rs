@@ -15,7 +15,7 @@ use crate::list_table::{self, ItemTable, with_amount};
 use crate::paging::address;
 use crate::queue::merchant_link;
 use crate::recurrence::card_in_list;
-use crate::wire_words::{heading, method_named, status_word};
+use crate::wire_words::{METHOD_NAMES, heading, status_word};
 use crate::{Screen, Section, Visit, pager_named, show, wire_words, words};
 use ops::found_item::FoundItem;
 use ops::list_file::requested_format;
@@ -121,7 +121,7 @@ fn fields(visit: &Visit, list: List) -> Vec<Field<'static>> {
                 let methods = METHODS.map(|method| (method.name(), wire_words::method(method)));
                 Field::Choice("payment_method", words::METHOD, methods.into())
             }
-            "flag" => Field::Choice("flag", words::FLAGS, FLAGS.into()),
+            "flag" => Field::Choice("flag", words::FLAGS, FLAGS.0.into()),
             "q" => Field::Text("q", words::FIND),
             "named" => Field::Text("named", words::NAME),
             "amount_from" => Field::Amount("amount_from", words::LEAST),
@@ -141,7 +141,7 @@ fn with_more<'a>(table: ItemTable<'a>, desk: &'a Desk, visit: &'a Visit, kind: I
     let merchant = move |item: &FoundItem| merchant_link(desk, visit, item.merchant_id.as_deref());
     let reason = |item: &FoundItem| html! { bdi { (item.reason.as_deref().unwrap_or_default()) } };
     let moment = move |at: &Option<String>| show::optional_moment(visit.language, at.as_deref());
-    let method = move |item: &FoundItem| item.payment_method.map_or("", |name| visit.say(method_named(name)));
+    let method = move |item: &FoundItem| item.payment_method.map_or("", |name| visit.say(METHOD_NAMES.of(name)));
     let fee = move |item: &FoundItem| item.fee.map(|fee| visit.money(fee)).unwrap_or_default();
     let card = move |item: &FoundItem| card_in_list(visit, item.card.as_ref());
     let table = if kind == ItemKind::Merchants { table } else { table.column("more", words::MERCHANT, merchant) };

@@ -207,7 +207,7 @@ fn keys(desk: &Desk, visit: &Visit, group: GroupNumber, parts: &Parts) -> Result
 
 /// What a key may do.
 pub(crate) fn scopes(visit: &Visit, names: &[&str]) -> String {
-    names.iter().map(|name| visit.say(wire_words::scope(name))).collect::<Vec<_>>().join(", ")
+    names.iter().map(|name| visit.say(wire_words::SCOPES.of(name))).collect::<Vec<_>>().join(", ")
 }
 
 /// The minute of a key's last use.

@@ -58,7 +58,7 @@ fn table(visit: &Visit, rows: &[(Month, &'static str, Option<Position>)]) -> Mar
         .text(words::MONTH, |(month, ..)| {
             html! { a href={"/console/periods/" (month)} { (name(visit.language, *month)) } }
         })
-        .text(words::STATUS, |(_, status, _)| visit.say(wire_words::period_status(status)))
+        .text(words::STATUS, |(_, status, _)| visit.say(wire_words::PERIOD_STATUSES.of(status)))
         .text(words::CLOSED_BY_RECORD, |(.., by)| by.map_or(html! { "—" }, |by| record_link(visit.language, by)))
         .shown()
 }
@@ -115,7 +115,7 @@ fn facts(desk: &Desk, visit: &Visit, month: Month, period: &PeriodView) -> Marku
     let hash = |hash: &String| html! { code.hash { (hash) } };
     let mut facts = Facts::of(visit);
     facts
-        .word(words::STATUS, wire_words::period_status(period.status))
+        .word(words::STATUS, wire_words::PERIOD_STATUSES.of(period.status))
         .add(words::MONTH_CUT, cut)
         .add(words::CLOSE_ASKED_BY, asked_by);
     match &period.closed_by {
@@ -159,7 +159,7 @@ fn open_items(visit: &Visit, month: Month, items: &[OpenItem]) -> Markup {
         }
     };
     Table::of(visit.language, words::OPEN_ITEMS, items)
-        .text(words::WHAT, |item| visit.say(wire_words::open_at_end(item.kind)))
+        .text(words::WHAT, |item| visit.say(wire_words::OPEN_AT_END.of(item.kind)))
         .text(words::NAME, named)
         .amount(words::BALANCE, |item| item.balance.map(|balance| visit.money(balance)).unwrap_or_default())
         .amount(words::COUNT, |item| item.count.map(|count| show::count(visit.language, count)).unwrap_or_default())

@@ -59,7 +59,7 @@ pub(crate) async fn list(request: PageRequest) -> Result<Screen> {
 fn fields(visit: &Visit) -> Vec<Field<'static>> {
     let of_item = [
         Field::Choice("kind", words::KIND, KINDS.map(|kind| (kind, kind_word(kind))).into()),
-        Field::Choice("flag", words::FLAGS, FLAGS.into()),
+        Field::Choice("flag", words::FLAGS, FLAGS.0.into()),
         Field::Amount("amount_from", words::AMOUNT_FROM),
         Field::Amount("amount_to", words::AMOUNT_TO),
         Field::Day("from", words::DAY_FROM),
@@ -106,8 +106,8 @@ fn page_of(item: &QueueItem) -> String {
 pub(crate) fn flag_list(visit: &Visit, item: &QueueItem) -> Markup {
     let is_second = item.status == "waiting_second";
     html! {
-        @if is_second { span.badge.open { (visit.say(wire_words::waiting_status(item.status))) } " " }
-        @for flag in &item.flags { span.badge.bad { (visit.say(wire_words::flag(flag))) @if let Some(count) = item.returned_before.filter(|_| *flag == "returned_before") { ": " (count) } } " " }
+        @if is_second { span.badge.open { (visit.say(wire_words::WAITING_STATUSES.of(item.status))) } " " }
+        @for flag in &item.flags { span.badge.bad { (visit.say(wire_words::FLAGS.of(flag))) @if let Some(count) = item.returned_before.filter(|_| *flag == "returned_before") { ": " (count) } } " " }
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) async fn show(request: PageRequest) -> Result<Screen> {
     let withdrawals = items.collect::<Result<Vec<_>, _>>()?;
     let merchant = show::merchant_id(&desk.engine, ledger).unwrap_or_default().uuid().to_string();
     let review = row.bank_review.map(|(review, since)| {
-        html! { (visit.say(wire_words::account_review(review.into()))) " " (show::short_moment(visit.language, since)) }
+        html! { (visit.say(wire_words::ACCOUNT_REVIEWS.of(review.into()))) " " (show::short_moment(visit.language, since)) }
     });
     let destination = profile.receiving_account().map(WithdrawalDestinationView::of);
     let mut facts = Facts::of(visit);

@@ -14,7 +14,7 @@ use crate::keys::json_of;
 use crate::people::delete_form;
 use crate::queue::merchant_link;
 use crate::show::Facts;
-use crate::wire_words::{brand, method_named, status_word};
+use crate::wire_words::{METHOD_NAMES, brand, status_word};
 use crate::{PageRequest, Screen, Section, Visit, show, words};
 use ops::{ItemKind, cards, charges, subscriptions};
 use web::views::charge::CardView;
@@ -34,7 +34,7 @@ pub(crate) async fn subscription(request: PageRequest) -> Result<Screen> {
         .word(words::STATUS, status_word(ItemKind::Subscriptions, text("status").unwrap_or_default()))
         .text(words::PLAN, text("plan").unwrap_or_default())
         .money(words::AMOUNT, found["amount"].as_i64().unwrap_or_default())
-        .word(words::METHOD, method_named(text("payment_method").unwrap_or_default()))
+        .word(words::METHOD, METHOD_NAMES.of(text("payment_method").unwrap_or_default()))
         .add(words::CARD, card);
     for split in splits(visit, &found) {
         facts.add(words::RECIPIENT, split);

@@ -77,7 +77,7 @@ pub(crate) fn answer(visit: &Visit, answer: Option<&AnswerView>) -> Markup {
             None => "—",
             Some(answer) => {
                 @if let Some(status) = answer.status { (status) " " }
-                @if let Some(cause) = answer.cause { (visit.say(wire_words::cause(cause))) " " }
+                @if let Some(cause) = answer.cause { (visit.say(wire_words::CAUSES.of(cause))) " " }
                 span.dim { (answer.duration_ms) " ms, " (show::text_moment(visit.language, &answer.at)) }
             }
         }

@@ -14,15 +14,12 @@ use web::Role;
 use web::views::statement::RecipientSplitView;
 
 /// What two registrations share.
-pub(crate) fn shared(name: &str) -> Word {
-    match name {
-        "document" => words::DOCUMENT,
-        "bank_account" => words::DESTINATION,
-        "phone" => word("Telefone", "Telephone"),
-        "address" => words::ADDRESS_OF,
-        _ => OTHER,
-    }
-}
+pub(crate) const SHARED: Words = Words(&[
+    ("document", words::DOCUMENT),
+    ("bank_account", words::DESTINATION),
+    ("phone", word("Telefone", "Telephone")),
+    ("address", words::ADDRESS_OF),
+]);
 
 /// Where a charge stands, in both languages.
 pub(crate) fn charge_status(outcome: &ChargeOutcome) -> Word {
@@ -56,7 +53,7 @@ pub(crate) fn refusal(refusal: CardRefusal) -> Word {
 
 /// A payment method.
 pub(crate) fn method(method: PaymentMethod) -> Word {
-    method_named(method.name())
+    METHOD_NAMES.of(method.name())
 }
 
 /// The scheme of a card, by its name in the interface.
@@ -87,37 +84,28 @@ pub(crate) fn split_status(split: &RecipientSplitView) -> Word {
 }
 
 /// Who rejected a withdrawal or failed a cashout, by the name in the interface.
-pub(crate) fn rejected_by(name: &str) -> Word {
-    match name {
-        "operator" => word("operador", "operator"),
-        "bank" => word("o banco, que não aceitou", "the bank, which did not take it"),
-        "returned" => word("o banco, que devolveu", "the bank, which returned it"),
-        "merchant" => words::MERCHANT,
-        _ => OTHER,
-    }
-}
+pub(crate) const REJECTED_BY: Words = Words(&[
+    ("operator", word("operador", "operator")),
+    ("bank", word("o banco, que não aceitou", "the bank, which did not take it")),
+    ("returned", word("o banco, que devolveu", "the bank, which returned it")),
+    ("merchant", words::MERCHANT),
+]);
 
 /// The status of an item of the queue, by its name in the interface.
-pub(crate) fn waiting_status(name: &str) -> Word {
-    match name {
-        "draft" => word("rascunho", "draft"),
-        "pending" => word("pendente", "pending"),
-        "open" => word("aberta", "open"),
-        "in_processing" => word("em processamento", "being carried out"),
-        "waiting_second" => word("espera outro operador", "waits for another operator"),
-        _ => OTHER,
-    }
-}
+pub(crate) const WAITING_STATUSES: Words = Words(&[
+    ("draft", word("rascunho", "draft")),
+    ("pending", word("pendente", "pending")),
+    ("open", word("aberta", "open")),
+    ("in_processing", word("em processamento", "being carried out")),
+    ("waiting_second", word("espera outro operador", "waits for another operator")),
+]);
 
 /// What a notification of a case waits for, by its name in the interface.
-pub(crate) fn need(name: &str) -> Word {
-    match name {
-        "acceptance" => word("uma contestação aceita deste valor", "an accepted dispute of this amount"),
-        "reversal" => word("a reversão de uma contestação anterior", "the reversal of an earlier dispute"),
-        "decision" => word("operadores: reverter de novo ou descartar", "operators: reverse again or drop"),
-        _ => OTHER,
-    }
-}
+pub(crate) const NEEDS: Words = Words(&[
+    ("acceptance", word("uma contestação aceita deste valor", "an accepted dispute of this amount")),
+    ("reversal", word("a reversão de uma contestação anterior", "the reversal of an earlier dispute")),
+    ("decision", word("operadores: reverter de novo ou descartar", "operators: reverse again or drop")),
+]);
 
 /// What was ordered from a rail, by its name in the interface.
 pub(crate) fn ordered(name: &str) -> Word {
@@ -125,33 +113,27 @@ pub(crate) fn ordered(name: &str) -> Word {
         "card" => word("cobrança por cartão", "card charge"),
         "pix" => word("cobrança PIX", "PIX charge"),
         "withdrawal" => word("saque", "withdrawal"),
-        _ => open_kind(name),
+        _ => OPEN_KINDS.of(name),
     }
 }
 
 /// The status of a month, by its name in the interface.
-pub(crate) fn period_status(name: &str) -> Word {
-    match name {
-        "open" => word("aberto", "open"),
-        "pending" => word("fechamento pedido", "closing asked for"),
-        "closed" => word("fechado", "closed"),
-        _ => OTHER,
-    }
-}
+pub(crate) const PERIOD_STATUSES: Words = Words(&[
+    ("open", word("aberto", "open")),
+    ("pending", word("fechamento pedido", "closing asked for")),
+    ("closed", word("fechado", "closed")),
+]);
 
 /// What was open at the end of a month, by its name in the interface.
-pub(crate) fn open_at_end(kind: &str) -> Word {
-    match kind {
-        "suspense" => word("Dinheiro que ninguém explicou", "Money that nobody has explained"),
-        "negative_bank" => word("Conta bancária abaixo de zero", "Bank account below zero"),
-        "in_flight" => word("Dinheiro retido para ordens sem fim", "Money held for orders without an end"),
-        "unanswered" => word("Sem resposta do adquirente", "Without an answer of the acquirer"),
-        "waiting" => word("Decisões pendentes", "Decisions that wait"),
-        "unreconciled" => word("Diferenças da conciliação", "Differences that reconciliations found"),
-        "uncompared" => word("Sem arquivo que confira", "Not compared with any file"),
-        _ => OTHER,
-    }
-}
+pub(crate) const OPEN_AT_END: Words = Words(&[
+    ("suspense", word("Dinheiro que ninguém explicou", "Money that nobody has explained")),
+    ("negative_bank", word("Conta bancária abaixo de zero", "Bank account below zero")),
+    ("in_flight", word("Dinheiro retido para ordens sem fim", "Money held for orders without an end")),
+    ("unanswered", word("Sem resposta do adquirente", "Without an answer of the acquirer")),
+    ("waiting", word("Decisões pendentes", "Decisions that wait")),
+    ("unreconciled", word("Diferenças da conciliação", "Differences that reconciliations found")),
+    ("uncompared", word("Sem arquivo que confira", "Not compared with any file")),
+]);
 
 /// A kind of file that is reconciled, by its name in the interface.
 pub(crate) fn file_kind(name: &str) -> Word {
@@ -164,20 +146,17 @@ pub(crate) fn file_kind(name: &str) -> Word {
 }
 
 /// A format of exports, by its name in the interface.
-pub(crate) fn export_format(name: &str) -> Word {
-    match name {
-        "xlsx" => word("Planilha (XLSX)", "Spreadsheet (XLSX)"),
-        "csv-ptbr" => word("CSV com vírgula decimal", "CSV with decimal commas"),
-        "csv" => word("CSV em centavos", "CSV in centavos"),
-        "jsonl" => word("JSON, um por linha", "JSON, one a line"),
-        "parquet" => word("Parquet, para análise de dados", "Parquet, for data analysis"),
-        "beancount" => word("Beancount", "Beancount"),
-        "hledger" => word("hledger", "hledger"),
-        "ledger" => word("Ledger", "Ledger"),
-        "journal-entries" => word("Lançamentos no plano da empresa", "Entries in the company's chart"),
-        _ => OTHER,
-    }
-}
+pub(crate) const EXPORT_FORMATS: Words = Words(&[
+    ("xlsx", word("Planilha (XLSX)", "Spreadsheet (XLSX)")),
+    ("csv-ptbr", word("CSV com vírgula decimal", "CSV with decimal commas")),
+    ("csv", word("CSV em centavos", "CSV in centavos")),
+    ("jsonl", word("JSON, um por linha", "JSON, one a line")),
+    ("parquet", word("Parquet, para análise de dados", "Parquet, for data analysis")),
+    ("beancount", word("Beancount", "Beancount")),
+    ("hledger", word("hledger", "hledger")),
+    ("ledger", word("Ledger", "Ledger")),
+    ("journal-entries", word("Lançamentos no plano da empresa", "Entries in the company's chart")),
+]);
 
 /// A kind of bank account.
 pub(crate) fn account_kind(kind: AccountKind) -> Word {
@@ -189,15 +168,12 @@ pub(crate) fn account_kind(kind: AccountKind) -> Word {
 }
 
 /// Where an export stands, by its name in the interface.
-pub(crate) fn export_status(name: &str) -> Word {
-    match name {
-        "queued" => word("na fila", "queued"),
-        "running" => word("em preparo", "being made"),
-        "done" => word("pronto", "ready"),
-        "failed" => word("não foi possível", "failed"),
-        _ => OTHER,
-    }
-}
+pub(crate) const EXPORT_STATUSES: Words = Words(&[
+    ("queued", word("na fila", "queued")),
+    ("running", word("em preparo", "being made")),
+    ("done", word("pronto", "ready")),
+    ("failed", word("não foi possível", "failed")),
+]);
 
 /// A kind of difference between a file and the books, by its name in the interface.
 pub(crate) fn finding(name: &str) -> Word {
@@ -244,19 +220,16 @@ pub(crate) fn compared_object(name: &str) -> Word {
 }
 
 /// Kind of something that is open of a merchant.
-pub(crate) fn open_kind(name: &str) -> Word {
-    match name {
-        "charge" => word("cobrança", "charge"),
-        "subscription" => word("assinatura", "subscription"),
-        "cashout" => word("cashout", "cashout"),
-        "refund" => word("reembolso", "refund"),
-        "dispute" => word("contestação", "dispute"),
-        "repayment" => word("devolução a quem pagou", "repayment to a payer"),
-        "entry" => word("lançamento", "entry"),
-        "balance" => word("saldo", "balance"),
-        _ => OTHER,
-    }
-}
+pub(crate) const OPEN_KINDS: Words = Words(&[
+    ("charge", word("cobrança", "charge")),
+    ("subscription", word("assinatura", "subscription")),
+    ("cashout", word("cashout", "cashout")),
+    ("refund", word("reembolso", "refund")),
+    ("dispute", word("contestação", "dispute")),
+    ("repayment", word("devolução a quem pagou", "repayment to a payer")),
+    ("entry", word("lançamento", "entry")),
+    ("balance", word("saldo", "balance")),
+]);
 
 /// The role of an operator.
 pub(crate) fn role(role: Role) -> Word {
@@ -268,13 +241,10 @@ pub(crate) fn role(role: Role) -> Word {
 }
 
 /// Who sends commands that still fit, by the label of the metric.
-pub(crate) fn sender(class: &str) -> Word {
-    match class {
-        "door" => word("da API", "from the API"),
-        "inside" => word("do próprio serviço", "from the service itself"),
-        _ => OTHER,
-    }
-}
+pub(crate) const SENDERS: Words = Words(&[
+    ("door", word("da API", "from the API")),
+    ("inside", word("do próprio serviço", "from the service itself")),
+]);
 
 /// A kind of webhook event, by its name in the interface.
 pub(crate) fn event_named(name: &str) -> Word {
@@ -324,34 +294,28 @@ pub(crate) fn event(kind: WebhookEventKind) -> Word {
 }
 
 /// Why a delivery failed, by its name in the interface.
-pub(crate) fn cause(name: &str) -> Word {
-    match name {
-        "status" => word("resposta de erro", "an error as the answer"),
-        "redirect" => word("redirecionamento, que não é seguido", "a redirect, which is not followed"),
-        "dns" => word("nome sem endereço", "name without an address"),
-        "not_public" => word("endereço que não pode ser chamado", "address that may not be called"),
-        "refused" => word("ninguém escuta no endereço", "nobody listens at the address"),
-        "unreachable" => word("a rede não chega ao endereço", "the network does not reach the address"),
-        "tls" => word("sem TLS válido", "no valid TLS"),
-        "timeout" => word("sem resposta a tempo", "no answer in time"),
-        "closed" => word("conexão fechada antes da resposta", "connection closed before the answer"),
-        "too_large" => word("resposta grande demais", "answer too large"),
-        "not_http" => word("a resposta não é HTTP", "the answer is not HTTP"),
-        "internal" => word("este serviço não pôde enviar", "this service could not send"),
-        _ => OTHER,
-    }
-}
+pub(crate) const CAUSES: Words = Words(&[
+    ("status", word("resposta de erro", "an error as the answer")),
+    ("redirect", word("redirecionamento, que não é seguido", "a redirect, which is not followed")),
+    ("dns", word("nome sem endereço", "name without an address")),
+    ("not_public", word("endereço que não pode ser chamado", "address that may not be called")),
+    ("refused", word("ninguém escuta no endereço", "nobody listens at the address")),
+    ("unreachable", word("a rede não chega ao endereço", "the network does not reach the address")),
+    ("tls", word("sem TLS válido", "no valid TLS")),
+    ("timeout", word("sem resposta a tempo", "no answer in time")),
+    ("closed", word("conexão fechada antes da resposta", "connection closed before the answer")),
+    ("too_large", word("resposta grande demais", "answer too large")),
+    ("not_http", word("a resposta não é HTTP", "the answer is not HTTP")),
+    ("internal", word("este serviço não pôde enviar", "this service could not send")),
+]);
 
 /// What an API key may do, by the name of the scope.
-pub(crate) fn scope(name: &str) -> Word {
-    match name {
-        "charges" => word("cobranças", "charges"),
-        "payouts" => word("saídas", "payouts"),
-        "recipients" => word("recebedores", "recipients"),
-        "read" => word("leitura", "read"),
-        _ => OTHER,
-    }
-}
+pub(crate) const SCOPES: Words = Words(&[
+    ("charges", word("cobranças", "charges")),
+    ("payouts", word("saídas", "payouts")),
+    ("recipients", word("recebedores", "recipients")),
+    ("read", word("leitura", "read")),
+]);
 
 #[cfg(test)]
 mod tests {

@@ -21,7 +21,7 @@ use utoipa::ToSchema;
 use crate::audited_changes::{FieldChange, changes};
 use crate::found_item::{FoundItem, item_of, item_of_kind};
 use crate::list_file::{in_parts, list_file, requested_format, too_many};
-use crate::wire_words::{ACTIONS, KINDS, action, audited, in_file, label, value};
+use crate::wire_words::{ACTIONS, KINDS, LABELS, in_file, value};
 use crate::{Desk, DeskState, ItemKind, Operator, merchants};
 use web::reply::between;
 use web::views::charge::CardView;
@@ -125,8 +125,8 @@ impl AuditFilter {
     /// Reads a query.
     pub fn read(desk: &Desk, pairs: &[(String, String)]) -> Result<Self> {
         let group = single(pairs, "merchant_id")?.map(|id| merchants::find(desk, id)).transpose()?;
-        let action = one_of(pairs, "action", &ACTIONS.map(|(name, _)| name))?;
-        let kind = one_of(pairs, "kind", &KINDS.map(|(name, _)| name))?;
+        let action = one_of(pairs, "action", &ACTIONS.names())?;
+        let kind = one_of(pairs, "kind", &KINDS.names())?;
         let mut check = Checker::new();
         let id = single(pairs, "id")?.and_then(|id| {
             ObjectId::parse(id).or_else(|| check.refuse("id", "invalid", "id deve ser um UUID ou um txid"))
@@ -252,8 +252,8 @@ pub async fn file(desk: &Arc<Desk>, filter: &AuditFilter, format: TableFormat) -
             Cell::Instant(row.effective_at.0),
             Cell::optional(row.operator),
             Cell::optional(row.api_key_id),
-            Cell::optional(Some(in_file(for_people, row.action, action(row.action)))),
-            Cell::optional(Some(in_file(for_people, row.kind, audited(row.kind)))),
+            Cell::optional(Some(in_file(for_people, row.action, ACTIONS.of(row.action)))),
+            Cell::optional(Some(in_file(for_people, row.kind, KINDS.of(row.kind)))),
             Cell::optional(row.name),
             Cell::optional(row.id),
             Cell::optional(row.merchant_id),
@@ -279,7 +279,7 @@ fn change_text(FieldChange { field, old, new }: &FieldChange, for_people: bool) 
         return format!("{field}: {} → {}", shown(old), shown(new));
     }
     let [old, new] = [old, new].map(|of| value(Language::Portuguese, field, of));
-    format!("{}: {old} → {new}", label(field).text(Language::Portuguese))
+    format!("{}: {old} → {new}", LABELS.of(field).text(Language::Portuguese))
 }
 
 /// Parts of a bank account in the order in which people read them.

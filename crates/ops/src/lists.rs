@@ -35,7 +35,7 @@ use crate::list_file::{READ_AT_ONCE, in_parts, list_file, requested_format, too_
 use crate::queue::{QueueFilter, waiting};
 use crate::search::{amount, day, found_kinds, ids_of, last_four, meanings, parts, requested_text};
 use crate::subscriptions::with_plans;
-use crate::wire_words::{FLAGS, heading, in_file, method_named, status_word};
+use crate::wire_words::{FLAGS, METHOD_NAMES, heading, in_file, status_word};
 use crate::{Desk, DeskState, ItemKind, Operator, merchants};
 use web::cut::{NextBefore, next_before, requested_before};
 use web::views::recipient::{find_recipient, open, recipient_id};
@@ -171,7 +171,7 @@ impl ListFilter {
         let of_charges: Vec<_> = pairs.iter().filter(|(name, _)| is_charges || name != "status").cloned().collect();
         let query = charge_query(desk, &of_charges)?;
         let text = single(pairs, "q")?.map(|_| requested_text(pairs)).transpose()?;
-        let flag = one_of(pairs, "flag", &FLAGS.map(|(name, _)| name))?;
+        let flag = one_of(pairs, "flag", &FLAGS.names())?;
         let flagged = flag.filter(|_| is_charges).map(|flag| charges_with(desk, flag, query.group)).transpose()?;
         let recipient = query.recipient.and_then(|ledger| recipient_id(&desk.engine, ledger));
         let filter = match text {
@@ -599,7 +599,7 @@ const COLUMNS: [(TableColumn, ItemCell); 18] = [
         Cell::optional(item.status.map(|status| in_file(for_people, status, status_word(kind, status))))
     }),
     (("payment_method", "Meio de pagamento", Kind::Text), |item, _, for_people| {
-        Cell::optional(item.payment_method.map(|name| in_file(for_people, name, method_named(name))))
+        Cell::optional(item.payment_method.map(|name| in_file(for_people, name, METHOD_NAMES.of(name))))
     }),
     (("amount", "Valor", Kind::Amount), |item, _, _| Cell::amount(item.amount)),
     (("fee", "Taxa", Kind::Amount), |item, _, _| Cell::amount(item.fee)),

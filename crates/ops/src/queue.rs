@@ -73,7 +73,7 @@ impl QueueFilter {
     /// Reads a query. Errors: 400 `validation_failed`; 404 of a merchant that does not exist.
     pub fn read(desk: &Desk, pairs: &[(String, String)]) -> Result<Self> {
         let (group, recipient) = filtered_owners(desk, pairs)?;
-        let (kind, flag) = (one_of(pairs, "kind", &KINDS)?, one_of(pairs, "flag", &FLAGS.map(|(name, _)| name))?);
+        let (kind, flag) = (one_of(pairs, "kind", &KINDS)?, one_of(pairs, "flag", &FLAGS.names())?);
         let by_deadline = one_of(pairs, "order", &ORDERS)? == Some("deadline");
         let limit = |name| {
             let most = AMOUNT_MAX.0.unsigned_abs();

@@ -13,6 +13,21 @@ use web::language::{Language, Word, word};
 /// The word for a name that has none: what a test fails by.
 pub const OTHER: Word = word("outro", "other");
 
+/// Names of the interface, and the word of each.
+pub struct Words(pub &'static [(&'static str, Word)]);
+
+impl Words {
+    /// The word of a name.
+    pub fn of(&self, name: &str) -> Word {
+        self.0.iter().find(|(own, _)| *own == name).map_or(OTHER, |(_, word)| *word)
+    }
+
+    /// All names.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.0.iter().map(|(name, _)| *name).collect()
+    }
+}
+
 /// The name of a kind of things, in Portuguese and in English.
 pub fn heading(kind: ItemKind) -> Word {
     match kind {
@@ -72,37 +87,26 @@ pub fn status_word(kind: ItemKind, status: &str) -> Word {
 }
 
 /// A way to pay, by its name in the interface, in Portuguese and in English.
-pub fn method_named(name: &str) -> Word {
-    match name {
-        "pix" => word("PIX", "PIX"),
-        "credit_card" => word("cartão de crédito", "credit card"),
-        "debit_card" => word("cartão de débito", "debit card"),
-        _ => OTHER,
-    }
-}
+pub const METHOD_NAMES: Words = Words(&[
+    ("pix", word("PIX", "PIX")),
+    ("credit_card", word("cartão de crédito", "credit card")),
+    ("debit_card", word("cartão de débito", "debit card")),
+]);
 
 /// The review of a changed bank account, by its name in the interface.
-pub fn account_review(name: &str) -> Word {
-    match name {
-        "pending" => word("em análise", "under review"),
-        "approved" => word("aprovada", "approved"),
-        "rejected" => word("recusada", "rejected"),
-        _ => OTHER,
-    }
-}
+pub const ACCOUNT_REVIEWS: Words = Words(&[
+    ("pending", word("em análise", "under review")),
+    ("approved", word("aprovada", "approved")),
+    ("rejected", word("recusada", "rejected")),
+]);
 
 /// A name of the interface in a file: as it is for programs, and in Portuguese for people.
 pub fn in_file(for_people: bool, name: &'static str, word: Word) -> &'static str {
     if for_people { word.text(Language::Portuguese) } else { name }
 }
 
-/// The word of a name in a table of both.
-fn word_of(table: &[(&str, Word)], name: &str) -> Word {
-    table.iter().find(|(own, _)| *own == name).map_or(OTHER, |(_, word)| *word)
-}
-
 /// Flags of items of the queue.
-pub const FLAGS: [(&str, Word); 15] = [
+pub const FLAGS: Words = Words(&[
     ("expires_soon", word("vence em até 7 dias", "expires within 7 days")),
     ("expired", word("o prazo passou", "its time has passed")),
     ("disputed", word("há contestação aberta", "a dispute is open")),
@@ -118,15 +122,10 @@ pub const FLAGS: [(&str, Word); 15] = [
     ("first_to_account", word("primeiro saque para esta conta", "first withdrawal to this account")),
     ("account_replaced", word("outra conta foi cadastrada depois", "another account was registered since")),
     ("frozen", word("recebedor congelado", "frozen recipient")),
-];
-
-/// Flag of an item of the queue.
-pub fn flag(name: &str) -> Word {
-    word_of(&FLAGS, name)
-}
+]);
 
 /// Actions of the audit trail.
-pub const ACTIONS: [(&str, Word); 20] = [
+pub const ACTIONS: Words = Words(&[
     ("create", word("criar", "create")),
     ("change", word("alterar", "change")),
     ("revoke", word("revogar", "revoke")),
@@ -147,15 +146,10 @@ pub const ACTIONS: [(&str, Word); 20] = [
     ("cancel", word("cancelar", "cancel")),
     ("delete", word("excluir", "delete")),
     ("erase", word("eliminar", "erase")),
-];
-
-/// What was done, by its name in the audit trail. [`audited`] says to what.
-pub fn action(name: &str) -> Word {
-    word_of(&ACTIONS, name)
-}
+]);
 
 /// Kinds of things to which something was done.
-pub const KINDS: [(&str, Word); 19] = [
+pub const KINDS: Words = Words(&[
     ("merchant", word("lojista", "merchant")),
     ("api_key", word("chave de API", "API key")),
     ("recipient", word("recebedor", "recipient")),
@@ -175,52 +169,44 @@ pub const KINDS: [(&str, Word); 19] = [
     ("person", word("dados de uma pessoa", "data of a person")),
     ("card", word("cartão guardado", "stored card")),
     ("personal_data", word("dados pessoais até o mês", "personal data through the month")),
-];
-
-/// To what it was done, by its name in the audit trail.
-pub fn audited(name: &str) -> Word {
-    word_of(&KINDS, name)
-}
+]);
 
 /// The label of a field, as the pages that change it name it.
-pub fn label(field: &str) -> Word {
-    match field {
-        "name, city" => word("Nome, cidade", "Name, city"),
-        "split_enabled" => SPLITS,
-        "cashout_enabled" => CASHOUTS,
-        "suspended" => SUSPENDED,
-        "payouts_held" => PAYOUTS_HELD,
-        "closing" => CLOSING,
-        "closed" => CLOSED,
-        "fees.mdr_1x" => MDR_1X,
-        "fees.mdr_2_6x" => MDR_2_6X,
-        "fees.mdr_7_12x" => MDR_7_12X,
-        "fees.margin" => FEE_MARGIN,
-        "fees.pix" => word("Taxa do PIX", "Fee of PIX"),
-        "fees.antifraud_cents" => FEE_ANTIFRAUD,
-        "fees.cashout_cents" => word("Taxa do cashout", "Fee of a cashout"),
-        "fees.anticipation.d2" => ANTICIPATION_D2,
-        "fees.anticipation.d7" => ANTICIPATION_D7,
-        "fees.anticipation.d15" => ANTICIPATION_D15,
-        "options.split_guard" => SPLIT_GUARD,
-        "options.mdr_base" => MDR_BASE,
-        "options.refund_commission" => word("Devolver a comissão com reembolsos", "Return the commission with refunds"),
-        "options.card_settlement_days" => SETTLEMENT_DAYS,
-        "options.own_keys" => OWN_KEYS,
-        "rate_limits.card" => LIMIT_CARD,
-        "rate_limits.other" => LIMIT_OTHER,
-        "webhook_url" => WEBHOOK_ADDRESS,
-        "scopes" => SCOPES,
-        "events" => EVENTS_SENT,
-        "bank_account" => DESTINATION,
-        "status" => STATUS,
-        "frozen" => word("Congelado", "Frozen"),
-        "bank_account_review" => word("Análise da conta bancária", "Review of the bank account"),
-        "outcome" => word("Desfecho", "Outcome"),
-        "reference" => word("Referência", "Reference"),
-        _ => OTHER,
-    }
-}
+pub const LABELS: Words = Words(&[
+    ("name, city", word("Nome, cidade", "Name, city")),
+    ("split_enabled", SPLITS),
+    ("cashout_enabled", CASHOUTS),
+    ("suspended", SUSPENDED),
+    ("payouts_held", PAYOUTS_HELD),
+    ("closing", CLOSING),
+    ("closed", CLOSED),
+    ("fees.mdr_1x", MDR_1X),
+    ("fees.mdr_2_6x", MDR_2_6X),
+    ("fees.mdr_7_12x", MDR_7_12X),
+    ("fees.margin", FEE_MARGIN),
+    ("fees.pix", word("Taxa do PIX", "Fee of PIX")),
+    ("fees.antifraud_cents", FEE_ANTIFRAUD),
+    ("fees.cashout_cents", word("Taxa do cashout", "Fee of a cashout")),
+    ("fees.anticipation.d2", ANTICIPATION_D2),
+    ("fees.anticipation.d7", ANTICIPATION_D7),
+    ("fees.anticipation.d15", ANTICIPATION_D15),
+    ("options.split_guard", SPLIT_GUARD),
+    ("options.mdr_base", MDR_BASE),
+    ("options.refund_commission", word("Devolver a comissão com reembolsos", "Return the commission with refunds")),
+    ("options.card_settlement_days", SETTLEMENT_DAYS),
+    ("options.own_keys", OWN_KEYS),
+    ("rate_limits.card", LIMIT_CARD),
+    ("rate_limits.other", LIMIT_OTHER),
+    ("webhook_url", WEBHOOK_ADDRESS),
+    ("scopes", SCOPES),
+    ("events", EVENTS_SENT),
+    ("bank_account", DESTINATION),
+    ("status", STATUS),
+    ("frozen", word("Congelado", "Frozen")),
+    ("bank_account_review", word("Análise da conta bancária", "Review of the bank account")),
+    ("outcome", word("Desfecho", "Outcome")),
+    ("reference", word("Referência", "Reference")),
+]);
 
 /// A value of a field, as people read it.
 pub fn value(language: Language, field: &str, value: &Value) -> String {
@@ -233,7 +219,7 @@ pub fn value(language: Language, field: &str, value: &Value) -> String {
         }
         ("options.mdr_base", Value::String(name)) => said(if name == "total" { MDR_TOTAL } else { MDR_SELLER }),
         ("status", Value::String(name)) => said(status_word(ItemKind::Recipients, name)),
-        ("bank_account_review", Value::String(name)) => said(account_review(name)),
+        ("bank_account_review", Value::String(name)) => said(ACCOUNT_REVIEWS.of(name)),
         ("outcome", Value::String(name)) => said(match name.as_str() {
             "happened" => word("aconteceu", "it happened"),
             _ => word("não aconteceu", "it did not happen"),
@@ -320,7 +306,7 @@ mod tests {
         let fields = settings_fields(&Settings::default());
         assert!(fields.len() > 18, "{fields:?}");
         for field in fields.keys() {
-            assert_ne!(label(field), OTHER, "{field}");
+            assert_ne!(LABELS.of(field), OTHER, "{field}");
         }
     }
 }
