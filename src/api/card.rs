@@ -17,10 +17,10 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::api::card_data::{CardData, face, read_card, read_code, security_code};
-use crate::api::cards::{payer_of, stored_card, stored_fingerprint};
 use crate::api::labels::{self, ChargeEcho};
 use crate::api::payer::{CustomerRequest, read_customer};
 use crate::api::splits;
+use crate::api::stored_cards::{payer_of, stored_card, stored_fingerprint};
 use crate::api::subscriptions::first_charge_was_paid;
 use crate::api::{App, AppState};
 use web::idempotency::{body_digest, in_progress};

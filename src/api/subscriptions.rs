@@ -15,10 +15,10 @@ use ledger::{
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::api::cards::{stored_card, stored_fingerprint};
 use crate::api::labels::{self, change_values};
 use crate::api::payer::{CustomerRequest, read_customer};
 use crate::api::splits;
+use crate::api::stored_cards::{stored_card, stored_fingerprint};
 use crate::api::{App, AppState};
 use web::guards::rate_limit::RateLimits;
 use web::idempotency::{body_digest, naming};

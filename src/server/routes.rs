@@ -22,16 +22,16 @@ use utoipa_axum::routes;
 use crate::api::app::App;
 use crate::api::authenticate::authenticate;
 use crate::api::{
-    anticipation, balance, batch, card, cards, cashout, charges, disputes, events, fiscal_documents, keys, pix, plans,
-    qr_code, quote, refunds, reports, scopes, sub_recipients, subscriptions, withdrawals,
+    anticipation, balance, batch, card, cashout, charges, disputes, events, fiscal_documents, keys, pix, plans,
+    qr_code, quote, refunds, reports, scopes, stored_cards, sub_recipients, subscriptions, withdrawals,
 };
 use console::Console;
 use nodes::work_requests;
 use ops::desk::Desk;
 use ops::{
-    api_keys, audit, backup, batches, blocks, books, cards as stored_cards, charges as all_charges, chart, checkpoint,
-    clock, closing, cluster, disputes as disputes_review, entries, erasures, explanations, export, exports, health,
-    holds, item_details, lists, merchants, notes, other_nodes, overview, people, periods, preview, queue, rail_items,
+    api_keys, audit, backup, batches, blocks, books, cards, charges as all_charges, chart, checkpoint, clock, closing,
+    cluster, disputes as disputes_review, entries, erasures, explanations, export_jobs, export_stream, health, holds,
+    item_details, lists, merchants, notes, other_nodes, overview, people, periods, preview, queue, rail_items,
     recipients as all_recipients, reconciliations, records, refunds as refunds_review, reports as made_reports,
     sandbox, search, sub_recipients as review, subscriptions as all_subscriptions, webhooks, withdrawals as outflow,
 };
@@ -49,7 +49,7 @@ type OperatorRoutes = OpenApiRouter<Arc<Desk>>;
 fn cards() -> Routes {
     Routes::new()
         .merge(tagged("Charges", "Card and PIX charges.", Routes::new().routes(routes!(card::charge))))
-        .merge(tagged(RECURRENCY.0, RECURRENCY.1, Routes::new().routes(routes!(cards::store))))
+        .merge(tagged(RECURRENCY.0, RECURRENCY.1, Routes::new().routes(routes!(stored_cards::store))))
 }
 
 /// Heading of plans and subscriptions, and its text.
@@ -61,8 +61,8 @@ fn recurrency() -> Routes {
         .routes(routes!(subscriptions::create, subscriptions::list))
         .routes(routes!(subscriptions::get, subscriptions::change))
         .routes(routes!(subscriptions::charges))
-        .routes(routes!(cards::list))
-        .routes(routes!(cards::get, cards::delete))
+        .routes(routes!(stored_cards::list))
+        .routes(routes!(stored_cards::get, stored_cards::delete))
         .route_layer(from_fn(on_waiting_thread))
         .routes(routes!(plans::create, plans::list))
         .routes(routes!(plans::get, plans::disable))
@@ -162,12 +162,12 @@ fn books_of_operators() -> OperatorRoutes {
         .routes(routes!(records::list))
         .routes(routes!(records::record))
         .routes(routes!(blocks::get))
-        .routes(routes!(export::export))
+        .routes(routes!(export_stream::export))
         .routes(routes!(chart::get, chart::set))
-        .routes(routes!(exports::create, exports::list))
-        .routes(routes!(exports::get))
-        .routes(routes!(exports::file))
-        .routes(routes!(exports::get_manifest))
+        .routes(routes!(export_jobs::create, export_jobs::list))
+        .routes(routes!(export_jobs::get))
+        .routes(routes!(export_jobs::file))
+        .routes(routes!(export_jobs::get_manifest))
         .routes(routes!(made_reports::report))
         .routes(routes!(backup::backup))
         .routes(routes!(backup::last))
@@ -240,7 +240,7 @@ fn for_operators(in_sandbox: bool) -> OperatorRoutes {
         .routes(routes!(all_charges::get))
         .routes(routes!(all_recipients::get))
         .routes(routes!(all_subscriptions::get))
-        .routes(routes!(stored_cards::get, stored_cards::delete))
+        .routes(routes!(cards::get, cards::delete))
         .routes(routes!(lists::get))
         .routes(routes!(search::get))
         .routes(routes!(notes::write, notes::list))

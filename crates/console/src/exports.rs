@@ -16,8 +16,8 @@ use crate::sent_form::PostedFile;
 use crate::table::Table;
 use crate::{Screen, Section, Visit, Word, show, wire_words, words};
 use ops::chart::{self, MAP_CHARS_MAX};
-use ops::export::{export, format_names};
-use ops::exports;
+use ops::export_jobs;
+use ops::export_stream::{export, format_names};
 use ops::{Decider, Desk, DeskState};
 use web::{Code, FormBody, FormOutcome, KeyedBody, PathId, Problem, Result, Role, not_found, query};
 
@@ -39,7 +39,7 @@ pub(crate) async fn show(State(desk): DeskState, visit: Visit, parts: Parts) -> 
         let given = query(&parts)?;
         let sample = optional(&given, "sample")?.map(|name| sample_map(name).ok_or_else(not_found));
         let chart = sample.transpose()?.map(str::to_owned).or_else(|| desk.engine.chart());
-        let jobs = json_of(exports::list(State(Arc::clone(&desk)), visit.operator.clone()).await?).await?;
+        let jobs = json_of(export_jobs::list(State(Arc::clone(&desk)), visit.operator.clone()).await?).await?;
         let body = html! {
             (form(&desk, &visit))
             @if visit.may(Role::Decide) { (mapped_form(&desk, &visit, chart.as_deref().unwrap_or(SAMPLE_MAPS[0].1))) }
@@ -168,7 +168,7 @@ pub(crate) async fn ask(State(desk): DeskState, PostedFile { visit, form, file }
             "level": given("level"), "from": given("from"), "to": given("to"),
         });
         let sent = KeyedBody::of_form(form.value("key"), "/ops/exports", body.to_string());
-        exports::create(State(Arc::clone(&desk)), Decider(visit.operator.clone()), sent).await
+        export_jobs::create(State(Arc::clone(&desk)), Decider(visit.operator.clone()), sent).await
     };
     visit.done(asked.await, "/console/exports", FormOutcome::ExportAsked)
 }
@@ -177,7 +177,7 @@ pub(crate) async fn ask(State(desk): DeskState, PostedFile { visit, form, file }
 pub(crate) async fn job_file(State(desk): DeskState, visit: Visit, PathId(id): PathId) -> Response {
     let made = async {
         visit.whole()?;
-        exports::file(State(desk), visit.operator.clone(), PathId(id)).await
+        export_jobs::file(State(desk), visit.operator.clone(), PathId(id)).await
     };
     visit.answer_with(made.await)
 }

@@ -24,7 +24,7 @@ use wire::cut_text::CutView;
 use wire::timestamp::day_of;
 
 use crate::books::find;
-use crate::export::ledger_of;
+use crate::export_stream::ledger_of;
 use crate::{Desk, DeskState, Operator};
 use web::cut::{self, as_header};
 use web::gzip::Encoding;

@@ -15,7 +15,7 @@ use store::cut::Cut;
 use utoipa::ToSchema;
 
 use crate::chart::MAP_CHARS_MAX;
-use crate::export::{self, ledger_of};
+use crate::export_stream::{self, ledger_of};
 use crate::{Decider, Desk, DeskState, Operator, reports};
 use web::reply::All;
 use web::views::export_file::{booked_before, request, wants_labels};
@@ -216,7 +216,7 @@ fn write(
         exporter = exporter.mapped(chart, level);
     }
     let before = booked_before(&desk.engine, request.from)?;
-    let (last, head) = export::write(desk, request, cut, &mut exporter, &mut out)?;
+    let (last, head) = export_stream::write(desk, request, cut, &mut exporter, &mut out)?;
     Ok(JobOutcome { exported: exporter.finish(&mut out)?, cut: last, head, before })
 }
 
