@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::journal::{Inbox, Input, Journal, Permit, Reply};
 use crate::load::{self, LargeRecords};
 use crate::metrics::Metrics;
-use crate::resident::{Books, Effects, Envelope, Outcome, Resident};
+use crate::resident::{Effects, Envelope, Outcome, OwnerMachine, Resident};
 use derived::read_model::ReadModel;
 use store::{Part, Sequence};
 
@@ -24,7 +24,7 @@ use store::{Part, Sequence};
 pub(crate) type Read<B> = Box<dyn FnOnce(&B, Timestamp) -> Reply + Send>;
 
 /// A message to an actor.
-pub(crate) enum Message<B: Books> {
+pub(crate) enum Message<B: OwnerMachine> {
     /// A command, and where its outcome goes.
     Command(Envelope<B::Command>, oneshot::Sender<Outcome>),
     /// Commands that are decided one after the other; their outcomes leave together.
@@ -61,20 +61,20 @@ impl<B> Default for OwnerActor<B> {
 }
 
 /// An actor's state, once it is open.
-pub(crate) struct OwnerState<B: Books> {
+pub(crate) struct OwnerState<B: OwnerMachine> {
     shared: Arc<ActorContext>,
     large: Arc<LargeRecords>,
     ledger: LedgerId,
     resident: Option<Resident<B>>,
 }
 
-struct OwnerInbox<B: Books> {
+struct OwnerInbox<B: OwnerMachine> {
     actor: ActorRef<Message<B>>,
     durable: Arc<AtomicU64>,
     opened: Mutex<Option<oneshot::Sender<Sequence>>>,
 }
 
-impl<B: Books> Inbox for OwnerInbox<B> {
+impl<B: OwnerMachine> Inbox for OwnerInbox<B> {
     fn deliver(&self, records: Vec<(Sequence, Arc<Record>)>) {
         // An actor that is going to sleep takes no more; it finds them in the journal when it
         // wakes.
@@ -92,7 +92,7 @@ impl<B: Books> Inbox for OwnerInbox<B> {
     }
 }
 
-impl<B: Books> Actor for OwnerActor<B> {
+impl<B: OwnerMachine> Actor for OwnerActor<B> {
     type Msg = Message<B>;
     type State = OwnerState<B>;
     type Arguments = (LedgerId, Arc<ActorContext>, Arc<LargeRecords>);
@@ -185,7 +185,7 @@ impl<B: Books> Actor for OwnerActor<B> {
 
 /// Hands Records on, then releases the reply: at once when nothing is in flight, through the
 /// journal otherwise.
-fn say<B: Books>(shared: &ActorContext, resident: &Resident<B>, effects: Effects, reply: Reply) {
+fn say<B: OwnerMachine>(shared: &ActorContext, resident: &Resident<B>, effects: Effects, reply: Reply) {
     if !effects.submissions.is_empty() {
         shared.journal.send(Input::Submit(effects.submissions));
     }

@@ -13,17 +13,17 @@ use ractor::{Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, ActorRunti
 
 use crate::actor::{ActorContext, Message, OwnerActor};
 use crate::load::LargeRecords;
-use crate::resident::Books;
+use crate::resident::OwnerMachine;
 
 /// The actors of one kind: merchants or recipients.
-pub(crate) struct Directory<B: Books> {
+pub(crate) struct Directory<B: OwnerMachine> {
     shared: Arc<ActorContext>,
     large: Arc<LargeRecords>,
     supervisor: ActorCell,
     slots: Mutex<Slots<B>>,
 }
 
-struct Slots<B: Books> {
+struct Slots<B: OwnerMachine> {
     by_ledger: IdMap<LedgerId, Slot<B>>,
     /// The same ledgers in order, to go through them in parts.
     in_order: BTreeSet<LedgerId>,
@@ -33,7 +33,7 @@ struct Slots<B: Books> {
 /// How many slots are looked at before senders get the lock.
 const LOOKED_AT_ONCE: usize = 128;
 
-enum Slot<B: Books> {
+enum Slot<B: OwnerMachine> {
     Awake {
         /// A sender holds it too while it sends.
         actor: Arc<ActorRef<Message<B>>>,
@@ -44,7 +44,7 @@ enum Slot<B: Books> {
     Ending { waiting: Vec<Message<B>> },
 }
 
-impl<B: Books> Directory<B> {
+impl<B: OwnerMachine> Directory<B> {
     /// An empty directory whose actors are linked to `supervisor`.
     pub(crate) fn new(shared: Arc<ActorContext>, supervisor: ActorCell) -> Arc<Self> {
         let slots = Slots { by_ledger: IdMap::default(), in_order: BTreeSet::new(), by_actor: HashMap::new() };
@@ -136,7 +136,7 @@ impl<B: Books> Directory<B> {
     }
 }
 
-impl<B: Books> Slot<B> {
+impl<B: OwnerMachine> Slot<B> {
     /// Puts an actor to sleep that was not used after `limit`. An actor that is still opening is
     /// left alone: an actor that is drained before it has started is never linked to its
     /// supervisor, which would miss its end.
@@ -150,7 +150,7 @@ impl<B: Books> Slot<B> {
     }
 }
 
-impl<B: Books> Slots<B> {
+impl<B: OwnerMachine> Slots<B> {
     /// Looks at the next `most` slots. Gives the last ledger that it looked at; none at the end.
     fn look_at(
         &mut self,

@@ -63,7 +63,7 @@ use crate::directory::Directory;
 use crate::journal::{Admission, ClosedBy, Journal, Sender};
 use crate::metrics::Metrics;
 use crate::rails::{CardRail, PayoutRail, PixRail, Rails};
-use crate::resident::{Books, Envelope, UniqueLookup};
+use crate::resident::{Envelope, OwnerMachine, UniqueLookup};
 use derived::extents::{Extents, HOUSE};
 use derived::merged;
 use derived::outbox::{Outbox, OutboxSignal};
@@ -469,7 +469,7 @@ impl Engine {
         self.send(&self.serving_shard_of(recipient)?.recipients, recipient, envelope).await
     }
 
-    async fn send<B: Books>(
+    async fn send<B: OwnerMachine>(
         &self,
         directory: &Directory<B>,
         ledger: LedgerId,
@@ -738,7 +738,7 @@ impl Engine {
     }
 }
 
-async fn read<B: Books, T: Send + 'static>(
+async fn read<B: OwnerMachine, T: Send + 'static>(
     directory: &Directory<B>,
     ledger: LedgerId,
     look: impl FnOnce(&B, Timestamp) -> T + Send + 'static,

@@ -9,7 +9,7 @@ use ledger::recipient::Credit;
 use ledger::{GroupNumber, LedgerId, Record};
 use parking_lot::Mutex;
 
-use crate::resident::{Books, Resident};
+use crate::resident::{OwnerMachine, Resident};
 use derived::read_model::ReadModel;
 use derived::records::{LoadError, record};
 use derived::snapshots;
@@ -53,7 +53,7 @@ fn fall_due_together(one: Option<Credit>, next: Option<Credit>) -> bool {
 
 /// The state of a ledger's owner with all Records through `through`. `durable` is the journal's
 /// word on its own Records.
-pub fn resident<B: Books>(
+pub fn resident<B: OwnerMachine>(
     store: &Part,
     read_model: &ReadModel,
     large: &LargeRecords,

@@ -23,7 +23,7 @@ use derived::snapshots::{Receipt, Snapshot, StatePosition, StoredSnapshot};
 use store::Sequence;
 
 /// State machine of one owner: a merchant's or a recipient's.
-pub trait Books: Sectioned + Clone + Default + std::fmt::Debug + PartialEq + Send + 'static {
+pub trait OwnerMachine: Sectioned + Clone + Default + std::fmt::Debug + PartialEq + Send + 'static {
     /// Its name in metrics.
     const KIND: &'static str;
 
@@ -43,8 +43,8 @@ pub trait Books: Sectioned + Clone + Default + std::fmt::Debug + PartialEq + Sen
     /// The facts that book what is due; `None` if nothing is.
     fn mature(&self, now: Timestamp, foreign_through: u64) -> Option<Decision>;
 
-    /// When the next facts of [`Books::mature`] take effect: at `now`, or in an earlier minute in
-    /// which money fell due.
+    /// When the next facts of [`OwnerMachine::mature`] take effect: at `now`, or in an earlier
+    /// minute in which money fell due.
     fn matures_at(&self, now: Timestamp) -> Timestamp;
 
     /// Applies an own Record.
@@ -67,7 +67,7 @@ pub trait Books: Sectioned + Clone + Default + std::fmt::Debug + PartialEq + Sen
     fn is_sound(&self) -> bool;
 }
 
-impl Books for MerchantState {
+impl OwnerMachine for MerchantState {
     const KIND: &'static str = "merchant";
 
     type Command = MerchantCommand;
@@ -115,7 +115,7 @@ impl Books for MerchantState {
     }
 }
 
-impl Books for RecipientState {
+impl OwnerMachine for RecipientState {
     const KIND: &'static str = "recipient";
 
     type Command = RecipientCommand;
@@ -318,7 +318,7 @@ pub struct Effects {
     pub submissions: Vec<Submission>,
 }
 
-impl<B: Books> Resident<B> {
+impl<B: OwnerMachine> Resident<B> {
     /// A state at its two positions, all of it durable. A new owner begins at nothing.
     pub fn new(ledger: LedgerId, group: GroupNumber, durable: Arc<AtomicU64>) -> Self {
         Self {

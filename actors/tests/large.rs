@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use actors::engine::AdmissionLimits;
 use actors::engine::IndexOptions;
 use actors::engine::{Engine, EngineOptions};
-use actors::resident::{Books, Outcome, Resident};
+use actors::resident::{Outcome, OwnerMachine, Resident};
 use actors::verify;
 use derived::snapshots::{self, Snapshot};
 use ledger::event::SellerPart;
@@ -57,7 +57,7 @@ fn copy(store: &Part) -> Part {
 
 /// Keeps a snapshot of everything, applies one Record more, keeps that, and reads it. Gives the
 /// bytes of each write.
-fn kept_twice<B: Books>(resident: &mut Resident<B>, last: (u64, Record)) -> (usize, usize) {
+fn kept_twice<B: OwnerMachine>(resident: &mut Resident<B>, last: (u64, Record)) -> (usize, usize) {
     let ledger = resident.ledger();
     let through = |resident: &Resident<B>| Sequence(resident.own());
     let store = MemoryStore::new().part();

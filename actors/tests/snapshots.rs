@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use actors::resident::{Books, Resident};
+use actors::resident::{OwnerMachine, Resident};
 use derived::snapshots::{self, Snapshot, StatePosition};
 use ledger::event_choice::EventChoice;
 use ledger::fees::Settings;
@@ -111,19 +111,19 @@ fn golden_history() -> Vec<Record> {
 }
 
 /// A resident that has replayed Records from this sequence on.
-fn replay<B: Books>(resident: &mut Resident<B>, first: u64, records: &[Record]) {
+fn replay<B: OwnerMachine>(resident: &mut Resident<B>, first: u64, records: &[Record]) {
     for (sequence, record) in (first..).zip(records) {
         resident.replay(Sequence(sequence), record);
     }
 }
 
-fn replayed<B: Books>(ledger: LedgerId, records: &[Record]) -> Resident<B> {
+fn replayed<B: OwnerMachine>(ledger: LedgerId, records: &[Record]) -> Resident<B> {
     let mut resident = Resident::new(ledger, GROUP, Arc::default());
     replay(&mut resident, 1, records);
     resident
 }
 
-fn restored<B: Books>(store: &Part, ledger: LedgerId) -> Resident<B> {
+fn restored<B: OwnerMachine>(store: &Part, ledger: LedgerId) -> Resident<B> {
     let mut resident = Resident::new(ledger, GROUP, Arc::default());
     if let Some(snapshot) = snapshots::load(store, ledger).unwrap() {
         assert!(resident.restore(&snapshot), "the stored state can be read");
@@ -432,7 +432,7 @@ fn decided(state: &mut MerchantState, decision: Decision, before: usize, now: Ti
 }
 
 /// The states after none, one, two … of the Records.
-fn states<B: Books>(ledger: LedgerId, history: &[Record]) -> Vec<B> {
+fn states<B: OwnerMachine>(ledger: LedgerId, history: &[Record]) -> Vec<B> {
     let mut resident = Resident::<B>::new(ledger, GROUP, Arc::default());
     let mut states = vec![B::default()];
     for (sequence, record) in (1..).zip(history) {
@@ -444,7 +444,12 @@ fn states<B: Books>(ledger: LedgerId, history: &[Record]) -> Vec<B> {
 
 /// Lives through the turns. After each, the stored state is the replay of the Records through its
 /// position.
-fn live<B: Books>(ledger: LedgerId, history: &[Record], states: &[B], turns: &[Turn]) -> Result<(), TestCaseError> {
+fn live<B: OwnerMachine>(
+    ledger: LedgerId,
+    history: &[Record],
+    states: &[B],
+    turns: &[Turn],
+) -> Result<(), TestCaseError> {
     let mut steps_of = Arc::new(WatchedStore::<Steps>::default());
     let mut store = testkit::part(Arc::<WatchedStore<Steps>>::clone(&steps_of));
     let mut resident = Resident::<B>::new(ledger, GROUP, Arc::default());

@@ -11,7 +11,7 @@ use ledger::{Account, Balance, Balances, IdMap, LedgerId, MerchantState, Recipie
 
 use super::summary::JournalSummary;
 use super::{Promise, VerifyResult, broken};
-use crate::resident::{Books, Resident};
+use crate::resident::{OwnerMachine, Resident};
 use derived::records::record;
 use derived::snapshots::{self, StoredSnapshot};
 use store::{Head, Part, Sequence};
@@ -119,7 +119,7 @@ impl Replays<'_> {
 
 impl Reading<'_> {
     /// An owner of whom nothing is replayed yet.
-    fn begin<B: Books>(&mut self, ledger: LedgerId, has_snapshot: bool) -> VerifyResult<Box<dyn Replay>> {
+    fn begin<B: OwnerMachine>(&mut self, ledger: LedgerId, has_snapshot: bool) -> VerifyResult<Box<dyn Replay>> {
         let resident = Resident::<B>::new(ledger, ledger.group().unwrap_or_default(), Arc::default());
         let mut begun = OwnerReplay { resident, snapshot: None, held: Vec::new(), differs: None };
         if has_snapshot {
@@ -159,7 +159,7 @@ struct OwnerReplay<B> {
     differs: Option<(Option<Sequence>, Option<Account>, String, String)>,
 }
 
-impl<B: Books> Replay for OwnerReplay<B> {
+impl<B: OwnerMachine> Replay for OwnerReplay<B> {
     fn take(&mut self, reading: &mut Reading<'_>, at: Sequence, record: &Record) -> VerifyResult<()> {
         if let Some(snapshot) = &self.snapshot {
             let is_own = record.owner == self.resident.ledger();
@@ -187,7 +187,7 @@ impl<B: Books> Replay for OwnerReplay<B> {
     }
 }
 
-impl<B: Books> OwnerReplay<B> {
+impl<B: OwnerMachine> OwnerReplay<B> {
     /// Compares the snapshot, whose Records are replayed, and replays those that were held.
     fn compare_snapshot(&mut self, reading: &mut Reading<'_>) -> VerifyResult<()> {
         let Some(snapshot) = self.snapshot.take() else { return Ok(()) };

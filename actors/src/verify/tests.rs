@@ -16,7 +16,7 @@ use ledger::{
 };
 
 use super::*;
-use crate::resident::{Books, Resident};
+use crate::resident::{OwnerMachine, Resident};
 use derived::checkpoint::{Checkpoint, digest_of};
 use derived::extents::Extent;
 use derived::snapshots;
@@ -82,12 +82,12 @@ impl Scene {
     }
 
     /// Keeps the state that the Records make, at two positions.
-    fn keep<B: Books>(&self, ledger: LedgerId, own_through: u64, foreign: u64) {
+    fn keep<B: OwnerMachine>(&self, ledger: LedgerId, own_through: u64, foreign: u64) {
         self.keep_at::<B>(ledger, own_through, foreign, 0);
     }
 
     /// The same, but for a count of own Records that is wrong by `miscounted`.
-    fn keep_at<B: Books>(&self, ledger: LedgerId, own_through: u64, foreign: u64, miscounted: i64) {
+    fn keep_at<B: OwnerMachine>(&self, ledger: LedgerId, own_through: u64, foreign: u64, miscounted: i64) {
         let mut resident = Resident::<B>::new(ledger, GROUP, Arc::new(AtomicU64::new(0)));
         for (sequence, record) in (1..).zip(&self.records) {
             let is_own = record.owner == ledger;

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use actors::engine::IndexOptions;
 use actors::load::{self, LargeRecords};
-use actors::resident::{Books, Resident};
+use actors::resident::{OwnerMachine, Resident};
 use derived::index::{IndexKey, Slice};
 use derived::read_model::{
     ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ReadModel, WaitingItem, WaitingKind,
@@ -155,7 +155,7 @@ impl Readers {
     }
 
     /// A state built from the index equals the fold of all Records.
-    fn check_state<B: Books>(&self, audit: &Audit, ledger: LedgerId) -> Result<(), String> {
+    fn check_state<B: OwnerMachine>(&self, audit: &Audit, ledger: LedgerId) -> Result<(), String> {
         let store = testkit::part(Arc::<WatchedStore<Meddling>>::clone(&self.store));
         let (large, through) = (LargeRecords::default(), self.read_model.published());
         let built = load::resident::<B>(&store, &self.read_model, &large, ledger, through, Arc::default());
