@@ -38,7 +38,8 @@ pub(crate) struct Clock {
 }
 
 /// Why the wall clock is not followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Doubt {
     /// It is ahead of the time that has passed since the process began.
     Step,

@@ -3,7 +3,7 @@
 //! The environment is not read after that.
 
 use super::checked::{ConfigError, DATA_DEFAULT, PARTITIONS_MAX};
-use super::values::{LastRecords, address, cut, date, last_records, log_filter, secret};
+use super::values::{LastRecords, address, cut, date, last_records, log_filter};
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -179,7 +179,7 @@ pub struct ServeArgs {
     pub store: StoreArgs,
     /// A token of 32 characters or more, or name:token,name:token [default: the file operator.token
     /// in the data directory, made once].
-    #[arg(long, env = "CENTAVO_OPS_TOKEN", hide_env_values = true, value_name = "TOKENS", value_parser = secret)]
+    #[arg(long, env = "CENTAVO_OPS_TOKEN", hide_env_values = true, value_name = "TOKENS")]
     pub ops_token: Option<Secret>,
     /// A file of what CENTAVO_OPS_TOKEN would hold. SIGHUP makes the server read it again.
     #[arg(long, env = "CENTAVO_OPS_TOKEN_FILE", value_name = "FILE")]
@@ -516,7 +516,7 @@ pub struct ServerOfJournalArgs {
     #[arg(long, env = "CENTAVO_OPS_TLS_CERT", value_name = "FILE")]
     pub ops_tls_cert: Option<PathBuf>,
     /// The server's token, or name:token,name:token, of which the first is used.
-    #[arg(long, env = "CENTAVO_OPS_TOKEN", hide_env_values = true, value_name = "TOKENS", value_parser = secret)]
+    #[arg(long, env = "CENTAVO_OPS_TOKEN", hide_env_values = true, value_name = "TOKENS")]
     pub ops_token: Option<Secret>,
     /// The server's file of its tokens [default: operator.token in the data directory].
     #[arg(long, env = "CENTAVO_OPS_TOKEN_FILE", value_name = "FILE")]
@@ -643,13 +643,13 @@ pub struct RestoreArgs {
 pub struct MigrateArgs {
     /// Where the books are: a data directory, or a database as
     /// postgres://user:password@host/database. Nobody may serve them.
-    #[arg(long, value_name = "DIR|URL", value_parser = secret)]
+    #[arg(long, value_name = "DIR|URL")]
     pub from: Option<Secret>,
     /// A file of what --from would hold, since a command line can be read by others.
     #[arg(long, value_name = "FILE")]
     pub from_file: Option<PathBuf>,
     /// Where the books move to: a directory to make, or an empty database.
-    #[arg(long, value_name = "DIR|URL", value_parser = secret)]
+    #[arg(long, value_name = "DIR|URL")]
     pub to: Option<Secret>,
     /// A file of what --to would hold.
     #[arg(long, value_name = "FILE")]

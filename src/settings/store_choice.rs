@@ -26,7 +26,7 @@ const PARTITION: Partition = Partition(0);
 pub struct StoreArgs {
     /// What keeps the journal: sled, in the data directory, or a database as
     /// postgres://user:password@host/database [default: sled].
-    #[arg(long, env = "CENTAVO_STORE", hide_env_values = true, value_name = "sled|URL", value_parser = secret)]
+    #[arg(long, env = "CENTAVO_STORE", hide_env_values = true, value_name = "sled|URL")]
     pub store: Option<Secret>,
     /// A file of what CENTAVO_STORE would hold.
     #[arg(long, env = "CENTAVO_STORE_FILE", value_name = "FILE")]
@@ -149,10 +149,6 @@ impl DatabaseArgs {
         let about = format!("{} on {}, process {}", env!("CARGO_PKG_VERSION"), host.trim(), std::process::id());
         Ok(PostgresOptions { takeover, demands, about, ..PostgresOptions::at(address) })
     }
-}
-
-fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
-    Ok(Secret::from(text.to_owned()))
 }
 
 /// All partitions of a database as it is now, for a command that only reads.

@@ -8,7 +8,6 @@ use store::{Cut, Partition, Sequence};
 use tracing_subscriber::EnvFilter;
 use wire::timestamp::day;
 
-use web::credential::Secret;
 
 /// Reads an address to listen on: `127.0.0.1:8080`, `[::1]:8080`, a name such as `localhost:8080`,
 /// or `:8080` for all addresses.
@@ -77,8 +76,4 @@ pub(super) fn last_records(text: &str) -> Result<LastRecords, String> {
 
 pub(super) fn date(text: &str) -> Result<NaiveDate, &'static str> {
     day(text).ok_or("a day is written like 2026-07-01")
-}
-
-pub(super) fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
-    Ok(Secret::from(text.to_owned()))
 }

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use maud::{Markup, PreEscaped, html};
+use strum::IntoStaticStr;
 
 use crate::show;
 use crate::table::Table;
@@ -25,7 +26,8 @@ pub(crate) struct ChargePart {
 }
 
 /// Whose part it is; each has a color.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum PartOf {
     /// The merchant.
     Seller,
@@ -37,11 +39,7 @@ pub(crate) enum PartOf {
 
 impl PartOf {
     fn class(self) -> &'static str {
-        match self {
-            Self::Seller => "seller",
-            Self::Recipient => "recipient",
-            Self::Platform => "platform",
-        }
+        self.into()
     }
 }
 

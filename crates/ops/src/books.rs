@@ -371,9 +371,7 @@ impl TrialBalance {
         let cut = by_partition(through);
         Self { cut, balanced, accounts, total, page: page.page, pages: page.pages(total), per_page: page.per_page }
     }
-}
 
-impl TrialBalance {
     /// The last Records that count.
     pub fn through(&self) -> Cut {
         cut_of(&self.cut)

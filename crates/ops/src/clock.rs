@@ -34,11 +34,7 @@ pub struct ProcessClockView {
 
 impl ProcessClockView {
     fn of(desk: &Desk) -> Self {
-        let doubt = desk.engine.clock_doubt().map(|doubt| match doubt {
-            Doubt::Step => "step",
-            Doubt::LateStart => "late_start",
-            Doubt::EarlyStart => "early_start",
-        });
+        let doubt = desk.engine.clock_doubt().map(Doubt::into);
         let reading = desk.engine.clock_reading();
         Self {
             wall_clock: time(reading.wall),
