@@ -16,6 +16,7 @@ pub mod cells;
 pub mod error;
 pub mod export;
 pub mod labels;
+mod ledger_scope;
 pub mod reconcile;
 pub mod reports;
 mod sorted_sums;

@@ -5,11 +5,9 @@ use std::io;
 
 use chrono::NaiveDate;
 use derived::balance_files::{BooksAsOf, CarriedFact, PendingCards};
-use derived::names::{HOUSE, Names};
+use derived::names::Names;
 use ledger::source::{self, Source};
-use ledger::{
-    Account, Balance, CardBrand, Centavos, Event, GroupNumber, LedgerId, Month, ObjectId, Posting, Record, Side,
-};
+use ledger::{Account, Balance, CardBrand, Centavos, Event, LedgerId, Month, ObjectId, Posting, Record, Side};
 use store::Block;
 use store::cut::{Cut, Position, positions};
 use wire::timestamp::{day_of, with_milliseconds};
@@ -18,11 +16,12 @@ use super::chart::{Chart, Level};
 use super::destination::Out;
 use super::ledger_books::{AccountBooks, LedgerBooks, LedgerMovement, Line};
 use super::mapped_entries::MappedEntries;
-use super::request::{PLATFORM, Request};
+use super::request::Request;
 use super::totals::ExportTotals;
 use super::writer::{Ledgers, Writer, writer_of};
 use crate::error::BooksError;
 use crate::labels::{LabelsOf, RowLabeler, RowLabels};
+use crate::ledger_scope::LedgerScope;
 
 /// Ledgers, and merchants with their names, that an export of rows keeps in memory: some 5 MB.
 const LEDGERS_MAX: usize = 2_048;
@@ -34,8 +33,7 @@ pub struct Exporter {
     names: Names,
     /// Merchants in the names.
     merchants: usize,
-    /// The requested ledger, once a Record has named it.
-    found_ledger: Option<LedgerId>,
+    scope: LedgerScope,
     ledgers: Ledgers,
     /// The writer of the format: from the first day on, or from the beginning for entries with the
     /// codes of another chart.
@@ -62,9 +60,7 @@ pub struct Exporter {
 impl Exporter {
     /// An export that has no Records yet.
     pub fn new(request: Request) -> Self {
-        // The house, and the platform as one ledger, are there from the beginning.
-        let is_known = request.is_of_platform() || request.ledger.as_deref() == Some(HOUSE);
-        Self { found_ledger: is_known.then_some(LedgerId::System), request, ..Self::default() }
+        Self { scope: LedgerScope::new(request.ledger.as_deref()), request, ..Self::default() }
     }
 
     /// The same export, with the codes of another chart of accounts.
@@ -97,13 +93,7 @@ impl Exporter {
     pub fn know(&mut self, ledger: LedgerId, id: ObjectId) {
         self.names.insert(ledger, id);
         self.merchants += usize::from(matches!(ledger, LedgerId::Merchant(_)));
-        let Some(wanted) = self.request.ledger.as_deref() else { return };
-        let shard = match ledger {
-            LedgerId::Merchant(group) => Some(LedgerId::Platform(group)),
-            _ => None,
-        };
-        let found = [Some(ledger), shard].into_iter().flatten().find(|ledger| self.names.of(*ledger) == wanted);
-        self.found_ledger = found.or(self.found_ledger);
+        self.scope.learn(ledger, id);
     }
 
     /// Whether the id of a ledger is known.
@@ -149,16 +139,16 @@ impl Exporter {
 
     /// The one ledger that is asked for; none before its id is known, or when several are.
     pub fn asked(&self) -> Option<LedgerId> {
-        self.found_ledger.filter(|_| !self.request.is_of_platform())
+        self.scope.one()
     }
 
     /// Adds the balance of an account before the first Record that is exported.
     pub fn open_balance(&mut self, ledger: LedgerId, account: Account, balance: Balance) -> io::Result<()> {
-        if !self.takes(ledger) {
+        if !self.scope.takes(ledger) {
             return Ok(());
         }
         self.set_aside_some()?;
-        let (shown, amount) = (self.shown(ledger), Centavos(0));
+        let (shown, amount) = (self.scope.shown_ledger(ledger), Centavos(0));
         let posting = self.shown_posting(Posting { account, side: Side::Debit, amount });
         let books = self.account(shown, &posting);
         books.balance += balance.net();
@@ -254,8 +244,8 @@ impl Exporter {
         }
         self.set_aside_some()?;
         let mut of_ledgers: BTreeMap<LedgerId, Vec<usize>> = BTreeMap::new();
-        for (place, entry) in record.entries.iter().enumerate().filter(|(_, entry)| self.takes(entry.ledger())) {
-            of_ledgers.entry(self.shown(entry.ledger())).or_default().push(place);
+        for (place, entry) in record.entries.iter().enumerate().filter(|(_, entry)| self.scope.takes(entry.ledger())) {
+            of_ledgers.entry(self.scope.shown_ledger(entry.ledger())).or_default().push(place);
         }
         if is_before {
             for (ledger, place) in of_ledgers.iter().flat_map(|(ledger, places)| places.iter().map(|of| (*ledger, *of)))
@@ -332,8 +322,8 @@ impl Exporter {
 
     /// Ends the export: writes the closing balances, and gives the totals.
     pub fn finish(mut self, out: &mut dyn Out) -> Result<ExportTotals, BooksError> {
-        if let (Some(wanted), None) = (&self.request.ledger, self.found_ledger) {
-            return Err(BooksError::NoLedger(wanted.clone()));
+        if let Some(missing) = self.scope.missing() {
+            return Err(BooksError::NoLedger(missing.to_owned()));
         }
         let last = self.request.to.into_iter().chain(self.through).min().max(self.request.from).unwrap_or_default();
         self.begin(self.request.from.unwrap_or(last), out)?;
@@ -344,47 +334,29 @@ impl Exporter {
         Ok(self.exported)
     }
 
-    fn takes(&self, ledger: LedgerId) -> bool {
-        match ledger {
-            LedgerId::Platform(_) | LedgerId::System if self.request.is_of_platform() => true,
-            _ => self.request.ledger.is_none() || self.found_ledger == Some(ledger),
-        }
-    }
-
-    /// The ledger under which an entry is shown: the platform may be shown as one.
-    fn shown(&self, ledger: LedgerId) -> LedgerId {
-        if self.request.is_of_platform() { LedgerId::System } else { ledger }
-    }
-
-    /// A posting as it is shown: the platform as one has one account of each kind.
+    /// A posting under the account that stands for its own.
     fn shown_posting(&self, posting: Posting) -> Posting {
-        let kind = self.request.is_of_platform().then(|| Account::of_kind(posting.account.code().0)).flatten();
-        Posting { account: kind.unwrap_or(posting.account), ..posting }
+        Posting { account: self.scope.shown_account(posting.account), ..posting }
     }
 
     /// The books of a ledger, and the names that their accounts have.
-    fn ledger(&mut self, ledger: LedgerId) -> (&mut LedgerBooks, &Names) {
-        let (names, is_of_platform) = (&self.names, self.request.is_of_platform());
-        let books = self.ledgers.entry(ledger).or_insert_with(|| LedgerBooks {
+    fn ledger(&mut self, ledger: LedgerId) -> (&mut LedgerBooks, &LedgerScope, &Names) {
+        let Self { ledgers, scope, names, .. } = self;
+        let books = ledgers.entry(ledger).or_insert_with(|| LedgerBooks {
             ledger,
-            name: if is_of_platform { PLATFORM.to_owned() } else { names.of(ledger) },
+            name: scope.ledger_name(ledger, names),
             accounts: BTreeMap::new(),
             has_begun: false,
             month: None,
             tags: Vec::new(),
         });
-        (books, names)
+        (books, scope, names)
     }
 
     fn account(&mut self, ledger: LedgerId, posting: &Posting) -> &mut AccountBooks {
-        let group = ledger.group().unwrap_or(GroupNumber(0));
-        let is_of_platform = self.request.is_of_platform();
-        let (books, names) = self.ledger(ledger);
+        let (books, scope, names) = self.ledger(ledger);
         books.accounts.entry(posting.account).or_insert_with(|| AccountBooks {
-            name: match is_of_platform {
-                true => posting.account.kind_name(),
-                false => posting.account.name(group, |ledger| names.of(ledger)),
-            },
+            name: scope.account_name((ledger, posting.account), names),
             balance: 0,
             opening: 0,
             moved: Balance::default(),
@@ -397,7 +369,7 @@ impl Exporter {
         if std::mem::replace(&mut self.has_begun, true) {
             return Ok(());
         }
-        if let Some(wanted) = self.found_ledger {
+        if let Some(wanted) = self.scope.found {
             self.ledger(wanted);
         }
         if self.writer.is_none() {
@@ -418,6 +390,7 @@ mod tests {
     use std::sync::Arc;
 
     use derived::balance_files::{AsOf, BalanceFiles, BooksAsOf};
+    use ledger::GroupNumber;
     use ledger::event::{CardFace, CashoutFailure, SellerPart, Terms};
     use ledger::fees::{Commission, PaymentMethod};
     use ledger::house::{HouseAccount, HouseEntryTerms};

@@ -425,7 +425,8 @@ impl SharedJobs {
 }
 
 /// A limit that a file has reached.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[derive(Clone, Copy, Debug, thiserror::Error, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 enum Limit {
     #[error("the file would have more than 4 GiB")]
     TooLarge,
@@ -441,18 +442,9 @@ fn failure_of(error: &WorkError) -> (&'static str, Option<String>) {
     });
     let limit = system.and_then(io::Error::get_ref).and_then(|limit| limit.downcast_ref::<Limit>());
     match (limit, system, error.downcast_ref::<BooksError>()) {
-        (Some(limit), ..) => (limit.name(), None),
+        (Some(limit), ..) => (limit.into(), None),
         (None, _, Some(error @ BooksError::NoCode(_))) => ("no_code", Some(error.to_string())),
         _ => ("internal", None),
-    }
-}
-
-impl Limit {
-    fn name(self) -> &'static str {
-        match self {
-            Self::TooLarge => "too_large",
-            Self::NoSpace => "no_space",
-        }
     }
 }
 

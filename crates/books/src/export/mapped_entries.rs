@@ -60,13 +60,9 @@ impl MappedEntries {
         let Some((day, sums)) = self.day.take() else { return Ok(()) };
         let mut lines = Vec::new();
         for (row, [debits, credits]) in sums {
-            let history = row.history.as_deref().unwrap_or("{event} {date}");
-            let history =
-                history.replace("{event}", "day").replace("{event_ptbr}", "movimento do dia").replace("{sequence}", "");
-            let history = history
-                .replace("{date}", &day.to_string())
-                .replace("{effective_date}", &day.to_string())
-                .replace("{reference}", &self.ledger);
+            let date = day.to_string();
+            let values = ["day", "movimento do dia", "", &date, &date, &self.ledger];
+            let history = history(row.history.as_deref().unwrap_or("{event} {date}"), values);
             let sides = [(Side::Debit, debits), (Side::Credit, credits)];
             for (side, amount) in sides.into_iter().filter(|(_, amount)| *amount != 0) {
                 lines.push(Line {
@@ -160,6 +156,12 @@ impl MappedEntries {
     }
 }
 
+/// The history of a line: a text of the chart, with its places filled.
+fn history(text: &str, values: [&str; 6]) -> String {
+    let places = ["{event}", "{event_ptbr}", "{sequence}", "{date}", "{effective_date}", "{reference}"];
+    places.into_iter().zip(values).fold(text.to_owned(), |text, (place, value)| text.replace(place, value))
+}
+
 impl Writer for MappedEntries {
     fn begin(&mut self, _: &mut Ledgers, _: NaiveDate, _: &mut dyn Out) -> io::Result<()> {
         Ok(())
@@ -184,13 +186,10 @@ impl Writer for MappedEntries {
                 continue;
             }
             let reference = line.source.objects.first().map(|(_, id)| cleaned(id).into_owned()).unwrap_or_default();
-            let history = row.history.as_deref().unwrap_or("{event} {sequence}");
-            let history = history.replace("{event}", line.source.event).replace("{event_ptbr}", line.source.event_ptbr);
-            let history = history.replace("{sequence}", &movement.name());
-            let history = history
-                .replace("{date}", movement.date)
-                .replace("{effective_date}", movement.effective_date)
-                .replace("{reference}", &reference);
+            let (source, name) = (line.source, movement.name());
+            let (date, effective) = (movement.date, movement.effective_date);
+            let values = [source.event, source.event_ptbr, &name, date, effective, &reference];
+            let history = history(row.history.as_deref().unwrap_or("{event} {sequence}"), values);
             let (code, cost_center) = (row.code.clone(), row.cost_center.clone());
             lines.push(Line { code, side, amount, history, cost_center, reference });
         }

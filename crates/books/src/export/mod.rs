@@ -45,5 +45,6 @@ pub use exporter::Exporter;
 pub use folder::Folder;
 pub(crate) use ledger_books::cleaned;
 pub use manifest::{ExportedFile, Manifest, ManifestDraft, ManifestError, are_over};
+pub(crate) use request::days_of_name;
 pub use request::{Format, PLATFORM, Request};
 pub use totals::{AccountSums, AccountTotals, ExportTotals};

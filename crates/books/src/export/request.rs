@@ -112,18 +112,18 @@ impl Request {
         format!("{}.{}", self.dated(self.ledger.as_deref().unwrap_or("all")), self.format.ending())
     }
 
-    /// Whether the platform is asked for as one ledger.
-    pub fn is_of_platform(&self) -> bool {
-        self.ledger.as_deref() == Some(PLATFORM)
-    }
-
     /// A name with the requested days in it, so that another month gets another file.
     pub fn dated(&self, name: &str) -> String {
-        match (self.from, self.to) {
-            (Some(from), Some(to)) => format!("{name}_{from}_{to}"),
-            (Some(from), None) => format!("{name}_from_{from}"),
-            (None, Some(to)) => format!("{name}_to_{to}"),
-            (None, None) => name.to_owned(),
-        }
+        format!("{name}{}", days_of_name(self.from, self.to))
+    }
+}
+
+/// The days of a file in its name; empty for all days.
+pub(crate) fn days_of_name(from: Option<NaiveDate>, to: Option<NaiveDate>) -> String {
+    match (from, to) {
+        (Some(from), Some(to)) => format!("_{from}_{to}"),
+        (Some(from), None) => format!("_from_{from}"),
+        (None, Some(to)) => format!("_to_{to}"),
+        (None, None) => String::new(),
     }
 }

@@ -6,12 +6,13 @@ use chrono::NaiveDate;
 use derived::balance_files::{BooksAsOf, CarriedFact};
 use derived::names::Names;
 use derived::records::LoadError;
-use ledger::{Account, LedgerId, Record, Timestamp};
+use ledger::source::{self, Source};
+use ledger::{Account, Entry, LedgerId, Record, Timestamp};
 use store::cut::Position;
 
-use super::ledger_scope::LedgerScope;
 use super::openings::Openings;
 use super::table::{Column, Rows};
+use crate::ledger_scope::LedgerScope;
 
 /// One Record, as a report gets it.
 pub(super) struct PostedRecord<'a> {
@@ -25,6 +26,18 @@ pub(super) struct PostedRecord<'a> {
     pub(super) scope: &'a LedgerScope,
     /// The books before the first Record that the fold gets; `None` if that is the first of all.
     pub(super) before: Option<&'a BooksAsOf>,
+}
+
+impl<'a> PostedRecord<'a> {
+    /// The entries that the report is of, with their sources.
+    pub(super) fn entries(&self) -> Vec<(&'a Entry, Source)> {
+        let entries = &self.record.entries;
+        if !entries.iter().any(|entry| self.scope.takes(entry.ledger())) {
+            return Vec::new();
+        }
+        let all = entries.iter().zip(source::of_entries(self.record));
+        all.filter(|(entry, _)| self.scope.takes(entry.ledger())).collect()
+    }
 }
 
 /// State of the journal at the end of a report.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::io;
 
 use chrono::NaiveDate;
-use ledger::source::{self, Source};
+use ledger::source::Source;
 use ledger::{Account, Balance, Entry, LedgerId};
 use wire::timestamp::day_of;
 
@@ -223,14 +223,7 @@ impl Fold for GeneralLedger {
     }
 
     fn post(&mut self, posted: &PostedRecord<'_>, _: &mut Rows<'_>) -> io::Result<()> {
-        if !posted.record.entries.iter().any(|entry| posted.scope.takes(entry.ledger())) {
-            return Ok(());
-        }
-        let sources = source::of_entries(posted.record);
-        for of in posted.record.entries.iter().zip(&sources).filter(|(entry, _)| posted.scope.takes(entry.ledger())) {
-            self.post_entry(posted, of)?;
-        }
-        Ok(())
+        posted.entries().iter().try_for_each(|(entry, source)| self.post_entry(posted, (*entry, source)))
     }
 
     fn finish(self: Box<Self>, ended: &ReportSpan<'_>, rows: &mut Rows<'_>) -> io::Result<()> {

@@ -4,7 +4,6 @@
 use std::io;
 
 use ledger::Balance;
-use ledger::source;
 use wire::timestamp::day_of;
 
 use super::fold::{Fold, PostedRecord, ReportSpan};
@@ -39,11 +38,7 @@ impl Fold for LateEntries {
         if effective_at.month() >= posted.booked_at.month() {
             return Ok(());
         }
-        let sources = source::of_entries(posted.record);
-        for (entry, source) in posted.record.entries.iter().zip(&sources) {
-            if !posted.scope.takes(entry.ledger()) {
-                continue;
-            }
+        for (entry, source) in posted.entries() {
             for posting in entry.postings() {
                 let of = posted.scope.shown(entry.ledger(), posting.account);
                 let (ledger, account) = posted.scope.names(of, posted.names);
@@ -56,7 +51,7 @@ impl Fold for LateEntries {
                     Cell::Text(account),
                     Cell::text(of.1.name_ptbr()),
                     Cell::word(source.event, source.event_ptbr),
-                    ids(source),
+                    ids(&source),
                     Cell::Amount(debits),
                     Cell::Amount(credits),
                     Cell::Count(posted.at.partition.0.into()),

@@ -19,7 +19,6 @@ use super::fees::Fees;
 use super::fold::{Fold, PostedRecord, ReportSpan};
 use super::general_ledger::GeneralLedger;
 use super::late_entries::LateEntries;
-use super::ledger_scope::LedgerScope;
 use super::monthly_totals::MonthlyTotals;
 use super::openings::Openings;
 use super::receivables::ReceivablesReport;
@@ -29,6 +28,7 @@ use super::statement::StatementReport;
 use super::table::Rows;
 use super::trial_balance::TrialBalanceReport;
 use crate::error::BooksError;
+use crate::ledger_scope::LedgerScope;
 
 /// A report that was written, and the part of the journal that it is of.
 #[derive(Clone, Debug, PartialEq, Eq)]

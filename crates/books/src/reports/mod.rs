@@ -23,7 +23,6 @@ mod fees;
 mod fold;
 mod general_ledger;
 mod late_entries;
-mod ledger_scope;
 mod maker;
 mod monthly_totals;
 mod openings;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ledger::{Account, Balance, Balances, LedgerId, Record};
 
-use super::ledger_scope::LedgerScope;
+use crate::ledger_scope::LedgerScope;
 
 /// Balances of the accounts that a report is of, before its first day: those of a balance file, and
 /// the Records after it.

@@ -6,6 +6,7 @@ use strum::{IntoStaticStr, VariantArray};
 
 use wire::timestamp::begin_of;
 
+use crate::export::days_of_name;
 use crate::workbook::days_ptbr;
 
 /// Report that can be asked for.
@@ -289,12 +290,7 @@ impl ReportRequest {
     /// The name under which a browser keeps it: report, days, ending of the format.
     pub fn file_name(&self, format: ReportFormat) -> String {
         let of = self.ledger.as_deref().map(|ledger| format!("_{ledger}")).unwrap_or_default();
-        let days = match (self.from, self.to) {
-            (Some(from), Some(to)) => format!("_{from}_{to}"),
-            (Some(from), None) => format!("_from_{from}"),
-            (None, Some(to)) => format!("_to_{to}"),
-            (None, None) => String::new(),
-        };
+        let days = days_of_name(self.from, self.to);
         let by = if self.by == DayOf::Effect { "_by_effect" } else { "" };
         format!("{}{of}{days}{by}.{}", self.report.name(), format.ending())
     }

@@ -3,7 +3,6 @@
 
 use std::io;
 
-use ledger::source;
 use ledger::{Account, LedgerId};
 use wire::timestamp::day_of;
 
@@ -82,11 +81,7 @@ impl Fold for StatementReport {
     }
 
     fn post(&mut self, posted: &PostedRecord<'_>, rows: &mut Rows<'_>) -> io::Result<()> {
-        if !posted.record.entries.iter().any(|entry| posted.scope.takes(entry.ledger())) {
-            return Ok(());
-        }
-        let sources = source::of_entries(posted.record);
-        for (entry, source) in posted.record.entries.iter().zip(&sources) {
+        for (entry, source) in posted.entries() {
             let mut moved = [0; 4];
             for posting in entry.postings().iter().filter(|_| posted.scope.one() == Some(entry.ledger())) {
                 let Some(place) = place(posting.account) else { continue };
@@ -103,7 +98,7 @@ impl Fold for StatementReport {
             let event = Cell::word(source.event, source.event_ptbr);
             let partition = Cell::Count(posted.at.partition.0.into());
             let effective = Cell::Day(day_of(posted.record.takes_effect_at().0));
-            let heads = [day, sequence, event, ids(source), amount];
+            let heads = [day, sequence, event, ids(&source), amount];
             rows.add(&[&heads[..], &parts, &[balance, partition, effective]].concat())?;
         }
         Ok(())

@@ -10,8 +10,8 @@ use derived::names::Names;
 use ledger::{Account, Balance, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 
 use super::fold::{Fold, PostedRecord, ReportSpan};
-use super::ledger_scope::LedgerScope;
 use super::table::{Cell, Column, Kind, Rows, column, sum};
+use crate::ledger_scope::LedgerScope;
 use crate::sorted_sums::{HELD_MAX, SortedSums, account_of_key, key_of_account};
 
 const COLUMNS: &[Column] = &[
