@@ -34,7 +34,7 @@ pub(super) fn renderer<'a>(
     Ok(Box::new(TableFile::new(format, title, columns.collect(), out)?))
 }
 
-/// CSV has the rows alone; the totals and the cut stand in a workbook, the cut on a sheet of its own.
+/// CSV has the rows alone. A workbook has the totals too, and the cut on a sheet of its own.
 impl<W: Write> Renderer for TableFile<W> {
     fn row(&mut self, cells: &[Cell]) -> io::Result<()> {
         self.write_row(cells)
