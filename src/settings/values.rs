@@ -8,7 +8,6 @@ use store::{Cut, Partition, Sequence};
 use tracing_subscriber::EnvFilter;
 use wire::timestamp::day;
 
-
 /// Reads an address to listen on: `127.0.0.1:8080`, `[::1]:8080`, a name such as `localhost:8080`,
 /// or `:8080` for all addresses.
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {

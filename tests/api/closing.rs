@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, Duration, Utc};
+use chrono::{DateTime, Duration, NaiveDate, Utc};
 use serde_json::{Value, json};
 
 use crate::closed_periods::{local, next_month};
@@ -85,6 +85,98 @@ async fn a_file_counts_in_the_month_of_its_payments_until_it_is_dismissed() {
     assert_eq!(open(&world, month, "unreconciled").await, counts(&[("acquirer", 1)]), "it counts again");
     world.ops_post(&path, &reason("Agora sim")).await.expect(200);
     assert_eq!(open(&world, month, "unreconciled").await, counts(&[]));
+}
+
+/// A statement of the days from one to another, with lines of a day, an amount in reais and an id.
+fn statement([from, to]: [NaiveDate; 2], lines: &[(NaiveDate, &str, &str)]) -> String {
+    let short = |day: NaiveDate| day.format("%Y%m%d");
+    let line = |(day, amount, id): &(NaiveDate, &str, &str)| {
+        format!("<STMTTRN><DTPOSTED>{}<TRNAMT>{amount}<FITID>{id}<MEMO>EXTRATO</STMTTRN>", short(*day))
+    };
+    let lines: String = lines.iter().map(line).collect();
+    format!(
+        "<OFX><STMTRS><ACCTID>777-7<BANKTRANLIST><DTSTART>{}<DTEND>{}{lines}</BANKTRANLIST></STMTRS></OFX>",
+        short(from),
+        short(to)
+    )
+}
+
+/// Who downloads the days from the first of the month on each time has the same lines several
+/// times: of each day the newest statement counts.
+#[tokio::test]
+async fn the_lines_of_a_day_count_once_however_often_the_bank_shows_it() {
+    let world = World::sandbox().await;
+    let month = early_in_a_month(&world).await;
+    let [first, second, third] = [0, 1, 2].map(|days| local(month + Duration::days(days)).date_naive());
+    let fees = [(first, "-1.00", "F1"), (second, "-2.00", "F2"), (third, "-3.00", "F3")];
+    let of = async |days: [NaiveDate; 2], lines: &[(NaiveDate, &str, &str)]| {
+        world.advance(1).await;
+        let result = world.reconcile(OFX, "?account=own", statement(days, lines)).await.expect(200);
+        format!("/ops/reconciliations/{}", text(&result["sha256"]))
+    };
+    let open_now = async || open(&world, month, "unreconciled").await;
+    of([first, second], &fees[..2]).await;
+    assert_eq!(open_now().await, counts(&[("bank", 2)]));
+    let longer = of([second, third], &fees[1..]).await;
+    assert_eq!(open_now().await, counts(&[("bank", 3)]), "the first day is in the first one alone");
+    let listed = world.ops_get("/ops/reconciliations?open=true").await.expect(200);
+    let ids =
+        |result: &Value| result["findings"].as_array().unwrap().iter().map(|of| text(&of["id"])).collect::<Vec<_>>();
+    assert_eq!(items(&listed).iter().map(ids).collect::<Vec<_>>(), [vec!["F2", "F3"], vec!["F1"]]);
+    let whole = of([first, third], &fees).await;
+    assert_eq!(open_now().await, counts(&[("bank", 3)]));
+    assert_eq!(world.ops_get("/ops/reconciliations?open=true").await.expect(200)["total"], 1);
+    for (wrong, left) in [(whole, 3), (longer, 2)] {
+        world.ops_post(&format!("{wrong}/dismiss"), &json!({"reason": "Outra conta"})).await.expect(200);
+        assert_eq!(open_now().await, counts(&[("bank", left)]), "what is dismissed is in the place of nothing");
+    }
+}
+
+/// A payment that the bank posts on the next day, in the statement of that day.
+#[tokio::test]
+async fn what_one_statement_lacks_the_next_one_has() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let month = early_in_a_month(&world).await;
+    merchant.paid_pix(&pix("80.00")).await;
+    let [first, second, third] = [0, 1, 2].map(|days| local(month + Duration::days(days)).date_naive());
+    let of = async |day: NaiveDate, lines: &[(NaiveDate, &str, &str)]| {
+        world.advance(1).await;
+        world.reconcile(OFX, "?account=pix", statement([day, day], lines)).await.expect(200)
+    };
+    let open_now = async || open(&world, month, "unreconciled").await;
+    let lacking = of(first, &[]).await;
+    assert_eq!((&lacking["only_ours"], lacking.get("arrived")), (&json!(1), None));
+    assert_eq!(open_now().await, counts(&[("bank", 1)]));
+    let next = of(second, &[(second, "80.00", "L1")]).await;
+    let [line] = &next["matched_lines"].as_array().unwrap()[..] else { panic!("{next}") };
+    let days = [&line["ours"]["paid_on"], &line["theirs"]["paid_on"]];
+    assert_eq!((days, &next["findings"]), ([&json!(first.to_string()), &json!(second.to_string())], &json!([])));
+    let arrived = json!({"kind": "pix", "id": line["id"], "paid_on": days[0], "posted_on": days[1]});
+    assert_eq!(next["arrived"], json!([arrived]));
+    assert_eq!(open_now().await, counts(&[]), "the first one lacks it no longer");
+    world.advance(1).await;
+    let file = statement([second, second], &[(second, "80.00", "L1")]);
+    let same = world.reconcile(OFX, "?account=pix&again=true", file).await.expect(200);
+    assert_eq!((&same["matched"], &same["arrived"]), (&json!(1), &next["arrived"]), "compared once more");
+    world.advance(1).await;
+    let longer = statement([second, third], &[(second, "80.00", "L1")]);
+    let longer = world.reconcile(OFX, "?account=pix", longer).await.expect(200);
+    assert_eq!((&longer["matched"], &longer["arrived"]), (&json!(1), &next["arrived"]), "downloaded once more");
+    world.advance(1).await;
+    let file = statement([first, first], &[]);
+    assert_eq!(world.reconcile(OFX, "?account=pix&again=true", file).await.expect(200)["only_ours"], 1);
+    assert_eq!(open_now().await, counts(&[]), "nor when it is compared again");
+    // Only once: another line of the amount is no payment of the books.
+    assert_eq!(of(third, &[(third, "80.00", "L2")]).await["only_theirs"], 1);
+    let again = of(second, &[(second, "80.00", "L1"), (second, "80.00", "L3")]).await;
+    assert_eq!((&again["matched"], &again["only_theirs"]), (&json!(0), &json!(2)), "{again}");
+    assert_eq!(open_now().await, counts(&[("bank", 3)]));
+    for wrong in [next, longer] {
+        let path = format!("/ops/reconciliations/{}/dismiss", text(&wrong["sha256"]));
+        world.ops_post(&path, &json!({"reason": "Outra conta"})).await.expect(200);
+    }
+    assert_eq!(open_now().await, counts(&[("bank", 4)]), "without the line it is open again");
 }
 
 /// The month lists batches, days of the bank accounts and days of PIX payments until a file of each

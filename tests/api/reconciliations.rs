@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use chrono::Datelike as _;
 use serde_json::{Value, json};
 use web::body::file_types;
 
@@ -305,7 +306,25 @@ async fn the_statements_of_the_bank_agree_with_the_books() {
     let [of_pix] = files(&world, "bank-pix", "ofx").try_into().unwrap();
     let agreed = world.reconcile(OFX, "?account=pix", of_pix.clone()).await.expect(200);
     assert_eq!(counts(&agreed), [2, 0, 0, 0, 0, 0], "{agreed}\n{of_pix}");
+    let closing = agreed["closing"].clone();
+    let day_of = &agreed["to"];
+    let expected = json!({"theirs": 7_000, "theirs_on": day_of, "ours": 7_000, "ours_on": day_of, "difference": 0});
+    assert_eq!(closing, expected, "{of_pix}");
     day().await;
+    // The balance of that day stays what it was, whatever was booked since.
+    let again = world.reconcile(OFX, "?account=pix&again=true", of_pix.clone()).await.expect(200);
+    assert_eq!(again["closing"], expected);
+    let balance = format!("/ops/reports/trial-balance?by=effect&to={}", text(day_of));
+    let rows = world.ops_get(&balance).await.expect(200)["rows"].clone();
+    let of_bank = rows.as_array().unwrap().iter().filter(|row| row["account"] == "Assets:Bank:Pix");
+    assert_eq!(of_bank.map(|row| row["closing"].as_i64().unwrap()).sum::<i64>(), 7_000, "{rows}");
+    let of_now = of_pix.replace("<BALAMT>70.00", "<BALAMT>0,00").replace("<DTASOF>", "<DTASOF>00000000<X>");
+    let closing = world.reconcile(OFX, "?account=pix", of_now).await.expect(200)["closing"].clone();
+    let expected = json!({"theirs": 0, "ours": 7_000, "ours_on": day_of, "difference": -7_000});
+    assert_eq!(closing, expected, "the difference is none of the result");
+    let console = Browser::signed_in(&world, OPS_TOKEN).await;
+    let page = console.page(&format!("/console/reconciliations/{}", text(&again["sha256"]))).await;
+    page.has(&["Closing balance of the statement", text(day_of).as_str()]);
     let statements = files(&world, "bank-settlement", "ofx");
     let other_amount = statements[1].replacen("<TRNAMT>-10.00", "<TRNAMT>-9.99", 1);
     let found = world.reconcile(OFX, "", other_amount).await.expect(200);
@@ -490,13 +509,53 @@ async fn lines_have_the_words_of_the_bank_and_the_names_of_people() {
     world.check_books().await;
 }
 
+/// The differences of a result are a file, as lists are; the console links to it.
+#[tokio::test]
+async fn differences_are_a_file() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.paid_pix(&pix("80.00")).await;
+    world.advance(DAY).await;
+    let [list] = files(&world, "pix", "json").try_into().unwrap();
+    let found = world.reconcile(PIX, "", falsified(&list, "amount")).await.expect(200);
+    let path = format!("/ops/reconciliations/{}", text(&found["sha256"]));
+    let reason = json!({"finding": 0, "reason": "=Tarifa; retida"});
+    world.ops_post(&format!("{path}/explain"), &reason).await.expect(200);
+    let finding = &found["findings"][0];
+    let (id, txid, day) = (text(&finding["id"]), text(&finding["payment_id"]), text(&finding["ours"]["paid_on"]));
+    let file = world.ops_get(&format!("{path}?format=csv")).await;
+    assert!(file.header("content-disposition").unwrap().contains(&format!("\"pix-{}.csv\"", text(&found["from"]))));
+    let line = finding["line"].as_u64().unwrap();
+    let [head, row] = file.text.lines().collect::<Vec<_>>()[..] else { panic!("{}", file.text) };
+    assert!(
+        head.starts_with("number,finding,line,kind,id,name,text,batch,payment_id,ours_paid_on,ours_gross,"),
+        "{head}"
+    );
+    let expected = format!(
+        "0,differs,{line},pix,{id},Maria das Dores,{},,{txid},{day},8000,0,8000,{day},8001,0,8001,1,explained,'=Tarifa; retida",
+        finding["text"].as_str().unwrap_or_default()
+    );
+    assert_eq!(row, expected);
+    let file = world.ops_get(&format!("{path}?format=csv-ptbr")).await;
+    let row = file.text.lines().nth(1).unwrap();
+    assert!(row.starts_with("0;Diverge;") && row.ends_with(";0,01;explicada;\"'=Tarifa; retida\""), "{}", file.text);
+    assert_eq!(world.ops_get(&format!("{path}?format=xlsx")).await.status, 200);
+    world.ops_get(&format!("{path}?format=pdf")).await.refused(400, "validation_failed");
+
+    let console = Browser::signed_in(&world, OPS_TOKEN).await;
+    let address = path.replace("/ops", "/console");
+    console.page(&address).await.has(&[&format!("{address}?format=csv\""), &format!("{address}?format=xlsx\"")]);
+    let file = console.get(&format!("{address}?format=csv")).await;
+    assert!(file.html.starts_with("number,finding,"), "{}", file.html);
+}
+
 /// Open differences are one list: those that nothing explains, of a month and of a kind of file.
 #[tokio::test]
 async fn open_differences_are_a_list() {
     let world = World::sandbox().await;
-    let day = wire::timestamp::day_of(world.engine().now().0);
+    let begin = wire::timestamp::day_of(world.engine().now().0).with_day(1).unwrap();
     let of = |name: &str, count: usize| {
-        let day = day.format("%Y%m%d");
+        let day = begin.with_day(u32::from(name.as_bytes()[0] - b'A') + 1).unwrap().format("%Y%m%d");
         let line = |number: usize| {
             format!("<STMTTRN><DTPOSTED>{day}<TRNAMT>-10.00<FITID>{name}-{number}<MEMO>TARIFA {name}</STMTTRN>")
         };
@@ -517,7 +576,7 @@ async fn open_differences_are_a_list() {
     explain(&ids[1], 0).await;
     let dismissed = json!({"reason": "De outra conta"});
     world.ops_post(&format!("/ops/reconciliations/{}/dismiss", ids[2]), &dismissed).await.expect(200);
-    let month = day.format("%Y-%m").to_string();
+    let month = begin.format("%Y-%m").to_string();
     let open = async |more: &str| world.ops_get(&format!("/ops/reconciliations?open=true{more}")).await.expect(200);
     let listed = open(&format!("&period={month}&kind=bank")).await;
     assert_eq!((&listed["total"], &items(&listed)[0]["sha256"]), (&json!(1), &json!(ids[0])));

@@ -7,7 +7,8 @@ use strum::IntoStaticStr;
 use wire::timestamp::{day_of, local};
 
 use crate::cells::{Cell, Dialect, Kind};
-use crate::workbook::{SheetTitle, TableBook, days_ptbr};
+pub use crate::workbook::days_ptbr;
+use crate::workbook::{SheetTitle, TableBook};
 
 /// Format of a table's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]

@@ -200,7 +200,7 @@ impl TableBook {
 }
 
 /// Days in Portuguese: the first and the last one, where there are.
-pub(crate) fn days_ptbr(from: Option<NaiveDate>, to: Option<NaiveDate>) -> String {
+pub fn days_ptbr(from: Option<NaiveDate>, to: Option<NaiveDate>) -> String {
     let day = |day: NaiveDate| day.format("%d/%m/%Y").to_string();
     match (from, to) {
         (Some(from), Some(to)) => format!("de {} a {}", day(from), day(to)),

@@ -42,7 +42,7 @@ const QUERIES: &[(&str, &[&str])] = &[
     ("/console/webhooks/{id}", &["deliveries"]),
     ("/console/health", &[]),
     ("/console/reconciliations", &["page", "per_page", "month", "open", "kind"]),
-    ("/console/reconciliations/{id}", &["finding", "differences", "matched", "undecided"]),
+    ("/console/reconciliations/{id}", &["finding", "differences", "matched", "undecided", "format"]),
     ("/console/people", &[]),
     ("/console/reports", &["report", "ledger", "account", "by", "from", "to", "tax_ids", "page", "per_page"]),
     ("/console/reports/file", &["report", "ledger", "account", "by", "from", "to", "tax_ids", "format"]),

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::form::optional;
 use crate::house::{self, EntryDraft};
 use crate::keys::json_of;
+use crate::list_filter::file_links;
 use crate::paging::{items, part, range};
 use crate::sent_form::PostedFile;
 use crate::table::Table;
@@ -21,6 +22,7 @@ use crate::{
     PageRequest, PostedForm, Screen, Section, Visit, Word, pager, pager_named, part_named, show, wire_words, words,
 };
 use ops::explanations;
+use ops::list_file::requested_format;
 use ops::periods;
 use ops::reconciliations::{self as results, Reconciliation};
 use ops::{Decider, Desk, DeskState};
@@ -267,28 +269,40 @@ pub(crate) async fn compare(
     }
 }
 
-/// One result, line by line.
-pub(crate) async fn one(request: PageRequest) -> Result<Screen> {
+/// One result, line by line; or its differences as a file.
+pub(crate) async fn one(request: PageRequest) -> Response {
     let PageRequest { desk, visit, id, parts } = &request;
-    visit.whole()?;
-    let result = results::get(State(Arc::clone(desk)), visit.operator.clone(), PathId(id.to_owned())).await?;
-    let result = json_of(result).await?;
+    let shown = async {
+        visit.whole()?;
+        let result = (State(Arc::clone(desk)), visit.operator.clone(), PathId(id.to_owned()), parts.clone());
+        let result = results::get(result.0, result.1, result.2, result.3).await?;
+        match requested_format(&query(parts)?)? {
+            Some(_) => Ok(result),
+            None => Ok(visit.answer(screen(&request, &json_of(result).await?))),
+        }
+    };
+    visit.answer_with(shown.await)
+}
+
+fn screen(request: &PageRequest, result: &Value) -> Result<Screen> {
+    let PageRequest { visit, id, parts, .. } = request;
     let given = query(parts)?;
     let chosen = number(&given, "finding", 0..=u64::from(u32::MAX))?;
     let explained = chosen.and_then(|chosen| Some((chosen, result["findings"].get(usize::try_from(chosen).ok()?)?)));
     let may_change = visit.may(Role::Decide) && !result["dismissed"].is_object();
     let body = html! {
-        section.card aria-label=(visit.say(words::RESULT)) { (show::facts(facts(visit, &result))) }
+        section.card aria-label=(visit.say(words::RESULT)) { (show::facts(facts(visit, result))) }
         @if let Some((number, finding)) = explained.filter(|_| may_change) {
-            (explanation(visit, &result, number, finding))
+            (explanation(visit, result, number, finding))
         }
         (visit.card("differences", words::DIFFERENCES, html! {
             @if result["findings"][0].is_null() { p { (visit.say(words::ALL_MATCHED)) } } @else {
-                (lines(&request, &given, &result, (words::DIFFERENCES, "differences"))?)
+                (lines(request, &given, result, (words::DIFFERENCES, "differences"))?)
+                (file_links(visit, parts, false))
             }
         }))
         @for (heading, name) in [(words::UNDECIDED, "undecided"), (words::MATCHED, "matched")] {
-            (others(&request, &given, &result, (heading, name))?)
+            (others(request, &given, result, (heading, name))?)
         }
         @if may_change { (dismissal(visit, id)) }
         p { a href="/console/reconciliations" { "← " (visit.say(words::RECONCILIATION)) } }
@@ -312,6 +326,9 @@ fn facts(visit: &Visit, result: &Value) -> Vec<(&'static str, Markup)> {
     if let Some(number) = result["acctid"].as_str() {
         pairs.push((visit.say(words::ACCTID), html! { bdi { (number) } }));
     }
+    if result["closing"].is_object() {
+        pairs.push((visit.say(words::CLOSING_BALANCE), closing(visit, &result["closing"])));
+    }
     let more = [(words::IN_SUSPENSE, "in_suspense"), (words::EXPLAINED, "explained")];
     for (word, name) in [(words::LINES, "lines")].into_iter().chain(COUNTS).chain(more) {
         let count = result[name].as_u64().unwrap_or_default();
@@ -323,6 +340,17 @@ fn facts(visit: &Visit, result: &Value) -> Vec<(&'static str, Markup)> {
         pairs.push((visit.say(words::DISMISSED), what));
     }
     pairs
+}
+
+/// The closing balance of a statement and that of the books, each with its day.
+fn closing(visit: &Visit, closing: &Value) -> Markup {
+    let money = |name: &str| visit.money(closing[name].as_i64().unwrap_or_default());
+    html! {
+        @for (word, name, on) in [(words::THEIRS, "theirs", "theirs_on"), (words::OURS, "ours", "ours_on")] {
+            (visit.say(word)) " " (money(name)) " · " (show::day(visit.language, text(&closing[on]))) br;
+        }
+        span.dim { (visit.say(words::DIFFERENCE)) " " (money("difference")) }
+    }
 }
 
 /// The lines that are no differences, folded up.
@@ -382,7 +410,7 @@ fn line_table<'a>(
         }
     };
     let table = Table::of(visit.language, heading, lines)
-        .text(words::WHAT, |(_, finding)| visit.say(wire_words::finding(text(&finding["finding"]))))
+        .text(words::WHAT, |(_, finding)| visit.say(wire_words::FINDINGS.of(text(&finding["finding"]))))
         .text(words::LINE, |(_, finding)| {
             finding["line"].as_u64().map(|line| show::count(visit.language, line)).unwrap_or_default()
         })
@@ -404,7 +432,7 @@ fn explained(visit: &Visit, result: &Value, place: usize, finding: &Value) -> Ma
     let is_open = found.last().is_none_or(|found| found["entry_id"].is_null() || found["status"] == "rejected");
     html! {
         @for found in &found {
-            @let status = visit.say(wire_words::explanation_status(text(&found["status"])));
+            @let status = visit.say(wire_words::EXPLANATION_STATUSES.of(text(&found["status"])));
             @match found["entry_id"].as_str() {
                 Some(entry) => a href={"/console/queue/" (entry)} { (status) },
                 None => (status),
@@ -422,7 +450,7 @@ fn named(visit: &Visit, finding: &Value) -> Markup {
     let words = [&finding["name"], &finding["text"]].map(Value::as_str).into_iter().flatten();
     html! {
         @for part in words { bdi { (part) } br; }
-        span.dim { (visit.say(wire_words::compared_object(text(&finding["kind"])))) " " bdi { (text(&finding["id"])) } }
+        span.dim { (visit.say(wire_words::COMPARED_OBJECTS.of(text(&finding["kind"])))) " " bdi { (text(&finding["id"])) } }
         @if let Some(batch) = finding["batch"].as_str() { br; span.dim { bdi { (batch) } } }
         @if let Some(txid) = finding["payment_id"].as_str() { br; a href={"/console/charges/" (txid)} { (visit.say(words::CHARGE)) } }
     }

@@ -84,7 +84,7 @@ pub fn all(console: &Console) -> Router {
         .route("/console/webhooks/{id}/redeliver", post(webhooks::send_again))
         .route("/console/health", screen(health::show))
         .route("/console/reconciliations", screen(reconciliations::list).post(reconciliations::compare))
-        .route("/console/reconciliations/{id}", screen(reconciliations::one))
+        .route("/console/reconciliations/{id}", get(reconciliations::one))
         .route("/console/reconciliations/{id}/dismiss", post(reconciliations::dismiss))
         .route("/console/reconciliations/{id}/explain", post(reconciliations::explain))
         .route("/console/reports", screen(reports::show))

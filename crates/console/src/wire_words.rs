@@ -175,50 +175,6 @@ pub(crate) const EXPORT_STATUSES: Words = Words(&[
     ("failed", word("não foi possível", "failed")),
 ]);
 
-/// A kind of difference between a file and the books, by its name in the interface.
-pub(crate) fn finding(name: &str) -> Word {
-    match name {
-        "differs" => word("Diverge", "Differs"),
-        "only_ours" => word("Só nos livros", "Only in the books"),
-        "only_theirs" => word("Só no arquivo", "Only in the file"),
-        "twice" => word("Repetida no arquivo", "Repeated in the file"),
-        "in_suspense" => word("Em valores a identificar", "In suspense"),
-        "matched" => words::MATCHED,
-        "undecided" => words::UNDECIDED,
-        _ => OTHER,
-    }
-}
-
-/// Status of what explains a difference, by its name in the interface.
-pub(crate) fn explanation_status(name: &str) -> Word {
-    match name {
-        "explained" => word("explicada", "explained"),
-        "waiting" => word("espera outro operador", "waits for another operator"),
-        "rejected" => word("lançamento recusado", "entry rejected"),
-        "replaced" => word("substituída", "replaced"),
-        _ => OTHER,
-    }
-}
-
-/// What a line of a file is about, by its name in the interface.
-pub(crate) fn compared_object(name: &str) -> Word {
-    match name {
-        "installment" => word("parcela", "installment"),
-        "refund" => word("reembolso", "refund"),
-        "dispute" => word("contestação", "dispute"),
-        "pix" => word("PIX", "PIX"),
-        "return" => word("devolução PIX", "PIX return"),
-        "cashout" => word("cashout", "cashout"),
-        "cashout_return" => word("cashout devolvido", "returned cashout"),
-        "batch" => word("lote", "batch"),
-        "withdrawal" => word("saque", "withdrawal"),
-        "withdrawal_return" => word("saque devolvido", "returned withdrawal"),
-        "entry" => word("lançamento", "entry"),
-        "statement_line" => word("linha do extrato", "line of the statement"),
-        _ => OTHER,
-    }
-}
-
 /// Kind of something that is open of a merchant.
 pub(crate) const OPEN_KINDS: Words = Words(&[
     ("charge", word("cobrança", "charge")),

@@ -58,6 +58,8 @@ words! {
     BANK_ACCOUNT_OF_FILE = "Conta do extrato", "Account of the statement";
     RECOGNIZED = "Reconhecer pelo número no arquivo", "Recognize by the number in the file";
     ACCTID = "Número da conta no banco (ACCTID)", "Number of the account at the bank (ACCTID)";
+    CLOSING_BALANCE = "Saldo final do extrato", "Closing balance of the statement";
+    DIFFERENCE = "Diferença", "Difference";
     COMPARE_AGAIN = "conferir de novo um arquivo já conferido", "compare a file again";
     DAYS_COVERED = "Dias conferidos", "Days compared";
     DAY_COMPARED = "conferido", "compared";

@@ -161,6 +161,11 @@ impl FindingExplanationView {
         self.status = self.entry_id.as_deref().map_or("explained", of_entry).to_owned();
     }
 
+    /// Whether an entry explains it, or will: by the status that was set.
+    pub(crate) fn is_of_live_entry(&self) -> bool {
+        self.entry_id.is_some() && matches!(self.status.as_str(), "explained" | "waiting")
+    }
+
     fn is_with_entry(&self, engine: &Engine) -> bool {
         self.entry_id.as_deref().is_some_and(|id| status_of_entry(engine, id) != Some("rejected"))
     }

@@ -215,7 +215,7 @@ fn open_items(engine: &Arc<Engine>, through: &Cut, (begin, end): (Timestamp, Tim
     let (results, from, to) = (Reconciliation::all(engine)?, day_of(begin.0), day_of(end.0 - 1));
     let mut differences: BTreeMap<&str, u64> = BTreeMap::new();
     for result in results.iter().filter(|result| result.meets(from, to)) {
-        *differences.entry(result.kind.as_str()).or_default() += result.differences();
+        *differences.entry(result.kind.as_str()).or_default() += result.differences(engine, &results)?;
     }
     let found = differences.into_iter().filter(|(_, count)| *count > 0);
     counted.extend(found.map(|(name, count)| ("unreconciled", name.to_owned(), count)));

@@ -8,24 +8,31 @@ use actors::engine::Engine;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
+use books::cells::{Cell, Kind};
 use books::reconcile::booked_movements::{self, BankAccount};
 use books::reconcile::finding::{Comparison, FileError, Finding, FindingKind, SettledAmount};
-use books::reconcile::{acquirer, ofx, pix, statement};
-use chrono::NaiveDate;
+use books::reconcile::statement::{self, Movement};
+use books::reconcile::{acquirer, ofx, pix};
+use books::table_file::{TableColumn, TableFormat, days_ptbr};
+use chrono::{Days, NaiveDate};
 use derived::checkpoint::hex;
 use ledger::{Month, ObjectId, SealedFor};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 use wire::mask;
+use wire::settlement_days::NEXT_DAYS_MAX;
 use wire::timestamp::{day, day_of};
 
 use crate::batches::name_lines;
 use crate::booked_records::EngineRecords;
 use crate::explanations::{FindingExplanationView, carried_over};
 use crate::found_item::item_of_kind;
+use crate::list_file::{in_parts, list_file, requested_format};
+use crate::wire_words::{COMPARED_OBJECTS, EXPLANATION_STATUSES, FINDINGS, in_file};
 use crate::{Decider, DeciderCall, Desk, DeskState, ItemKind, Operator};
 use web::body::{FileFormat, InstitutionFile};
+use web::language::Word;
 use web::reply::list_of;
 use web::streamed::{in_turn, turn};
 use web::{
@@ -71,7 +78,8 @@ pub struct Reconciliation {
     lines: usize,
     /// Batches that the file of an acquirer names; 0 for others.
     batches: usize,
-    /// Lines on which file and books agree.
+    /// Lines on which file and books agree. The bank may have posted one on a later day, up to the
+    /// next one on which banks settle.
     matched: usize,
     /// What only the books have, and the file could not tell: payments that were begun before the
     /// period of a PIX list; movements of the last day of a statement that may have ended before
@@ -96,6 +104,12 @@ pub struct Reconciliation {
     /// The first 1,000 rows of a statement that state a balance and move no money; absent in lists
     /// and for other files.
     balances: Option<Vec<StatementBalanceView>>,
+    /// The closing balance of a statement beside that of the books; absent where the file has none.
+    closing: Option<StatementClosingView>,
+    /// What an earlier statement of the account lacked, and this one has; absent where there is
+    /// none. It counts no longer as a difference of the earlier one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    arrived: Vec<ArrivedMovementView>,
     /// The accounts in the file of a bank; absent in lists and for other files.
     accounts: Option<Vec<StatementAccountView>>,
     /// The first 1,000 differences; absent in lists.
@@ -132,6 +146,39 @@ pub struct StatementBalanceView {
     /// Its text, at most 200 characters.
     #[schema(example = "SALDO DO DIA")]
     text: String,
+}
+
+/// The balance that a statement ends with (`LEDGERBAL`), and that of the books. The difference is
+/// none of the result: many banks write 0.00, or the balance at the time of the download.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct StatementClosingView {
+    /// What the bank states, centavos.
+    theirs: i64,
+    /// The day that the bank states (`DTASOF`); absent where it states none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    theirs_on: Option<String>,
+    /// The account's balance in the books at the end of `ours_on`, centavos, by the days on which
+    /// Records take effect, as they were booked when the file was compared.
+    ours: i64,
+    /// The bank's day, where it is in the statement's period or later; else the period's last one.
+    /// At most the day on which the file was compared.
+    ours_on: String,
+    /// How much more the bank states, centavos.
+    difference: i64,
+}
+
+/// A movement of the books that the bank posted after the statement of its day.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct ArrivedMovementView {
+    /// The kind of object, as in findings.
+    #[schema(example = "withdrawal")]
+    kind: String,
+    /// Its id, as in findings.
+    id: String,
+    /// The day on which it was booked.
+    paid_on: String,
+    /// The day of the bank's line.
+    posted_on: String,
 }
 
 /// An account in a file of a bank.
@@ -295,7 +342,8 @@ pub async fn reconcile(
 
 /// The stored results, newest first, without their findings. With `open=true` those with open
 /// differences alone, each with the open ones of its first 1,000 in `findings`, and with what was
-/// written about them: a difference is open until a reason or a booked entry explains it.
+/// written about them: a difference is open until a reason or a booked entry explains it, or a
+/// newer file of the bank or the PIX institution has its day.
 #[utoipa::path(get, path = "/ops/reconciliations", operation_id = "list_reconciliations",
     params(("open" = Option<bool>, Query, description = "True: only those with open differences."),
         ("kind" = Option<String>, Query, pattern = "^(acquirer|pix|bank)$", description = "Only of this kind of file."),
@@ -309,17 +357,25 @@ pub async fn list(State(desk): DeskState, _: Operator, parts: Parts) -> Result<R
     let is_open = one_of(&pairs, "open", &["true", "false"])? == Some("true");
     let month = single(&pairs, "period")?.map(named_month).transpose()?;
     let days = month.map(|month| [month.begin().0, month.next().begin().0 - 1].map(day_of));
-    let mut found = Reconciliation::listed(&desk.engine)?;
-    found.retain(|result| {
-        let is_wanted = !is_open || result.dismissed.is_none() && result.differences() > 0;
-        is_wanted && kind.is_none_or(|kind| result.kind == kind) && days.is_none_or(|[from, to]| result.meets(from, to))
-    });
+    let mut all = Reconciliation::listed(&desk.engine)?;
+    let mut found = Vec::new();
+    for (place, result) in all.iter().enumerate() {
+        let is_wanted =
+            kind.is_none_or(|kind| result.kind == kind) && days.is_none_or(|[from, to]| result.meets(from, to));
+        let is_counted = || match result.dismissed {
+            None => Ok(result.differences(&desk.engine, &all)? > 0),
+            Some(_) => Ok::<_, Problem>(false),
+        };
+        if is_wanted && (!is_open || is_counted()?) {
+            found.push(place);
+        }
+    }
     let total = found.len() as u64;
     let skip = usize::try_from(page.skip()).unwrap_or(usize::MAX);
     let shown: Vec<_> = found.into_iter().rev().skip(skip).take(page.count()).collect();
-    let items = shown.into_iter().map(move |result| match is_open {
-        true => Ok(stored(&desk.engine, &result.sha256)?.with_open_alone(&desk)),
-        false => Ok(Reconciliation { explanations: Vec::new(), ..result }),
+    let items = shown.into_iter().map(move |place| match is_open {
+        true => Ok(stored(&desk.engine, &all[place].sha256)?.with_open_alone(&desk, &all)),
+        false => Ok(Reconciliation { explanations: Vec::new(), ..std::mem::take(&mut all[place]) }),
     });
     list_of(total, page, items)
 }
@@ -378,9 +434,39 @@ impl Reconciliation {
         limits.is_some_and(|(first, last)| first <= to && last >= from)
     }
 
-    /// How many differences it found that nothing explains.
-    pub fn differences(&self) -> u64 {
-        (self.differs + self.only_ours + self.only_theirs + self.twice).saturating_sub(self.explained) as u64
+    /// How many of its differences count: nothing explains them, and no newer result has them in
+    /// its place. Of more than 1,000 the others count in any case.
+    pub fn differences(&self, engine: &Engine, all: &[Self]) -> Result<u64> {
+        let found = self.differs + self.only_ours + self.only_theirs + self.twice;
+        let count = found.saturating_sub(self.explained);
+        if count == 0 || !all.iter().any(|of| of.is_beside(self)) {
+            return Ok(count as u64);
+        }
+        let whole = stored(engine, &self.sha256)?.numbered(engine);
+        let replaced = whole.open().filter(|found| whole.is_replaced(all, found)).count();
+        Ok(count.saturating_sub(replaced) as u64)
+    }
+
+    /// The differences that nothing explains. They have their numbers.
+    fn open(&self) -> impl Iterator<Item = &ReconciliationFindingView> {
+        let is_done = |known: &&FindingExplanationView| known.status == "explained";
+        let done: BTreeSet<_> = self.explanations.iter().filter(is_done).map(|known| Some(known.finding)).collect();
+        let all = self.findings.iter().flatten();
+        all.filter(move |found| found.finding != "in_suspense" && !done.contains(&found.number))
+    }
+
+    /// Whether it may have lines in the place of another result. A file of the acquirer does not
+    /// state its days: another one of the same day may have other batches.
+    fn is_beside(&self, other: &Self) -> bool {
+        let is_of_days = self.dismissed.is_none() && self.kind != "acquirer" && self.sha256 != other.sha256;
+        is_of_days && self.is_of(&other.kind, other.account.as_deref())
+    }
+
+    /// Whether one of all results has a difference of this one in its place: it is newer and covers
+    /// the day, or has the line that this one lacked.
+    fn is_replaced(&self, all: &[Self], found: &ReconciliationFindingView) -> bool {
+        let covers = |of: &Self| of.made_at > self.made_at && found.day().is_some_and(|day| of.covers(day));
+        all.iter().any(|of| of.is_beside(self) && (covers(of) || of.arrived.iter().any(|of| of.is(found))))
     }
 
     /// As it is answered: with its explanations as the books have them now, numbers of differences,
@@ -406,14 +492,12 @@ impl Reconciliation {
         self
     }
 
-    /// As it is answered, with open differences alone.
-    fn with_open_alone(self, desk: &Desk) -> Self {
+    /// As it is answered, with the differences alone that count beside all results.
+    fn with_open_alone(self, desk: &Desk, all: &[Self]) -> Self {
         let mut shown = self.numbered(&desk.engine);
-        let is_done = |known: &&FindingExplanationView| known.status == "explained";
-        let done: BTreeSet<_> = shown.explanations.iter().filter(is_done).map(|known| Some(known.finding)).collect();
-        if let Some(findings) = &mut shown.findings {
-            findings.retain(|found| found.finding != "in_suspense" && !done.contains(&found.number));
-        }
+        let counts = |found: &&ReconciliationFindingView| !shown.is_replaced(all, found);
+        let open: BTreeSet<_> = shown.open().filter(counts).map(|found| found.number).collect();
+        shown.findings.iter_mut().for_each(|all| all.retain(|found| open.contains(&found.number)));
         let (matched_lines, undecided_lines) = (None, None);
         Self { matched_lines, undecided_lines, balances: None, accounts: None, ..shown }.with_names(desk)
     }
@@ -437,12 +521,57 @@ impl Reconciliation {
     }
 }
 
-/// The result of a file, by its SHA-256.
+/// The result of a file, by its SHA-256; or its first 1,000 differences as a file.
 #[utoipa::path(get, path = "/ops/reconciliations/{id}", operation_id = "get_reconciliation",
-    params(("id" = String, Path, description = "SHA-256 of the file, hexadecimal.")),
-    responses((status = 200, body = Reconciliation)))]
-pub async fn get(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Result<Response> {
-    Ok(ok(stored(&desk.engine, &id)?.shown(&desk)))
+    params(("id" = String, Path, description = "SHA-256 of the file, hexadecimal."),
+        ("format" = Option<String>, Query, pattern = "^(json|csv|csv-ptbr|xlsx)$", description = "`json` when absent.")),
+    responses((status = 200, content((Reconciliation = "application/json"), (String = "text/csv"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet")))))]
+pub async fn get(State(desk): DeskState, _: Operator, PathId(id): PathId, parts: Parts) -> Result<Response> {
+    let format = requested_format(&query(&parts)?)?;
+    let shown = stored(&desk.engine, &id)?.shown(&desk);
+    match format {
+        Some(format) => shown.file(&desk, format).await,
+        None => Ok(ok(shown)),
+    }
+}
+
+/// Columns of the differences of a result as a file.
+const COLUMNS: [TableColumn; 20] = [
+    ("number", "Número", Kind::Count),
+    ("finding", "Diferença", Kind::Text),
+    ("line", "Linha", Kind::Count),
+    ("kind", "Objeto", Kind::Text),
+    ("id", "ID", Kind::Text),
+    ("name", "Nome", Kind::Text),
+    ("text", "Texto da instituição", Kind::Text),
+    ("batch", "Lote", Kind::Text),
+    ("payment_id", "Cobrança", Kind::Text),
+    ("ours_paid_on", "Dia nos livros", Kind::Day),
+    ("ours_gross", "Bruto nos livros", Kind::Amount),
+    ("ours_fee", "Tarifa nos livros", Kind::Amount),
+    ("ours_net", "Líquido nos livros", Kind::Amount),
+    ("theirs_paid_on", "Dia no arquivo", Kind::Day),
+    ("theirs_gross", "Bruto no arquivo", Kind::Amount),
+    ("theirs_fee", "Tarifa no arquivo", Kind::Amount),
+    ("theirs_net", "Líquido no arquivo", Kind::Amount),
+    ("difference", "A mais no arquivo", Kind::Amount),
+    ("status", "Situação", Kind::Text),
+    ("reason", "Motivo", Kind::Text),
+];
+
+impl Reconciliation {
+    /// Its differences as a file, in their order, each with what explains it.
+    async fn file(self, desk: &Arc<Desk>, format: TableFormat) -> Result<Response> {
+        let days = [&self.from, &self.to].map(|of| of.as_deref().and_then(day));
+        let subject = days_ptbr(days[0], days[1]);
+        let name = format!("{}-{}", self.kind, self.from.as_deref().unwrap_or_default());
+        let explanation = |found: &ReconciliationFindingView| {
+            self.explanations.iter().rfind(|known| Some(known.finding) == found.number)
+        };
+        let row = |found: &ReconciliationFindingView| Ok(found.cells(explanation(found), format != TableFormat::Csv));
+        let rows = in_parts(self.findings.iter().flatten().map(row));
+        list_file(desk, (format, &name, ("Diferenças da conciliação", subject)), &COLUMNS, rows).await
+    }
 }
 
 /// The stored result of a file. Error: 404.
@@ -656,8 +785,17 @@ fn compare_statement(
     if acctid.is_none() {
         check_number(engine, account, &number)?;
     }
-    let movements = booked_movements::movements(&EngineRecords::new(engine), account, &statement)?;
+    let (from, to) = statement.span();
+    let before = from.checked_sub_days(Days::new(NEXT_DAYS_MAX)).unwrap_or(from);
+    let mut movements = booked_movements::movements(&EngineRecords::new(engine), account, (before, to))?;
+    let in_transit = in_transit(engine, account, before, (from, to))?;
+    let is_of = |movement: &Movement, of: &ReconciliationFindingView| {
+        of.kind == movement.object && of.id == movement.id && of.day() == Some(movement.day)
+    };
+    movements.retain(|movement| movement.day >= from || in_transit.iter().any(|of| is_of(movement, of)));
     let (reconciled, balances) = statement::compare(&statement, &movements);
+    let found = reconciled.matched.iter().chain(&reconciled.findings);
+    let arrived = found.filter_map(ArrivedMovementView::of).filter(|of| day(&of.paid_on).is_some_and(|day| day < from));
     let compared = statement.compared();
     let days = compared.or(Some((statement.from, statement.to)));
     Ok(Reconciliation {
@@ -665,9 +803,39 @@ fn compare_statement(
         acctid: Some(number),
         lines: statement.lines.len(),
         balances: Some(balances.iter().take(FINDINGS_MAX).map(StatementBalanceView::of).collect()),
+        closing: StatementClosingView::of(engine, account, &statement)?,
+        arrived: arrived.collect(),
         accounts: Some(accounts),
         ..Reconciliation::of("bank", [days, compared], &reconciled)
     })
+}
+
+/// What only the books have, of the days before a statement from one on, by the newest statements
+/// of its account: the bank may post it now. What an entry explains is settled, and so is what
+/// another statement has, unless this one has the day of its line too.
+fn in_transit(
+    engine: &Engine,
+    account: BankAccount,
+    begin: NaiveDate,
+    (from, to): (NaiveDate, NaiveDate),
+) -> Result<Vec<ReconciliationFindingView>> {
+    let (mut all, mut open) = (Reconciliation::all(engine)?, Vec::new());
+    let is_of_others = |of: &ArrivedMovementView| day(&of.posted_on).is_none_or(|day| !(from..=to).contains(&day));
+    all.iter_mut().for_each(|result| result.arrived.retain(is_of_others));
+    for result in &all {
+        if result.account() != Some(account) || result.only_ours == 0 || !result.meets(begin, from) {
+            continue;
+        }
+        let mut whole = stored(engine, &result.sha256)?.numbered(engine);
+        let findings = whole.findings.take().unwrap_or_default();
+        let is_settled = |found: &ReconciliationFindingView| {
+            let of_entry =
+                |known: &FindingExplanationView| Some(known.finding) == found.number && known.is_of_live_entry();
+            whole.explanations.iter().any(of_entry) || whole.is_replaced(&all, found)
+        };
+        open.extend(findings.into_iter().filter(|found| found.finding == "only_ours" && !is_settled(found)));
+    }
+    Ok(open)
 }
 
 /// The account whose earlier statements had a number that a statement has: `acctid`, where the
@@ -808,7 +976,71 @@ impl Reconciliation {
     }
 }
 
+impl StatementClosingView {
+    /// The closing balance of a statement, and that of the books on its day.
+    fn of(engine: &Arc<Engine>, account: BankAccount, of: &ofx::BankStatement) -> Result<Option<Self>> {
+        let Some(ofx::ClosingBalance { amount, day }) = of.closing else { return Ok(None) };
+        let on = day.filter(|day| *day >= of.from).unwrap_or(of.to).min(day_of(engine.now().0));
+        let through = engine.published();
+        let own = engine.sums_as_of(&through)?.kinds.into_iter().find(|of| of.account == account.house().account());
+        let moved = booked_movements::moved_after(&EngineRecords::new(engine), account, on, &through)?;
+        let ours = i64::try_from(own.map_or(0, |own| own.balance.net()) - moved).map_err(failed)?;
+        let (theirs, theirs_on) = (amount.0, day.map(|day| day.to_string()));
+        Ok(Some(Self { theirs, theirs_on, ours, ours_on: on.to_string(), difference: theirs - ours }))
+    }
+}
+
+impl ArrivedMovementView {
+    /// The movement and the line of a finding that has both.
+    fn of(found: &Finding) -> Option<Self> {
+        let [paid_on, posted_on] = [found.ours?, found.theirs?].map(|side| side.paid_on.to_string());
+        Some(Self { kind: found.object.to_owned(), id: found.id.clone(), paid_on, posted_on })
+    }
+
+    /// Whether a finding is about this movement.
+    fn is(&self, found: &ReconciliationFindingView) -> bool {
+        let booked = found.ours.as_ref().map(|ours| &ours.paid_on);
+        (&self.kind, &self.id, Some(&self.paid_on)) == (&found.kind, &found.id, booked)
+    }
+}
+
 impl ReconciliationFindingView {
+    /// The day of the line, or, of what only the books have, the day on which it was booked.
+    fn day(&self) -> Option<NaiveDate> {
+        let side = self.theirs.as_ref().or(self.ours.as_ref());
+        side.and_then(|side| day(&side.paid_on))
+    }
+
+    /// Its row in a file, for people or for programs.
+    fn cells(&self, known: Option<&FindingExplanationView>, for_people: bool) -> Vec<Cell> {
+        let of_word = |name: &str, word: Word| Cell::Text(in_file(for_people, name, word).to_owned());
+        let count = |number: Option<u64>| number.map_or(Cell::Empty, Cell::Count);
+        let side = |side: &Option<SettledLineView>| {
+            let of = |get: fn(&SettledLineView) -> i64| Cell::amount(side.as_ref().map(get));
+            let on = side.as_ref().and_then(|side| day(&side.paid_on)).map_or(Cell::Empty, Cell::Day);
+            [on, of(|side| side.gross), of(|side| side.fee), of(|side| side.net)]
+        };
+        let [ours, theirs] = [&self.ours, &self.theirs].map(side);
+        let begin = [
+            count(self.number.map(|number| number as u64)),
+            of_word(&self.finding, FINDINGS.of(&self.finding)),
+            count(self.line),
+            of_word(&self.kind, COMPARED_OBJECTS.of(&self.kind)),
+            Cell::Text(self.id.clone()),
+            Cell::optional(self.name.as_deref()),
+            Cell::optional(self.text.as_deref()),
+            Cell::optional(self.batch.as_deref()),
+            Cell::optional(self.payment_id.as_deref()),
+        ];
+        let status = known.map_or(Cell::Empty, |known| of_word(&known.status, EXPLANATION_STATUSES.of(&known.status)));
+        let end = [
+            Cell::amount(Some(self.more_at_the_bank())),
+            status,
+            Cell::optional(known.map(|known| known.reason.as_str())),
+        ];
+        begin.into_iter().chain(ours).chain(theirs).chain(end).collect()
+    }
+
     /// How much more the bank has than the books, centavos. What stands in a file twice agrees with
     /// the books once.
     pub(crate) fn more_at_the_bank(&self) -> i64 {

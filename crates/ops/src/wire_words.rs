@@ -101,9 +101,44 @@ pub const ACCOUNT_REVIEWS: Words = Words(&[
 ]);
 
 /// A name of the interface in a file: as it is for programs, and in Portuguese for people.
-pub fn in_file(for_people: bool, name: &'static str, word: Word) -> &'static str {
+pub fn in_file(for_people: bool, name: &str, word: Word) -> &str {
     if for_people { word.text(Language::Portuguese) } else { name }
 }
+
+/// A kind of difference between a file and the books, by its name in the interface.
+pub const FINDINGS: Words = Words(&[
+    ("differs", word("Diverge", "Differs")),
+    ("only_ours", word("Só nos livros", "Only in the books")),
+    ("only_theirs", word("Só no arquivo", "Only in the file")),
+    ("twice", word("Repetida no arquivo", "Repeated in the file")),
+    ("in_suspense", word("Em valores a identificar", "In suspense")),
+    ("matched", word("Conferem", "Matched")),
+    ("undecided", word("Indefinidas", "Undecided")),
+]);
+
+/// Status of what explains a difference, by its name in the interface.
+pub const EXPLANATION_STATUSES: Words = Words(&[
+    ("explained", word("explicada", "explained")),
+    ("waiting", word("espera outro operador", "waits for another operator")),
+    ("rejected", word("lançamento recusado", "entry rejected")),
+    ("replaced", word("substituída", "replaced")),
+]);
+
+/// What a line of a file is about, by its name in the interface.
+pub const COMPARED_OBJECTS: Words = Words(&[
+    ("installment", word("parcela", "installment")),
+    ("refund", word("reembolso", "refund")),
+    ("dispute", word("contestação", "dispute")),
+    ("pix", word("PIX", "PIX")),
+    ("return", word("devolução PIX", "PIX return")),
+    ("cashout", word("cashout", "cashout")),
+    ("cashout_return", word("cashout devolvido", "returned cashout")),
+    ("batch", word("lote", "batch")),
+    ("withdrawal", word("saque", "withdrawal")),
+    ("withdrawal_return", word("saque devolvido", "returned withdrawal")),
+    ("entry", word("lançamento", "entry")),
+    ("statement_line", word("linha do extrato", "line of the statement")),
+]);
 
 /// Flags of items of the queue.
 pub const FLAGS: Words = Words(&[

@@ -14,12 +14,12 @@ use actors::rails::{SettlementCursor, SettlementLine, SettlementPage};
 use chrono::{Days, NaiveDate};
 use ledger::event::Batch;
 use ledger::{Centavos, ObjectId, SettledObject, Timestamp};
+use wire::settlement_days::is_settlement_day;
 use wire::timestamp::{business_day, date};
 
 use super::bank_books::{BATCH, BankBooks};
 use super::folder_lock::{FolderLock, FolderRecords, Patience};
 use super::lines::{Lines, days_after, read_lines, write_whole_with};
-use super::settlement_days::is_settlement_day;
 
 /// How many lines a page has at most.
 const LINES_PER_PAGE: u64 = 1_024;

@@ -27,7 +27,6 @@ mod pix_books;
 pub mod protocol;
 mod refused_refunds;
 pub mod sandbox;
-mod settlement_days;
 mod shared_settings;
 
 pub use client::SettingsError;

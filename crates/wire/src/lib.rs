@@ -15,4 +15,5 @@ pub mod csv_cell;
 pub mod cut_text;
 pub mod mask;
 pub mod reais;
+pub mod settlement_days;
 pub mod timestamp;

@@ -450,6 +450,9 @@ fn same_rows(format: ReportFormat, bytes: &[u8], json: &Value) {
                             *value == (zero + chrono::Days::new(at.as_f64() as u64)).to_string()
                         }
                         (Data::Float(share), "percent") => text(value).parse() == Ok((share * 1e6).round() / 1e4),
+                        (Data::Float(installment), "text") if name == "object" => {
+                            text(value).parse() == Ok(*installment)
+                        }
                         (Data::String(shown), "text") => is_word || value == shown,
                         _ => false,
                     };

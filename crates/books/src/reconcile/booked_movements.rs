@@ -8,10 +8,10 @@ use derived::records::LoadError;
 use ledger::house::HouseAccount;
 use ledger::{Centavos, EndedBatch, Event, HouseEntryTerms, ObjectId, PaymentMethod, PayoutBank, Record, Timestamp};
 use store::Block;
+use store::cut::{Cut, Position, positions};
 use wire::timestamp::{begin_of, day_of};
 
 use super::acquirer::{self, BookedBatch, PaidBatch};
-use super::ofx;
 use super::pix::{BookedPayment, PixList};
 use super::statement::Movement;
 
@@ -155,15 +155,38 @@ fn sent_back_by(event: &Event) -> Option<(ObjectId, ObjectId, Centavos)> {
     }
 }
 
-/// The movements that were booked on a bank account in a statement's period, and from the first to
-/// the last day of its lines.
+/// What Records through a cut that take effect after a day moved on a bank account, centavos: below
+/// zero when the account paid more. Taken from its balance at the cut, it leaves that of the day.
+pub fn moved_after<B: BookedRecords>(
+    books: &B,
+    account: BankAccount,
+    day: NaiveDate,
+    through: &Cut,
+) -> Result<i128, B::Error> {
+    let begin = Timestamp(begin_of(day) + DAY_MS);
+    let mut moved = 0;
+    // None takes effect after it is booked.
+    for block in books.blocks_from(begin)? {
+        let block = block?;
+        for decoded in records_of(&block) {
+            let (at, record) = decoded?;
+            if through.contains(at) && record.takes_effect_at() >= begin {
+                let postings = record.entries.iter().flat_map(|entry| entry.postings());
+                let own = postings.filter(|posting| posting.account == account.house().account());
+                moved += own.map(|posting| posting.sums().net()).sum::<i128>();
+            }
+        }
+    }
+    Ok(moved)
+}
+
+/// The movements that were booked on a bank account from the first to the last of some days.
 pub fn movements<B: BookedRecords>(
     books: &B,
     account: BankAccount,
-    of: &ofx::BankStatement,
+    (from, to): (NaiveDate, NaiveDate),
 ) -> Result<Vec<Movement>, B::Error> {
     let mut movements = Vec::new();
-    let (from, to) = of.span();
     if account == BankAccount::Settlement {
         // One without money has no line at the bank.
         let paid = batches(books, from, to)?.into_iter().filter(|batch| batch.net != Centavos::ZERO);
@@ -268,8 +291,8 @@ pub fn days_with_movements<B: BookedRecords>(books: &B, mut wanted: FileDays) ->
                 }
                 Some(_) => {}
             }
-            for (at, bytes) in (block.first.0..).zip(&block.records) {
-                let record = Record::decode(bytes).map_err(|error| LoadError::Decode { sequence: at, error })?;
+            for decoded in records_of(&block) {
+                let (_, record) = decoded?;
                 let day = day_of(record.takes_effect_at().0);
                 let files = record.events.iter().flat_map(|event| files_with(event, day));
                 let met: Vec<_> = files.map(|file| (day, file)).filter(|day| wanted.remove(day)).collect();
@@ -374,6 +397,14 @@ fn movement(object: &'static str, id: String, others: Vec<String>, day: NaiveDat
     Movement { object, id, charge: None, references, day, amount, is_any_day: false }
 }
 
+/// The Records of a block, each with its position.
+fn records_of(block: &Block) -> impl Iterator<Item = Result<(Position, Record), LoadError>> {
+    positions(block).map(|(at, bytes)| match Record::decode(bytes) {
+        Ok(record) => Ok((at, record)),
+        Err(error) => Err(LoadError::Decode { sequence: at.sequence.0, error }),
+    })
+}
+
 /// Looks at the Records that took effect in a period, both limits included, in milliseconds since
 /// 1970 (UTC).
 fn each_record<B: BookedRecords>(
@@ -387,8 +418,8 @@ fn each_record<B: BookedRecords>(
         if block.booked_at_ms > to_ms.saturating_add(BOOKED_WITHIN_MS) {
             break;
         }
-        for (at, bytes) in (block.first.0..).zip(&block.records) {
-            let record = Record::decode(bytes).map_err(|error| LoadError::Decode { sequence: at, error })?;
+        for decoded in records_of(&block) {
+            let (_, record) = decoded?;
             if (from_ms..=to_ms).contains(&record.takes_effect_at().0) {
                 look(&record);
             }

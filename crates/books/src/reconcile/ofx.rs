@@ -61,6 +61,18 @@ pub struct BankStatement {
     pub lines: Vec<StatementLine>,
     /// The rows that state a balance and move no money, in the order of the file.
     pub balances: Vec<BalanceRow>,
+    /// The closing balance (`LEDGERBAL`), where the file has an amount of it.
+    pub closing: Option<ClosingBalance>,
+}
+
+/// The balance that a bank states after the movements. Many banks write the balance at the time of
+/// the download, or 0.00.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClosingBalance {
+    /// The amount, centavos; below zero when the account is overdrawn.
+    pub amount: Centavos,
+    /// The day (`DTASOF`), if it has one.
+    pub day: Option<NaiveDate>,
 }
 
 /// One movement on the account, as in the bank's file.
@@ -194,8 +206,12 @@ struct OpenAccount {
     from: Option<Moment>,
     to: Option<Moment>,
     currency: Option<String>,
-    lines: Vec<StatementLine>,
+    /// The lines, each with its `TRNTYPE` in capitals.
+    lines: Vec<(StatementLine, String)>,
     balances: Vec<BalanceRow>,
+    /// Amount and day of the closing balance.
+    closing: (Option<Centavos>, Option<NaiveDate>),
+    is_in_closing: bool,
     /// The first amount's decimal mark; a statement has one.
     decimal_mark: Option<char>,
     fault: Option<FileError>,
@@ -206,6 +222,7 @@ struct OpenAccount {
 struct OpenRow {
     line: u64,
     id: Option<String>,
+    kind: String,
     day: Option<(String, u64)>,
     amount: Option<(String, u64)>,
     text: String,
@@ -216,6 +233,9 @@ struct OpenRow {
 
 impl Reading {
     fn begin(&mut self, tag: &str, line: u64) -> Result<(), String> {
+        if let Some(account) = self.accounts.last_mut() {
+            account.is_in_closing = tag == "LEDGERBAL";
+        }
         match tag {
             "STMTRS" | "CCSTMTRS" if self.accounts.len() == ACCOUNTS_MAX => {
                 return Err(format!("mais de {ACCOUNTS_MAX} contas"));
@@ -290,7 +310,8 @@ impl OpenRow {
             "FITID" => self.id = Some(value),
             "DTPOSTED" => self.day = Some((value, at)),
             "TRNAMT" => self.amount = Some((value, at)),
-            "TRNTYPE" | "DTUSER" | "DTAVAIL" | "CURRENCY" | "ORIGCURRENCY" | "CURSYM" | "CURRATE" => {}
+            "TRNTYPE" => self.kind = value.to_ascii_uppercase(),
+            "DTUSER" | "DTAVAIL" | "CURRENCY" | "ORIGCURRENCY" | "CURSYM" | "CURRATE" => {}
             _ => {
                 self.text.push(' ');
                 self.text.push_str(&value);
@@ -309,6 +330,8 @@ impl OpenAccount {
             "ACCTID" if self.number.is_empty() => self.number = value,
             "DTSTART" => self.from = self.limit(tag, &value, at),
             "DTEND" => self.to = self.limit(tag, &value, at),
+            "BALAMT" if self.is_in_closing => self.closing.0 = amount_of(&value).map(|(amount, _)| amount),
+            "DTASOF" if self.is_in_closing => self.closing.1 = moment_of(&value).map(|moment| moment.day),
             _ => {}
         }
     }
@@ -333,7 +356,7 @@ impl OpenAccount {
     /// Puts a row among the lines or the balances. A row without money is no movement, and one
     /// whose first text names a balance.
     fn placed(&mut self, row: OpenRow, at: u64) -> Result<(), FileError> {
-        let OpenRow { line, id, day, amount, text, words, fault } = row;
+        let OpenRow { line, id, kind, day, amount, text, words, fault } = row;
         if let Some(fault) = fault {
             return Err(fault);
         }
@@ -357,7 +380,7 @@ impl OpenAccount {
         self.decimal_mark = mark.or(self.decimal_mark);
         let id = id.ok_or_else(|| refused(at, "STMTTRN sem FITID"))?;
         let may_be_balance = words.iter().any(|text| is_balance(text));
-        self.lines.push(StatementLine { line, id, day, amount, text, may_be_balance });
+        self.lines.push((StatementLine { line, id, day, amount, text, may_be_balance }, kind));
         Ok(())
     }
 
@@ -378,7 +401,8 @@ impl OpenAccount {
         if self.currency.is_some_and(|currency| !is_reais(&currency)) {
             return Err(refused(last, "a moeda (CURDEF) deve ser BRL".to_owned()));
         }
-        let days: BTreeSet<NaiveDate> = self.lines.iter().map(|line| line.day).collect();
+        let lines = signed(self.lines)?;
+        let days: BTreeSet<NaiveDate> = lines.iter().map(|line| line.day).collect();
         let missing = |name: &str| refused(last, format!("falta {name}"));
         let to = self.to.map(|to| to.day).or(days.last().copied()).ok_or_else(|| missing("DTEND"))?;
         let from = self.from.map(|from| from.day).or(days.first().copied().map(|first| first.min(to)));
@@ -387,7 +411,7 @@ impl OpenAccount {
             return Err(refused(last, format!("o período deve ter de 1 a {PERIOD_DAYS_MAX} dias")));
         }
         let is_far = |line: &&StatementLine| (from - line.day).max(line.day - to).num_days() > PERIOD_DAYS_MAX;
-        if let Some(line) = self.lines.iter().find(is_far) {
+        if let Some(line) = lines.iter().find(is_far) {
             return Err(refused(line.line, format!("DTPOSTED a mais de {PERIOD_DAYS_MAX} dias do período")));
         }
         let ends_at_midnight = self.to.is_some_and(|to| to.second == Some(0));
@@ -395,8 +419,31 @@ impl OpenAccount {
         let is_made_within = made_on.is_some_and(|made_on| is_cut_short(made_on, (from, to), &days));
         let to = if is_made_within { made_on.map_or(to, |made_on| to.min(made_on)) } else { to };
         let is_last_day_open = is_made_within || (ends_at_midnight || is_moment) && !days.contains(&to);
-        Ok(BankStatement { from, to, is_last_day_open, lines: self.lines, balances: self.balances })
+        let closing = self.closing.0.map(|amount| ClosingBalance { amount, day: self.closing.1 });
+        Ok(BankStatement { from, to, is_last_day_open, lines, balances: self.balances, closing })
     }
+}
+
+/// The lines, with the signs of their amounts. Some banks and converters write what the account
+/// pays without a sign, or with that of a card: where every `DEBIT` is above zero, and nothing but
+/// a `CREDIT` is below, the type says which way money went. Else the sign does, whatever the type.
+/// Error: a line of another type there, which could be either.
+fn signed(lines: Vec<(StatementLine, String)>) -> Result<Vec<StatementLine>, FileError> {
+    let has_sign = |(line, kind): &(StatementLine, String)| line.amount < Centavos::ZERO && kind != "CREDIT";
+    let by_type = lines.iter().any(|(_, kind)| kind == "DEBIT") && !lines.iter().any(has_sign);
+    let signed = |(line, kind): (StatementLine, String)| {
+        let amount = Centavos(line.amount.0.abs());
+        match kind.as_str() {
+            _ if !by_type => Ok(line),
+            "DEBIT" => Ok(StatementLine { amount: -amount, ..line }),
+            "CREDIT" => Ok(StatementLine { amount, ..line }),
+            _ => {
+                let defect = "os débitos do extrato não têm sinal, e TRNTYPE não é CREDIT nem DEBIT".to_owned();
+                Err(FileError { line: line.line, defect })
+            }
+        }
+    };
+    lines.into_iter().map(signed).collect()
 }
 
 /// Whether a file was made before its period was over: banks write the period that was asked for.
@@ -437,6 +484,9 @@ fn merged(accounts: Vec<OpenAccount>) -> Vec<OpenAccount> {
         known.currency = known.currency.take().or(account.currency);
         known.lines.extend(account.lines);
         known.balances.extend(account.balances);
+        if account.closing.0.is_some() {
+            known.closing = account.closing;
+        }
     }
     merged
 }
@@ -499,18 +549,20 @@ mod tests {
             text: text.to_owned(),
             may_be_balance: false,
         };
-        let expected = |first, second| BankStatement {
+        let expected = |first, second, closing| BankStatement {
             from: day(1),
             to: day(30),
             is_last_day_open: false,
             balances: Vec::new(),
+            closing,
             lines: vec![line(first, "A1", 30, 9_701, " João & Cia"), line(second, "A2", 29, -123_450, "")],
         };
-        assert_eq!(read(SGML.as_bytes()).unwrap(), expected(11, 19));
-        assert_eq!(read(XML.as_bytes()).unwrap(), expected(6, 7));
+        let closing = Some(ClosingBalance { amount: Centavos::ZERO, day: Some(day(30)) });
+        assert_eq!(read(SGML.as_bytes()).unwrap(), expected(11, 19, closing));
+        assert_eq!(read(XML.as_bytes()).unwrap(), expected(6, 7, None));
         let latin: Vec<u8> = SGML.chars().map(|character| character as u8).collect();
         assert!(str::from_utf8(&latin).is_err());
-        assert_eq!(read(&latin).unwrap(), expected(11, 19), "in ISO 8859-1");
+        assert_eq!(read(&latin).unwrap(), expected(11, 19, closing), "in ISO 8859-1");
     }
 
     #[test]
@@ -605,6 +657,54 @@ mod tests {
             let file = format!("<OFX><SONRS><DTSERVER>{made}</SONRS><STMTRS>{account}</STMTRS></OFX>");
             let read = read(file.as_bytes()).unwrap();
             assert_eq!(read.compared(), compared.map(|(from, to)| (day(from), day(to))), "{made} {period} {line}");
+        }
+    }
+
+    /// The balance of what may be spent (`AVAILBAL`) is another one.
+    #[test]
+    fn the_closing_balance_is_that_of_the_ledger() {
+        let period = "<DTSTART>20261101<DTEND>20261130";
+        for (rows, expected) in [
+            ("<LEDGERBAL><BALAMT>-1.234,56<DTASOF>20261130</LEDGERBAL>", Some((-123_456, Some(day(30))))),
+            ("<LEDGERBAL><BALAMT>0,00<DTASOF>00000000</LEDGERBAL>", Some((0, None))),
+            ("<LEDGERBAL><BALAMT>7<DTASOF>20261129120000[-3:BRT]</LEDGERBAL>", Some((700, Some(day(29))))),
+            ("<LEDGERBAL><BALAMT>7</LEDGERBAL><AVAILBAL><BALAMT>9<DTASOF>20261130</AVAILBAL>", Some((700, None))),
+            ("<AVAILBAL><BALAMT>9<DTASOF>20261130</AVAILBAL>", None),
+            ("<LEDGERBAL><BALAMT><DTASOF>20261130</LEDGERBAL>", None),
+            ("<LEDGERBAL><BALAMT>1.234<DTASOF>20261130</LEDGERBAL>", None),
+        ] {
+            let closing = statement(period, rows).closing.map(|closing| (closing.amount.0, closing.day));
+            assert_eq!(closing, expected, "{rows}");
+        }
+    }
+
+    #[test]
+    fn the_type_says_which_way_money_went_where_debits_have_no_sign() {
+        for (rows, expected) in [
+            ([("CREDIT", "9.00"), ("DEBIT", "2.00")].as_slice(), Ok(vec![900, -200])),
+            (&[("Debit", "2.00")], Ok(vec![-200])),
+            // As of a card: every sign is turned.
+            (&[("CREDIT", "-9.00"), ("DEBIT", "2.00")], Ok(vec![900, -200])),
+            // One sign says that there are signs, and they are right whatever the types.
+            (&[("CREDIT", "9.00"), ("DEBIT", "-2.00"), ("DEBIT", "1.00")], Ok(vec![900, -200, 100])),
+            (&[("CREDIT", "9.00"), ("FEE", "-2.00"), ("DEBIT", "1.00")], Ok(vec![900, -200, 100])),
+            (&[("CREDIT", "-9.00"), ("OTHER", "2.00")], Ok(vec![-900, 200])),
+            // A fee could be either, and a balance moves no money.
+            (&[("DEBIT", "2.00"), ("FEE", "1.00")], Err("TRNTYPE")),
+        ] {
+            let line = |(kind, amount): &(&str, &str)| {
+                format!("<STMTTRN><TRNTYPE>{kind}<DTPOSTED>20261105<TRNAMT>{amount}<FITID>1<MEMO>X</STMTTRN>")
+            };
+            let balance = "<STMTTRN><TRNTYPE>OTHER<DTPOSTED>20261105<TRNAMT>1.00<MEMO>SALDO</STMTTRN>";
+            let rows: String = rows.iter().map(line).collect();
+            let file = format!("<OFX><STMTRS><ACCTID>1{rows}{balance}</STMTRS></OFX>");
+            let found = read(file.as_bytes()).map(|read| read.lines.iter().map(|line| line.amount.0).collect());
+            match (found, expected) {
+                (Err(error), Err(named)) => assert!(error.defect.contains(named), "{error}"),
+                (found, expected) => {
+                    assert_eq!(found, expected.map_err(|_| FileError { line: 0, defect: String::new() }), "{file}")
+                }
+            }
         }
     }
 

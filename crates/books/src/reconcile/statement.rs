@@ -3,12 +3,18 @@
 //!
 //! A line belongs to the movement whose reference stands in its texts as a word, and whose money
 //! went the same way. A line without such a reference belongs to a movement of the same amount and
-//! day, if one is left.
+//! day, if one is left. Of what is then left on both sides, a line belongs to the movement of its
+//! amount that was booked before it and within the time that banks take, where each is the only
+//! one for the other.
+//!
+//! A bank may post on the next day on which banks settle: what is booked on a Friday evening may
+//! stand under Monday. Such a line agrees with the books, and both days are shown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::NaiveDate;
+use chrono::{Days, NaiveDate};
 use ledger::{Centavos, ObjectId};
+use wire::settlement_days::{NEXT_DAYS_MAX, next_settlement_day};
 
 use super::finding::{Comparison, Finding, FindingKind, SettledAmount};
 use super::ofx::{BalanceRow, BankStatement, StatementLine};
@@ -60,7 +66,8 @@ pub fn compare(statement: &BankStatement, movements: &[Movement]) -> (Comparison
             [place] if movements[place].object != "entry" => Err(Some(&movements[place])),
             _ => {
                 let free = |place: &&usize| !taken.contains(place) && agrees(&movements[**place], line);
-                let place = places.iter().find(free).copied();
+                let distance = |place: &&usize| (line.day - movements[**place].day).abs();
+                let place = places.iter().filter(free).min_by_key(distance).copied();
                 taken.extend(place);
                 Ok(place.map(|place| &movements[place]))
             }
@@ -74,12 +81,8 @@ pub fn compare(statement: &BankStatement, movements: &[Movement]) -> (Comparison
             Ok(None) => unnamed.push(line),
         }
     }
-    let mut left: BTreeMap<(Centavos, NaiveDate), Vec<usize>> = BTreeMap::new();
-    for (place, movement) in movements.iter().enumerate().rev().filter(|(place, _)| !taken.contains(place)) {
-        left.entry((movement.amount, movement.day)).or_default().push(place);
-    }
-    for line in unnamed {
-        match left.get_mut(&(line.amount, line.day)).and_then(Vec::pop) {
+    for (line, place) in paired(unnamed, movements, &taken) {
+        match place {
             Some(place) => {
                 taken.insert(place);
                 reconciled.add(finding(FindingKind::Matched, Some(line), Some(&movements[place])));
@@ -102,6 +105,45 @@ pub fn compare(statement: &BankStatement, movements: &[Movement]) -> (Comparison
     (reconciled, balances)
 }
 
+/// Lines that name no movement, each with the movement of its amount: of its day, or else the only
+/// one that was booked before it, whose only line it is.
+fn paired<'a>(
+    lines: Vec<&'a StatementLine>,
+    movements: &[Movement],
+    taken: &BTreeSet<usize>,
+) -> impl Iterator<Item = (&'a StatementLine, Option<usize>)> + use<'a> {
+    let (mut left, mut late) = (ByAmountAndDay::new(), ByAmountAndDay::new());
+    for (place, movement) in movements.iter().enumerate().rev().filter(|(place, _)| !taken.contains(place)) {
+        left.entry((movement.amount, movement.day)).or_default().push(place);
+    }
+    let mut places = vec![None; lines.len()];
+    for (at, line) in lines.iter().enumerate() {
+        places[at] = left.get_mut(&(line.amount, line.day)).and_then(Vec::pop);
+        if places[at].is_none() {
+            late.entry((line.amount, line.day)).or_default().push(at);
+        }
+    }
+    for ((amount, day), at) in &late {
+        let booked = (1..=NEXT_DAYS_MAX).filter_map(|back| day.checked_sub_days(Days::new(back)));
+        let place = only(&left, *amount, booked.filter(|booked| next_settlement_day(*booked) >= *day));
+        let is_its_only_line = |place: &usize| {
+            let booked = movements[*place].day;
+            let last = next_settlement_day(booked);
+            only(&late, *amount, booked.iter_days().skip(1).take_while(|day| *day <= last)).is_some()
+        };
+        places[at[0]] = place.filter(is_its_only_line);
+    }
+    lines.into_iter().zip(places)
+}
+
+type ByAmountAndDay = BTreeMap<(Centavos, NaiveDate), Vec<usize>>;
+
+/// The only one of an amount on some days, if there is one.
+fn only(of: &ByAmountAndDay, amount: Centavos, days: impl Iterator<Item = NaiveDate>) -> Option<usize> {
+    let mut all = days.filter_map(|day| of.get(&(amount, day))).flatten();
+    all.next().filter(|_| all.next().is_none()).copied()
+}
+
 /// The movements by their references and by whether they pay in.
 type ByReference<'a> = BTreeMap<(&'a str, bool), Vec<usize>>;
 
@@ -113,8 +155,11 @@ fn named<'a>(line: &'a StatementLine, by_reference: &'a ByReference<'a>) -> &'a 
     words.find_map(|word| by_reference.get(&(word, is_credit))).map_or(&[], Vec::as_slice)
 }
 
+/// Whether amount and day of a line are those of a movement. The bank may post it on a later day,
+/// up to the next one on which banks settle.
 fn agrees(movement: &Movement, line: &StatementLine) -> bool {
-    movement.amount == line.amount && (movement.is_any_day || movement.day == line.day)
+    let is_in_time = || (movement.day..=next_settlement_day(movement.day)).contains(&line.day);
+    movement.amount == line.amount && (movement.is_any_day || is_in_time())
 }
 
 fn finding(kind: FindingKind, line: Option<&StatementLine>, ours: Option<&Movement>) -> Finding {
@@ -266,6 +311,38 @@ mod tests {
         );
     }
 
+    /// Lines without a reference, against movements: `F` is a Friday, 20 November a holiday.
+    #[test]
+    fn a_line_that_the_bank_posts_later_belongs_to_the_only_movement_of_its_amount() {
+        for (booked, posted, expected) in [
+            ([3].as_slice(), [4].as_slice(), (1, 0)),
+            // From Friday to Monday, and from Thursday over a holiday and a weekend.
+            (&[6], &[9], (1, 0)),
+            (&[19], &[23], (1, 0)),
+            (&[7], &[9], (1, 0)),
+            // Too late, and too early.
+            (&[3], &[5], (0, 2)),
+            (&[6], &[10], (0, 2)),
+            (&[4], &[3], (0, 2)),
+            // Lines of the day itself come first, and what is left is a difference.
+            (&[3, 4], &[4, 5], (1, 2)),
+            (&[3, 5], &[4, 6], (2, 0)),
+            (&[3, 4], &[5], (1, 1)),
+            // Several movements of one line, and several lines of one movement, are for people.
+            (&[6, 7], &[9], (0, 3)),
+            (&[6], &[7, 9], (0, 3)),
+            (&[3, 3], &[4, 4], (0, 4)),
+        ] {
+            let movements: Vec<_> = booked.iter().map(|at| on_day(*at, 9_700)).collect();
+            let rows: Vec<_> = posted.iter().map(|at| (format!("F{at}"), *at, 9_700, "PIX".to_owned())).collect();
+            let (found, _) = compare(&read(&rows), &movements);
+            assert_eq!((found.matched.len(), found.findings.len()), expected, "{booked:?} {posted:?}");
+        }
+        let (found, _) = compare(&read(&[("F".to_owned(), 4, 9_700, "PIX".to_owned())]), &[on_day(3, 9_700)]);
+        let days = [&found.matched[0].ours, &found.matched[0].theirs].map(|side| side.unwrap().paid_on);
+        assert_eq!(days, [day(3), day(4)]);
+    }
+
     fn on_day(at: u32, amount: i64) -> Movement {
         let (id, amount) = ("p-1".to_owned(), Centavos(amount));
         let references = vec![id.clone()];
@@ -299,6 +376,8 @@ mod tests {
                         expected.push((FindingKind::Differs, name));
                     }
                     Seed::Day if is_entry => changed.1 = 29,
+                    // What was booked on the Friday before may stand under the Sunday.
+                    Seed::Day if movement.day >= day(27) => changed.1 = 29,
                     Seed::Day => {
                         changed.1 = 29;
                         expected.push((FindingKind::Differs, name));

@@ -110,7 +110,7 @@ fn object_cell(object: String) -> Cell {
     match object.as_str() {
         "refund" => Cell::word("refund", "reembolso"),
         "dispute" => Cell::word("dispute", "contestação"),
-        _ => Cell::Text(object),
+        _ => object.parse().map_or(Cell::Text(object), Cell::Count),
     }
 }
 
@@ -127,6 +127,15 @@ pub(super) fn method_ptbr(name: &'static str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cells::Dialect;
+
+    /// A spreadsheet sorts and filters installments as numbers.
+    #[test]
+    fn the_number_of_an_installment_is_a_number_in_a_file() {
+        let mut line = Vec::new();
+        Dialect::Plain.write(&["1", "12", "refund", ""].map(|object| object_cell(object.to_owned())), &mut line);
+        assert_eq!(line, b"1,12,refund,\r\n");
+    }
 
     #[test]
     fn every_due_date_has_one_bucket() {

@@ -41,7 +41,7 @@ impl Renderer for JsonTable<'_> {
     fn row(&mut self, cells: &[Cell]) -> io::Result<()> {
         let mut row = Map::new();
         for (column, cell) in self.columns.iter().zip(cells) {
-            row.insert(column.name.to_owned(), value(cell));
+            row.insert(column.name.to_owned(), value(column.kind, cell));
         }
         self.out.write_all(if self.has_rows { b",\n" } else { b"\n" })?;
         self.has_rows = true;
@@ -81,8 +81,10 @@ fn kind_name(kind: Kind) -> &'static str {
     }
 }
 
-fn value(cell: &Cell) -> Value {
+/// The value of a cell. The number of an installment stands among words, and is text as they are.
+fn value(kind: Kind, cell: &Cell) -> Value {
     match cell {
+        Cell::Count(count) if kind == Kind::Word => json!(count.to_string()),
         Cell::Empty => Value::Null,
         Cell::Text(text) => json!(text),
         Cell::Word(name, _) => json!(name),
@@ -105,6 +107,12 @@ mod tests {
     use store::cut::Cut;
 
     use super::*;
+
+    #[test]
+    fn a_number_in_a_column_of_words_is_text() {
+        assert_eq!(value(Kind::Word, &Cell::Count(12)), json!("12"));
+        assert_eq!(value(Kind::Count, &Cell::Count(12)), json!(12));
+    }
 
     #[test]
     fn a_cut_has_the_order_of_its_partitions() {

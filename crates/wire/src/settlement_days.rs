@@ -11,12 +11,19 @@ use chrono::{Datelike, Days, NaiveDate, Weekday};
 const FIXED: [(u32, u32); 8] = [(1, 1), (4, 21), (5, 1), (9, 7), (10, 12), (11, 2), (11, 15), (12, 25)];
 /// The day of Zumbi and black consciousness: month and day, and its first year as a holiday of all.
 const BLACK_CONSCIOUSNESS: ((u32, u32), i32) = ((11, 20), 2024);
+/// Days to the next settlement day at most: from the Friday before Carnival to Ash Wednesday, say.
+pub const NEXT_DAYS_MAX: u64 = 5;
 /// Days from Easter to Monday and Tuesday of Carnival, Good Friday and Corpus Christi.
 const FROM_EASTER: [i64; 4] = [-48, -47, -2, 60];
 
 /// Whether banks settle on a day, in days since 1970-01-01.
-pub(super) fn is_settlement_day(day: u32) -> bool {
+pub fn is_settlement_day(day: u32) -> bool {
     NaiveDate::default().checked_add_days(Days::new(day.into())).is_some_and(settles)
+}
+
+/// The first day after one on which banks settle. At most [`NEXT_DAYS_MAX`] days later.
+pub fn next_settlement_day(after: NaiveDate) -> NaiveDate {
+    after.iter_days().skip(1).find(|date| settles(*date)).unwrap_or(after)
 }
 
 fn settles(date: NaiveDate) -> bool {
@@ -71,6 +78,9 @@ mod tests {
         assert_eq!(ours, theirs);
         let between = |date: &&String| ("2024".."2031").contains(&&date[..4]);
         assert_eq!(ours.iter().filter(between).count(), 73);
+        let farthest = first.iter_days().take_while(|date| *date <= last);
+        let farthest = farthest.map(|date| (next_settlement_day(date) - date).num_days()).max();
+        assert_eq!(farthest, i64::try_from(NEXT_DAYS_MAX).ok());
     }
 
     #[test]
