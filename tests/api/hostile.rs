@@ -568,16 +568,27 @@ impl Wire {
     }
 
     async fn ask(&mut self, method: &str, target: &[u8], headers: &[u8]) -> Reply {
-        let mut stream = match self.stream.take() {
-            Some(stream) => stream,
-            None => BufReader::new(TcpStream::connect(self.address).await.unwrap()),
-        };
         let request = [method.as_bytes(), b" ", target, b" HTTP/1.1\r\nhost: a\r\n", headers, b"\r\n"].concat();
-        stream.write_all(&request).await.unwrap();
-        let answered = tokio::time::timeout(Duration::from_secs(60), reply(&mut stream, method)).await;
         let shown = String::from_utf8_lossy(&request);
-        let reply = answered.unwrap_or_else(|_| panic!("no answer: {shown}"));
-        let reply = reply.unwrap_or_else(|error| panic!("{error}: {shown}"));
+        let (stream, reply) = loop {
+            let kept = self.stream.take();
+            let is_kept = kept.is_some();
+            let mut stream = match kept {
+                Some(stream) => stream,
+                None => BufReader::new(TcpStream::connect(self.address).await.unwrap()),
+            };
+            let answered = async {
+                stream.write_all(&request).await?;
+                reply(&mut stream, method).await
+            };
+            let answered = tokio::time::timeout(Duration::from_secs(60), answered).await;
+            match answered.unwrap_or_else(|_| panic!("no answer: {shown}")) {
+                Ok(reply) => break (stream, reply),
+                // The server closes a connection that rested.
+                Err(_) if is_kept => {}
+                Err(error) => panic!("{error}: {shown}"),
+            }
+        };
         self.stream = (!reply.closes).then_some(stream);
         reply
     }
