@@ -571,9 +571,9 @@ impl Wire {
         let request = [method.as_bytes(), b" ", target, b" HTTP/1.1\r\nhost: a\r\n", headers, b"\r\n"].concat();
         let shown = String::from_utf8_lossy(&request);
         let (stream, reply) = loop {
-            let kept = self.stream.take();
-            let is_kept = kept.is_some();
-            let mut stream = match kept {
+            let open = self.stream.take();
+            let is_reused = open.is_some();
+            let mut stream = match open {
                 Some(stream) => stream,
                 None => BufReader::new(TcpStream::connect(self.address).await.unwrap()),
             };
@@ -585,7 +585,7 @@ impl Wire {
             match answered.unwrap_or_else(|_| panic!("no answer: {shown}")) {
                 Ok(reply) => break (stream, reply),
                 // The server closes a connection that rested.
-                Err(_) if is_kept => {}
+                Err(_) if is_reused => {}
                 Err(error) => panic!("{error}: {shown}"),
             }
         };
