@@ -179,6 +179,33 @@ async fn what_one_statement_lacks_the_next_one_has() {
     assert_eq!(open_now().await, counts(&[("bank", 4)]), "without the line it is open again");
 }
 
+/// A download that begins with the line of an earlier booking agrees, as the one before it did; and
+/// so does the one after a file whose last day was not over.
+#[tokio::test]
+async fn downloads_that_overlap_agree_on_a_late_line() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let month = early_in_a_month(&world).await;
+    merchant.paid_pix(&pix("80.00")).await;
+    let [first, second, third] = [0, 1, 2].map(|days| local(month + Duration::days(days)).date_naive());
+    let compare = async |file: String| {
+        world.advance(1).await;
+        world.reconcile(OFX, "?account=pix", file).await.expect(200)
+    };
+    let end = first.format("<DTEND>%Y%m%d").to_string();
+    let midnight = statement([first, first], &[]).replace(&end, &format!("{end}000000[-3:BRT]"));
+    let open_day = compare(midnight).await;
+    assert_eq!((&open_day["only_ours"], &open_day["undecided"]), (&json!(0), &json!(1)), "{open_day}");
+    let files =
+        [[second, second], [first, second], [second, third]].map(|days| statement(days, &[(second, "80.00", "L1")]));
+    for file in files {
+        let found = compare(file).await;
+        let arrived = found["arrived"].as_array().map(Vec::len);
+        assert_eq!((&found["matched"], &found["findings"], arrived), (&json!(1), &json!([]), Some(1)), "{found}");
+    }
+    assert_eq!(open(&world, month, "unreconciled").await, counts(&[]));
+}
+
 /// The month lists batches, days of the bank accounts and days of PIX payments until a file of each
 /// was compared; a dismissed one covers nothing.
 #[tokio::test]
@@ -206,8 +233,9 @@ async fn a_month_lists_what_no_file_covers() {
     assert_eq!(open(&world, later, "uncompared").await, counts(&[]));
     assert_eq!(open(&world, month - Duration::days(40), "uncompared").await, counts(&[]), "before the first Record");
 
-    // A fee that is dated to a day on which nothing else moved.
-    let day = (local(month) + Duration::days(2)).format("%Y-%m-%d").to_string();
+    // A fee that is dated to a day on which nothing else moved: after the batch of the first debit,
+    // whatever weekend or holiday lies between, and before the second one.
+    let day = (local(month) + Duration::days(6)).format("%Y-%m-%d").to_string();
     let entry = json!({"debit": "Expenses:Bank:Fees", "credit": settlement, "amount": 250, "reason": "Tarifa",
         "reference": "EXTRATO-1", "effective_date": day});
     let id = text(&world.ops_post("/ops/entries", &entry).await.expect(201)["id"]);

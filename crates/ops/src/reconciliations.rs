@@ -106,8 +106,8 @@ pub struct Reconciliation {
     balances: Option<Vec<StatementBalanceView>>,
     /// The closing balance of a statement beside that of the books; absent where the file has none.
     closing: Option<StatementClosingView>,
-    /// What an earlier statement of the account lacked, and this one has; absent where there is
-    /// none. It counts no longer as a difference of the earlier one.
+    /// What was booked before the day of its line in this statement; absent where there is none. It
+    /// counts no longer as a difference of an earlier statement, and a later one looks for it too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     arrived: Vec<ArrivedMovementView>,
     /// The accounts in the file of a bank; absent in lists and for other files.
@@ -167,7 +167,7 @@ pub struct StatementClosingView {
     difference: i64,
 }
 
-/// A movement of the books that the bank posted after the statement of its day.
+/// A movement of the books that the bank posted on a later day.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct ArrivedMovementView {
     /// The kind of object, as in findings.
@@ -789,13 +789,11 @@ fn compare_statement(
     let before = from.checked_sub_days(Days::new(NEXT_DAYS_MAX)).unwrap_or(from);
     let mut movements = booked_movements::movements(&EngineRecords::new(engine), account, (before, to))?;
     let in_transit = in_transit(engine, account, before, (from, to))?;
-    let is_of = |movement: &Movement, of: &ReconciliationFindingView| {
-        of.kind == movement.object && of.id == movement.id && of.day() == Some(movement.day)
-    };
-    movements.retain(|movement| movement.day >= from || in_transit.iter().any(|of| is_of(movement, of)));
+    let is_known = |of: &Movement| in_transit.contains(&(of.object.to_owned(), of.id.clone(), of.day));
+    movements.retain(|movement| movement.day >= from || is_known(movement));
     let (reconciled, balances) = statement::compare(&statement, &movements);
     let found = reconciled.matched.iter().chain(&reconciled.findings);
-    let arrived = found.filter_map(ArrivedMovementView::of).filter(|of| day(&of.paid_on).is_some_and(|day| day < from));
+    let arrived = found.filter_map(ArrivedMovementView::of).filter(|of| of.posted_on > of.paid_on);
     let compared = statement.compared();
     let days = compared.or(Some((statement.from, statement.to)));
     Ok(Reconciliation {
@@ -810,32 +808,43 @@ fn compare_statement(
     })
 }
 
-/// What only the books have, of the days before a statement from one on, by the newest statements
-/// of its account: the bank may post it now. What an entry explains is settled, and so is what
-/// another statement has, unless this one has the day of its line too.
+/// Kind and id of a movement, and the day on which it was booked.
+type MovementKey = (String, String, NaiveDate);
+
+/// What the bank may have posted in a statement although it was booked in the days before, from
+/// `begin` on: what only the books have by the newest statements of its account, and what another
+/// statement has on a day of this one. What an entry explains is settled, and so is what another
+/// statement has on other days.
 fn in_transit(
     engine: &Engine,
     account: BankAccount,
     begin: NaiveDate,
     (from, to): (NaiveDate, NaiveDate),
-) -> Result<Vec<ReconciliationFindingView>> {
-    let (mut all, mut open) = (Reconciliation::all(engine)?, Vec::new());
-    let is_of_others = |of: &ArrivedMovementView| day(&of.posted_on).is_none_or(|day| !(from..=to).contains(&day));
-    all.iter_mut().for_each(|result| result.arrived.retain(is_of_others));
+) -> Result<BTreeSet<MovementKey>> {
+    let (mut all, mut known) = (Reconciliation::all(engine)?, BTreeSet::new());
+    all.retain(|result| result.account() == Some(account));
+    let is_here = |of: &mut ArrivedMovementView| day(&of.posted_on).is_some_and(|day| (from..=to).contains(&day));
+    for result in &mut all {
+        let here = result.arrived.extract_if(.., is_here);
+        known.extend(here.filter_map(|of| Some((of.kind, of.id, day(&of.paid_on)?))));
+    }
     for result in &all {
-        if result.account() != Some(account) || result.only_ours == 0 || !result.meets(begin, from) {
+        if result.only_ours + result.undecided == 0 || !result.meets(begin, from) {
             continue;
         }
         let mut whole = stored(engine, &result.sha256)?.numbered(engine);
+        let undecided = whole.undecided_lines.take().unwrap_or_default();
         let findings = whole.findings.take().unwrap_or_default();
-        let is_settled = |found: &ReconciliationFindingView| {
+        for found in findings.into_iter().chain(undecided).filter(|found| found.theirs.is_none()) {
             let of_entry =
                 |known: &FindingExplanationView| Some(known.finding) == found.number && known.is_of_live_entry();
-            whole.explanations.iter().any(of_entry) || whole.is_replaced(&all, found)
-        };
-        open.extend(findings.into_iter().filter(|found| found.finding == "only_ours" && !is_settled(found)));
+            let is_settled = whole.explanations.iter().any(of_entry) || whole.is_replaced(&all, &found);
+            if let Some(day) = found.day().filter(|_| !is_settled) {
+                known.insert((found.kind, found.id, day));
+            }
+        }
     }
-    Ok(open)
+    Ok(known)
 }
 
 /// The account whose earlier statements had a number that a statement has: `acctid`, where the
