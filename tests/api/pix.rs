@@ -147,6 +147,13 @@ async fn an_expired_code_is_cancelled_and_leaves_the_statement() {
     assert_eq!(merchant.balance().await, [0; 4]);
     // Only the platform's bank saw the money, and gave it back.
     assert!(world.accounts().await.values().all(|balance| *balance == 0));
+
+    // Nothing is unknown any more: the alert on the age of the oldest order stays silent.
+    world.advance(DAY).await;
+    let metrics = world.ops_get("/metrics").await.text;
+    let age =
+        metrics.lines().find_map(|line| line.strip_prefix("centavo_rail_oldest_unknown_seconds{rail=\"sandbox\"} "));
+    assert_eq!(age, Some("0"));
 }
 
 #[tokio::test]

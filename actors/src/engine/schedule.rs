@@ -261,14 +261,17 @@ impl Engine {
     /// and whether more can be settled now.
     async fn attend_merchant(&self, group: GroupNumber, now: Timestamp) -> Result<(Option<Timestamp>, bool)> {
         let ledger = LedgerId::Merchant(group);
-        let (_, work) = self.book_due(ledger).await?;
+        let (next_due, work) = self.book_due(ledger).await?;
+        if work.is_empty() {
+            return Ok((next_due, false));
+        }
         let mut has_more = false;
         for work in work {
             has_more |= self.ask_rails_about(group, &work, now).await?;
         }
-        let permit = self.admission.take(INSIDE_BYTES).await;
-        let look = |books: &MerchantState, _| books.next_due();
-        Ok((read(&self.shard(group).merchants, ledger, look, permit).await?, has_more))
+        // Once more: what the rails have settled is unknown no longer.
+        let (next_due, _) = self.book_due(ledger).await?;
+        Ok((next_due, has_more))
     }
 
     /// Asks the rails about an entry of the queue until they settle no more of it, and gives the
