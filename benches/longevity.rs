@@ -7,8 +7,9 @@
 //! 10000000` ten million, for which some 4 GB must be free where temporary files go; `--
 //! --recipient 1000000` instead gives one recipient a million pending card splits, and `--
 //! --merchants 1000000` opens a million merchants, of whom 10 thousand are active while all is
-//! verified. The page cache is dropped where the process may do that (`/proc/sys/vm/drop_caches`),
-//! and the output says whether it was.
+//! verified; with `--rounds 3` each of the million makes a card charge, three times. The page cache
+//! is dropped where the process may do that (`/proc/sys/vm/drop_caches`), and the output says
+//! whether it was.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -78,6 +79,7 @@ fn main() {
             "ask" => runtime.block_on(ask(folder)),
             "found" => runtime.block_on(found(folder, count)),
             "trade" => runtime.block_on(trade(folder, count)),
+            "charge" => runtime.block_on(charge_each(folder, count, number("--rounds").unwrap_or(1))),
             "verify" => verify_copy(folder),
             _ => unreachable!("a stage of this program"),
         }
@@ -91,7 +93,7 @@ fn main() {
         println!(
             "{merchants} merchants with an API key each; one in {MERCHANTS_AN_ACTIVE} has 3 recipients and is active; {cores} cores, durable"
         );
-        after_a_kill(["found", "trade"], merchants)
+        after_a_kill(["found", if number("--rounds").is_some() { "charge" } else { "trade" }], merchants)
     } else {
         let records = number("--records").unwrap_or(1_000_000);
         println!("{records} Records of PIX charges with 3 splits, {MERCHANTS} merchants, {cores} cores, durable");
@@ -120,6 +122,7 @@ fn after_a_kill([before, after]: [&str; 2], count: u64) -> Vec<String> {
 fn stage(what: &str, folder: &Path, count: u64, says: Stdio) -> Child {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command.args(["--stage", what, "--count", &count.to_string(), "--in"]).arg(folder).stdout(says);
+    command.args(std::env::args().skip_while(|argument| argument != "--rounds").take(2));
     command.spawn().expect("a process")
 }
 
@@ -391,6 +394,33 @@ async fn trade(folder: &Path, merchants: u64) {
     let what = format!("memory: {merchants} merchants, {} active", active().count());
     row(9, &what, format!("{} MB at most", kilobytes("VmHWM:") * 1_024 / 1_000_000), "≤ 768 MB");
     println!("memory with the active ones awake {}", memory());
+    running.stop().await;
+}
+
+/// Opens what a killed process left; then each merchant makes a card charge, in rounds. An owner
+/// that is in no memory is read again, as far more are used than may be awake.
+async fn charge_each(folder: &Path, merchants: u64, rounds: u64) {
+    let begun = Instant::now();
+    let running = server(folder).await;
+    println!("opened in {:.2?}; memory {}", begun.elapsed(), memory());
+    let (engine, routes) = (Arc::clone(&running.engine), routes::public(&running.app));
+    let body = json!({
+        "amount": 10_000,
+        "customer": {"name": "Pedro", "email": "pedro@example.com", "document": "12345678909"},
+        "card": {"number": "4111111111111111", "holder_name": "PEDRO", "exp_month": "12", "exp_year": "2039", "cvv": "123"},
+    });
+    for round in 1..=rounds {
+        let (begun, before) = (Instant::now(), work());
+        let charge = |group| {
+            let (key, routes, body) = (key_text(engine.live_keys(group)[0].0), routes.clone(), body.clone());
+            async move { drop(call(&routes, &key, "POST", "/api/card", Some(body)).await) }
+        };
+        at_once(1..=merchants as u32, charge).await;
+        let (took, cpu) = (begun.elapsed(), work() - before);
+        let (rate, each) = (merchants as f64 / took.as_secs_f64(), cpu.as_secs_f64() * 1e6 / merchants as f64);
+        let what = format!("round {round}: each of {merchants} merchants makes a card charge");
+        row(11, &what, format!("{rate:.0}/s, {each:.0} µs of CPU each, {}", memory()), "2 GB at most");
+    }
     running.stop().await;
 }
 

@@ -13,7 +13,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +27,7 @@ use rustix::time::{
 use serde::{Deserialize, Serialize};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, LocalSet};
@@ -47,6 +47,8 @@ const MADE: &str = r#""status":201"#;
 /// How often requests of an open load come due, as a burst.
 const TICK: Duration = Duration::from_micros(250);
 
+/// Connections of a load that come from one loopback address.
+const CONNECTIONS_AN_ADDRESS: usize = 1_000;
 /// How many connections are opened between two pauses: an eighth of the server's queue.
 const OPENED_AT_ONCE: usize = 128;
 /// The pause, for the server to accept them.
@@ -198,7 +200,14 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connects to the server, without delay of small packets.
     pub(crate) async fn open(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).await.expect("a connection");
+        Self::from_host(Ipv4Addr::LOCALHOST, address).await
+    }
+
+    /// Connects from this loopback address.
+    async fn from_host(host: Ipv4Addr, address: SocketAddr) -> Self {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind((host, 0).into()).expect("a loopback address");
+        let stream = socket.connect(address).await.expect("a connection");
         stream.set_nodelay(true).expect("no delay");
         Self { stream, answer: vec![0; 2_048], usual_len: 0 }
     }
@@ -502,11 +511,13 @@ async fn open_load(senders: Vec<Sender>, rate: f64, lasting: Duration) -> (LoadF
 }
 
 /// Opens connections, not all at once: where the server's queue of new ones overflows, each that is
-/// dropped takes a second more, and the server closes those that have waited 10 s for a request.
+/// dropped takes a second more, and the server closes those that have waited 10 s for a request. One
+/// address has half of a listener's connections, so each thousand comes from another one.
 async fn open(address: SocketAddr, connections: usize) -> Vec<Connection> {
     let mut opened = Vec::with_capacity(connections);
     for number in 1..=connections {
-        opened.push(Connection::open(address).await);
+        let host = Ipv4Addr::new(127, 0, 0, (number / CONNECTIONS_AN_ADDRESS) as u8 + 1);
+        opened.push(Connection::from_host(host, address).await);
         if number.is_multiple_of(OPENED_AT_ONCE) {
             sleep(OPENING_PAUSE).await;
         }
