@@ -940,6 +940,12 @@ async fn an_institution_that_charges_name_is_needed() {
     engine.stop().await;
     let engine = open(&store, rails(&institution, "efi")).await;
     assert_eq!(engine.missing_rails().unwrap(), [name("itau")]);
+    engine.stop().await;
+    let engine = open(&store, rails(&institution, "itau")).await;
+    assert_eq!(engine.missing_rails().unwrap(), [], "the refused start has noted nothing");
+    engine.stop().await;
+    let engine = open(&store, rails(&institution, "efi")).await;
+    assert_eq!(engine.missing_rails().unwrap(), [name("itau")]);
     advance(&engine, 121 * 86_400).await;
     assert_eq!(engine.missing_rails().unwrap(), []);
     assert!(!engine.ring(&name("itau")) && engine.ring(&name("efi")));

@@ -102,8 +102,8 @@ pub enum StartError {
     Rail(#[from] NamedRailFailure),
     /// Charges name institutions that are not configured.
     #[error(
-        "charges of the last 120 days name {}: add the tables to the configuration file again, or their payments \
-         are not found", tables(.0)
+        "charges of the last 120 days (of an acquirer: 550) name {}: add the tables to the configuration file again, \
+         and the line `card` in [rails] where one is the acquirer's, or their payments are not found", tables(.0)
     )]
     MissingRails(Vec<RailName>),
     /// The acquirer of charges is at another host now: a repeat there would charge again.

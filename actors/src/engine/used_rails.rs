@@ -41,7 +41,8 @@ fn used_at(stored: &[u8]) -> (Timestamp, Option<&str>) {
 
 impl Engine {
     /// The rails that orders of the last months name, and that are not among those of their kind.
-    /// Notes that the rails of new orders are in use from now on.
+    /// Where none is missing, notes that the rails of new orders are in use from now on: a refused
+    /// start leaves no trace.
     pub fn missing_rails(&self) -> Result<Vec<RailName>> {
         let now = self.now();
         let mut missing = Vec::new();
@@ -53,7 +54,9 @@ impl Engine {
                 }
             }
         }
-        self.note_rails_used(now)?;
+        if missing.is_empty() {
+            self.note_rails_used(now)?;
+        }
         Ok(missing)
     }
 
