@@ -11,7 +11,7 @@ use actors::engine::{CardCharged, FirstAnswer, NewCardCharge, NewChargeCard, Ref
 use actors::rails::{CardSecrets, SecurityCode};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use ledger::{AMOUNT_MAX, Centavos, Fingerprint, Payer, PaymentMethod, Record, Timestamp};
+use ledger::{AMOUNT_MAX, CardRefusal, Centavos, Fingerprint, Payer, PaymentMethod, Record, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -109,7 +109,7 @@ pub struct CardResponse {
 
 /// Charges a card.
 #[utoipa::path(post, path = "/api/card", operation_id = "charge_card", request_body = CardRequest,
-    responses((status = 201, body = CardResponse), (status = 402), (status = 403)))]
+    responses((status = 201, body = CardResponse), (status = 402), (status = 403), (status = 502)))]
 pub async fn charge(State(app): AppState, caller: Caller, sent: KeyedCharge) -> Result<Response> {
     charge_once(&app, caller, sent.sent_key(), sent.bytes(), parse(sent.bytes())?).await
 }
@@ -143,8 +143,9 @@ pub async fn charge_once(
         // A large future, which would be moved with each of those around it.
         let charging = Box::pin(app.engine.charge_card(caller.group, wanted, caller.context(admitted)));
         let charged = recorded(charging.await?)?;
-        if let (Some(limits), Some(FirstAnswer::Refused(_))) =
+        if let (Some(limits), Some(FirstAnswer::Refused(refusal))) =
             (&app.rate_limits, charged.as_ref().map(|charged| charged.answer))
+            && refusal != CardRefusal::Failed
         {
             limits.count_refused_card(fingerprint, caller.group);
         }
@@ -168,17 +169,25 @@ pub async fn charge_once(
     })
 }
 
-/// The answer to a charge with this first answer of the acquirer: 201, or 402 as a problem.
+/// The answer to a charge with this first answer of the acquirer: 201, 402 as a problem, or 502
+/// where the acquirer surely did not take the charge.
 fn answer(charged: &CardCharged, echo: ChargeEcho) -> Result<Response> {
     let txid = charged.charge.txid();
     let (status, card_status) = match charged.answer {
         FirstAnswer::Captured => ("CONCLUIDA", "captured"),
         FirstAnswer::Silent => ("pending", "processing"),
         FirstAnswer::Refused(refusal) => {
-            let declined = Problem::new(Code::CardDeclined).detail("The acquirer refused the card.");
+            let declined = match refusal {
+                CardRefusal::Failed => Problem::new(Code::RailUnavailable)
+                    .detail("The acquirer did not take the charge, which is RECUSADA; no money was taken.")
+                    .member("txid", txid),
+                _ => Problem::new(Code::CardDeclined)
+                    .detail("The acquirer refused the card.")
+                    .member("txid", txid)
+                    .member("status", "RECUSADA"),
+            };
+            let declined = declined.member("cardStatus", refusal.to_string());
             let labels = [("reference", json!(echo.labels.reference)), ("metadata", json!(echo.labels.metadata))];
-            let declined =
-                declined.member("txid", txid).member("status", "RECUSADA").member("cardStatus", refusal.to_string());
             let labels = labels.into_iter().filter(|(_, value)| !value.is_null());
             return Err(labels.fold(declined, |declined, (name, value)| declined.member(name, value)));
         }

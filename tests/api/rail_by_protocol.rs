@@ -288,3 +288,22 @@ async fn the_acquirer_is_given_the_storefront_of_the_merchant() {
     assert_eq!(sold().await, serde_json::Value::Null);
     assert_eq!(player.records().violations, [""; 0]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_card_charge_of_which_nothing_was_sent_has_ended() {
+    let (player, folder) = (RailPlayer::start("same").await, tempfile::tempdir().unwrap());
+    let rails = rails(folder.path(), &player);
+    let world = World::live_on(folder, |settings| settings.rails.clone_from(&rails)).await;
+    let merchant = world.merchant().await;
+    merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201);
+    drop(player);
+    for _ in 0..2 {
+        let answer = merchant.post_keyed("/api/card", "gone-1", &card(7_000, APPROVED)).await;
+        let problem = answer.refused(502, "rail_unavailable");
+        assert_eq!(problem["cardStatus"], "failed");
+        let charge = merchant.get(&format!("/api/charges/{}", text(&problem["txid"]))).await.expect(200);
+        assert_eq!(charge["status"], "RECUSADA");
+    }
+    assert_eq!(merchant.get("/api/charges").await.expect(200)["total"], 2, "a repeat makes no other charge");
+    world.check_books().await;
+}

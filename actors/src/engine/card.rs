@@ -11,6 +11,7 @@ use ledger::{
     CardFace, CardRefusal, Centavos, Charge, ChargeOutcome, GroupNumber, LedgerId, MerchantCommand, MerchantProfile,
     ObjectId, OpenCharge, Payer, PaymentMethod, RailName, RailStamp, Record, SealedFor, Terms, Timestamp,
 };
+use tracing::Instrument;
 
 use super::labels::ReferenceLookup;
 use super::late_answers::{LateCall, answered};
@@ -198,9 +199,10 @@ impl Engine {
         Ok(answer.map(|answer| CardCharged { charge, terms, answer }))
     }
 
-    /// Calls the acquirer for a charge whose intent is durable, and records its answer. A charge
-    /// that comes too late to be taken to the acquirer counts as unanswered, and so does one whose
-    /// capture is not answered.
+    /// Calls the acquirer for a charge whose intent is durable, and records its answer. A charge of
+    /// which nothing could be sent is refused: the acquirer will never have it. One that comes too
+    /// late to be taken to the acquirer counts as unanswered, and so does one whose capture is not
+    /// answered.
     pub async fn ask_acquirer(
         &self,
         group: GroupNumber,
@@ -212,6 +214,10 @@ impl Engine {
         let answer = match call.not_after <= self.now() {
             true => Err(RailError::NoAnswer),
             false => self.call_acquirer(group, call, rail).await,
+        };
+        let answer = match answer {
+            Err(RailError::NotSent) => Ok(CardAnswer::Refused(CardRefusal::Failed)),
+            answer => answer,
         };
         let booked = match answer {
             Ok(answer) => self.book_answer((group, charge, amount), answer, rail, Arc::clone(&permit)).await?,
@@ -277,7 +283,8 @@ impl Engine {
         };
         let (charge, amount) = (call.charge, call.amount);
         let (breaker, called) = (line.breaker.clone(), Arc::clone(rail));
-        let mut under_way = tokio::spawn(async move { breaker.call(CARD_CALL_MAX, || called.charge(call)).await });
+        let asking = async move { breaker.call(CARD_CALL_MAX, || called.charge(call)).await };
+        let mut under_way = tokio::spawn(asking.in_current_span());
         match tokio::time::timeout(rail.answers_within(), &mut under_way).await {
             Ok(answer) => answer.unwrap_or(Err(RailError::NoAnswer)),
             Err(_) => {

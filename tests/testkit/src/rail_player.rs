@@ -417,6 +417,12 @@ fn shown(records: &RailRecords, list: &str, id: &str, status: u16) -> Reply {
         }
         _ => {}
     }
+    // Members that have these names in other answers.
+    match list {
+        "repayments" => body["payment"] = known.body["payment"].clone(),
+        "payouts" => (body["code"], body["fee"]) = (json!(7), json!("0.00")),
+        _ => {}
+    }
     Reply::json(status, &body)
 }
 

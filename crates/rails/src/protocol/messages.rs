@@ -2,7 +2,9 @@
 //! makes a message unreadable. Words that are not known here say nothing.
 
 use ledger::{Centavos, RailStamp};
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use crate::client::Answer;
 pub(super) use crate::client::json_body as body;
@@ -12,24 +14,39 @@ use crate::client::values::{instant, is_message_id, shortened};
 /// Characters of a reason.
 pub(super) const REASON_LEN_MAX: usize = 300;
 
-/// What the bridge has under an id of ours: a card or PIX charge, a transfer, a repayment.
+/// What the bridge has under an id of ours: a card or PIX charge, a transfer, a repayment. A member
+/// with the name of another kind's, and of another shape, is read as absent: members may be added.
 #[derive(Deserialize)]
 pub(super) struct Object {
     pub(super) id: String,
     pub(super) status: String,
+    #[serde(default, deserialize_with = "of_this_shape")]
     pub(super) amount: Option<Centavo>,
+    #[serde(default, deserialize_with = "of_this_shape")]
     pub(super) fee: Option<Centavo>,
+    #[serde(default, deserialize_with = "of_this_shape")]
     pub(super) brand: Option<String>,
+    #[serde(default, deserialize_with = "of_this_shape")]
     pub(super) reference: Option<String>,
+    #[serde(default, deserialize_with = "of_this_shape")]
     at: Option<String>,
+    #[serde(default, deserialize_with = "of_this_shape")]
     pub(super) end_to_end_id: Option<String>,
     /// The issuer's authorization code of a card charge, and its number at the acquirer.
-    pub(super) authorization: Option<String>,
-    pub(super) nsu: Option<String>,
+    authorization: Option<Value>,
+    nsu: Option<Value>,
     /// The BR Code of a PIX charge.
+    #[serde(default, deserialize_with = "of_this_shape")]
     pub(super) code: Option<String>,
+    #[serde(default, deserialize_with = "of_this_shape")]
     pub(super) payment: Option<PixPayment>,
+    #[serde(default, deserialize_with = "of_this_shape")]
     pub(super) returned: Option<Returned>,
+}
+
+/// A member's value; `None` where it has another shape.
+fn of_this_shape<'de, D: Deserializer<'de>, T: DeserializeOwned>(value: D) -> Result<Option<T>, D::Error> {
+    Value::deserialize(value).map(|value| serde_json::from_value(value).ok())
 }
 
 /// Whole centavos.
@@ -51,10 +68,9 @@ impl Object {
 
     /// The same of a capture, with what a fiscal document needs.
     pub(super) fn capture(&self) -> Result<RailStamp, &'static str> {
-        let sound = |text: &Option<String>| match text {
-            Some(text) if !is_reference(text) => Err("authorization or nsu has not 1 to 64 visible ASCII characters"),
-            text => Ok(text.clone()),
-        };
+        let defect = "authorization or nsu has not 1 to 64 visible ASCII characters";
+        let text = |value: &Value| value.as_str().filter(|text| is_reference(text)).map(str::to_owned);
+        let sound = |member: &Option<Value>| member.as_ref().map(|value| text(value).ok_or(defect)).transpose();
         let (authorization, nsu) = (sound(&self.authorization)?, sound(&self.nsu)?);
         Ok(RailStamp { authorization, nsu, ..self.stamp()? })
     }

@@ -103,7 +103,7 @@ pub(super) fn taken(object: &Object, amount: Centavos, from: PayoutBank) -> Resu
             Ok(PayoutAnswer::Processed { transfer_id, end_to_end_id: self::end_to_end_id(end_to_end_id)?, at, from })
         }
         "returned" => {
-            let returned = object.returned.as_ref().ok_or("it is returned, and does not say when")?;
+            let returned = object.returned.as_ref().ok_or("it is returned, and returned is absent or no object")?;
             Ok(PayoutAnswer::Returned { reason: returned.reason(), stamp: returned.stamp()?, to: from })
         }
         _ => Err("status says no outcome"),

@@ -86,7 +86,8 @@ pub(super) async fn cancel(calls: &BridgeCalls, charge: ObjectId) -> RailResult<
     match object.status.as_str() {
         "closed" => Ok(PixFate::Cancelled),
         "paid" => {
-            let payment = object.payment.ok_or_else(|| unknown("it is paid without a payment"))?;
+            let payment =
+                object.payment.ok_or_else(|| unknown("it is paid, and payment is absent or lacks a field"))?;
             receipt(payment, Some(charge)).map(PixFate::Paid).map_err(unknown)
         }
         _ => Err(unknown("status says no outcome")),
