@@ -1,15 +1,17 @@
 //! Audit trail: the row of a Record. It says what an operator did, or which API key changed the
 //! bank account of a recipient, took a withdrawal back, or made, changed or revoked an API key.
 
-use crate::Record;
 use crate::facts::{self, Facets};
+use crate::{Event, Record};
 
 pub use crate::facts::{AuditSubject, AuditedFact};
 
-/// The row of a Record: that of its first fact with a row. `None` if no fact has one.
+/// The row of a Record: that of its first fact with a row, or that two operators said what became
+/// of an order, whatever ended the order by it. `None` if no fact has one.
 pub fn of_record(record: &Record) -> Option<AuditedFact> {
     let mut row = Row(None);
-    record.events.iter().for_each(|event| facts::say(event, &mut row));
+    let words = record.events.iter().filter(|event| matches!(event, Event::RailWordGiven { .. }));
+    words.chain(&record.events).for_each(|event| facts::say(event, &mut row));
     row.0
 }
 

@@ -59,7 +59,10 @@ pub enum Rejection {
     #[error("a subscription that goes on is charged to the card")]
     CardOfSubscription,
     /// No such order, or its rail has not left it unknown for an hour.
-    #[error("no rail has left the outcome unknown for an hour")]
+    #[error(
+        "the order has ended, its rail has it under way, or its rail knows it for less than an hour: see the order \
+         itself, and GET /ops/queue"
+    )]
     OutcomeNotUnknown,
     /// No such charge, or no longer pending.
     #[error("the charge is not pending")]

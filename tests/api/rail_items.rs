@@ -318,6 +318,11 @@ async fn two_operators_say_that_a_withdrawal_did_not_go() {
     assert_eq!(merchant.recipient_money(&ana).await, [1_000, 0, 0, 0]);
     let shown = &merchant.withdrawals(&ana).await[0];
     assert_eq!([&shown["status"], &shown["notes"]], ["rejected", "O banco confirmou por escrito"]);
+    let item = world.ops_get(&format!("/ops/queue/{id}")).await.expect(200);
+    let actions: Vec<_> = item["decisions"].as_array().unwrap().iter().map(|taken| text(&taken["action"])).collect();
+    assert_eq!(actions, ["approve", "request", "settle"]);
+    let rows = world.ops_get("/ops/audit?kind=rail_item").await.expect(200);
+    assert_eq!([&items(&rows)[0]["action"], &items(&rows)[0]["id"]], ["settle", &*id]);
     world.check_books().await;
 }
 
