@@ -599,6 +599,13 @@ async fn a_refund_that_the_rail_refuses_fails_and_all_money_is_back() {
     }
     let listed = merchant.get(&format!("{PATH}?status=failed")).await.expect(200);
     assert_eq!(listed["items"].as_array().unwrap().len(), 2);
+        // Whoever stores the charge of each event has the amount that the charge shows now.
+        let of_charge = items(&events).iter().filter(|event| event["charge"]["txid"] == **txid);
+        let newest = of_charge.max_by_key(|event| event["sequence"].as_u64()).unwrap();
+        assert_eq!(
+            (&newest["event"], &newest["charge"]),
+            (&json!("refund.failed"), &merchant.get(&format!("/api/charges/{txid}")).await.expect(200))
+        );
     // The same money can be asked back again, by another amount.
     let body = with_splits(body(&by_card, 10_000), &[(&ana, 2_000)]);
     let id = text(&merchant.post(PATH, &body).await.expect(201)["id"]);

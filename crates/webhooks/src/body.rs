@@ -61,7 +61,7 @@ struct Things {
     charge: Option<EventCharge>,
     /// A sub-recipient.
     recipient: Option<EventRecipient>,
-    /// A refund.
+    /// A refund; one that failed comes with its `charge`, whose `refunded_amount` is lower again.
     refund: Option<EventRefund>,
     /// A withdrawal.
     withdrawal: Option<EventWithdrawal>,
@@ -89,8 +89,16 @@ impl WebhookBody {
             let (_, debt_json) = raw("debt", event.debt(engine, &debt))?;
             object.insert("debt", debt_json);
         }
-        // A charge of a subscription, a PIX code with it.
-        if let WebhookObject::Subscription { charge: Some(charge), .. } = event.content.about {
+        let charge = match &event.content.about {
+            // A charge of a subscription, a PIX code with it.
+            WebhookObject::Subscription { charge, .. } => *charge,
+            // The amount that `charge.refunded` showed is lower again.
+            WebhookObject::Refund(refund) if event.content.kind == WebhookEventKind::RefundFailed => {
+                Some(refund.charge)
+            }
+            _ => None,
+        };
+        if let Some(charge) = charge {
             object.insert("charge", event.charge(engine, charge)?);
         }
         Ok(Self { event: event.content.kind.name(), object, timestamp: time(event.at()), sequence: event.number() })

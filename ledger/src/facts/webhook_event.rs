@@ -133,7 +133,7 @@ impl WebhookEventKind {
 /// order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
-    /// A charge, a withdrawal, a refund, …: whatever has an id of its own.
+    /// A charge, a withdrawal, a dispute, …: whatever has an id of its own.
     Object(ObjectId),
     /// A recipient.
     Recipient(RecipientNumber),
@@ -250,7 +250,8 @@ impl WebhookEvent {
             | WebhookObject::Dispute(id)
             | WebhookObject::Adjustment(id)
             | WebhookObject::Subscription { id, .. } => Subject::Object(*id),
-            WebhookObject::Refund(refund) => Subject::Object(refund.id),
+            // In the order of its charge, whose `refunded_amount` it changes.
+            WebhookObject::Refund(refund) => Subject::Object(refund.charge),
             WebhookObject::Anticipation(done) => Subject::Object(done.id),
             WebhookObject::Debt(debt) => Subject::Recipient(debt.recipient),
             WebhookObject::Recipient(number) | WebhookObject::Splits(number, _) => Subject::Recipient(*number),

@@ -236,7 +236,6 @@ fn what_moves_money_out_is_told() {
         record.events.push(event);
         let found = webhook_events(&record);
         assert_eq!(described(&found), expected);
-        let of_charge = expected.ends_with("charge.refunded");
         // A body shows what the Record says of the refund.
         if let (true, Some(event)) = (expected.starts_with("refund."), found.first()) {
             let decision = match expected {
@@ -251,10 +250,14 @@ fn what_moves_money_out_is_told() {
         match subjects.as_slice() {
             [] => assert_eq!(expected, ""),
             [first, rest @ ..] => {
-                let of_recipient = expected.starts_with("recipient.");
-                let about = if of_recipient { Subject::Recipient(number) } else { Subject::Object(id) };
+                let about = match expected.split_once('.').map(|(noun, _)| noun) {
+                    Some("recipient") => Subject::Recipient(number),
+                    Some("refund") => Subject::Object(charge),
+                    _ => Subject::Object(id),
+                };
                 assert_eq!(*first, about, "{expected}");
-                let second = if of_charge { Subject::Object(charge) } else { Subject::Recipient(number) };
+                let is_refund = expected.ends_with("charge.refunded");
+                let second = if is_refund { Subject::Object(charge) } else { Subject::Recipient(number) };
                 assert!(rest.iter().all(|subject| *subject == second), "{expected}");
             }
         }

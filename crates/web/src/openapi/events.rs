@@ -108,10 +108,11 @@ fn type_events(schemas: &mut Value) {
     }
 }
 
-/// What an event carries beside its thing: the charge that was created, or the debt.
+/// What an event carries beside its thing: the charge that was created or that has a lower
+/// `refunded_amount` again, or the debt.
 fn beside(thing: &str, what: &str) -> Option<&'static str> {
     match (thing, what) {
-        ("subscription", "charge_created") => Some("charge"),
+        ("subscription", "charge_created") | ("refund", "failed") => Some("charge"),
         ("recipient", "debt_opened" | "debt_paid") => Some("debt"),
         _ => None,
     }
