@@ -139,7 +139,7 @@ async fn the_results_of_the_sandbox_follow_its_keys() {
     browser.page("/console/lists/cashouts").await.has(&[reason]);
     let listed = world.ops_get("/ops/lists/cashouts?status=failed").await.expect(200);
     let record = format!("/console/records/{}", text(&items(&listed)[0]["record"]));
-    browser.page(&record).await.has(&["Rejected by", "the bank, which did not take it", reason]);
+    browser.page(&record).await.has(&["Rejected by", "the bank, which did not pay it", reason]);
     assert_eq!(merchant.balance().await, [8_901, 0, 1_000, 0]);
 
     let waiting = found(&merchant, &silent["id"]).await;

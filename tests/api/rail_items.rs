@@ -167,7 +167,7 @@ async fn an_item_names_what_was_ordered() {
     let item = format!("/console/queue/{}", text(&items(&queue)[0]["id"]));
     browser.language = "pt";
     browser.page("/console/queue").await.has(&["cobrança PIX", "devolução a quem pagou"]);
-    browser.page(&item).await.has(&["O que foi pedido"]);
+    browser.page(&item).await.has(&["O que foi pedido", "O lojista lê o motivo"]);
 }
 
 /// An acquirer that has each charge under way, until it captures them.

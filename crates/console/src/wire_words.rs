@@ -86,7 +86,7 @@ pub(crate) fn split_status(split: &RecipientSplitView) -> Word {
 /// Who rejected a withdrawal or failed a cashout, by the name in the interface.
 pub(crate) const REJECTED_BY: Words = Words(&[
     ("operator", word("operador", "operator")),
-    ("bank", word("o banco, que não aceitou", "the bank, which did not take it")),
+    ("bank", word("o banco, que não pagou", "the bank, which did not pay it")),
     ("returned", word("o banco, que devolveu", "the bank, which returned it")),
     ("merchant", words::MERCHANT),
 ]);

@@ -32,7 +32,7 @@ pub struct WithdrawalView {
     /// Why it was rejected.
     #[schema(required, example = json!(null))]
     pub notes: Option<String>,
-    /// Who rejected it: an `operator`, the `bank` that did not take it, the bank that `returned`
+    /// Who rejected it: an `operator`, the `bank` that did not pay it, the bank that `returned`
     /// the money, or the `merchant` that cancelled it; null unless it was rejected.
     #[schema(required, pattern = "^(operator|bank|returned|merchant)$", example = json!(null))]
     pub rejected_by: Option<&'static str>,
