@@ -170,10 +170,11 @@ async fn an_item_names_what_was_ordered() {
     browser.page(&item).await.has(&["O que foi pedido", "O lojista lê o motivo"]);
 }
 
-/// An acquirer that has each charge under way, until it captures them.
+/// An acquirer that has each charge under way, until it captures them, or is silent.
 #[derive(Default)]
 struct SlowAcquirer {
     captures: Arc<AtomicBool>,
+    is_silent: Arc<AtomicBool>,
 }
 
 impl CardRail for SlowAcquirer {
@@ -183,11 +184,12 @@ impl CardRail for SlowAcquirer {
 
     fn close<'a>(&'a self, charge: ObjectId, _: &'a OpenCharge) -> Call<'a, CardFate> {
         let stamp = RailStamp::new("000000000017".to_owned(), charge.created_at());
-        let answer = match self.captures.load(Ordering::Relaxed) {
-            true => CardAnswer::Captured { acquirer_mdr: Centavos(299), brand: None, stamp },
-            false => CardAnswer::UnderWay,
+        let answer = match [&self.captures, &self.is_silent].map(|flag| flag.load(Ordering::Relaxed)) {
+            [_, true] => Err(RailError::NoAnswer),
+            [true, _] => Ok(CardAnswer::Captured { acquirer_mdr: Centavos(299), brand: None, stamp }),
+            [false, _] => Ok(CardAnswer::UnderWay),
         };
-        Box::pin(std::future::ready(Ok(CardFate::Answered(answer))))
+        Box::pin(std::future::ready(answer.map(CardFate::Answered)))
     }
 
     fn tokenize(&self, _: CardSecrets) -> Call<'_, CardToken> {
@@ -228,6 +230,39 @@ async fn a_card_charge_under_way_stays_until_its_acquirer_has_decided() {
     captures.store(true, Ordering::Relaxed);
     world.second_ops_post(&settle, &[], &wrong).await.refused(409, "outcome_not_unknown");
     assert_eq!(shown().await["status"], "CONCLUIDA", "the acquirer's word is booked");
+    world.check_books().await;
+}
+
+/// A charge that was under way a while ago may still be captured: the second word waits until its
+/// acquirer has been silent for 70 minutes. One that is under way has no unknown outcome.
+#[tokio::test]
+async fn a_silent_acquirer_has_a_card_charge_under_way_for_seventy_minutes() {
+    let acquirer = SlowAcquirer::default();
+    let is_silent = Arc::clone(&acquirer.is_silent);
+    let world = World::with_acquirer(acquirer).await;
+    let merchant = world.merchant().await;
+    let charged = merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201);
+    let shown = async || merchant.get(&format!("/api/charges/{}", text(&charged["txid"]))).await.expect(200);
+    let unknown_for = async || {
+        let metrics = world.ops_get("/metrics").await.text;
+        let age = "centavo_rail_oldest_unknown_seconds{rail=\"sandbox\"} ";
+        metrics.lines().find_map(|line| line.strip_prefix(age)).unwrap().parse::<i64>().unwrap()
+    };
+    world.advance(3_700).await;
+    assert_eq!(unknown_for().await, 0);
+    let queue = world.ops_get("/ops/queue?kind=rail").await.expect(200);
+    let (settle, wrong) =
+        (format!("/ops/rail-items/{}/settle", text(&items(&queue)[0]["id"])), word("did_not_happen", "P-1"));
+    world.ops_post(&settle, &wrong).await.expect(202);
+    is_silent.store(true, Ordering::Relaxed);
+    world.second_ops_post(&settle, &[], &wrong).await.refused(409, "outcome_not_unknown");
+    world.advance(3_000).await;
+    world.second_ops_post(&settle, &[], &wrong).await.refused(409, "outcome_not_unknown");
+    assert_eq!(shown().await["status"], "pending");
+    assert!(unknown_for().await > 6_000);
+    world.advance(1_300).await;
+    world.second_ops_post(&settle, &[], &wrong).await.expect(200);
+    assert_eq!(shown().await["status"], "RECUSADA");
     world.check_books().await;
 }
 

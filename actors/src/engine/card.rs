@@ -132,7 +132,7 @@ impl Engine {
             None => open,
         };
         let (permit, shard) = (Arc::clone(&context.permit), self.shard(group));
-        let _first_try = shard.cashouts.first_try(charge);
+        let _first_try = shard.first_tries.begin(charge);
         let opened = match self.command_reserving(group, charge, command, reference, context).await? {
             Outcome::Recorded(record) => record,
             refused => return refused.typed(|_| None),
@@ -189,7 +189,7 @@ impl Engine {
         let opened = terms_opened_by(opened).ok_or_else(|| Unavailable::contradicting("a card charge"))?;
         let (charge, terms) = (opened.0, opened.1.clone());
         // Before the Records are read: once the first try is over, they have its answer.
-        let is_asked = self.shard_with(charge).cashouts.first_tries.lock().contains_key(&charge);
+        let is_asked = self.shard_with(charge).first_tries.has(charge);
         let mut answer = self.first_answer(charge)?;
         if answer.is_none() && !is_asked {
             let permit = self.permit(INSIDE_BYTES)?;

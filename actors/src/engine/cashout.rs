@@ -16,7 +16,7 @@ use ledger::{
     PixDestination, RailStamp, Record, SealedFor, Timestamp,
 };
 
-use super::inquiry_times::{CashoutInquiryTimes, OrderFate, wait_ms};
+use super::inquiry_times::{Inquiry, OrderFate};
 use super::labels::{ReferenceLookup, reserving};
 use super::outcome::CommandContext;
 use super::withdrawal::NOT_TAKEN;
@@ -123,7 +123,7 @@ impl Engine {
             looked_up_through.map(|looked_up_through| UniqueLookup { key: transaction_key, looked_up_through });
         let sealed = self.keyring.seal_value(SealedFor::pix_destination(id), now, &destination)?;
         let shard = self.shard(group);
-        let _first_try = shard.cashouts.first_try(id);
+        let _first_try = shard.first_tries.begin(id);
         let transaction = transaction.id;
         let command = MerchantCommand::CreateCashout {
             id,
@@ -158,7 +158,7 @@ impl Engine {
         let mut ordered = CashoutOrdered::of(created).ok_or_else(|| Unavailable::contradicting("a cashout"))?;
         // Asked before its Records are read: once the first try is over, they say what its caller
         // was answered.
-        if self.shard_with(ordered.id).cashouts.first_tries.lock().contains_key(&ordered.id) {
+        if self.shard_with(ordered.id).first_tries.has(ordered.id) {
             return Ok(None);
         }
         let stage = self.object::<Cashout>(ordered.id)?.map(|cashout| cashout.stage);
@@ -172,13 +172,10 @@ impl Engine {
         if !self.rails.payout.has_any() {
             return false;
         }
-        let inquiries = Arc::clone(&self.shard(group).cashouts.inquiries);
+        let inquiries = self.shard(group).inquiries.clone();
         let look = move |books: &MerchantState, _: Timestamp| {
-            let inquiries = inquiries.lock();
-            let is_time = |id: &ObjectId, since| {
-                inquiries.get(id).is_none_or(|inquiry| inquiry.at.plus_ms(wait_ms(since, inquiry.at)) <= now)
-            };
-            let waiting = books.cashouts_needing_attention(now).filter(|(id, open)| is_time(id, open.attention_at));
+            let open = books.cashouts_needing_attention(now);
+            let waiting = open.filter(|(id, open)| inquiries.is_time(*id, open.attention_at, now));
             waiting.take(RECONCILED_AT_ONCE).map(|(id, open)| (id, open.clone())).collect::<Vec<_>>()
         };
         let permit = self.admission.take(INSIDE_BYTES).await;
@@ -197,7 +194,7 @@ impl Engine {
         now: Timestamp,
     ) -> OrderFate {
         let shard = self.shard(group);
-        shard.cashouts.first_try_over(id).await;
+        shard.first_tries.over(id).await;
         let cashout: Option<Cashout> = self.object(id).unwrap_or_else(|error| {
             tracing::error!(%error, cashout = ?id, "where a cashout goes could not be read");
             None
@@ -207,13 +204,8 @@ impl Engine {
             None => Ok(OrderFate::Unknown),
         };
         let fate = fate.unwrap_or(OrderFate::Unknown);
-        let mut inquiries = shard.cashouts.inquiries.lock();
-        if fate == OrderFate::Ended {
-            inquiries.remove(&id);
-        } else {
-            let rail = cashout.and_then(|cashout| cashout.rail);
-            inquiries.insert(id, CashoutInquiryTimes { at: now, is_unknown: fate == OrderFate::Unknown, rail });
-        }
+        let (rail, since) = (cashout.and_then(|cashout| cashout.rail), open.attention_at);
+        shard.inquiries.note(id, Inquiry { of_charge: None, rail, since, at: now, under_way_at: None }, fate);
         fate
     }
 

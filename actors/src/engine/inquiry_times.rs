@@ -1,5 +1,6 @@
-//! Memory of questions to rails: which cashouts are being sent, and when open charges, cashouts,
-//! repayments and returned withdrawals were last asked about. A restart needs none of it.
+//! Memory of questions to rails: which orders are being sent for the first time, and when open
+//! charges, cashouts, repayments and returned withdrawals were last asked about. A restart needs
+//! none of it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -17,6 +18,10 @@ pub(super) const ASK_EVERY_MAX_MS: i64 = 60 * 60 * 1000;
 
 /// How late a question may come, while many rails are silent, milliseconds.
 const ASKED_LATE_MS: i64 = 10 * 60 * 1000;
+
+/// How long an order counts as under way after its rail last said so, milliseconds: 70 minutes, by
+/// which time it was asked about again.
+const UNDER_WAY_FOR_MS: i64 = ASK_EVERY_MAX_MS + ASKED_LATE_MS;
 
 /// How long to wait before the next question about something that is open since `since` and was
 /// asked about at `asked_at`, milliseconds: an eighth of its age, 5 s to 1 h.
@@ -46,21 +51,23 @@ pub(super) fn note_older(oldest: &mut OldestUnknown, rail: &Option<RailName>, at
     }
 }
 
-/// The last question about an open charge or repayment.
-#[derive(Clone, Copy)]
+/// The last question about an open charge, repayment or cashout.
+#[derive(Clone)]
 pub(super) struct Inquiry {
-    /// The charge.
-    pub(super) charge: ObjectId,
-    /// Of the charge or repayment, centavos.
-    pub(super) amount: Centavos,
+    /// The charge and the amount in centavos of a charge or repayment; `None` of a cashout.
+    pub(super) of_charge: Option<(ObjectId, Centavos)>,
+    /// The order's rail.
+    pub(super) rail: Option<RailName>,
     /// Since when it is open.
     pub(super) since: Timestamp,
     /// When the rail was asked.
     pub(super) at: Timestamp,
+    /// When the rail last said that it has the order under way, perhaps in an earlier answer.
+    pub(super) under_way_at: Option<Timestamp>,
 }
 
-/// When rails were last asked about charges and repayments that are still open. After a restart
-/// they are asked again.
+/// When rails were last asked about charges, repayments and cashouts that are still open. After a
+/// restart they are asked again.
 #[derive(Clone, Default)]
 pub(super) struct Inquiries(Arc<Mutex<HashMap<ObjectId, Inquiry>>>);
 
@@ -75,17 +82,34 @@ impl Inquiries {
         self.0.lock().retain(|_, inquiry| inquiry.at.plus_ms(2 * ASK_EVERY_MAX_MS) > now);
     }
 
-    /// The orders that rails have left unknown for an hour. One that is not asked about any more
-    /// has ended elsewhere.
-    pub(super) fn unknown(&self, now: Timestamp) -> Vec<(ObjectId, Inquiry)> {
+    /// The charges and repayments that rails have left unknown for an hour, each with the charge
+    /// and the amount. One that is not asked about any more has ended elsewhere.
+    pub(super) fn unknown(&self, now: Timestamp) -> Vec<(ObjectId, (ObjectId, Centavos))> {
         let inquiries = self.0.lock();
         let is_old = |inquiry: &Inquiry| inquiry.since.plus_ms(UNKNOWN_FOR_MS) <= now;
         let is_open = |inquiry: &Inquiry| inquiry.at.plus_ms(wait_ms(inquiry.since, inquiry.at) + ASKED_LATE_MS) > now;
-        inquiries
-            .iter()
-            .filter(|(_, inquiry)| is_old(inquiry) && is_open(inquiry))
-            .map(|(id, inquiry)| (*id, *inquiry))
-            .collect()
+        let unknown = inquiries.iter().filter(|(_, inquiry)| is_old(inquiry) && is_open(inquiry));
+        unknown.filter_map(|(id, inquiry)| Some((*id, inquiry.of_charge?))).collect()
+    }
+
+    /// Whether the rail's last answer was that it has the order under way.
+    pub(super) fn is_under_way(&self, id: ObjectId) -> bool {
+        self.0.lock().get(&id).is_some_and(Inquiry::is_under_way)
+    }
+
+    /// Whether the rail said in the last 70 minutes that it has the order under way, even if it has
+    /// been silent since.
+    pub(super) fn was_under_way(&self, id: ObjectId, now: Timestamp) -> bool {
+        let under_way_at = self.0.lock().get(&id).and_then(|inquiry| inquiry.under_way_at);
+        under_way_at.is_some_and(|at| at.plus_ms(UNDER_WAY_FOR_MS) > now)
+    }
+
+    /// Notes when the cashouts were created of which their rails have not said what became of them.
+    pub(super) fn note_oldest_cashouts(&self, oldest: &mut OldestUnknown) {
+        let inquiries = self.0.lock();
+        let cashouts = inquiries.iter().filter(|(_, inquiry)| inquiry.of_charge.is_none());
+        let unknown = cashouts.filter(|(_, inquiry)| !inquiry.is_under_way());
+        unknown.for_each(|(id, inquiry)| note_older(oldest, &inquiry.rail, id.created_at()));
     }
 
     /// Forgets what has ended.
@@ -93,69 +117,63 @@ impl Inquiries {
         self.0.lock().remove(&id);
     }
 
-    /// Notes that a rail was asked, and whether that has ended it.
-    pub(super) fn note(&self, id: ObjectId, asked_now: Inquiry, has_ended: bool) {
+    /// Notes that a rail was asked, and what it said.
+    pub(super) fn note(&self, id: ObjectId, asked: Inquiry, fate: OrderFate) {
         let mut inquiries = self.0.lock();
-        if has_ended {
-            inquiries.remove(&id)
-        } else {
-            inquiries.insert(id, asked_now)
+        let before = inquiries.remove(&id);
+        let under_way_at = match fate {
+            OrderFate::Ended => return,
+            OrderFate::UnderWay => Some(asked.at),
+            OrderFate::Unknown => before.and_then(|inquiry| inquiry.under_way_at),
         };
+        inquiries.insert(id, Inquiry { under_way_at, ..asked });
     }
 }
 
-/// Cashouts that wait, as this process remembers them. Nothing of it is needed after a restart.
-#[derive(Default)]
-pub(super) struct CashoutsUnderWay {
-    /// Cashouts and card charges that are being ordered for the first time while their caller
-    /// waits. The sender is dropped when that is over.
-    pub(super) first_tries: Mutex<HashMap<ObjectId, watch::Receiver<()>>>,
-    pub(super) inquiries: Arc<Mutex<BTreeMap<ObjectId, CashoutInquiryTimes>>>,
+impl Inquiry {
+    fn is_under_way(&self) -> bool {
+        self.under_way_at == Some(self.at)
+    }
 }
 
-/// When the institution was asked last about a cashout that still waits.
-pub(super) struct CashoutInquiryTimes {
-    pub(super) at: Timestamp,
-    /// False when the institution answered that it is carrying the transfer out.
-    pub(super) is_unknown: bool,
-    pub(super) rail: Option<RailName>,
-}
+/// Cashouts and card charges that are being ordered for the first time while their caller waits.
+/// The sender is dropped when that is over.
+#[derive(Default)]
+pub(super) struct FirstTries(Mutex<HashMap<ObjectId, watch::Receiver<()>>>);
 
 /// Guard of the first try to order a cashout or card charge: the try is over when the guard is
 /// dropped.
 pub(super) struct FirstTry<'a> {
     id: ObjectId,
-    under_way: &'a CashoutsUnderWay,
+    tries: &'a FirstTries,
     _over_when_dropped: watch::Sender<()>,
 }
 
 impl Drop for FirstTry<'_> {
     fn drop(&mut self) {
-        self.under_way.first_tries.lock().remove(&self.id);
+        self.tries.0.lock().remove(&self.id);
     }
 }
 
-impl CashoutsUnderWay {
-    pub(super) fn first_try(&self, id: ObjectId) -> FirstTry<'_> {
+impl FirstTries {
+    pub(super) fn begin(&self, id: ObjectId) -> FirstTry<'_> {
         let (sender, receiver) = watch::channel(());
-        self.first_tries.lock().insert(id, receiver);
-        FirstTry { id, under_way: self, _over_when_dropped: sender }
+        self.0.lock().insert(id, receiver);
+        FirstTry { id, tries: self, _over_when_dropped: sender }
     }
 
-    /// Waits while a cashout is being sent for the first time: the answer to that try belongs to
-    /// its request.
-    pub(super) async fn first_try_over(&self, id: ObjectId) {
-        let first_try = self.first_tries.lock().get(&id).cloned();
+    /// Whether an order is being sent for the first time.
+    pub(super) fn has(&self, id: ObjectId) -> bool {
+        self.0.lock().contains_key(&id)
+    }
+
+    /// Waits while an order is being sent for the first time: the answer to that try belongs to its
+    /// request.
+    pub(super) async fn over(&self, id: ObjectId) {
+        let first_try = self.0.lock().get(&id).cloned();
         if let Some(mut first_try) = first_try {
             let _dropped = first_try.changed().await;
         }
-    }
-
-    /// Notes when the cashouts were created that their institutions have not acknowledged.
-    pub(super) fn note_oldest_unknown(&self, oldest: &mut OldestUnknown) {
-        let inquiries = self.inquiries.lock();
-        let unknown = inquiries.iter().filter(|(_, times)| times.is_unknown);
-        unknown.for_each(|(id, times)| note_older(oldest, &times.rail, id.created_at()));
     }
 }
 
@@ -196,14 +214,20 @@ mod tests {
     #[test]
     fn an_order_that_is_not_asked_about_any_more_is_not_unknown() {
         let (inquiries, since) = (Inquiries::default(), Timestamp(0));
-        let inquiry_at =
-            |minutes: i64| Inquiry { charge: ObjectId(1), amount: Centavos(1), since, at: Timestamp(minutes * 60_000) };
+        let of_charge = Some((ObjectId(1), Centavos(1)));
+        let inquiry_at = |minutes: i64| Inquiry {
+            of_charge,
+            rail: None,
+            since,
+            at: Timestamp(minutes * 60_000),
+            under_way_at: None,
+        };
         let unknown = |minutes: i64| inquiries.unknown(Timestamp(minutes * 60_000)).len();
-        inquiries.note(ObjectId(1), inquiry_at(1), false);
+        inquiries.note(ObjectId(1), inquiry_at(1), OrderFate::Unknown);
         assert_eq!([unknown(5), unknown(61)], [0, 0]);
-        inquiries.note(ObjectId(1), inquiry_at(60), false);
+        inquiries.note(ObjectId(1), inquiry_at(60), OrderFate::Unknown);
         assert_eq!([unknown(59), unknown(61), unknown(76), unknown(78)], [0, 1, 1, 0]);
-        inquiries.note(ObjectId(1), inquiry_at(60), true);
+        inquiries.note(ObjectId(1), inquiry_at(60), OrderFate::Ended);
         assert_eq!(unknown(61), 0);
     }
 }

@@ -50,7 +50,9 @@ impl RailWork {
     ) -> (BTreeSet<Self>, OldestUnknown) {
         let (mut work, mut oldest) = (BTreeSet::new(), OldestUnknown::new());
         for (id, open) in books.needing_attention(now) {
-            note_older(&mut oldest, &open.rail, open.attention_at);
+            if !inquiries.is_under_way(id) {
+                note_older(&mut oldest, &open.rail, open.attention_at);
+            }
             if inquiries.is_time(id, open.attention_at, now) {
                 let of_rail = if open.terms.method.is_card() { Self::Cards } else { Self::Pix };
                 work.insert(of_rail(open.rail.clone()));

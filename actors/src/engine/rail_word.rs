@@ -27,7 +27,8 @@ impl Engine {
     /// Takes the word of an operator on an order. The Record of the outcome has the event that asks
     /// for a second operator, or the order's end. Before a second word the rail is asked once more:
     /// if it speaks, that is booked, and the word is refused: the order is not unknown. Nor is one
-    /// that the rail has under way: a word that it did not happen is refused.
+    /// that the rail has under way, by its last word of 70 minutes at most: a word that it did not
+    /// happen is refused.
     pub async fn say_rail_word(
         &self,
         id: ObjectId,
@@ -39,15 +40,9 @@ impl Engine {
         let by = operator_of(&context);
         let is_second = self.asked_rail_word(id)?.is_some_and(|asked| asked.word == word && asked.by != by);
         if is_second {
-            match timeout(ASKED_MAX, self.ask_about_order(id)).await {
-                Ok(Ok(OrderFate::Ended)) => {
-                    shard.inquiries.forget(id);
-                    return Ok(Outcome::Refused(Rejection::OutcomeNotUnknown));
-                }
-                Ok(Ok(OrderFate::UnderWay)) if !word.happened => {
-                    return Ok(Outcome::Refused(Rejection::OutcomeNotUnknown));
-                }
-                _ => {}
+            let has_ended = matches!(timeout(ASKED_MAX, self.ask_about_order(id)).await, Ok(Ok(OrderFate::Ended)));
+            if has_ended || !word.happened && shard.inquiries.was_under_way(id, self.now()) {
+                return Ok(Outcome::Refused(Rejection::OutcomeNotUnknown));
             }
         }
         let _one_at_a_time = shard.house.lock().await;
@@ -70,7 +65,6 @@ impl Engine {
             && record.events.iter().any(|event| matches!(event, Event::RailWordGiven { .. }))
         {
             shard.inquiries.forget(id);
-            shard.cashouts.inquiries.lock().remove(&id);
         }
         Ok(outcome)
     }
@@ -93,9 +87,9 @@ impl Engine {
         };
         let (ledger, of_read) = (LedgerId::Merchant(group), Arc::clone(&permit));
         match read(&self.shard(group).merchants, ledger, look, of_read).await? {
-            (Some(open), ..) => self.reconcile(group, id, &open).await,
+            (Some(open), ..) => Ok(self.ask_about_charge((group, id), &open, now).await),
             (None, Some(open), _) => Ok(self.ask_about_cashout((group, id), &open, now).await),
-            (None, None, Some(repayment)) => self.repay(group, id, &repayment, true, permit).await,
+            (None, None, Some(repayment)) => Ok(self.repay_again((group, id), &repayment, permit).await),
             (None, None, None) => Ok(OrderFate::Unknown),
         }
     }

@@ -21,7 +21,6 @@ use ledger::{
     PaymentMethod, RecipientNumber, Record, Refund, Split, Terms, Timestamp, Withdrawal,
 };
 
-use super::inquiry_times::Inquiry;
 use super::search::RecordList;
 use super::shard::Shard;
 use super::{Engine, Unavailable};
@@ -296,7 +295,7 @@ impl Engine {
 
     /// The charges and repayments of a partition that rails have left unknown for an hour.
     fn left_unknown(&self, shard: &Shard) -> Vec<WaitingItem> {
-        let item = |(id, Inquiry { charge, amount, .. }): (ObjectId, Inquiry)| {
+        let item = |(id, (charge, amount)): (ObjectId, (ObjectId, Centavos))| {
             let ledger = LedgerId::Merchant(self.ids().group(charge));
             WaitingItem { id, ledger, what: WaitingKind::Rail { charge, amount } }
         };

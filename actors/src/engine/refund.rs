@@ -74,18 +74,30 @@ impl Engine {
         let repayments = read(&self.shard(group).merchants, LedgerId::Merchant(group), look, permit).await?;
         let outcomes = repayments.iter().map(|(id, repayment)| async move {
             let permit = self.admission.take(INSIDE_BYTES).await;
-            let has_ended = matches!(self.repay(group, *id, repayment, true, permit).await, Ok(OrderFate::Ended));
-            let Repayment { charge, amount, since, .. } = *repayment;
-            let inquiry = Inquiry { charge, amount, since, at: self.now() };
-            self.shard(group).inquiries.note(*id, inquiry, has_ended);
-            has_ended
+            self.repay_again((group, *id), repayment, permit).await
         });
-        Ok(join_all(outcomes).await.into_iter().filter(|sent| *sent).count() == RECONCILED_AT_ONCE)
+        let ended = join_all(outcomes).await.into_iter().filter(|fate| *fate == OrderFate::Ended).count();
+        Ok(ended == RECONCILED_AT_ONCE)
+    }
+
+    /// Asks for a repayment that may have been ordered before, or orders it, and notes the answer.
+    pub(super) async fn repay_again(
+        &self,
+        (group, id): (GroupNumber, ObjectId),
+        repayment: &Repayment,
+        permit: Arc<Permit>,
+    ) -> OrderFate {
+        let fate = self.repay(group, id, repayment, true, permit).await.unwrap_or(OrderFate::Unknown);
+        let Repayment { charge, amount, since, .. } = *repayment;
+        let asked =
+            Inquiry { of_charge: Some((charge, amount)), rail: None, since, at: self.now(), under_way_at: None };
+        self.shard(group).inquiries.note(id, asked, fate);
+        fate
     }
 
     /// Orders one repayment from its rail; asks for one that may have been ordered before
     /// (`is_repeat`). No answer changes nothing, and is an error.
-    pub(super) async fn repay(
+    async fn repay(
         &self,
         group: GroupNumber,
         id: ObjectId,

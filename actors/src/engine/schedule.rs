@@ -326,19 +326,27 @@ impl Engine {
         };
         let permit = self.admission.take(INSIDE_BYTES).await;
         let waiting = read(&self.shard(group).merchants, LedgerId::Merchant(group), look, permit).await?;
-        let inquiries = waiting.iter().map(|(charge, open)| async move {
-            let has_ended = matches!(self.reconcile(group, *charge, open).await, Ok(OrderFate::Ended));
-            let inquiry = Inquiry { charge: *charge, amount: open.terms.amount, since: open.attention_at, at: now };
-            self.shard(group).inquiries.note(*charge, inquiry, has_ended);
-            has_ended
-        });
-        let ended = join_all(inquiries).await.into_iter().filter(|has_ended| *has_ended).count();
+        let inquiries = waiting.iter().map(|(charge, open)| self.ask_about_charge((group, *charge), open, now));
+        let ended = join_all(inquiries).await.into_iter().filter(|fate| *fate == OrderFate::Ended).count();
         Ok(ended == RECONCILED_AT_ONCE)
+    }
+
+    /// Asks the rail about one charge, and notes the answer.
+    pub(super) async fn ask_about_charge(
+        &self,
+        (group, id): (GroupNumber, ObjectId),
+        open: &OpenCharge,
+        now: Timestamp,
+    ) -> OrderFate {
+        let fate = self.reconcile(group, id, open).await.unwrap_or(OrderFate::Unknown);
+        let (of_charge, rail, since) = (Some((id, open.terms.amount)), open.rail.clone(), open.attention_at);
+        self.shard(group).inquiries.note(id, Inquiry { of_charge, rail, since, at: now, under_way_at: None }, fate);
+        fate
     }
 
     /// Asks the rail of one charge, by our id, what became of it, and books that. No answer changes
     /// nothing, and is an error.
-    pub(super) async fn reconcile(&self, group: GroupNumber, charge: ObjectId, open: &OpenCharge) -> Result<OrderFate> {
+    async fn reconcile(&self, group: GroupNumber, charge: ObjectId, open: &OpenCharge) -> Result<OrderFate> {
         if open.registers_until.is_some_and(|until| until > self.now()) {
             self.register_again(group, charge).await?;
         } else if open.terms.method.is_card() {
@@ -375,13 +383,13 @@ impl Engine {
     }
 
     /// Measures how long the oldest charge or cashout of all merchants has waited for an answer of
-    /// each rail.
+    /// each rail. One that the rail has under way has its answer.
     fn measure_oldest_unknown(&self, now: Timestamp) {
         let mut oldest: OldestUnknown = self.rails.names().map(|name| (name, now)).collect();
         for (rail, at) in self.oldest_unknown.lock().values().flatten() {
             note_older(&mut oldest, rail, *at);
         }
-        self.shards.owned().into_iter().for_each(|shard| shard.cashouts.note_oldest_unknown(&mut oldest));
+        self.shards.owned().into_iter().for_each(|shard| shard.inquiries.note_oldest_cashouts(&mut oldest));
         let age = |at: Timestamp| (now.0 - at.0).max(0) / 1_000;
         self.metrics.set_oldest_unknown(&oldest.into_iter().map(|(rail, at)| (rail, age(at))).collect());
     }

@@ -14,7 +14,7 @@ use ractor::{Actor, ActorRef};
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio::task::spawn_blocking;
 
-use super::inquiry_times::{CashoutsUnderWay, Inquiries, ReturnsAsked};
+use super::inquiry_times::{FirstTries, Inquiries, ReturnsAsked};
 use super::outcome::CommandContext;
 use super::{IndexOptions, Unavailable};
 use crate::actor::ActorContext;
@@ -43,7 +43,7 @@ pub(super) struct Shard {
     pub(super) recipients: Arc<Directory<RecipientState>>,
     supervisor: ActorRef<EndWhenAlone>,
     pub(super) balance_files: BalanceFiles,
-    pub(super) cashouts: CashoutsUnderWay,
+    pub(super) first_tries: FirstTries,
     pub(super) returns_asked: ReturnsAsked,
     pub(super) inquiries: Inquiries,
     /// The next place that a new group takes among those of this partition.
@@ -71,7 +71,7 @@ impl Shard {
             recipients: Directory::new(Arc::clone(&context), supervisor.get_cell()),
             supervisor,
             balance_files,
-            cashouts: CashoutsUnderWay::default(),
+            first_tries: FirstTries::default(),
             returns_asked: ReturnsAsked::default(),
             inquiries: Inquiries::default(),
             next_place: Mutex::new(next_place),
