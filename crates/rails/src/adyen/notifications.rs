@@ -13,10 +13,8 @@ use serde::Deserialize;
 use sha2::Sha256;
 
 use crate::client::now;
-use crate::client::values::{instant, is_reference, shortened};
+use crate::client::values::{REASON_LEN_MAX, instant, is_reference, shortened};
 
-/// Characters of a reason.
-const REASON_LEN_MAX: usize = 300;
 const CURRENCY: &str = "BRL";
 
 /// Why a notification is not believed.

@@ -9,7 +9,7 @@ use ledger::id::ObjectId;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::client::values::{amount, instant, is_message_id, shortened};
+use crate::client::values::{REASON_LEN_MAX, amount, instant, is_message_id, shortened};
 
 use super::calls::Calls;
 use super::messages::ReturnedPayment;
@@ -21,8 +21,6 @@ const LIST: &str = "/v2/gn/infracoes";
 const OPEN_WITHIN_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 /// Characters of an id.
 const ID_LEN_MAX: usize = 64;
-/// Characters of a reason.
-const REASON_LEN_MAX: usize = 300;
 /// The reason of an answer for which the operator gave none.
 const NO_REASON: &str = "Sem observações";
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::client::Answer;
-use crate::client::values::{instant, shortened, whole};
+use crate::client::values::{REASON_LEN_MAX, instant, shortened, whole};
 
 /// A charge, as the institution has it.
 #[derive(Deserialize)]
@@ -130,9 +130,6 @@ struct Violation {
     razao: Option<String>,
     propriedade: Option<String>,
 }
-
-/// Characters of a reason.
-const REASON_LEN_MAX: usize = 300;
 
 /// The reason in a problem document, of at most 300 characters: title, detail and violations.
 pub(super) fn reason(answer: &Answer) -> String {

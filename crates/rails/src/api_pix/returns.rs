@@ -7,15 +7,12 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::client::Answer;
-use crate::client::values::{amount, amount_text, is_message_id, shortened};
+use crate::client::values::{REASON_LEN_MAX, amount, amount_text, is_message_id, shortened};
 
 use super::calls::{Calls, Lookup};
 use super::messages::{Return, ReturnedPayment, ReturnsOfPayment, reason};
 use super::receipts::page;
 use super::words::{RETURN_REFUSALS, ReturnStatus, is_of_dispute, return_status};
-
-/// Characters of a reason.
-const REASON_LEN_MAX: usize = 300;
 
 /// Orders a return under our id, once. An answer that is not known, and a refused repeat, are asked
 /// for.

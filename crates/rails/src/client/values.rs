@@ -11,6 +11,15 @@ pub(crate) fn shortened(text: &str, len_max: usize) -> String {
     plain.take(len_max).collect()
 }
 
+/// Characters of a reason that an institution gives.
+pub(crate) const REASON_LEN_MAX: usize = 300;
+
+/// The reason that an institution gives, or else its word for what it did.
+pub(crate) fn reason_of(said: Option<&str>, word: &str) -> String {
+    let said = said.map(|said| shortened(said, REASON_LEN_MAX)).filter(|said| !said.is_empty());
+    said.unwrap_or_else(|| word.to_owned())
+}
+
 /// Characters of an id that an institution gives.
 const REFERENCE_LEN_MAX: usize = 64;
 

@@ -8,15 +8,13 @@ use serde_json::{Value, json};
 
 use super::words::{RETURNED, TransferStatus, transfer_status};
 use crate::client::Answer;
-use crate::client::values::{amount, amount_text, instant, is_message_id, shortened};
+use crate::client::values::{REASON_LEN_MAX, amount, amount_text, instant, is_message_id, reason_of, shortened};
 use crate::participant_lists::ParticipantLists;
 
 /// Characters of a text to the receiver; Efí wants fewer than 140.
 const TEXT_LEN_MAX: usize = 139;
 /// Characters of a name; Efí wants fewer than 200.
 const NAME_LEN_MAX: usize = 199;
-/// Characters of a reason.
-const REASON_LEN_MAX: usize = 300;
 /// Digits of a branch.
 const BRANCH_LEN_MAX: usize = 4;
 /// Digits of an account, with its check digit.
@@ -252,12 +250,6 @@ fn returned(transfer: &Transfer, sent: Centavos) -> Result<Option<(String, RailS
         }
         _ => Ok(None),
     }
-}
-
-/// The reason that Efí gives for an end, or else the status.
-fn reason_of(said: Option<&str>, word: &str) -> String {
-    let said = said.map(|said| shortened(said, REASON_LEN_MAX)).filter(|said| !said.is_empty());
-    said.unwrap_or_else(|| word.to_owned())
 }
 
 /// The return of a transfer in Efí's list; `None` if the transfer is not ours, or its money did not

@@ -10,10 +10,10 @@ use serde::de::DeserializeOwned;
 use wire::timestamp::with_milliseconds;
 
 use super::calls::BridgeCalls;
-use super::messages::{Centavo, PixPayment, REASON_LEN_MAX, Returned, is_reference, stamp};
+use super::messages::{Centavo, PixPayment, Returned, is_reference, stamp};
 use super::pix::receipt;
 use super::settings::RailKind;
-use crate::client::values::{instant, shortened};
+use crate::client::values::{REASON_LEN_MAX, instant, shortened};
 
 const PATH: &str = "/changes";
 

@@ -9,10 +9,7 @@ use serde_json::Value;
 use crate::client::Answer;
 pub(super) use crate::client::json_body as body;
 pub(super) use crate::client::values::is_reference;
-use crate::client::values::{instant, is_message_id, shortened};
-
-/// Characters of a reason.
-pub(super) const REASON_LEN_MAX: usize = 300;
+use crate::client::values::{REASON_LEN_MAX, instant, is_message_id, reason_of, shortened};
 
 /// What the bridge has under an id of ours: a card or PIX charge, a transfer, a repayment. A member
 /// with the name of another kind's, and of another shape, is read as absent: members may be added.
@@ -103,7 +100,7 @@ impl Returned {
     }
 
     pub(super) fn reason(&self) -> String {
-        shortened(self.reason.as_deref().unwrap_or_default(), REASON_LEN_MAX)
+        reason_of(self.reason.as_deref(), "returned")
     }
 }
 

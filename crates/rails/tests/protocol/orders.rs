@@ -247,6 +247,14 @@ async fn transfers_are_under_way_done_or_returned() {
         list.transfers.iter().map(|back| (back.id, back.amount)).collect::<Vec<_>>(),
         [(id(2), Centavos(1_050))]
     );
+    // Without a reason the merchant reads a word.
+    let at = "2026-12-01T12:00:00Z";
+    let back = json!({ "id": id(6).txid(), "status": "returned", "amount": 1_050, "reference": "ref-6", "at": at,
+        "returned": { "reference": "back-6", "at": at } });
+    let back = answer("200 OK", "application/json", &back.to_string());
+    world.player.is_odd("PUT", "/payouts/", 1, Oddity::Says(back));
+    let said = world.rail.send(payout(6, "someone@example.com")).await;
+    assert!(matches!(&said, Ok(PayoutAnswer::Returned { reason, .. }) if reason == "returned"), "{said:?}");
     let payment = world.paid(3).await;
     let again = PixRail::open(&world.rail, open_pix(id(3))).await;
     assert_eq!(again, Ok(PixOpening::Ended), "it was paid, and its first answer was lost");
