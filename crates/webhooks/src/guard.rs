@@ -109,16 +109,17 @@ impl Guard {
         Self { allowed }
     }
 
-    /// Checks an address that a merchant sets. A name that can't be looked up now is accepted:
-    /// every try checks again.
+    /// Checks an address that a merchant sets. A name of https that can't be looked up now is
+    /// accepted: every try checks again. One of http must be in a network that is allowed.
     pub(super) async fn check(&self, url: &str) -> Result<(), Refusal> {
         let target = Target::parse(url)?;
         if !target.is_https && self.allowed.is_empty() {
             return Err(Refusal::NotHttps);
         }
         match tokio::time::timeout(LOOK_UP_MAX, self.look_up(&target)).await {
-            Ok(Ok(_)) | Ok(Err(Refusal::Unknown)) | Err(_) => Ok(()),
-            Ok(Err(refusal)) => Err(refusal),
+            Ok(Err(Refusal::Unknown)) | Err(_) if target.is_https => Ok(()),
+            Ok(Err(Refusal::Unknown)) | Err(_) => Err(Refusal::NotHttps),
+            Ok(found) => found.map(drop),
         }
     }
 
@@ -303,7 +304,7 @@ mod tests {
     async fn what_may_be_set_follows_from_scheme_and_address() {
         let allowing =
             |networks: &[&str]| Guard::new(networks.iter().map(|network| network.parse().unwrap()).collect());
-        let cases: [(&[&str], &str, Result<(), Refusal>); 14] = [
+        let cases: [(&[&str], &str, Result<(), Refusal>); 16] = [
             (&[], "https://1.1.1.1/hook", Ok(())),
             (&[], "https://[2606:4700::1111]/hook", Ok(())),
             (&[], "http://1.1.1.1/hook", Err(Refusal::NotHttps)),
@@ -318,6 +319,9 @@ mod tests {
             (&["127.0.0.0/8"], "http://10.0.0.1/", Err(Refusal::NotPublic)),
             (&["127.0.0.0/8"], "http://1.1.1.1/", Err(Refusal::NotHttps)),
             (&["10.0.0.0/8"], "http://127.0.0.1/", Err(Refusal::NotPublic)),
+            // A name that nobody has.
+            (&["127.0.0.0/8"], "http://nobody.invalid/", Err(Refusal::NotHttps)),
+            (&["127.0.0.0/8"], "https://nobody.invalid/", Ok(())),
         ];
         for (networks, url, expected) in cases {
             assert_eq!(allowing(networks).check(url).await, expected, "{url} with {networks:?}");
