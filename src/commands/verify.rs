@@ -20,7 +20,7 @@ use derived::checkpoint::{SignedCheckpoint, hex};
 use derived::extents::ExtentError;
 use derived::seal::Keyring;
 use indicatif::ProgressBar;
-use store::{Part, SledOptions, priority};
+use store::{Part, SledOptions, StoreError, priority};
 use wire::reais::reais;
 
 use crate::commands::journal_source::JournalSource;
@@ -158,11 +158,14 @@ fn opened(data: &Path, store: &Store) -> Result<Vec<Part>, Failure> {
         Store::Sled => folder(data, &SledOptions { lock_wait: LOCK_WAIT, ..SledOptions::default() }),
         Store::Postgres(options) => snapshot(options),
     };
-    let failure = |error| match error {
-        ExtentError::Store(error) => VerifyError::from(error),
-        error => error.into(),
-    };
-    Ok(parts.map_err(failure)?)
+    parts.map_err(|error| match error {
+        ExtentError::Store(StoreError::InUse { folder }) => {
+            let place = folder.display();
+            format!("{place}: in use by another process; stop it, or verify what it sends, with --live").into()
+        }
+        ExtentError::Store(error) => VerifyError::from(error).into(),
+        error => VerifyError::from(error).into(),
+    })
 }
 
 /// Verifies partitions; the master key may be in the data directory.
@@ -321,7 +324,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let store = SledStore::open(place.path(), &SledOptions::default()).unwrap();
         let error = opened(place.path(), &Store::Sled).unwrap_err().to_string();
-        assert!(error.contains("in use by another process; stop it"), "{error}");
+        assert!(error.contains("in use by another process; stop it, or verify what it sends, with --live"), "{error}");
         drop(store);
         let parts = opened(place.path(), &Store::Sled).unwrap();
         check(&parts, place.path(), &SecretSource::Data, &[]).unwrap();

@@ -94,6 +94,9 @@ async fn other_unknown_fields_are_ignored_and_listed_and_operators_have_none() {
         let wrong = wrong_fields(world.ops_patch(&path, &body).await);
         assert_eq!((&*wrong[0].0, &*wrong[0].1, wrong.len()), (field, "unknown_field", 1));
     }
+    let ana = format!("/api/sub-recipients/{}", merchant.recipient("Ana", 1).await);
+    let refused = merchant.patch(&ana, &json!({"email": "ana@example.com"})).await.refused(400, "validation_failed");
+    assert_eq!(refused["message"], "email não existe; o nome certo é register_information.email");
     let changed = world.ops_patch(&path, &json!({"fees": {"pix": "1.50"}, "name": ""})).await.expect(200);
     assert_eq!(changed["fees"]["pix"], "1.5");
 }

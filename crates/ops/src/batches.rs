@@ -29,6 +29,7 @@ use crate::reconciliations::{ReconciliationFile, unreadable};
 use crate::sub_recipients::Notes;
 use crate::{Decider, DeciderCall, Desk, DeskState, Operator};
 use web::body::{FileFormat, InstitutionFile};
+use web::json::or_empty;
 use web::reply::list_of;
 use web::{
     Code, KeyScope, List, PageQuery, Problem, Result, SentKey, decided, failed, not_found, ok, one_of, parse_exact,
@@ -162,7 +163,7 @@ pub struct RejectedFile {
     responses((status = 200, body = RejectedFile)))]
 pub async fn reject(call: DeciderCall) -> Result<Response> {
     let DeciderCall { desk, operator, id, sent, .. } = &call;
-    let wire: Notes<'_> = parse_exact(sent.bytes())?;
+    let wire: Notes<'_> = parse_exact(or_empty(sent.bytes()))?;
     let digest = unhex(id).filter(|digest| hex(digest) == *id).ok_or_else(not_found)?;
     let (notes, key) = (&wire.check()?, call.key(id)?);
     let execute = |admitted| async move {

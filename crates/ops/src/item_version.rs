@@ -54,7 +54,7 @@ impl DeciderCall {
 
     /// The reason of a rejection, and the version that it names.
     pub fn rejected(&self) -> Result<(Notes<'_>, Option<u32>)> {
-        let notes: Notes<'_> = parse_exact(self.sent.bytes())?;
+        let notes: Notes<'_> = parse_exact(or_empty(self.sent.bytes()))?;
         let seen = self.if_match.or(notes.version)?;
         Ok((notes, seen))
     }

@@ -354,12 +354,10 @@ impl Checker {
     /// A required amount in centavos: a JSON integer within a range, written in digits alone, and
     /// never more than [`CENTAVOS_MAX`].
     pub fn centavos(&mut self, name: &'static str, raw: Raw<'_>, range: RangeInclusive<i64>) -> Option<i64> {
-        match raw.map(|raw| digits_alone(raw.get())) {
-            Some(Some(digits)) => self.within_range(name, digits, *range.start()..=CENTAVOS_MAX.min(*range.end())),
-            wrong => {
-                let code = if wrong.is_none() { REQUIRED } else { "not_an_integer" };
-                self.refuse(name, code, format!("{name} deve ser inteiro em centavos"))
-            }
+        let raw = self.required(name, raw)?;
+        match digits_alone(raw.get()) {
+            Some(digits) => self.within_range(name, digits, *range.start()..=CENTAVOS_MAX.min(*range.end())),
+            None => self.mistyped(name, "not_an_integer", "inteiro em centavos"),
         }
     }
 
@@ -632,11 +630,14 @@ impl Checker {
             let field = self.path_to(&names::shown(&name));
             let message = match meant {
                 Meant::Field(right) => format!("{field} não existe; o nome certo é {right}"),
+                Meant::Inside(object) if self.is_exact => {
+                    format!("{field} não existe; o nome certo é {object}.{}", names::shown(&name))
+                }
                 Meant::Amount => format!("{field} não existe: aqui não se envia um valor"),
                 Meant::Key => format!("{field} não existe; a chave de um POST vai no cabeçalho Idempotency-Key"),
                 Meant::Way(way) => format!("{field} não existe: {}", way.rule),
                 Meant::Nothing if self.is_exact => format!("{field} não é aceito aqui"),
-                Meant::Nothing => {
+                Meant::Inside(_) | Meant::Nothing => {
                     names::note_ignored(field);
                     continue;
                 }
@@ -1137,7 +1138,7 @@ mod tests {
             ("4.95e2", wrong_type),
             ("true", wrong_type),
             ("[1]", wrong_type),
-            ("null", "f required: f deve ser inteiro em centavos"),
+            ("null", "f required: f é obrigatório"),
             ("0", out_of_range),
             ("-0", out_of_range),
             ("-5", out_of_range),
@@ -1309,7 +1310,7 @@ mod tests {
             (
                 "[{\"value\": 3}, {\"value\": \"4\"}, {}, 5, null, [1]]",
                 "f[1].value not_an_integer: f[1].value deve ser inteiro em centavos; \
-                 f[2].value required: f[2].value deve ser inteiro em centavos; \
+                 f[2].value required: f[2].value é obrigatório; \
                  f[3] not_an_object: f[3] deve ser um objeto; \
                  f[4] required: f[4] é obrigatório; \
                  f[5] not_an_object: f[5] deve ser um objeto",

@@ -74,6 +74,8 @@ pub fn shown(name: &str) -> String {
 pub enum Meant {
     /// This field of the same object.
     Field(&'static str),
+    /// A field of the same name within this object, which the same object has.
+    Inside(&'static str),
     /// An amount, where no amount is taken.
     Amount,
     /// The key of the request, which is a header.
@@ -109,7 +111,8 @@ pub fn meant(name: &str, fields: &[&'static str]) -> Meant {
         None => {
             let moves_money = fields.iter().any(|field| MOVED.contains(field));
             let way = WAYS.iter().find(|way| moves_money && way.names.split(' ').any(|name| name == plain));
-            way.map_or(Meant::Nothing, Meant::Way)
+            let holder = known().find(|object| others_name(&format!("{object}."), &plain));
+            way.map(Meant::Way).or(holder.copied().map(Meant::Inside)).unwrap_or(Meant::Nothing)
         }
     }
 }
@@ -321,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_misspelt_name_is_told_from_another_one() {
-        use Meant::{Amount, Field, Key, Nothing};
+        use Meant::{Amount, Field, Inside, Key, Nothing};
         let cases: &[(&[&'static str], &str, Meant)] = &[
             (CHARGE, "split", Field("splits")),
             (CHARGE, "Splits", Field("splits")),
@@ -370,6 +373,8 @@ mod tests {
             (CHARGE, "juros", Amount),
             (&[], "amount_cents", Amount),
             (&[], "reason", Nothing),
+            (&["register_information", "metadata"], "mother_name", Inside("register_information")),
+            (&["metadata"], "mother_name", Nothing),
         ];
         for (known, name, expected) in cases {
             assert_eq!(meant(name, known), *expected, "{name} of {known:?}");

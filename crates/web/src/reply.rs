@@ -574,7 +574,8 @@ pub fn only(pairs: &[(String, String)], names: &[&str]) -> Result<()> {
     };
     let detail = format!("Unknown in the query: {}.", unknown.join(", "));
     let errors: Vec<_> = unknown.into_iter().take(UNKNOWN_SHOWN_MAX).map(error).collect();
-    Err(Problem::new(Code::ValidationFailed).detail(detail).errors(errors))
+    let message = errors[0].message.clone();
+    Err(Problem::new(Code::ValidationFailed).message(message).detail(detail).errors(errors))
 }
 
 /// How many characters of an unknown parameter's name are repeated, and how many such names.
@@ -629,7 +630,11 @@ pub fn number(pairs: &[(String, String)], name: &'static str, range: RangeInclus
     let Some(text) = single(pairs, name)? else { return Ok(None) };
     let number = text.parse().ok().filter(|number| range.contains(number));
     let (min, max) = range.into_inner();
-    let message = || format!("{name} deve ser um número de {min} a {max}");
+    // A number of a position has no end that anybody means.
+    let message = || match max > u64::MAX >> 2 {
+        true => format!("{name} deve ser um número a partir de {min}"),
+        false => format!("{name} deve ser um número de {min} a {max}"),
+    };
     number.map(Some).ok_or_else(|| wrong(name, "out_of_range", message()))
 }
 

@@ -38,11 +38,7 @@ pub(super) async fn attempt(
     number: u64,
     addresses: &Addresses,
 ) -> Option<Ended> {
-    let ended = timed(engine, id, send(engine, webhooks, id, number, addresses)).await;
-    if let Some((Answer { cause: Some(cause), .. }, _)) = &ended {
-        tracing::info!(key = ?id.1, number, cause = cause.name(), "a webhook was not delivered");
-    }
-    ended
+    timed(engine, id, Some(number), send(engine, webhooks, id, number, addresses)).await
 }
 
 /// Sends a body to an endpoint once, whatever waits there; `None` if there was no room for it.
@@ -52,24 +48,26 @@ pub(super) async fn attempt_once(
     id: EndpointId,
     (event, body): (&str, Vec<u8>),
 ) -> Option<Ended> {
-    timed(engine, id, post(engine, webhooks, id, &Addresses::default(), (event, body))).await
+    timed(engine, id, None, post(engine, webhooks, id, &Addresses::default(), (event, body))).await
 }
 
+/// Times a try, and writes a line where it failed; a test has no number.
 async fn timed(
     engine: &Engine,
     id: EndpointId,
+    number: Option<u64>,
     sending: impl Future<Output = Result<(StatusCode, String), TryFailure>>,
 ) -> Option<Ended> {
     let begun = Instant::now();
     let tried = tokio::time::timeout(TRY_MAX, sending).await.unwrap_or(Err(TryFailure::Late));
-    let (status, cause, response) = match tried {
-        Ok((status, response)) => (Some(status.as_u16()), failure_of(status), response),
+    let (status, cause, response, why) = match tried {
+        Ok((status, response)) => (Some(status.as_u16()), failure_of(status), response, None),
         Err(TryFailure::NoRoom) => return None,
-        Err(why) => {
-            tracing::info!(key = ?id.1, %why, "a webhook had no answer");
-            (None, Some(why.cause()), String::new())
-        }
+        Err(why) => (None, Some(why.cause()), String::new(), Some(why.to_string())),
     };
+    if let Some(cause) = cause {
+        tracing::info!(key = ?id.1, number, status, cause = cause.name(), why, "a webhook was not delivered");
+    }
     let duration_ms = u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX);
     Some((Answer { status, cause, at: engine.now(), duration_ms }, response))
 }
