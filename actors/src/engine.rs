@@ -137,6 +137,8 @@ pub struct EngineOptions {
     pub partitions: NonZeroU16,
     /// How long after the last Record a live start needs no word of operators.
     pub start_gap_max: Duration,
+    /// What is measured.
+    pub metrics: Arc<Metrics>,
 }
 
 /// Digests of the `Idempotency-Key` of a request that opens an account.
@@ -242,6 +244,7 @@ impl From<SealError> for Unavailable {
 ///     index: IndexOptions::default(),
 ///     partitions: NonZeroU16::MIN,
 ///     start_gap_max: Duration::from_secs(7 * 86_400),
+///     metrics: Arc::default(),
 /// };
 /// let engine = Engine::open_store(Arc::new(MemoryStore::new()), options, |_, _| {}).await?;
 /// let (group, now) = (engine.new_group(None), engine.now());

@@ -10,10 +10,11 @@
 //!
 //! # The public face
 //! [`engine::Engine`] is the façade: it opens a store, takes commands and answers questions.
-//! [`rails`] has the traits of institutions that it calls. [`backup`], [`cluster`], [`growth`],
-//! [`migration`] and [`verify`] work without an engine. [`journal`], [`load`] and [`resident`] are
-//! inner parts, public for the tests that drive them by themselves; no crate above names them.
-//! `testkit` is test equipment, behind the feature of that name.
+//! [`rails`] has the traits of institutions that it calls, [`metrics`] what it measures.
+//! [`backup`], [`cluster`], [`growth`], [`migration`] and [`verify`] work without an engine.
+//! [`journal`], [`load`] and [`resident`] are inner parts, public for the tests that drive them by
+//! themselves; no crate above names them. `testkit` is test equipment, behind the feature of that
+//! name.
 
 pub mod backup;
 pub mod cluster;
@@ -21,6 +22,7 @@ pub mod engine;
 pub mod growth;
 pub mod journal;
 pub mod load;
+pub mod metrics;
 pub mod migration;
 pub mod rails;
 pub mod resident;
@@ -31,4 +33,3 @@ pub mod verify;
 mod actor;
 mod clock;
 mod directory;
-mod metrics;

@@ -1,4 +1,5 @@
-//! Metrics of the engine. Names follow the conventions of Prometheus, with the unit in the name.
+//! Metrics of the engine, each made and registered at once, with the functions for both. Names
+//! follow the conventions of Prometheus, with the unit in the name.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,12 +9,12 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 
 use ledger::{RailName, Timestamp};
 use store::Block;
 
-/// The engine's metrics, and the registry that the door adds its own to.
+/// The engine's metrics.
 pub struct Metrics {
     records: Counter,
     blocks: Counter,
@@ -51,85 +52,60 @@ pub struct Metrics {
     pub published: Gauge<i64>,
 }
 
-fn histogram(start: f64, factor: f64, length: u16) -> Histogram {
-    Histogram::new(exponential_buckets(start, factor, length))
+/// Adds a metric to a registry, and gives it.
+pub fn add<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+/// Adds a histogram of this many buckets, each twice as large as the one before, and gives it.
+pub fn histogram(registry: &mut Registry, name: &str, help: &str, first: f64, buckets: u16) -> Histogram {
+    add(registry, name, help, Histogram::new(exponential_buckets(first, 2.0, buckets)))
 }
 
 impl Default for Metrics {
+    /// Metrics in a registry that nobody reads.
     fn default() -> Self {
-        Self {
-            records: Counter::default(),
-            blocks: Counter::default(),
-            block_records: histogram(1.0, 2.0, 14),
-            block_bytes: histogram(256.0, 2.0, 14),
-            commit_seconds: histogram(0.000_05, 2.0, 16),
-            wake_seconds: histogram(0.000_05, 2.0, 16),
-            turn_seconds: histogram(0.000_05, 2.0, 16),
-            turns_waiting: Gauge::default(),
-            gate_seconds: histogram(0.000_05, 2.0, 16),
-            actors_awake: Family::default(),
-            permits_free: Family::default(),
-            publish_seconds: histogram(0.000_005, 2.0, 16),
-            delivery_seconds: histogram(0.000_005, 2.0, 18),
-            shed: Counter::default(),
-            storage_free_bytes: Gauge::default(),
-            derived_failures: Counter::default(),
-            clock_ahead_seconds: Gauge::default(),
-            due_lag_seconds: Gauge::default(),
-            oldest_unknown_seconds: Gauge::default(),
-            oldest_unknown_by_rail: Family::default(),
-            pix_read_at: Family::default(),
-            published: Gauge::default(),
-        }
+        Self::new(&mut Registry::default(), true)
     }
 }
 
 impl Metrics {
-    /// Registers everything under the prefix `centavo_`.
-    /// The free space is there only where the store knows it.
-    pub fn register(&self, registry: &mut Registry, knows_space: bool) {
-        let registry = registry.sub_registry_with_prefix("centavo");
-        registry.register("journal_records", "Records made durable", self.records.clone());
-        registry.register("journal_blocks", "Blocks made durable", self.blocks.clone());
-        registry.register("journal_block_records", "Records of a block", self.block_records.clone());
-        registry.register("journal_block_bytes", "Bytes of a block", self.block_bytes.clone());
-        registry.register("journal_commit_seconds", "Time to make a block durable", self.commit_seconds.clone());
-        registry.register("journal_published_sequence", "Last published Record", self.published.clone());
-        registry.register(
-            "gate_wait_seconds",
-            "Time from sending a command to its durable reply",
-            self.gate_seconds.clone(),
-        );
-        registry.register("turn_wait_seconds", "Time that callers waited for their turn", self.turn_seconds.clone());
-        registry.register("turns_waiting", "Commands that wait for their turn", self.turns_waiting.clone());
-        registry.register("permits_free", "Commands that could still be sent, by who sends", self.permits_free.clone());
-        registry.register("read_model_lag_seconds", "Time to publish a durable block", self.publish_seconds.clone());
-        registry.register("delivery_lag_seconds", "Time of a delivery in a mailbox", self.delivery_seconds.clone());
-        registry.register("shed", "Commands refused for want of room", self.shed.clone());
-        registry.register("actors_awake", "Actors, by what they own", self.actors_awake.clone());
-        registry.register("actor_wake_seconds", "Time to open an actor", self.wake_seconds.clone());
-        if knows_space {
-            let free = self.storage_free_bytes.clone();
-            registry.register("storage_free_bytes", "Free space where the store writes", free);
+    /// Metrics in a registry, under the prefix `centavo_`. The free space is there only where the
+    /// store knows it.
+    pub fn new(registry: &mut Registry, knows_space: bool) -> Self {
+        let to = registry.sub_registry_with_prefix("centavo");
+        let (gate, free) = ("Time from sending a command to its durable reply", "Free space where the store writes");
+        let derived = "Writes of something derived that failed and are made again";
+        let unknown = "Age of the oldest rail call without an outcome, by rail";
+        let pix_read = "Last time that an institution's list of PIX payments was read whole";
+        Self {
+            records: add(to, "journal_records", "Records made durable", Counter::default()),
+            blocks: add(to, "journal_blocks", "Blocks made durable", Counter::default()),
+            block_records: histogram(to, "journal_block_records", "Records of a block", 1.0, 14),
+            block_bytes: histogram(to, "journal_block_bytes", "Bytes of a block", 256.0, 14),
+            commit_seconds: histogram(to, "journal_commit_seconds", "Time to make a block durable", 0.000_05, 16),
+            published: add(to, "journal_published_sequence", "Last published Record", Gauge::default()),
+            gate_seconds: histogram(to, "gate_wait_seconds", gate, 0.000_05, 16),
+            turn_seconds: histogram(to, "turn_wait_seconds", "Time that callers waited for their turn", 0.000_05, 16),
+            turns_waiting: add(to, "turns_waiting", "Commands that wait for their turn", Gauge::default()),
+            permits_free: add(to, "permits_free", "Commands that could still be sent, by who sends", Family::default()),
+            publish_seconds: histogram(to, "read_model_lag_seconds", "Time to publish a durable block", 0.000_005, 16),
+            delivery_seconds: histogram(to, "delivery_lag_seconds", "Time of a delivery in a mailbox", 0.000_005, 18),
+            shed: add(to, "shed", "Commands refused for want of room", Counter::default()),
+            actors_awake: add(to, "actors_awake", "Actors, by what they own", Family::default()),
+            wake_seconds: histogram(to, "actor_wake_seconds", "Time to open an actor", 0.000_05, 16),
+            storage_free_bytes: match knows_space {
+                true => add(to, "storage_free_bytes", free, Gauge::default()),
+                false => Gauge::default(),
+            },
+            derived_failures: add(to, "store_derived_failures", derived, Counter::default()),
+            clock_ahead_seconds: add(to, "clock_ahead_seconds", "Wall clock minus the trusted time", Gauge::default()),
+            due_lag_seconds: add(to, "due_lag_seconds", "Wait of the oldest due thing", Gauge::default()),
+            oldest_unknown_by_rail: add(to, "rail_oldest_unknown_seconds", unknown, Family::default()),
+            oldest_unknown_seconds: Gauge::default(),
+            pix_read_at: add(to, "pix_read_timestamp_seconds", pix_read, Family::default()),
         }
-        registry.register(
-            "store_derived_failures",
-            "Writes of something derived that failed and are made again",
-            self.derived_failures.clone(),
-        );
-        let ahead = self.clock_ahead_seconds.clone();
-        registry.register("clock_ahead_seconds", "Wall clock minus the trusted time", ahead);
-        registry.register("due_lag_seconds", "Wait of the oldest due thing", self.due_lag_seconds.clone());
-        registry.register(
-            "rail_oldest_unknown_seconds",
-            "Age of the oldest rail call without an outcome, by rail",
-            self.oldest_unknown_by_rail.clone(),
-        );
-        registry.register(
-            "pix_read_timestamp_seconds",
-            "Last time that an institution's list of PIX payments was read whole",
-            self.pix_read_at.clone(),
-        );
     }
 
     /// Blocks were made durable together.

@@ -226,6 +226,7 @@ async fn open(store: &MemoryStore, payout: Institution) -> Arc<Engine> {
         index: IndexOptions::default(),
         partitions: std::num::NonZeroU16::MIN,
         start_gap_max: std::time::Duration::from_secs(7 * 86_400),
+        metrics: Arc::default(),
     };
     let store: Arc<dyn Store> = Arc::new(store.clone());
     Engine::open_store(store, options, |_, _| {}).await.unwrap()

@@ -13,6 +13,7 @@ use actors::engine::IndexOptions;
 use actors::engine::{ChargeFilter, Outcome};
 use actors::engine::{Engine, EngineOptions, NOT_READY_AFTER, OpenError, Role, Unavailable};
 use actors::growth::{GrowthError, grow};
+use actors::metrics::Metrics;
 use derived::extents::{Extent, Extents};
 use ledger::fees::Settings;
 use ledger::merchant::SplitRequest;
@@ -20,6 +21,7 @@ use ledger::{
     Centavos, GroupNumber, LedgerId, MerchantCommand, MerchantProfile, ObjectId, Payer, RecipientNumber,
     RecipientProfile, RecipientState, Record, SealedFor,
 };
+use prometheus_client::registry::Registry;
 use store::testkit::{MemoryStore, PowerCut};
 use store::{Part, Partition, Sequence, SledOptions, Store, WaitFor};
 
@@ -39,6 +41,7 @@ fn options(sandbox: bool) -> EngineOptions {
         index: IndexOptions::default(),
         partitions: std::num::NonZeroU16::MIN,
         start_gap_max: std::time::Duration::from_secs(7 * 86_400),
+        metrics: Arc::default(),
     }
 }
 
@@ -154,10 +157,9 @@ async fn requests_that_are_carried_out_together_share_a_permit_and_no_outcome() 
 }
 
 /// How many merchants and recipients are awake, or going to sleep.
-fn awake(engine: &Engine) -> u64 {
-    let (mut registry, mut text) = (prometheus_client::registry::Registry::default(), String::new());
-    engine.metrics().register(&mut registry, false);
-    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+fn awake(registry: &Registry) -> u64 {
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, registry).unwrap();
     let actors = text.lines().filter(|line| line.starts_with("centavo_actors_awake{"));
     actors.map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum()
 }
@@ -167,7 +169,9 @@ fn awake(engine: &Engine) -> u64 {
 async fn more_actors_than_may_be_awake_sleep() {
     const LONG: Duration = Duration::from_secs(3_600);
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let options = EngineOptions { awake_max: 4, ..options(true) };
+    let mut registry = Registry::default();
+    let metrics = Arc::new(Metrics::new(&mut registry, false));
+    let options = EngineOptions { awake_max: 4, metrics, ..options(true) };
     let engine = Engine::open_store(store, options, |_, _| {}).await.unwrap();
     let mut shops = Vec::new();
     for _ in 0..5 {
@@ -177,22 +181,22 @@ async fn more_actors_than_may_be_awake_sleep() {
     }
     available(&engine, shops[0]).await;
     available(&engine, shops[3]).await;
-    assert_eq!(awake(&engine), 7);
+    assert_eq!(awake(&registry), 7);
     let deadline = Instant::now() + Duration::from_secs(60);
-    while awake(&engine) > 4 && Instant::now() < deadline {
+    while awake(&registry) > 4 && Instant::now() < deadline {
         engine.sleep_idle(LONG);
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert_eq!(awake(&engine), 4);
+    assert_eq!(awake(&registry), 4);
     // Those that were used last have not left.
     for used in [shops[0], shops[3]] {
         available(&engine, used).await;
     }
-    assert_eq!(awake(&engine), 4);
+    assert_eq!(awake(&registry), 4);
     for shop in &shops {
         assert_eq!(available(&engine, *shop).await, (594, 400));
     }
-    assert_eq!(awake(&engine), 10);
+    assert_eq!(awake(&registry), 10);
     engine.sleep_idle(LONG);
     engine.stop().await;
 }

@@ -217,6 +217,7 @@ async fn open(folder: &Path) -> Arc<Engine> {
         index: IndexOptions::default(),
         partitions: std::num::NonZeroU16::MIN,
         start_gap_max: std::time::Duration::from_secs(7 * 86_400),
+        metrics: Arc::default(),
     };
     Engine::open(folder, &SledOptions::default(), options, |_, _| {}).await.unwrap()
 }

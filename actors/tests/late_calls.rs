@@ -195,6 +195,7 @@ async fn open_on(store: Arc<MemoryStore>, card: NamedRails<dyn CardRail>, sandbo
         index: IndexOptions::default(),
         partitions: std::num::NonZeroU16::MIN,
         start_gap_max: std::time::Duration::from_secs(7 * 86_400),
+        metrics: Arc::default(),
     };
     Engine::open_store(store, options, |_, _| {}).await.unwrap()
 }

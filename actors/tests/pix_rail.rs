@@ -13,6 +13,7 @@ use actors::engine::{
     AdmissionLimits, CommandContext, Engine, EngineOptions, IndexOptions, NewPixCharge, Outcome, PixEnded, PixOpened,
     PixPayment, Unavailable, WaitingKind,
 };
+use actors::metrics::Metrics;
 use actors::rails::{
     Call, CaseAnswer, CaseStage, NamedRails, OpenPix, PixFate, PixOpening, PixRail, PixReceipt, PixReceipts, PixSpan,
     RailCase, RailCases, RailError, Rails, Repay, RepayAnswer,
@@ -27,6 +28,7 @@ use ledger::{
     SealedFor, Timestamp,
 };
 use parking_lot::Mutex;
+use prometheus_client::registry::Registry;
 use store::Store;
 use store::testkit::MemoryStore;
 
@@ -225,11 +227,11 @@ fn rails(institution: &Institution, text: &str) -> Rails {
 }
 
 async fn open(store: &MemoryStore, rails: Rails) -> Arc<Engine> {
-    open_engine(store, rails, true).await
+    open_engine(store, rails, true, Arc::default()).await
 }
 
 /// An engine on a clock that can be moved, or a live one.
-async fn open_engine(store: &MemoryStore, rails: Rails, sandbox: bool) -> Arc<Engine> {
+async fn open_engine(store: &MemoryStore, rails: Rails, sandbox: bool, metrics: Arc<Metrics>) -> Arc<Engine> {
     let options = EngineOptions {
         sandbox,
         master_key: [7; 32],
@@ -241,6 +243,7 @@ async fn open_engine(store: &MemoryStore, rails: Rails, sandbox: bool) -> Arc<En
         index: IndexOptions::default(),
         partitions: NonZeroU16::MIN,
         start_gap_max: Duration::from_secs(7 * 86_400),
+        metrics,
     };
     Engine::open_store(Arc::new(store.clone()) as Arc<dyn Store>, options, |_, _| {}).await.unwrap()
 }
@@ -789,7 +792,7 @@ async fn nothing_that_falls_due_waits_for_a_silent_institution() {
     is_not_held_up(async |store, silence| {
         let rail: Arc<dyn PixRail> = Arc::clone(silence) as Arc<dyn PixRail>;
         let pix = NamedRails::named(BTreeMap::from([(name("itau"), rail)]), Some(name("itau")));
-        let engine = open_engine(store, Rails { pix, ..Rails::default() }, false).await;
+        let engine = open_engine(store, Rails { pix, ..Rails::default() }, false, Arc::default()).await;
         for _ in 0..3 {
             let group = open_shop(&engine).await;
             open_charge_for(&engine, group, 1).await;
@@ -820,13 +823,13 @@ async fn a_silent_institution_holds_up_no_charge_of_another() {
         let (rail, other): (Arc<dyn PixRail>, _) = (Arc::clone(silence) as _, Arc::new(Institution::default()));
         let all = BTreeMap::from([(name("itau"), rail), (name("efi"), other as Arc<dyn PixRail>)]);
         let live = |current| Rails { pix: NamedRails::named(all.clone(), Some(name(current))), ..Rails::default() };
-        let engine = open_engine(store, live("itau"), false).await;
+        let engine = open_engine(store, live("itau"), false, Arc::default()).await;
         let group = open_shop(&engine).await;
         for _ in 0..70 {
             open_charge_for(&engine, group, 1).await;
         }
         engine.stop().await;
-        let engine = open_engine(store, live("efi"), false).await;
+        let engine = open_engine(store, live("efi"), false, Arc::default()).await;
         let schedule = run_schedule(&engine);
         wait_until(async || silence.inquiries.load(Ordering::SeqCst) >= 64).await;
         let opened = open_charge_for(&engine, group, 1).await;
@@ -837,10 +840,16 @@ async fn a_silent_institution_holds_up_no_charge_of_another() {
     .await;
 }
 
-fn metrics(engine: &Engine) -> String {
-    let (mut registry, mut text) = (prometheus_client::registry::Registry::default(), String::new());
-    engine.metrics().register(&mut registry, false);
-    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+/// An engine, and the registry of what it measures.
+async fn open_measured(store: &MemoryStore, rails: Rails) -> (Arc<Engine>, Registry) {
+    let mut registry = Registry::default();
+    let metrics = Arc::new(Metrics::new(&mut registry, false));
+    (open_engine(store, rails, true, metrics).await, registry)
+}
+
+fn text_of(registry: &Registry) -> String {
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, registry).unwrap();
     text
 }
 
@@ -852,7 +861,7 @@ async fn a_list_that_hangs_holds_up_no_other_institution() {
     let named = |institution: &Institution| Arc::new(institution.clone()) as Arc<dyn PixRail>;
     let all = BTreeMap::from([(name("itau"), named(&hung)), (name("efi"), named(&other))]);
     let pix = NamedRails::named(all, Some(name("efi")));
-    let engine = open(&store, Rails { pix, ..Rails::default() }).await;
+    let (engine, registry) = open_measured(&store, Rails { pix, ..Rails::default() }).await;
     let group = open_shop(&engine).await;
     let paid = registered(&engine, group).await;
     other.pays(Some(&paid.txid()), 8_000, 1, engine.now());
@@ -860,7 +869,7 @@ async fn a_list_that_hangs_holds_up_no_other_institution() {
     until(&engine, "it is booked", async || money(&engine, group).await == [8_000, 0, 0, 8_000]).await;
     // An alert finds that the list of the other one was not read since the start.
     let read_at = "centavo_pix_read_timestamp_seconds{rail=\"itau\"} ";
-    until(&engine, "its reading has a time", async || metrics(&engine).contains(read_at)).await;
+    until(&engine, "its reading has a time", async || text_of(&registry).contains(read_at)).await;
     intake.abort();
     engine.stop().await;
 }
@@ -914,7 +923,7 @@ async fn each_rail_has_the_age_of_its_oldest_unknown_order() {
     let named = |institution: &Institution| Arc::new(institution.clone()) as Arc<dyn PixRail>;
     let all = || BTreeMap::from([(name("itau"), named(&silent)), (name("efi"), named(&other))]);
     let live = |current| Rails { pix: NamedRails::named(all(), Some(name(current))), ..Rails::default() };
-    let engine = open(&store, live("itau")).await;
+    let (engine, registry) = open_measured(&store, live("itau")).await;
     silent.0.lock().will_say = VecDeque::from([RailError::NoAnswer; 1_000]);
     // Of two merchants; one that nobody has registered is asked for half a minute later.
     for seconds in [100, 500] {
@@ -922,7 +931,7 @@ async fn each_rail_has_the_age_of_its_oldest_unknown_order() {
         open_charge(&engine, group).await;
         advance(&engine, seconds).await;
     }
-    let text = metrics(&engine);
+    let text = text_of(&registry);
     let age = |rail: &str| {
         let label = format!("centavo_rail_oldest_unknown_seconds{{rail=\"{rail}\"}} ");
         text.lines().find_map(|line| line.strip_prefix(&label)).map(|age| age.parse::<i64>().unwrap())

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use actors::engine::Engine;
+use actors::metrics::add;
 use derived::checkpoint::Checkpoint;
 use derived::records::LoadError;
 use prometheus_client::metrics::counter::Counter;
@@ -44,7 +45,7 @@ pub struct CheckpointSchedule {
 }
 
 /// Metrics of what is sent.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct CheckpointMeasures {
     sent: Counter,
     failed: Counter,
@@ -52,14 +53,16 @@ pub struct CheckpointMeasures {
 }
 
 impl CheckpointMeasures {
-    /// Registers the metrics.
-    pub fn register(&self, registry: &mut Registry) {
-        let help = "Checkpoints that their place has taken";
-        registry.register("centavo_checkpoints_sent", help, self.sent.clone());
-        let help = "Times that a checkpoint could not be made, or its place did not take it";
-        registry.register("centavo_checkpoint_failures", help, self.failed.clone());
-        let help = "Time of the last checkpoint that its place took, seconds since 1970; 0 before the first";
-        registry.register("centavo_checkpoint_timestamp_seconds", help, self.sent_at.clone());
+    /// Metrics in a registry.
+    pub fn new(to: &mut Registry) -> Self {
+        let sent = "Checkpoints that their place has taken";
+        let failed = "Times that a checkpoint could not be made, or its place did not take it";
+        let sent_at = "Time of the last checkpoint that its place took, seconds since 1970; 0 before the first";
+        Self {
+            sent: add(to, "centavo_checkpoints_sent", sent, Counter::default()),
+            failed: add(to, "centavo_checkpoint_failures", failed, Counter::default()),
+            sent_at: add(to, "centavo_checkpoint_timestamp_seconds", sent_at, Gauge::default()),
+        }
     }
 }
 

@@ -15,8 +15,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use actors::engine::AdmissionLimits;
-use actors::engine::{Engine, EngineOptions, OpenError, Unavailable};
+use actors::engine::{AdmissionLimits, Engine, EngineOptions, OpenError, Unavailable};
+use actors::metrics::Metrics;
 use actors::rails::Rails;
 use axum::Router;
 use books::export::jobs::ExportJobs;
@@ -61,7 +61,7 @@ use web::guards::wrong_credentials::WrongCredentials;
 use web::measures::{Exposition, Measures};
 use web::middleware::Middleware;
 use web::openapi::Listener as Side;
-use web::outgoing::Backlog;
+use web::outgoing::{Backlog, WriteLimits};
 use web::session::Sessions;
 use web::tls::{MutualTls, Tls, TlsError, TlsFiles};
 use web::{measures, server};
@@ -266,12 +266,15 @@ async fn run(
 ) -> Result<Running, StartError> {
     let lacking =
         unserved([rails.card.current().is_some(), rails.pix.current().is_some(), rails.payout.current().is_some()]);
-    let bells = Bells::of(rails.pix.named_ones().map(|(name, _)| name), named.notifying());
+    let mut registry = Registry::default();
+    let bells = Bells::of(rails.pix.named_ones().map(|(name, _)| name), named.notifying(), &mut registry);
+    named.register(&mut registry);
     let mut sources = ReloadSources::of(&settings, named);
     let ops_tokens = sources.ops_tokens()?;
-    let options = engine_options(&settings, rails)?;
-    let measures = Measures::default();
-    let peering = Peering::open_any(&settings, &options.master_key, &measures)?;
+    let options = engine_options(&settings, rails, &mut registry)?;
+    let measures = Measures::new(&mut registry);
+    let of_peers = PeerMeasures::new(&mut registry);
+    let peering = Peering::open_any(&settings, &options.master_key, &measures, of_peers)?;
     let ringing = Ringing::open_any(settings.bells.clone(), &measures)?;
     let [public_tls, ops_tls] = [
         open_tls("merchants", TLS_VARIABLE, settings.tls.clone(), &measures)?,
@@ -286,15 +289,13 @@ async fn run(
     let (engine, node) = open_engine(&settings, peering.as_ref(), options, progress).await?;
     refuse_missing(&engine, settings.sandbox || node.is_some()).await?;
     let connections = descriptors::raise(webhooks::CONNECTIONS_MAX);
-    let backlog = Arc::new(Backlog::default());
+    let backlog = Arc::new(Backlog::new(WriteLimits::default(), &mut registry));
     let is_shared = settings.store.is_postgres();
     let (shutdown, ending) = watch::channel(false);
-    let peer_measures = peering.as_ref().map(|peering| peering.measures.clone()).unwrap_or_default();
     let others = peering.as_ref().zip(node.clone()).map(|(peering, node)| peering.others(node));
-    let checkpoints = (settings.checkpoints.clone(), CheckpointMeasures::default());
+    let checkpoints = (settings.checkpoints.clone(), CheckpointMeasures::new(&mut registry));
     let of_desk = node.clone();
-    let beside = Beside { ops_tokens, institutions, ending: ending.clone(), peer_measures, node: of_desk, others };
-    let registry = registry_of(&bells, &sources.rails, &measures, &backlog, &checkpoints.1);
+    let beside = Beside { ops_tokens, institutions, ending: ending.clone(), node: of_desk, others };
     let states = states(Arc::clone(&engine), settings, beside, connections.webhooks, registry)?;
     let States { app, desk, console } = &states;
     let lapsed = is_shared.then(|| lapses(&engine));
@@ -323,24 +324,7 @@ async fn run(
     Ok(Running { engine, app, desk, public, operations, peers, bells, sources, shutdown, tasks })
 }
 
-/// A registry with the metrics of what listens and waits.
-fn registry_of(
-    bells: &Bells,
-    rails: &OpenedRails,
-    measures: &Measures,
-    backlog: &Backlog,
-    checkpoints: &CheckpointMeasures,
-) -> Registry {
-    let mut registry = Registry::default();
-    bells.register(&mut registry);
-    rails.register(&mut registry);
-    measures.register(&mut registry);
-    backlog.register(&mut registry);
-    checkpoints.register(&mut registry);
-    registry
-}
-
-fn engine_options(settings: &Settings, rails: Rails) -> Result<EngineOptions, StartError> {
+fn engine_options(settings: &Settings, rails: Rails, registry: &mut Registry) -> Result<EngineOptions, StartError> {
     Ok(EngineOptions {
         sandbox: settings.sandbox,
         master_key: master_key(settings)?,
@@ -352,6 +336,7 @@ fn engine_options(settings: &Settings, rails: Rails) -> Result<EngineOptions, St
         index: settings.index,
         partitions: settings.partitions,
         start_gap_max: settings.start_gap_max,
+        metrics: Arc::new(Metrics::new(registry, !settings.store.is_postgres())),
     })
 }
 
@@ -439,7 +424,6 @@ struct Beside {
     ops_tokens: OpsTokens,
     institutions: Option<Arc<Institutions>>,
     ending: watch::Receiver<bool>,
-    peer_measures: PeerMeasures,
     node: Option<Arc<Node>>,
     others: Option<Arc<OthersOverHttp>>,
 }
@@ -455,11 +439,10 @@ struct States {
 fn states(
     engine: Arc<Engine>,
     settings: Settings,
-    Beside { ops_tokens, institutions, ending, peer_measures, node, others }: Beside,
+    Beside { ops_tokens, institutions, ending, node, others }: Beside,
     webhook_connections: usize,
     mut registry: Registry,
 ) -> Result<States, StartError> {
-    engine.metrics().register(&mut registry, !settings.store.is_postgres());
     measures::register_process(&mut registry);
     logging::register(&mut registry);
     let last_backup = LastBackup::of(&settings.data);
@@ -467,10 +450,8 @@ fn states(
     registry.register_collector(Box::new(PartitionMeasures::of(Arc::clone(&engine), node.clone())));
     registry.register_collector(Box::new(AccountSums(Arc::clone(&engine))));
     let webhooks = Arc::new(Webhooks::new(settings.webhook_allow, webhook_connections, &mut registry)?);
-    peer_measures.register(&mut registry);
     let export_jobs = Arc::new(ExportJobs::new(settings.data.join("exports"), engine.shared_keyring()));
-    let wrong_credentials = Arc::new(WrongCredentials::new(settings.rate_limits.is_some()));
-    wrong_credentials.register(&mut registry);
+    let wrong_credentials = Arc::new(WrongCredentials::new(settings.rate_limits.is_some(), &mut registry));
     let app = App {
         engine: Arc::clone(&engine),
         is_node: node.is_some(),
@@ -534,12 +515,16 @@ struct Peering {
     token: PeerToken,
     tls: Option<Arc<MutualTls>>,
     client: Arc<PeerClient>,
-    measures: PeerMeasures,
 }
 
 impl Peering {
     /// Binds the peers' listener and reads its certificates; `None` if there is no such listener.
-    fn open_any(settings: &Settings, master_key: &[u8; 32], measures: &Measures) -> Result<Option<Self>, StartError> {
+    fn open_any(
+        settings: &Settings,
+        master_key: &[u8; 32],
+        measures: &Measures,
+        of_peers: PeerMeasures,
+    ) -> Result<Option<Self>, StartError> {
         let Some(PeerSettings { listen, address, tls }) = settings.peers.clone() else { return Ok(None) };
         let expiry = || measures.certificate_expiry("peers");
         let opened = tls.map(|PeerTlsFiles { own, authority }| MutualTls::open(own, authority, expiry()));
@@ -549,10 +534,9 @@ impl Peering {
         let is_chosen = listen.port() == 0 && address == listen.to_string();
         let bound = socket.local_addr().ok().filter(|_| is_chosen);
         let address = bound.map_or(address, |bound| bound.to_string());
-        let (token, measures) = (PeerToken::of(master_key), PeerMeasures::default());
-        let tls = tls.map(Arc::new);
-        let client = Arc::new(PeerClient::new(token.clone(), tls.clone(), measures.clone()));
-        Ok(Some(Self { listen, address, socket, token, tls, client, measures }))
+        let (token, tls) = (PeerToken::of(master_key), tls.map(Arc::new));
+        let client = Arc::new(PeerClient::new(token.clone(), tls.clone(), of_peers));
+        Ok(Some(Self { listen, address, socket, token, tls, client }))
     }
 
     /// How the other nodes are asked.

@@ -143,6 +143,7 @@ pub(crate) async fn open(data: &Path, store: &SledOptions) -> Arc<Engine> {
         index: IndexOptions::default(),
         partitions: std::num::NonZeroU16::MIN,
         start_gap_max: std::time::Duration::from_secs(7 * 86_400),
+        metrics: Arc::default(),
     };
     Engine::open(data, store, options, |_, _| {}).await.unwrap()
 }

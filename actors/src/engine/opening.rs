@@ -23,7 +23,6 @@ use super::shards::Shards;
 use super::{Engine, EngineOptions, INSIDE_BYTES, read};
 use crate::clock::{Clock, StartCheck};
 use crate::journal::{Admission, Journal, JournalParts};
-use crate::metrics::Metrics;
 use derived::extents::{ExtentError, Extents};
 use derived::records::LoadError;
 use derived::seal::{Keyring, SealError};
@@ -142,7 +141,7 @@ impl Engine {
         let live = start.filter(|_| !sandbox);
         // The store's clock counts before anybody asks for the time: it never goes back.
         let clock = Arc::new(Clock::new(store.ahead_ms(), live));
-        let metrics = Arc::new(Metrics::default());
+        let metrics = options.metrics;
         let (journal, journal_thread) = Journal::start(JournalParts {
             store: Arc::clone(&store),
             partitions: partitions.len(),

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use actors::metrics::{add, histogram};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 /// Metrics of the requests that were sent to other processes.
@@ -18,22 +19,21 @@ pub struct PeerMeasures {
 const OUTCOMES: [&str; 7] = ["2xx", "3xx", "4xx", "5xx", "misdirected", "not_sent", "lost"];
 
 impl Default for PeerMeasures {
+    /// Metrics in a registry that nobody reads.
     fn default() -> Self {
-        let seconds = Histogram::new(exponential_buckets(0.000_1, 2.0, 16));
-        let tries = Family::<[(&'static str, &'static str); 1], Counter>::default();
-        OUTCOMES.iter().for_each(|outcome| drop(tries.get_or_create(&[("outcome", *outcome)])));
-        Self { seconds, tries }
+        Self::new(&mut Registry::default())
     }
 }
 
 impl PeerMeasures {
-    /// Registers what is measured under the prefix `centavo_`.
-    pub fn register(&self, registry: &mut Registry) {
-        let registry = registry.sub_registry_with_prefix("centavo");
+    /// Metrics in a registry, under the prefix `centavo_`.
+    pub fn new(registry: &mut Registry) -> Self {
+        let to = registry.sub_registry_with_prefix("centavo");
         let help = "Requests that were sent to the process that owns their partition, by what came of it";
-        registry.register("peer_requests", help, self.tries.clone());
+        let tries = add(to, "peer_requests", help, Family::<[(&'static str, &'static str); 1], Counter>::default());
+        OUTCOMES.iter().for_each(|outcome| drop(tries.get_or_create(&[("outcome", *outcome)])));
         let help = "Time until the head of an answer of another process";
-        registry.register("peer_request_seconds", help, self.seconds.clone());
+        Self { seconds: histogram(to, "peer_request_seconds", help, 0.000_1, 16), tries }
     }
 
     /// One try has ended.

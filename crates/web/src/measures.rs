@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{fmt, fs};
 
+use actors::metrics::{add, histogram};
 use axum::extract::MatchedPath;
 use axum::http::{Method, StatusCode};
 use prometheus_client::collector::Collector;
@@ -14,7 +15,7 @@ use prometheus_client::encoding::{
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 /// Metrics of every request, of both listeners.
@@ -27,25 +28,24 @@ pub struct Measures {
 }
 
 impl Default for Measures {
+    /// Metrics in a registry that nobody reads.
     fn default() -> Self {
-        let seconds = Histogram::new(exponential_buckets(0.000_1, 2.0, 16));
-        Self { seconds, failures: Counter::default(), answers: Family::default(), certificates: Family::default() }
+        Self::new(&mut Registry::default())
     }
 }
 
 impl Measures {
-    /// Registers what is measured under the prefix `centavo_`.
-    pub fn register(&self, registry: &mut Registry) {
-        let registry = registry.sub_registry_with_prefix("centavo");
-        registry.register("http_request_seconds", "Time of HTTP requests", self.seconds.clone());
-        registry.register("http_failures", "HTTP answers of 500 and above", self.failures.clone());
-        registry.register("http_requests", "HTTP requests by route, method and class of status", self.answers.clone());
-        let certificates = self.certificates.clone();
-        registry.register(
-            "tls_expiry_timestamp_seconds",
-            "When a listener's certificate ends, since 1970",
-            certificates,
-        );
+    /// Metrics in a registry, under the prefix `centavo_`.
+    pub fn new(registry: &mut Registry) -> Self {
+        let to = registry.sub_registry_with_prefix("centavo");
+        let (answers, ends) =
+            ("HTTP requests by route, method and class of status", "When a listener's certificate ends, since 1970");
+        Self {
+            seconds: histogram(to, "http_request_seconds", "Time of HTTP requests", 0.000_1, 16),
+            failures: add(to, "http_failures", "HTTP answers of 500 and above", Counter::default()),
+            answers: add(to, "http_requests", answers, Family::default()),
+            certificates: add(to, "tls_expiry_timestamp_seconds", ends, Family::default()),
+        }
     }
 
     /// End of the validity of a listener's certificate, seconds since 1970.

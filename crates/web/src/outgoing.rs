@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use actors::metrics::add;
 use axum::body::{Body, Bytes};
 use hyper::body::{Frame, SizeHint};
 use prometheus_client::metrics::counter::Counter;
@@ -57,22 +58,17 @@ pub struct Backlog {
 
 impl Default for Backlog {
     fn default() -> Self {
-        Self::new(WriteLimits::default())
+        Self::new(WriteLimits::default(), &mut Registry::default())
     }
 }
 
 impl Backlog {
-    /// Nothing waits yet.
-    pub fn new(limits: WriteLimits) -> Self {
-        Self { limits, waiting: Gauge::default(), cut: Counter::default() }
-    }
-
-    /// Registers what is measured.
-    pub fn register(&self, registry: &mut Registry) {
-        let registry = registry.sub_registry_with_prefix("centavo");
-        let (waiting, cut) = (self.waiting.clone(), self.cut.clone());
-        registry.register("http_waiting_bytes", "Bytes that wait for clients to read them", waiting);
-        registry.register("http_unread_cut", "Connections cut because their clients did not read", cut);
+    /// Nothing waits yet. A registry gets its metrics.
+    pub fn new(limits: WriteLimits, registry: &mut Registry) -> Self {
+        let to = registry.sub_registry_with_prefix("centavo");
+        let waiting = add(to, "http_waiting_bytes", "Bytes that wait for clients to read them", Gauge::default());
+        let cut = add(to, "http_unread_cut", "Connections cut because their clients did not read", Counter::default());
+        Self { limits, waiting, cut }
     }
 
     /// Bytes that wait now.
@@ -294,7 +290,7 @@ mod tests {
     use super::*;
 
     fn backlog(waiting_max: usize) -> Arc<Backlog> {
-        Arc::new(Backlog::new(WriteLimits { waiting_max, ..WriteLimits::default() }))
+        Arc::new(Backlog::new(WriteLimits { waiting_max, ..WriteLimits::default() }, &mut Registry::default()))
     }
 
     #[tokio::test]

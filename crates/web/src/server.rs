@@ -169,6 +169,7 @@ mod tests {
     use axum::body::Bytes;
     use axum::routing::get;
     use axum::{Extension, Router};
+    use prometheus_client::registry::Registry;
     use tokio::sync::Notify;
     use tokio::task::JoinHandle;
 
@@ -368,7 +369,7 @@ mod tests {
     fn impatient(waiting_max: usize) -> Backlog {
         let short = Duration::from_millis(100);
         let pace = Pace { idle_max: short, bytes_per_second: 1_024 };
-        Backlog::new(WriteLimits { pace, waiting_max, idle_max_when_tight: short })
+        Backlog::new(WriteLimits { pace, waiting_max, idle_max_when_tight: short }, &mut Registry::default())
     }
 
     #[tokio::test]
@@ -403,9 +404,9 @@ mod tests {
     #[tokio::test]
     async fn what_waits_on_all_connections_is_bounded_and_a_body_that_is_one_copy_hardly_counts() {
         let waiting_max = LARGE_BYTES + LARGE_BYTES / 2;
-        let started =
-            serving_with(ServerLimits::default(), Backlog::new(WriteLimits { waiting_max, ..WriteLimits::default() }))
-                .await;
+        let limits = WriteLimits { waiting_max, ..WriteLimits::default() };
+        let backlog = Backlog::new(limits, &mut Registry::default());
+        let started = serving_with(ServerLimits::default(), backlog).await;
         let _first = not_reading(&started, "/large", 1).await;
         while started.backlog.waiting() < LARGE_BYTES / 2 {
             tokio::task::yield_now().await;

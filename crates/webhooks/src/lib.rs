@@ -21,6 +21,7 @@ mod tries;
 use std::collections::{BTreeMap, BTreeSet};
 
 use actors::engine::Engine;
+use actors::metrics::add;
 use derived::outbox::{Answer, subject_digest};
 use ipnet::IpNet;
 use ledger::{GroupNumber, ObjectId, Timestamp};
@@ -92,7 +93,8 @@ impl Webhooks {
         connections_max: usize,
         registry: &mut Registry,
     ) -> Result<Self, tokio_rustls::rustls::Error> {
-        let webhooks = Self {
+        let to = registry.sub_registry_with_prefix("centavo_webhook");
+        Ok(Self {
             connections_max,
             guard: Guard::new(allowed),
             poster: Poster::new()?,
@@ -100,15 +102,10 @@ impl Webhooks {
             asked: Mutex::default(),
             woken: Notify::new(),
             body_room: BodyRoom::default(),
-            deliveries: Family::default(),
-            waiting: Gauge::default(),
-            oldest_seconds: Gauge::default(),
-        };
-        let registry = registry.sub_registry_with_prefix("centavo_webhook");
-        registry.register("deliveries", "Tries to deliver a webhook, by result", webhooks.deliveries.clone());
-        registry.register("waiting", "Webhooks that wait at their endpoints", webhooks.waiting.clone());
-        registry.register("oldest_seconds", "Age of the oldest webhook that waits", webhooks.oldest_seconds.clone());
-        Ok(webhooks)
+            deliveries: add(to, "deliveries", "Tries to deliver a webhook, by result", Family::default()),
+            waiting: add(to, "waiting", "Webhooks that wait at their endpoints", Gauge::default()),
+            oldest_seconds: add(to, "oldest_seconds", "Age of the oldest webhook that waits", Gauge::default()),
+        })
     }
 
     /// Checks an address that a merchant sets.

@@ -13,6 +13,7 @@
 
 use std::sync::Arc;
 
+use actors::metrics::add;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
@@ -40,22 +41,23 @@ pub struct Bells {
 }
 
 impl Bells {
-    /// One bell an institution. `notifying` are those that send notifications.
-    pub fn of<'a>(names: impl Iterator<Item = &'a RailName>, notifying: impl Iterator<Item = &'a RailName>) -> Self {
+    /// One bell an institution. `notifying` are those that send notifications. A registry gets the
+    /// count of what rings.
+    pub fn of<'a>(
+        names: impl Iterator<Item = &'a RailName>,
+        notifying: impl Iterator<Item = &'a RailName>,
+        registry: &mut Registry,
+    ) -> Self {
         let (names, notifying) = (names.cloned().collect(), notifying.cloned().collect());
-        let bells = Self { names, notifying, rung: Family::default() };
+        let help = "Callbacks of an institution, each of which makes its list be read";
+        let rung = add(registry.sub_registry_with_prefix("centavo"), "rail_bells", help, Family::default());
+        let bells = Self { names, notifying, rung };
         bells
             .names
             .iter()
             .chain(&*bells.notifying)
             .for_each(|name| drop(bells.rung.get_or_create(&[("rail", name.to_string())])));
         bells
-    }
-
-    /// Registers what is measured under the prefix `centavo_`.
-    pub fn register(&self, registry: &mut Registry) {
-        let help = "Callbacks of an institution, each of which makes its list be read";
-        registry.sub_registry_with_prefix("centavo").register("rail_bells", help, self.rung.clone());
     }
 
     /// Routes of the listener. `secret` is the beginning of each path, where there is one; `ring`
@@ -234,7 +236,7 @@ mod tests {
 
     async fn called(method: &str, path: &str, body: impl Into<Body>) -> (u16, usize, Vec<String>) {
         let rung = Arc::new(Mutex::new(Vec::new()));
-        let bells = Bells::of(names().iter(), [].iter());
+        let bells = Bells::of(names().iter(), [].iter(), &mut Registry::default());
         let seen = Arc::clone(&rung);
         let nobody = |_, _| async { StatusCode::NOT_FOUND };
         let router = bells.routes(None, move |name| seen.lock().push(name.to_string()), nobody);

@@ -38,6 +38,7 @@ pub async fn open_engine_as(sandbox: bool, folder: &Path, rails: Rails, fold_nam
         index: IndexOptions::default(),
         partitions: std::num::NonZeroU16::MIN,
         start_gap_max: std::time::Duration::from_secs(7 * 86_400),
+        metrics: Arc::default(),
     };
     Engine::open(folder, &SledOptions::default(), options, |_, _| {}).await.expect("an engine")
 }

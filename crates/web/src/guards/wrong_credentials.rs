@@ -9,6 +9,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use actors::metrics::add;
 use axum::http::header::AUTHORIZATION;
 use axum::http::{Extensions, HeaderMap};
 use prometheus_client::metrics::counter::Counter;
@@ -74,22 +75,18 @@ pub struct WrongCredentials {
 
 impl WrongCredentials {
     /// Nobody has guessed yet. Without a limit, wrong credentials are only counted and logged.
-    pub fn new(is_limited: bool) -> Self {
+    /// A registry gets the count.
+    pub fn new(is_limited: bool, registry: &mut Registry) -> Self {
+        let (to, help) = (registry.sub_registry_with_prefix("centavo"), "Requests without a credential that opens");
         Self {
             is_limited,
             origin: Instant::now(),
             hasher: RandomState::new(),
             places: (0..PLACES).map(|_| AtomicU64::new(0)).collect(),
-            counts: Family::default(),
+            counts: add(to, "http_unauthorized", help, Family::default()),
             logged_ms: AtomicU64::new(0),
             unlogged: AtomicU64::new(0),
         }
-    }
-
-    /// Registers what is measured.
-    pub fn register(&self, registry: &mut Registry) {
-        let registry = registry.sub_registry_with_prefix("centavo");
-        registry.register("http_unauthorized", "Requests without a credential that opens", self.counts.clone());
     }
 
     /// Notes a request whose credential is missing or wrong, and says how it is answered. `key` is
@@ -173,7 +170,7 @@ mod tests {
 
     #[test]
     fn an_address_is_slowed_down_then_refused_and_answered_again() {
-        let wrong_credentials = WrongCredentials::new(true);
+        let wrong_credentials = WrongCredentials::new(true, &mut Registry::default());
         let answers: Vec<_> = (0..150).map(|_| wrong_credentials.count(peer(1), 5_000)).collect();
         let count = |answered| answers.iter().filter(|answer| **answer == answered).count();
         assert_eq!(
@@ -205,7 +202,7 @@ mod tests {
 
     #[test]
     fn addresses_are_counted_apart_in_memory_that_does_not_grow() {
-        let wrong_credentials = WrongCredentials::new(true);
+        let wrong_credentials = WrongCredentials::new(true, &mut Registry::default());
         let others = (2..=255).map(peer);
         let apart = others.filter(|other| {
             let place = |peer: Peer| wrong_credentials.hasher.hash_one(peer) as usize % PLACES;
@@ -221,7 +218,7 @@ mod tests {
 
     #[test]
     fn the_log_has_a_line_a_second_that_says_how_many() {
-        let wrong_credentials = WrongCredentials::new(true);
+        let wrong_credentials = WrongCredentials::new(true, &mut Registry::default());
         let lines: Vec<_> = [0, 1, 2, 999, 1_001, 1_002, 5_000].map(|now_ms| wrong_credentials.line(now_ms)).into();
         assert_eq!(lines, [Some(1), None, None, None, Some(4), None, Some(2)]);
     }
@@ -237,7 +234,7 @@ mod tests {
             (false, &guessed, WrongCredentialAnswer::AtOnce),
             (true, &guessed, WrongCredentialAnswer::Slowly),
         ] {
-            let wrong_credentials = WrongCredentials::new(is_limited);
+            let wrong_credentials = WrongCredentials::new(is_limited, &mut Registry::default());
             let noted = || wrong_credentials.note(CredentialKind::ApiKey, headers, &extensions, None);
             assert_eq!((0..50).fold(None, |_, _| Some(noted())), Some(last));
             let counted = wrong_credentials.counts.get_or_create(&[("listener", "merchants")]).get();
