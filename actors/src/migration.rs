@@ -53,15 +53,6 @@ pub enum MigrationError {
     UnknownValue(String),
 }
 
-/// Progress: Records done, and their total.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MigrationProgress {
-    /// Records that the target has.
-    Copied(u64, u64),
-    /// Records that were read from both and are the same.
-    Compared(u64, u64),
-}
-
 /// Values beside the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MovedValues {
@@ -82,11 +73,12 @@ pub struct MigrationResult {
 }
 
 /// Copies what the target lacks of the blocks and values of a source to which nobody writes. Both
-/// are given as all their partitions, in order.
+/// are given as all their partitions, in order. `progress` is told the Records that the target has,
+/// and their total.
 pub fn copy(
     source: &[Part],
     target: &[Part],
-    progress: &mut dyn FnMut(MigrationProgress),
+    progress: &mut dyn FnMut(u64, u64),
 ) -> Result<MovedValues, MigrationError> {
     if source.len() != target.len() {
         return Err(MigrationError::OtherPartitions { source_has: source.len(), target_has: target.len() });
@@ -99,23 +91,24 @@ pub fn copy(
     }
     values.write(target).map_err(MigrationError::Target)?;
     let (mut copied, total) = (begun.records(), heads.records());
-    progress(MigrationProgress::Copied(copied, total));
+    progress(copied, total);
     for (from, to) in source.iter().zip(target) {
         for block in from.blocks(begun.of(from.partition()).next) {
             let block = block.map_err(MigrationError::Source)?;
             to.append(&block).map_err(MigrationError::Target)?;
             copied += block.records.len() as u64;
-            progress(MigrationProgress::Copied(copied, total));
+            progress(copied, total);
         }
     }
     Ok(values)
 }
 
 /// Reads all blocks of both, and compares them byte by byte, with their hashes and the heads.
+/// `progress` is told the Records that are the same, and their total.
 pub fn compare(
     source: &[Part],
     target: &[Part],
-    progress: &mut dyn FnMut(MigrationProgress),
+    progress: &mut dyn FnMut(u64, u64),
 ) -> Result<MigrationResult, MigrationError> {
     let heads = Heads::of_parts(source).map_err(MigrationError::Source)?;
     let there = Heads::of_parts(target).map_err(MigrationError::Target)?;
@@ -136,7 +129,7 @@ pub fn compare(
             last.pass(&block).map_err(MigrationError::Source)?;
             blocks += 1;
             compared += block.records.len() as u64;
-            progress(MigrationProgress::Compared(compared, total));
+            progress(compared, total);
         }
         if copies.next().is_some() {
             return Err(MigrationError::Differs("it has more blocks".to_owned()));
@@ -296,8 +289,8 @@ mod tests {
     }
 
     fn migrate_all(source: &[Part], target: &[Part]) -> Result<MigrationResult, MigrationError> {
-        let values = copy(source, target, &mut |_| {})?;
-        let compared = compare(source, target, &mut |_| {})?;
+        let values = copy(source, target, &mut |_, _| {})?;
+        let compared = compare(source, target, &mut |_, _| {})?;
         values.compare(target)?;
         Ok(compared)
     }
@@ -334,7 +327,7 @@ mod tests {
             let target = MemoryStore::new().part();
             let mut seen = 0;
             let killed = catch_unwind(AssertUnwindSafe(|| {
-                copy(std::slice::from_ref(&source), std::slice::from_ref(&target), &mut |_| {
+                copy(std::slice::from_ref(&source), std::slice::from_ref(&target), &mut |_, _| {
                     assert!(seen < cut, "killed");
                     seen += 1;
                 })
@@ -371,7 +364,7 @@ mod tests {
         let source = furnished(Arc::new(MemoryStore::new()), 4);
         let target = MemoryStore::new().part();
         let (sources, targets) = ([source], [target]);
-        let values = copy(&sources, &targets, &mut |_| {}).unwrap();
+        let values = copy(&sources, &targets, &mut |_, _| {}).unwrap();
         targets[0].put_cursor(b"webhooks/1/2", b"other progress").unwrap();
         assert!(matches!(values.compare(&targets), Err(MigrationError::Differs(_))));
         // Of the same length, with a chain of its own.
@@ -379,7 +372,7 @@ mod tests {
         extend(&one, "a", 4);
         extend(&other, "b", 4);
         assert_ne!(one.head().unwrap().hash, BlockHash::ZERO);
-        let error = compare(&[one], &[other], &mut |_| {}).unwrap_err();
+        let error = compare(&[one], &[other], &mut |_, _| {}).unwrap_err();
         assert!(matches!(error, MigrationError::Differs(_)), "{error}");
     }
 
@@ -443,7 +436,7 @@ mod tests {
             let target = three(Arc::new(MemoryStore::new()));
             let mut seen = 0;
             let killed = catch_unwind(AssertUnwindSafe(|| {
-                copy(&source, &target, &mut |_| {
+                copy(&source, &target, &mut |_, _| {
                     assert!(seen < cut, "killed");
                     seen += 1;
                 })
@@ -462,13 +455,13 @@ mod tests {
         let error = migrate_all(&source, &other).unwrap_err().to_string();
         assert!(error.ends_with("they differ at sequence 13 of partition 2"), "{error}");
         extend(&other[0], "a", 5);
-        let error = compare(&source, &other, &mut |_| {}).unwrap_err().to_string();
+        let error = compare(&source, &other, &mut |_, _| {}).unwrap_err().to_string();
         assert!(error.ends_with("the head of partition 2 is another one"), "{error}");
         let target = three(Arc::new(MemoryStore::new()));
-        let values = copy(&source, &target, &mut |_| {}).unwrap();
+        let values = copy(&source, &target, &mut |_, _| {}).unwrap();
         target[2].put_state(b"kept/value", b"another").unwrap();
         assert!(matches!(values.compare(&target), Err(MigrationError::Differs(_))));
-        assert!(matches!(copy(&source, &target[..2], &mut |_| {}), Err(MigrationError::OtherPartitions { .. })));
+        assert!(matches!(copy(&source, &target[..2], &mut |_, _| {}), Err(MigrationError::OtherPartitions { .. })));
     }
 
     #[test]

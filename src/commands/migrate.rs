@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use actors::migration::{MigrationProgress, MigrationResult, MovedValues, compare, copy};
+use actors::migration::{MigrationResult, MovedValues, compare, copy};
 use actors::verify::{VerifyProgress, verify};
 use derived::extents::Extents;
 use derived::heads::Heads;
@@ -138,23 +138,15 @@ fn copy_all(source: &[Part], target: &MoveTarget) -> Result<MovedValues, Failure
     let (there, all) = (Heads::of_parts(target.parts())?.records(), Heads::of_parts(source)?.records());
     let (there, all) = (terminal::count(there), terminal::count(all));
     terminal::say(&format!("Copying {all} Records to {}, which has {there} of them", target.name()));
-    let copied = terminal::with_bar("copying the journal", "Records", |advance| {
-        copy(source, target.parts(), &mut |progress| show(advance, progress))
-    });
+    let copied = terminal::with_bar("copying the journal", "Records", |advance| copy(source, target.parts(), advance));
     copied.map_err(as_before)
 }
 
 fn compare_all(source: &[Part], target: &MoveTarget) -> Result<MigrationResult, Failure> {
     terminal::say("Comparing the blocks of both, byte by byte");
-    let compared = terminal::with_bar("comparing the blocks", "Records", |advance| {
-        compare(source, target.parts(), &mut |progress| show(advance, progress))
-    });
+    let compared =
+        terminal::with_bar("comparing the blocks", "Records", |advance| compare(source, target.parts(), advance));
     compared.map_err(as_before)
-}
-
-fn show(advance: &mut dyn FnMut(u64, u64), progress: MigrationProgress) {
-    let (MigrationProgress::Copied(done, total) | MigrationProgress::Compared(done, total)) = progress;
-    advance(done, total);
 }
 
 /// Verifies the books of the target, and opens its sealed parts. Gives how many the key opened.
