@@ -204,23 +204,9 @@ pub struct ServeArgs {
     /// A PEM file of its private key.
     #[arg(long, env = "CENTAVO_OPS_TLS_KEY", value_name = "FILE")]
     pub ops_tls_key: Option<PathBuf>,
-    /// Where the other processes of a PostgreSQL store call, which serves partitions of it then; a
-    /// loopback address, or any with the three settings of TLS.
-    #[arg(long, env = "CENTAVO_PEER_LISTEN", value_name = "ADDRESS:PORT", value_parser = address)]
-    pub peer_listen: Option<SocketAddr>,
-    /// How the others reach that listener; no two of them have the same [default: its address].
-    #[arg(long, env = "CENTAVO_PEER_ADDRESS", value_name = "HOST:PORT")]
-    pub peer_address: Option<String>,
-    /// A PEM file of the certificate chain that this process shows the others, as a server and as a
-    /// client.
-    #[arg(long, env = "CENTAVO_PEER_TLS_CERT", value_name = "FILE")]
-    pub peer_tls_cert: Option<PathBuf>,
-    /// A PEM file of its private key.
-    #[arg(long, env = "CENTAVO_PEER_TLS_KEY", value_name = "FILE")]
-    pub peer_tls_key: Option<PathBuf>,
-    /// A PEM file of the authority whose certificates the others must show.
-    #[arg(long, env = "CENTAVO_PEER_TLS_CA", value_name = "FILE")]
-    pub peer_tls_ca: Option<PathBuf>,
+    /// The listener for other processes.
+    #[command(flatten)]
+    pub peers: PeerArgs,
     /// The listener on which institutions ring.
     #[command(flatten)]
     pub bells: BellArgs,
@@ -320,6 +306,28 @@ pub struct ServeArgs {
     #[arg(long, env = "CENTAVO_RECORDS_PER_RUN", hide = true, default_value_t = IndexOptions::default().records_per_run,
           value_parser = clap::value_parser!(u64).range(1..))]
     pub records_per_run: u64,
+}
+
+/// Flags of the listener for other processes.
+#[derive(Debug, ClapArgs)]
+pub struct PeerArgs {
+    /// Where the other processes of a PostgreSQL store call, which serves partitions of it then; a
+    /// loopback address, or any with the three settings of TLS.
+    #[arg(long, env = "CENTAVO_PEER_LISTEN", value_name = "ADDRESS:PORT", value_parser = address)]
+    pub peer_listen: Option<SocketAddr>,
+    /// How the others reach that listener; no two of them have the same [default: its address].
+    #[arg(long, env = "CENTAVO_PEER_ADDRESS", value_name = "HOST:PORT")]
+    pub peer_address: Option<String>,
+    /// A PEM file of the certificate chain that this process shows the others, as a server and as a
+    /// client.
+    #[arg(long, env = "CENTAVO_PEER_TLS_CERT", value_name = "FILE")]
+    pub peer_tls_cert: Option<PathBuf>,
+    /// A PEM file of its private key.
+    #[arg(long, env = "CENTAVO_PEER_TLS_KEY", value_name = "FILE")]
+    pub peer_tls_key: Option<PathBuf>,
+    /// A PEM file of the authority whose certificates the others must show.
+    #[arg(long, env = "CENTAVO_PEER_TLS_CA", value_name = "FILE")]
+    pub peer_tls_ca: Option<PathBuf>,
 }
 
 /// Flags of the listener on which institutions ring.

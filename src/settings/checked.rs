@@ -1,6 +1,7 @@
 //! Checked settings of a server and of the commands.
 
 use super::args::{BellArgs, DemoArgs, ExportArgs, JournalArgs, LogFormat, ReportArgs, ServeArgs, ServerOfJournalArgs};
+use super::peers::PeerSettingsError;
 use super::values::LastRecords;
 use std::net::SocketAddr;
 use std::num::NonZeroU16;
@@ -19,7 +20,7 @@ use crate::server::checkpoints::{self, CheckpointSchedule};
 use crate::server::named_rails::settings::{BellSettings, NamedRailSettings, NamedRailsError};
 use crate::settings::secrets::{SecretSource, TwoSources};
 use crate::settings::store_choice::{Store, StoreSettingsError};
-use nodes::{GivenPeerSettings, PeerSettings, PeerSettingsError};
+use nodes::PeerSettings;
 use web::credential::{OpsRoles, OpsTokens, OpsTokensError};
 use web::guards::rate_limit::RateLimitSettings;
 use web::network::{NetworkError, network};
@@ -100,9 +101,6 @@ pub enum ConfigError {
     /// The operators' tokens can't be read.
     #[error("the operators' tokens are wrong: {0}")]
     OpsToken(#[from] OpsTokensError),
-    /// The peers' listener would share the address of another one.
-    #[error("the peers' listener can't share the address {0}")]
-    SharedPeerAddress(SocketAddr),
     /// The settings of the peers' listener make no sense.
     #[error(transparent)]
     Peers(#[from] PeerSettingsError),
@@ -149,19 +147,6 @@ pub enum ConfigError {
 
 pub(super) const DATA_DEFAULT: &str = "./data";
 
-/// The listener for other processes, which has an address of its own.
-pub(super) fn peers_apart(
-    given: GivenPeerSettings,
-    is_database: bool,
-    others: [SocketAddr; 2],
-) -> Result<Option<PeerSettings>, ConfigError> {
-    let peers = given.checked(is_database)?;
-    match peers.as_ref().map(|peers| peers.listen).filter(|listen| listen.port() != 0 && others.contains(listen)) {
-        Some(shared) => Err(ConfigError::SharedPeerAddress(shared)),
-        None => Ok(peers),
-    }
-}
-
 /// The schedule of checkpoints; `None` if they are switched off.
 pub(super) fn checkpoint_schedule(
     to: Option<String>,
@@ -185,8 +170,7 @@ impl ServeArgs {
     }
 
     /// Checks all settings.
-    pub fn settings(mut self) -> Result<Settings, ConfigError> {
-        let peers = self.take_peers();
+    pub fn settings(self) -> Result<Settings, ConfigError> {
         let sled = self.sled_options();
         let Self { data, listen, ops_listen, sandbox, .. } = self;
         let accepted = self.accept_loss_after.map(|LastRecords(records)| records);
@@ -194,7 +178,7 @@ impl ServeArgs {
         if listen == ops_listen && listen.port() != 0 {
             return Err(ConfigError::SharedAddress(listen));
         }
-        let peers = peers_apart(peers, store.is_postgres(), [listen, ops_listen])?;
+        let peers = self.peers.checked(store.is_postgres(), &[listen, ops_listen])?;
         let others: Vec<_> = [listen, ops_listen].into_iter().chain(peers.as_ref().map(|peers| peers.listen)).collect();
         let bells = self.bells.checked(self.rails.is_some(), &others)?;
         self.rails.as_ref().map_or(Ok(()), |rails| rails.fit(sandbox, bells.is_some()))?;
@@ -235,17 +219,6 @@ impl ServeArgs {
             index: IndexOptions { records_per_run: self.records_per_run, ..IndexOptions::default() },
             sled,
         })
-    }
-
-    /// The settings of the peers' listener.
-    fn take_peers(&mut self) -> GivenPeerSettings {
-        GivenPeerSettings {
-            listen: self.peer_listen,
-            address: self.peer_address.take(),
-            certificates: self.peer_tls_cert.take(),
-            key: self.peer_tls_key.take(),
-            authority: self.peer_tls_ca.take(),
-        }
     }
 }
 

@@ -4,6 +4,7 @@
 pub mod args;
 pub mod checked;
 pub mod file;
+mod peers;
 pub mod privacy;
 pub mod secrets;
 pub mod store_choice;

@@ -29,8 +29,7 @@ use ledger::id::GroupNumber;
 use store::Partition;
 
 pub use measures::PeerMeasures;
-pub use settings::GivenPeerSettings;
-pub use settings::{PeerSettings, PeerSettingsError, PeerTlsFiles};
+pub use settings::{PeerSettings, PeerTlsFiles, host};
 
 /// The process that owns a partition, as far as this one knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
