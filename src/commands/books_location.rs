@@ -10,10 +10,13 @@ use std::time::Duration;
 
 use derived::extents::{ExtentError, Extents};
 use store::place_stamps::{admit_reading, filling, moved, stamp_filling, stamp_moved, stamp_whole};
-use store::{Epoch, Head, Part, Partition, PostgresOptions, PostgresStore, SledOptions, SledStore, Store, StoreError};
+use store::{
+    Epoch, Head, Part, Partition, PostgresOptions, PostgresStore, SledOptions, SledStore, Store, StoreError,
+    rename_durably,
+};
 
 use crate::commands::Failure;
-use crate::commands::new_folder::{give_name, is_free, unfinished};
+use crate::commands::new_folder::{is_free, unfinished};
 use crate::settings::store_choice::{self, DatabaseArgs, StoreSettingsError, is_address};
 use nodes::takeover::{Idle, take_idle};
 
@@ -215,7 +218,7 @@ impl MoveTarget {
         stamp_whole(&**self.parts[0].store())?;
         self.parts.clear();
         let Location::Folder(folder) = &self.place else { return Ok(()) };
-        Ok(give_name(&unfinished(folder, MOVING), folder).map_err(|source| StoreError::machine(folder, source))?)
+        Ok(rename_durably(&unfinished(folder, MOVING), folder).map_err(|source| StoreError::machine(folder, source))?)
     }
 }
 

@@ -9,14 +9,12 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::commands::new_folder::unfinished;
+use store::unfinished;
+
 use crate::server::checkpoints;
 
 /// Their names.
 const NAMES: [&str; 4] = [checkpoints::FOLDER, "last-backup", "operator.token", "sandbox"];
-
-/// What the name of one ends with until it is whole.
-const UNFINISHED: &str = "~";
 
 /// Those that a folder has.
 pub(crate) fn found(folder: &Path) -> Vec<&'static str> {
@@ -47,7 +45,7 @@ pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<Vec<&'static str>> {
         if there.exists() {
             continue;
         }
-        let begun = unfinished(&there, UNFINISHED);
+        let begun = unfinished(&there);
         if begun.is_dir() {
             fs::remove_dir_all(&begun)?;
         }

@@ -1,8 +1,7 @@
 //! Data folder that a command makes: it has another name until it is whole, so that nothing half
 //! done is served.
 
-use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -16,14 +15,8 @@ pub(crate) fn is_free(folder: &Path) -> io::Result<bool> {
 }
 
 /// The name of a folder until it is whole: its own with this ending.
-pub(crate) fn unfinished(folder: &Path, ending: impl AsRef<OsStr>) -> PathBuf {
+pub(crate) fn unfinished(folder: &Path, ending: &str) -> PathBuf {
     let mut name = folder.file_name().unwrap_or_default().to_owned();
     name.push(ending);
     folder.with_file_name(name)
-}
-
-/// Gives a folder that is whole its own name, durably.
-pub(crate) fn give_name(unfinished: &Path, folder: &Path) -> io::Result<()> {
-    fs::rename(unfinished, folder)?;
-    File::open(folder.parent().unwrap_or(folder))?.sync_all()
 }

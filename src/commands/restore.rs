@@ -13,9 +13,9 @@ use std::sync::Arc;
 use actors::backup::{BackupError, BackupFolder, RestoreResult, Tail, TailTaken, restore};
 use derived::extents::Extents;
 use store::place_stamps::stamp_whole;
-use store::{Part, Remains, SledOptions, SledStore, Store as AnyStore, StoreError};
+use store::{Part, Remains, SledOptions, SledStore, Store as AnyStore, StoreError, rename_durably};
 
-use crate::commands::new_folder::{give_name, is_free, unfinished};
+use crate::commands::new_folder::{is_free, unfinished};
 use crate::commands::terminal;
 use crate::commands::verify::quietly;
 use crate::commands::{Failure, verify};
@@ -60,7 +60,7 @@ fn make(from: &Path, data: &Path, tail: Option<&Path>, store: &Store) -> Result<
         let _the_next_run_removes_it = fs::remove_dir_all(&unfinished);
         return restored;
     }
-    give_name(&unfinished, &data).map_err(|source| StoreError::machine(&data, source))?;
+    rename_durably(&unfinished, &data).map_err(|source| StoreError::machine(&data, source))?;
     restored
 }
 

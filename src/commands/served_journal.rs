@@ -10,7 +10,7 @@ use derived::extents::Extents;
 use derived::heads::Heads;
 use store::{
     AppendOutcome, Block, Cut, Durability, Epoch, Head, KeyAndValue, Monitor, Part, Partition, Result, Sequence, Store,
-    StoreError, StoredRecord, Tenure,
+    StoreError, StoredRecord, Tenure, WriteBytes,
 };
 
 use crate::commands::Failure;
@@ -142,7 +142,7 @@ impl Store for ServedJournal {
         Ok(Vec::new())
     }
 
-    fn put_file(&self, _: Tenure, _: &str, _: &[u8]) -> Result<()> {
+    fn put_file_in_parts(&self, _: Tenure, _: &str, _: WriteBytes<'_>) -> Result<u64> {
         Err(ONLY_READ)
     }
 

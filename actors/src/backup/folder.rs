@@ -8,8 +8,8 @@ use super::{BackupError, DurableValue, Frame, FrameReader, extents_among, write_
 use derived::extents::{ExtentError, Extents};
 use derived::heads::{Heads, named};
 use store::{
-    Block, Head, Partition, Position, Sequence, StoreError, create_private_folder, make_private, private_file,
-    write_whole,
+    Block, Head, Partition, Position, Sequence, StoreError, UNFINISHED, create_private_folder, make_private,
+    private_file, unfinished, write_whole,
 };
 
 /// The largest file of blocks, unless one block is larger.
@@ -17,8 +17,6 @@ const FILE_BYTES_MAX: u64 = 256 << 20;
 pub(super) const KEYS: &str = "keys";
 pub(super) const LOCK: &str = "lock";
 const BLOCKS: &str = ".blocks";
-/// The ending of a file that is being written.
-const UNFINISHED: &str = "~";
 
 /// A backup as it stands in its folder.
 #[derive(Debug)]
@@ -445,12 +443,6 @@ pub(super) fn name_of(number: u32) -> String {
 
 pub(super) fn number_of(name: &str) -> Option<u32> {
     name.strip_suffix(BLOCKS)?.parse().ok()
-}
-
-pub(super) fn unfinished(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(UNFINISHED);
-    PathBuf::from(name)
 }
 
 /// File names of a folder, sorted; empty if there is no folder.

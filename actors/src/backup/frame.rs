@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::{BackupError, DurableValue, FORMAT};
 use derived::heads::Heads;
-use store::{Block, BlockHash, Head, Partition, Sequence, StoreError};
+use store::{Block, BlockHash, Fields, Head, Partition, Sequence, StoreError, covered};
 
 /// One frame of a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl Frame {
     }
 
     fn parse(kind: u8, payload: &[u8]) -> Option<Frame> {
-        let mut fields = PayloadFields(payload);
+        let mut fields = Fields(payload);
         let frame = match kind {
             BLOCK => {
                 let partition = Partition(u16::from_be_bytes(fields.take()?));
@@ -89,7 +89,7 @@ impl Frame {
                 let booked_at_ms = i64::from_be_bytes(fields.take()?);
                 let previous = BlockHash(fields.take()?);
                 let count = u32::from_be_bytes(fields.take()?);
-                let records = (0..count).map(|_| fields.counted()).collect::<Option<Vec<_>>>()?;
+                let records = (0..count).map(|_| counted(&mut fields)).collect::<Option<Vec<_>>>()?;
                 Frame::Block(Block { partition, first, booked_at_ms, previous, records })
             }
             VALUE | VALUE_OF_PARTITION => {
@@ -97,7 +97,7 @@ impl Frame {
                     VALUE => Partition(0),
                     _ => Partition(u16::from_be_bytes(fields.take()?)),
                 };
-                let key = fields.counted()?;
+                let key = counted(&mut fields)?;
                 Frame::Value(DurableValue { partition, key, value: std::mem::take(&mut fields.0).to_vec() })
             }
             END => {
@@ -105,7 +105,7 @@ impl Frame {
                 if count == 0 {
                     return None;
                 }
-                let heads = (0..count).map(|_| fields.head()).collect::<Option<Vec<_>>>()?;
+                let heads = (0..count).map(|_| head(&mut fields)).collect::<Option<Vec<_>>>()?;
                 Frame::End(Heads::new(heads))
             }
             _ => return None,
@@ -119,31 +119,20 @@ fn length_of(count: usize) -> io::Result<[u8; 4]> {
     u32::try_from(count).map(u32::to_be_bytes).map_err(too_large)
 }
 
-/// Takes fields off the front of a payload.
-struct PayloadFields<'a>(&'a [u8]);
+/// The end of one partition.
+fn head(fields: &mut Fields<'_>) -> Option<Head> {
+    let next = Sequence(u64::from_be_bytes(fields.take()?));
+    let hash = BlockHash(fields.take()?);
+    let booked_at_ms = i64::from_be_bytes(fields.take()?);
+    (next >= Sequence::FIRST).then_some(Head { next, hash, booked_at_ms })
+}
 
-impl PayloadFields<'_> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (field, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(*field)
-    }
-
-    /// The end of one partition.
-    fn head(&mut self) -> Option<Head> {
-        let next = Sequence(u64::from_be_bytes(self.take()?));
-        let hash = BlockHash(self.take()?);
-        let booked_at_ms = i64::from_be_bytes(self.take()?);
-        (next >= Sequence::FIRST).then_some(Head { next, hash, booked_at_ms })
-    }
-
-    /// Bytes with their length before them.
-    fn counted(&mut self) -> Option<Vec<u8>> {
-        let length = usize::try_from(u32::from_be_bytes(self.take()?)).ok()?;
-        let (bytes, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(bytes.to_vec())
-    }
+/// Bytes with their length before them.
+fn counted(fields: &mut Fields<'_>) -> Option<Vec<u8>> {
+    let length = usize::try_from(u32::from_be_bytes(fields.take()?)).ok()?;
+    let (bytes, rest) = fields.0.split_at_checked(length)?;
+    fields.0 = rest;
+    Some(bytes.to_vec())
 }
 
 /// Reads and checks frames. It never returns a frame that was not there: where the bytes end early,
@@ -181,10 +170,8 @@ impl<R: Read> FrameReader<R> {
         if (read as u64) < rest {
             return Err(self.cut_off());
         }
-        let (covered, checksum) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
-        if crc32c::crc32c(covered).to_be_bytes() != checksum {
-            return Err(self.damaged("a frame does not match its checksum"));
-        }
+        let whole = covered(b"", &bytes);
+        let covered = whole.ok_or_else(|| self.damaged("a frame does not match its checksum"))?;
         let frame = Frame::parse(covered[0], &covered[HEADER_BYTES..]);
         frame.ok_or_else(|| self.damaged("a frame has no meaning"))
     }

@@ -8,7 +8,9 @@
 use std::fs::File;
 use std::io::BufReader;
 
-use super::folder::{BackupRun, OpenFile, READ_BYTES, machine, name_of, remove, sync_folder, unfinished};
+use store::{rename_durably, unfinished};
+
+use super::folder::{BackupRun, OpenFile, READ_BYTES, machine, name_of, remove};
 use super::{BackupError, Frame, FrameReader};
 
 /// A file is merged with those after it once they are this many times as large together. A byte is
@@ -34,8 +36,7 @@ impl BackupRun {
         let end = Frame::End(self.heads().clone()).to_bytes().map_err(|source| machine(&path, source))?;
         merged.write(&end)?;
         merged.finish()?;
-        std::fs::rename(unfinished(&path), &path).map_err(|source| machine(&path, source))?;
-        sync_folder(self.path())?;
+        rename_durably(&unfinished(&path), &path).map_err(|source| machine(&path, source))?;
         for number in first + 1..=self.files {
             remove(&self.path().join(name_of(number)))?;
         }

@@ -45,7 +45,7 @@ use ledger::{GroupNumber, LedgerId, RecipientNumber};
 use minicbor::{Decode, Encode};
 
 use store::priority;
-use store::{Part, Sequence, StoreError};
+use store::{Part, Sequence, StoreError, covered};
 
 /// Bytes of snapshots that may wait to be written. Further ones are dropped: the next opening reads
 /// more of the journal.
@@ -385,8 +385,7 @@ fn found(store: &Part, ledger: LedgerId) -> Result<FoundManifest, StoreError> {
         Err(StoreError::Damaged { .. }) => return Ok(FoundManifest::Unusable),
         Err(error) => return Err(error),
     };
-    let whole = bytes.split_last_chunk().filter(|(covered, sum)| crc32c(covered).to_be_bytes() == **sum);
-    let manifest = whole.and_then(|(covered, _)| minicbor::decode::<Manifest>(covered).ok());
+    let manifest = covered(b"", &bytes).and_then(|covered| minicbor::decode::<Manifest>(covered).ok());
     let readable = manifest.filter(|manifest| manifest.version == VERSION);
     Ok(readable.map_or(FoundManifest::Unusable, FoundManifest::Manifest))
 }

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::chunk::{CHECKSUM_BYTES, checksum_of};
+use super::chunk::{CHECKSUM_BYTES, add_checksum, in_format};
 use super::files::{Files, machine};
 use super::{BlockHash, Head, Partition, Result, Sequence, StoreError};
 
@@ -290,22 +290,13 @@ fn to_bytes(counter: u64, heads: &AnchoredHeads) -> Vec<u8> {
         bytes.extend_from_slice(&hash.0);
     }
     bytes.resize(SLOT_BYTES - CHECKSUM_BYTES, 0);
-    let checksum = checksum_of(b"", &bytes);
-    bytes.extend_from_slice(&checksum);
+    add_checksum(b"", &mut bytes);
     bytes
 }
 
 /// The slot; or, as an error, the newer format in which it is written, if it is not damaged.
 fn parse(slot: &[u8]) -> Result<AnchorSlot, Option<u8>> {
-    let (covered, checksum) = slot.split_last_chunk::<CHECKSUM_BYTES>().ok_or(None)?;
-    if checksum_of(b"", covered) != *checksum {
-        return Err(None);
-    }
-    let (format, rest) = covered.split_first().ok_or(None)?;
-    if *format != FORMAT {
-        return Err(Some(*format));
-    }
-    let (counter, rest) = rest.split_first_chunk().ok_or(None)?;
+    let (counter, rest) = in_format(FORMAT, b"", slot)?.split_first_chunk().ok_or(None)?;
     let (count, rest) = rest.split_first().ok_or(None)?;
     let mut heads = AnchoredHeads::new();
     for head in rest.chunks_exact(HEAD_BYTES).take(usize::from(*count)) {

@@ -15,7 +15,9 @@
 //! The last four bytes of a value are the CRC32C of the key and of all bytes before them, in this
 //! format and every later one. So a newer format can be distinguished from damage.
 
-use super::{Block, BlockHash, Partition, Sequence};
+use std::path::Path;
+
+use super::{Block, BlockHash, Partition, Sequence, StoreError};
 
 /// The format that this release writes and reads.
 pub(super) const FORMAT: u8 = 1;
@@ -66,7 +68,7 @@ impl Key {
     }
 
     pub(super) fn parse(bytes: &[u8]) -> Option<Key> {
-        let mut fields = HeaderFields(bytes);
+        let mut fields = Fields(bytes);
         let partition = Partition(u16::from_be_bytes(fields.take()?));
         let at = Sequence(u64::from_be_bytes(fields.take()?));
         let index = u32::from_be_bytes(fields.take()?);
@@ -128,13 +130,21 @@ pub(super) enum Fault {
     NewerFormat(u8),
 }
 
+impl Fault {
+    /// The error for this fault of a Record in a place.
+    pub(super) fn at(self, folder: &Path, sequence: Option<Sequence>) -> StoreError {
+        let folder = folder.to_path_buf();
+        match self {
+            Self::NewerFormat(found) => StoreError::NewerFormat { folder, found, known: FORMAT },
+            _ => StoreError::Damaged { folder, sequence, detail: self.to_string() },
+        }
+    }
+}
+
 impl Chunk {
     /// Reads a chunk back, checksum first.
     pub(super) fn parse(key: &[u8], value: &[u8]) -> Result<Chunk, Fault> {
-        let (covered, checksum) = value.split_last_chunk::<CHECKSUM_BYTES>().ok_or(Fault::Checksum)?;
-        if checksum_of(key, covered) != *checksum {
-            return Err(Fault::Checksum);
-        }
+        let covered = covered(key, value).ok_or(Fault::Checksum)?;
         let key = Key::parse(key).ok_or(Fault::Key)?;
         match covered.split_first() {
             Some((&FORMAT, fields)) => Chunk::parse_fields(key, fields).ok_or(Fault::Header),
@@ -144,7 +154,7 @@ impl Chunk {
     }
 
     fn parse_fields(key: Key, bytes: &[u8]) -> Option<Chunk> {
-        let mut fields = HeaderFields(bytes);
+        let mut fields = Fields(bytes);
         let partition = Partition(u16::from_be_bytes(fields.take()?));
         let first = Sequence(u64::from_be_bytes(fields.take()?));
         let records = u32::from_be_bytes(fields.take()?);
@@ -293,6 +303,27 @@ pub(super) fn checksum_of(key: &[u8], covered: &[u8]) -> [u8; CHECKSUM_BYTES] {
     crc32c::crc32c_append(crc32c::crc32c(key), covered).to_be_bytes()
 }
 
+/// Adds the checksum of all bytes.
+pub(super) fn add_checksum(key: &[u8], bytes: &mut Vec<u8>) {
+    let checksum = checksum_of(key, bytes);
+    bytes.extend_from_slice(&checksum);
+}
+
+/// The bytes before their checksum, if it is theirs.
+pub fn covered<'a>(key: &[u8], bytes: &'a [u8]) -> Option<&'a [u8]> {
+    let (covered, checksum) = bytes.split_last_chunk()?;
+    (checksum_of(key, covered) == *checksum).then_some(covered)
+}
+
+/// The bytes between their format and their checksum; or, as an error, the newer format in which
+/// they are written, if they are not damaged.
+pub(super) fn in_format<'a>(format: u8, key: &[u8], bytes: &'a [u8]) -> Result<&'a [u8], Option<u8>> {
+    match covered(key, bytes).and_then(<[u8]>::split_first).ok_or(None)? {
+        (known, rest) if *known == format => Ok(rest),
+        (newer, _) => Err(Some(*newer)),
+    }
+}
+
 pub(super) const CHECKSUM_BYTES: usize = 4;
 pub(super) const KEY_BYTES: usize = 14;
 const LENGTH_BYTES: usize = 4;
@@ -321,7 +352,7 @@ fn compress(value: &mut Vec<u8>, at: usize) {
 }
 
 /// The part of the stream behind its length; none if it does not have that length.
-fn decompressed(mut fields: HeaderFields<'_>) -> Option<Vec<u8>> {
+fn decompressed(mut fields: Fields<'_>) -> Option<Vec<u8>> {
     let part_length = usize::from(u16::from_be_bytes(fields.take::<PART_LENGTH_BYTES>()?));
     if fields.0.len() == part_length {
         return Some(fields.0.to_vec());
@@ -338,10 +369,11 @@ fn split_record(stream: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Takes fields of a fixed size from the front of a slice.
-struct HeaderFields<'a>(&'a [u8]);
+pub struct Fields<'a>(pub &'a [u8]);
 
-impl HeaderFields<'_> {
-    fn take<const BYTES: usize>(&mut self) -> Option<[u8; BYTES]> {
+impl Fields<'_> {
+    /// The next field; none if the slice ends before.
+    pub fn take<const BYTES: usize>(&mut self) -> Option<[u8; BYTES]> {
         let (field, rest) = self.0.split_first_chunk::<BYTES>()?;
         self.0 = rest;
         Some(*field)

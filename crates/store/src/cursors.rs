@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
-use super::chunk::{CHECKSUM_BYTES, checksum_of};
-use super::files::{Files, machine, private_file};
+use super::chunk::{CHECKSUM_BYTES, checksum_of, covered};
+use super::files::{machine, private_file, write_whole};
 use super::{Result, StoreError};
 
 /// The log of a store, and its values.
@@ -61,7 +61,7 @@ impl Cursors {
     pub(super) fn open(data: &Path) -> Result<Cursors> {
         let path = data.join(FILE);
         if !path.exists() {
-            Files::open(data.to_path_buf())?.put(FILE, &header(NAME))?;
+            write(&path, &header(NAME))?;
         }
         let bytes = std::fs::read(&path).map_err(|source| machine(&path, source))?;
         let mut values = Values::default();
@@ -132,12 +132,15 @@ impl Cursors {
     fn rewrite(&self, log: &mut Log) -> Result<()> {
         let mut bytes = header(NAME);
         self.values.lock().all.iter().for_each(|(key, value)| encode(key, Some(value), &mut bytes));
-        let folder = self.path.parent().unwrap_or(Path::new(".")).to_path_buf();
-        Files::open(folder)?.put(FILE, &bytes)?;
+        write(&self.path, &bytes)?;
         log.file = private_file().write(true).open(&self.path).map_err(|source| machine(&self.path, source))?;
         log.end = Some(bytes.len() as u64);
         Ok(())
     }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_whole(path, |out| out.write_all(bytes)).map(drop).map_err(|source| machine(path, source))
 }
 
 /// A frame: how many bytes follow the length, a byte that distinguishes a value from a removal, the
@@ -158,9 +161,7 @@ fn encode(key: &[u8], value: Option<&[u8]>, bytes: &mut Vec<u8>) {
 /// where the header is damaged. Or, as an error, the newer format of the file.
 fn replay(bytes: &[u8], values: &mut Values) -> Result<usize, u8> {
     let header = bytes.first_chunk::<HEADER_BYTES>();
-    let format = header.and_then(|header| header.split_last_chunk::<CHECKSUM_BYTES>());
-    let format =
-        format.filter(|(name, checksum)| checksum_of(b"", name) == **checksum).and_then(|(name, _)| name.last());
+    let format = header.and_then(|header| covered(b"", header)?.last());
     if let Some(newer) = format.map(|format| format.saturating_sub(b'0')).filter(|format| *format > FORMAT) {
         return Err(newer);
     }
@@ -188,15 +189,11 @@ struct CursorFrame<'a> {
 
 impl<'a> CursorFrame<'a> {
     fn decode(bytes: &'a [u8]) -> Option<Self> {
-        let (length, rest) = bytes.split_first_chunk::<LENGTH_BYTES>()?;
-        let length = u32::from_be_bytes(*length) as usize;
-        let (body, checksum) = rest.get(..length)?.split_last_chunk::<CHECKSUM_BYTES>()?;
-        if checksum_of(b"", &bytes[..LENGTH_BYTES + body.len()]) != *checksum {
-            return None;
-        }
+        let length = LENGTH_BYTES + u32::from_be_bytes(*bytes.first_chunk()?) as usize;
+        let body = covered(b"", bytes.get(..length)?)?.get(LENGTH_BYTES..)?;
         let (&[is_value, key_bytes], rest) = body.split_first_chunk()?;
         let (key, value) = rest.split_at_checked(usize::from(key_bytes))?;
-        Some(CursorFrame { key, value: (is_value == 1).then_some(value), bytes: LENGTH_BYTES + length })
+        Some(CursorFrame { key, value: (is_value == 1).then_some(value), bytes: length })
     }
 }
 

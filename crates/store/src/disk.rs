@@ -17,7 +17,6 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,8 +36,8 @@ use super::state_area::StateArea;
 use super::write_behind::WriteBehind;
 use super::{
     AppendOutcome, Block, COMMON_PREFIXES, Database, Durability, Epoch, Head, KeyAndValue, Partition, Result, Sequence,
-    SledOptions, Store, StoreError, StoredRecord, Tenure, admit_common_key, admit_file_name, admit_state_key,
-    check_sync,
+    SledOptions, Store, StoreError, StoredRecord, Tenure, WriteBytes, admit_common_key, admit_file_name,
+    admit_state_key, check_sync,
 };
 
 /// A store in a folder of this machine.
@@ -304,18 +303,7 @@ impl Store for SledStore {
         Ok(keys_within(partition, self.cursors.keys()))
     }
 
-    fn put_file(&self, tenure: Tenure, name: &str, bytes: &[u8]) -> Result<()> {
-        admit_file_name(name)?;
-        let _owner = self.admit_beside_journal(tenure)?;
-        self.write_derived(|| self.files.put(&file_name_of(tenure.partition, name), bytes))
-    }
-
-    fn put_file_in_parts(
-        &self,
-        tenure: Tenure,
-        name: &str,
-        write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<u64> {
+    fn put_file_in_parts(&self, tenure: Tenure, name: &str, write: WriteBytes<'_>) -> Result<u64> {
         admit_file_name(name)?;
         let _owner = self.admit_beside_journal(tenure)?;
         self.write_derived(|| self.files.put_in_parts(&file_name_of(tenure.partition, name), write))

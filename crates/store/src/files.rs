@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::{Result, StoreError};
+use super::{Result, StoreError, WriteBytes};
 
 /// The folder of the files.
 #[derive(Debug)]
@@ -28,8 +28,8 @@ const OPEN_MAX: usize = 64;
 
 /// Bytes of a file that are written at once.
 const WRITTEN_AT_ONCE: usize = 1 << 20;
-/// The ending of a file that is being written.
-const UNFINISHED: &str = "~";
+/// The ending of a file or folder that is being written.
+pub const UNFINISHED: &str = "~";
 
 impl Files {
     /// Opens the folder, which exists, and removes files that were being written when the last
@@ -48,11 +48,7 @@ impl Files {
         self.put_in_parts(name, &mut |out| out.write_all(bytes)).map(drop)
     }
 
-    pub(super) fn put_in_parts(
-        &self,
-        name: &str,
-        write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<u64> {
+    pub(super) fn put_in_parts(&self, name: &str, write: WriteBytes<'_>) -> Result<u64> {
         let path = self.folder.join(name);
         let written = write_whole(&path, write);
         self.close(name);
@@ -139,19 +135,31 @@ pub(super) fn read_part(file: &File, offset: u64, length: usize) -> io::Result<V
     Ok(part)
 }
 
-/// Writes a private file durably, and whole or not at all; gives its bytes. Until then its name
-/// ends in `~`, and a power cut or an error leaves the file that was there.
+/// The path of a file or folder that is being written.
+pub fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(UNFINISHED);
+    PathBuf::from(name)
+}
+
+/// Gives a file or folder another name, durably. After an error it may have either.
+pub fn rename_durably(from: &Path, to: &Path) -> io::Result<()> {
+    std::fs::rename(from, to)?;
+    let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Writes a private file durably, and whole or not at all; gives its bytes. Until then it is
+/// [`unfinished`]. A power cut or an error leaves the file that was there, or the new one.
 pub fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<u64> {
-    let mut unfinished = path.as_os_str().to_owned();
-    unfinished.push(UNFINISHED);
+    let unfinished = unfinished(path);
     let put = || {
         let file = private_file().write(true).create(true).truncate(true).open(&unfinished)?;
         let mut out = BufWriter::with_capacity(WRITTEN_AT_ONCE, file);
         write(&mut out)?;
         let file = out.into_inner()?;
         file.sync_all()?;
-        std::fs::rename(&unfinished, path)?;
-        File::open(path.parent().unwrap_or(path))?.sync_all()?;
+        rename_durably(&unfinished, path)?;
         Ok(file.metadata()?.len())
     };
     put().inspect_err(|_| drop(std::fs::remove_file(&unfinished)))

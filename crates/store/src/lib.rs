@@ -41,7 +41,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-pub use self::chunk::{Key as ChunkKey, cut};
+pub use self::chunk::{Fields, Key as ChunkKey, covered, cut};
 pub use self::cut::{Cut, Position};
 pub use self::disk::SledStore;
 pub use self::disk::{file_name_of, file_of};
@@ -49,7 +49,9 @@ use self::durable_sync::with_short_slice;
 pub use self::durable_sync::{durable_syncs, durable_syncs_at_once_max};
 #[cfg(feature = "testkit")]
 pub(crate) use self::files::damaged;
-pub use self::files::{create_private_folder, make_private, private_file, write_whole};
+pub use self::files::{
+    UNFINISHED, create_private_folder, make_private, private_file, rename_durably, unfinished, write_whole,
+};
 pub use self::monitor::{LongestWait, Monitor, Wait, WaitFor};
 pub use self::options::SledOptions;
 pub use self::part::Part;
@@ -231,21 +233,10 @@ pub trait Store: Send + Sync + 'static {
     /// name is replaced. The name has at most [`FILE_NAME_BYTES_MAX`] lower-case letters, digits,
     /// `-` and `.`, and begins with a letter. The store adds no checksum: the content needs its
     /// own. A failure stops nothing else, and the caller may try again.
-    fn put_file(&self, tenure: Tenure, name: &str, bytes: &[u8]) -> Result<()>;
-
-    /// Like [`Store::put_file`], for a file that may be too large for memory: `write` writes its
-    /// bytes. Returns their number. When `write` fails, no file is there.
-    fn put_file_in_parts(
-        &self,
-        tenure: Tenure,
-        name: &str,
-        write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<u64> {
-        let mut bytes = Vec::new();
-        write(&mut bytes).map_err(|source| StoreError::Machine { folder: name.into(), source })?;
-        self.put_file(tenure, name, &bytes)?;
-        Ok(bytes.len() as u64)
-    }
+    ///
+    /// The file may be too large for memory: `write` writes its bytes. Returns their number. When
+    /// `write` fails, no file is there.
+    fn put_file_in_parts(&self, tenure: Tenure, name: &str, write: WriteBytes<'_>) -> Result<u64>;
 
     /// Up to `length` bytes of a file from `offset`; fewer at its end, `None` if there is no such
     /// file.
@@ -279,6 +270,9 @@ pub trait Store: Send + Sync + 'static {
     /// The monitor of the store's waits.
     fn monitor(&self) -> Arc<Monitor>;
 }
+
+/// Writes the bytes of a file.
+pub type WriteBytes<'a> = &'a mut dyn FnMut(&mut dyn Write) -> io::Result<()>;
 
 /// A common key, or the key of a cursor, and its value.
 pub type KeyAndValue = (Vec<u8>, Vec<u8>);

@@ -1,12 +1,11 @@
 //! Part of a store: one partition with the right to write it. All that an engine keeps goes through
 //! one.
 
-use std::io::{self, Write};
 use std::sync::Arc;
 
 use super::{
     AppendOutcome, Block, BlockHash, Durability, Epoch, Head, Partition, Result, Sequence, Store, StoreError,
-    StoredRecord, Tenure,
+    StoredRecord, Tenure, WriteBytes,
 };
 
 /// A partition of a store, and the tenure with which it is written. Copies share the tenure; once
@@ -143,17 +142,13 @@ impl Part {
         self.store.cursor_keys(self.tenure.partition)
     }
 
-    /// See [`Store::put_file`].
+    /// Writes a file that is in memory. See [`Store::put_file_in_parts`].
     pub fn put_file(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        self.store.put_file(self.tenure, name, bytes)
+        self.put_file_in_parts(name, &mut |file| file.write_all(bytes)).map(drop)
     }
 
     /// See [`Store::put_file_in_parts`].
-    pub fn put_file_in_parts(
-        &self,
-        name: &str,
-        write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<u64> {
+    pub fn put_file_in_parts(&self, name: &str, write: WriteBytes<'_>) -> Result<u64> {
         self.store.put_file_in_parts(self.tenure, name, write)
     }
 

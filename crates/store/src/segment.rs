@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::chunk::{self, BlockAssembler, Chunk, Fault, Key, RecordAssembler};
+use super::chunk::{BlockAssembler, Chunk, Fault, Key, RecordAssembler};
 use super::durable_sync::durable_syncs;
 use super::sled::Pairs;
 use super::{Block, BlockHash, Database, Head, Partition, Result, Sequence, StoreError, StoredRecord};
@@ -117,11 +117,7 @@ pub(super) trait Chunks: Debug + Send + Sync {
     }
 
     fn damaged(&self, sequence: Option<Sequence>, fault: Fault) -> StoreError {
-        let folder = self.path().to_path_buf();
-        match fault {
-            Fault::NewerFormat(found) => StoreError::NewerFormat { folder, found, known: chunk::FORMAT },
-            _ => StoreError::Damaged { folder, sequence, detail: fault.to_string() },
-        }
+        fault.at(self.path(), sequence)
     }
 
     fn is_empty(&self) -> Result<bool> {

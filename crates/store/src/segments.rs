@@ -33,7 +33,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 
-use super::chunk::{CHECKSUM_BYTES, Fault, Key, checksum_of};
+use super::chunk::{Fault, Key, add_checksum, in_format};
 use super::files::{Files, bytes_below, create_folder, damaged, machine, remove_folder};
 use super::monitor::{Monitor, WaitFor};
 use super::segment::{Chunks, Segment, Span};
@@ -661,21 +661,13 @@ impl SegmentClosing {
             bytes.extend_from_slice(&span.first_booked_at_ms.to_be_bytes());
             bytes.extend_from_slice(&span.head.booked_at_ms.to_be_bytes());
         }
-        let checksum = checksum_of(b"", &bytes);
-        bytes.extend_from_slice(&checksum);
+        add_checksum(b"", &mut bytes);
         bytes
     }
 
     /// The line; or, as an error, the newer format in which it is written, if it is not damaged.
     fn parse(bytes: &[u8]) -> Result<SegmentClosing, Option<u8>> {
-        let (covered, checksum) = bytes.split_last_chunk::<CHECKSUM_BYTES>().ok_or(None)?;
-        if checksum_of(b"", covered) != *checksum {
-            return Err(None);
-        }
-        let (format, mut rest) = covered.split_first().ok_or(None)?;
-        if *format != CLOSING_FORMAT {
-            return Err(Some(*format));
-        }
+        let mut rest = in_format(CLOSING_FORMAT, b"", bytes)?;
         let mut spans = BTreeMap::new();
         while let Some((span, behind)) = rest.split_first_chunk::<SPAN_BYTES>() {
             let number = |at: usize| u64::from_be_bytes(std::array::from_fn(|byte| span[at + byte]));
@@ -706,6 +698,7 @@ pub(super) const MISSING: &str = "this segment of the journal is missing; put it
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chunk::checksum_of;
 
     /// Written down so that a change of the format does not pass unnoticed.
     #[test]

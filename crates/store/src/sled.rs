@@ -88,7 +88,7 @@ use ::sled::{Config, Db, Error, IVec, Iter};
 use parking_lot::Mutex;
 
 use super::durable_sync::{REPLACES_SYNC, durable_renames, durable_syncs, guarded_calls, is_distrusted, trust_again};
-use super::files::{create_folder, damaged, machine, remove_folder, sync_folder};
+use super::files::{create_folder, damaged, machine, remove_folder, rename_durably, sync_folder};
 use super::monitor::{Monitor, WaitFor};
 use super::{Result, StoreError};
 
@@ -190,9 +190,7 @@ impl Database {
         let mut database = Database::open(&unfinished, opening)?;
         database.flush(None)?;
         sync_folder(&unfinished)?;
-        std::fs::rename(&unfinished, path).map_err(|source| machine(path, source))?;
-        let parent = path.parent().unwrap_or(path);
-        File::open(parent).and_then(|folder| folder.sync_all()).map_err(|source| machine(parent, source))?;
+        rename_durably(&unfinished, path).map_err(|source| machine(path, source))?;
         database.path = path.to_path_buf();
         Ok(database)
     }

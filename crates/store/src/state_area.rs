@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 
-use super::chunk::{CHECKSUM_BYTES, checksum_of};
+use super::chunk::{add_checksum, covered, in_format};
 use super::durable_sync::durable_syncs;
 use super::{Database, Epoch, Partition, Result, StoreError};
 
@@ -114,7 +114,7 @@ impl StateArea {
         let syncs = durable_syncs();
         let mut value = epoch.0.to_be_bytes().to_vec();
         let key = epoch_key(partition);
-        value.extend(checksum_of(&key, &value));
+        add_checksum(&key, &mut value);
         self.database.insert(&key, &value)?;
         self.database.flush(Some(syncs))
     }
@@ -123,9 +123,7 @@ impl StateArea {
     pub(super) fn epochs(&self) -> Result<BTreeMap<Partition, Epoch>> {
         let parse = |key: &[u8], value: &[u8]| {
             let partition = Partition(u16::from_be_bytes(key.get(1..)?.try_into().ok()?));
-            let (epoch, checksum) = value.split_last_chunk::<CHECKSUM_BYTES>()?;
-            let epoch = Epoch(u64::from_be_bytes(epoch.try_into().ok()?));
-            (checksum_of(key, &epoch.0.to_be_bytes()) == *checksum).then_some((partition, epoch))
+            Some((partition, Epoch(u64::from_be_bytes(covered(key, value)?.try_into().ok()?))))
         };
         let pairs = self.database.with_prefix(&[EPOCH]);
         pairs.map(|pair| pair.and_then(|(key, value)| parse(&key, &value).ok_or_else(|| self.damaged(&key)))).collect()
@@ -265,22 +263,14 @@ impl ValueManifest {
                 bytes.extend_from_slice(&checksum.to_be_bytes());
             }
         }
-        let checksum = checksum_of(key, &bytes);
-        bytes.extend_from_slice(&checksum);
+        add_checksum(key, &mut bytes);
         bytes
     }
 
     /// The manifest; or, as an error, the newer format in which it is written, if it is not
     /// damaged.
     fn parse(key: &[u8], bytes: &[u8]) -> Result<ValueManifest, Option<u8>> {
-        let (covered, checksum) = bytes.split_last_chunk::<CHECKSUM_BYTES>().ok_or(None)?;
-        if checksum_of(key, covered) != *checksum {
-            return Err(None);
-        }
-        let (&[format, durable], rest) = covered.split_first_chunk().ok_or(None)?;
-        if format > STATE_FORMAT {
-            return Err(Some(format));
-        }
+        let (durable, rest) = in_format(STATE_FORMAT, key, bytes)?.split_first().ok_or(None)?;
         let (length, rest) = rest.split_first_chunk().ok_or(None)?;
         let (kind, rest) = rest.split_first().ok_or(None)?;
         let body = match *kind {
@@ -291,7 +281,7 @@ impl ValueManifest {
                 Body::Chunks { generation: u64::from_be_bytes(*generation), checksum: u32::from_be_bytes(*checksum) }
             }
         };
-        Ok(ValueManifest { durable: durable != 0, bytes: u64::from_be_bytes(*length), body })
+        Ok(ValueManifest { durable: *durable != 0, bytes: u64::from_be_bytes(*length), body })
     }
 }
 

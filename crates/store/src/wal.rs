@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::chunk::{CHECKSUM_BYTES, Chunk, KEY_BYTES, Key, checksum_of};
+use super::chunk::{CHECKSUM_BYTES, Chunk, KEY_BYTES, Key, add_checksum, covered};
 use super::files::{machine, private_file, sync_folder};
 use super::{BlockHash, Partition, Result, Sequence, StoreError};
 
@@ -227,8 +227,7 @@ fn encode(counter: u64, chunks: &[(Key, Vec<u8>)], frame: &mut Vec<u8>) {
     }
     let length = (frame.len() - LENGTH_BYTES + CHECKSUM_BYTES) as u32;
     frame[..LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
-    let checksum = checksum_of(b"", frame);
-    frame.extend_from_slice(&checksum);
+    add_checksum(b"", frame);
     frame.resize(frame.len().next_multiple_of(PAGE), 0);
 }
 
@@ -253,19 +252,15 @@ fn frames_in(bytes: &[u8], frames: &mut Vec<WalFrame>) -> Result<(), u8> {
 /// The frame that begins here and its length; or, as an error, the newer format in which it is
 /// written, if it is not damaged.
 fn decode(bytes: &[u8]) -> Result<(WalFrame, usize), Option<u8>> {
-    let (length, rest) = bytes.split_first_chunk::<LENGTH_BYTES>().ok_or(None)?;
-    let length = u32::from_be_bytes(*length) as usize;
-    let body = rest.get(..length).and_then(|rest| rest.split_last_chunk::<CHECKSUM_BYTES>());
-    let (body, checksum) = body.ok_or(None)?;
-    if checksum_of(b"", &bytes[..LENGTH_BYTES + body.len()]) != *checksum {
-        return Err(None);
-    }
-    let (format, rest) = body.split_first().ok_or(None)?;
+    let length = bytes.first_chunk::<LENGTH_BYTES>().ok_or(None)?;
+    let length = LENGTH_BYTES + u32::from_be_bytes(*length) as usize;
+    let body = bytes.get(..length).and_then(|frame| covered(b"", frame)?.get(LENGTH_BYTES..));
+    let (format, rest) = body.and_then(<[u8]>::split_first).ok_or(None)?;
     if *format != FORMAT {
         return Err(Some(*format));
     }
     let frame = parse(rest).ok_or(None)?;
-    Ok((frame, LENGTH_BYTES + length))
+    Ok((frame, length))
 }
 
 fn parse(bytes: &[u8]) -> Option<WalFrame> {
@@ -298,6 +293,7 @@ mod tests {
     use super::super::chunk::cut;
     use super::super::{Block, Head};
     use super::*;
+    use crate::chunk::checksum_of;
     use crate::testkit::conformance::{block_after, bytes};
 
     const BYTES_MAX: usize = 1 << 20;

@@ -44,7 +44,7 @@ use parking_lot::{Condvar, Mutex, ReentrantMutex, RwLock};
 use crate::personal_index::PersonalIndex;
 use crate::records::{LoadError, Result};
 use store::priority;
-use store::{Part, Sequence, StoreError};
+use store::{Part, Sequence, StoreError, WriteBytes};
 
 use key::credit_of;
 use key_filters::{KeyFilters, KeyWriter};
@@ -598,11 +598,7 @@ impl IndexShared {
     }
 
     /// Keeps a run; `write` gives its bytes.
-    fn keep(
-        &self,
-        cover: Cover,
-        write: &mut dyn FnMut(&mut dyn io::Write) -> io::Result<()>,
-    ) -> Result<Run, StoreError> {
+    fn keep(&self, cover: Cover, write: WriteBytes<'_>) -> Result<Run, StoreError> {
         let name = cover.file_name();
         let bytes = self.store.put_file_in_parts(&name, write)?;
         Run::open(self.files(), &name, bytes).map_err(|error| not_as_written(&name, error))

@@ -35,7 +35,7 @@ use super::filter;
 use super::key::IndexKey;
 use super::page_cache::RunFiles;
 use crate::records::may_wait;
-use store::StoreError;
+use store::{StoreError, covered};
 
 /// The format that is written and read.
 const FORMAT: u8 = 6;
@@ -327,10 +327,7 @@ impl Footer {
     }
 
     fn parse(name: &str, bytes: &[u8]) -> Result<Self, RunError> {
-        let (covered, checksum) = bytes.split_last_chunk::<4>().ok_or(RunError::Damaged)?;
-        if bytes.len() != FOOTER_BYTES || crc32c::crc32c(covered).to_be_bytes() != *checksum {
-            return Err(RunError::Damaged);
-        }
+        let covered = covered(b"", bytes).filter(|_| bytes.len() == FOOTER_BYTES).ok_or(RunError::Damaged)?;
         let (rest, [magic @ .., format]) = covered.split_last_chunk::<8>().ok_or(RunError::Damaged)?;
         // One of a former format lacks lists of today: it is written again.
         if *magic != MAGIC || *format < FORMAT {

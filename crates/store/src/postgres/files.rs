@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use super::link::{Link, QueryResult, Trouble};
 use super::{PostgresStore, StoreParts};
-use crate::{Partition, Result, StoreError, Tenure};
+use crate::{Partition, Result, StoreError, Tenure, WriteBytes};
 
 /// A file has a row of the database for each so many bytes of it.
 const PART_BYTES: usize = 1 << 20;
@@ -20,12 +20,9 @@ const IS_THERE: &str = "SELECT 1 FROM file WHERE partition = $1 AND name = $2 AN
 const LIST: &str =
     "SELECT name, sum(octet_length(bytes))::bigint FROM file WHERE partition = $1 GROUP BY name ORDER BY name";
 
-/// Writes the bytes of a file.
-type WriteBytes<'a> = dyn FnMut(&mut dyn Write) -> io::Result<()> + 'a;
-
 impl StoreParts {
     /// Replaces a file by what `write` writes, or removes it. Returns the size.
-    pub(super) fn replace_file(&self, tenure: Tenure, name: &str, write: Option<&mut WriteBytes<'_>>) -> Result<u64> {
+    pub(super) fn replace_file(&self, tenure: Tenure, name: &str, write: Option<WriteBytes<'_>>) -> Result<u64> {
         self.admit(tenure)?;
         let _one_at_a_time = self.filing.lock();
         let written = self.replace_in_transaction(tenure, name, write);
@@ -39,12 +36,7 @@ impl StoreParts {
     }
 
     /// None if the tenure has ended.
-    fn replace_in_transaction(
-        &self,
-        tenure: Tenure,
-        name: &str,
-        write: Option<&mut WriteBytes<'_>>,
-    ) -> Result<Option<u64>> {
+    fn replace_in_transaction(&self, tenure: Tenure, name: &str, write: Option<WriteBytes<'_>>) -> Result<Option<u64>> {
         let (id, epoch) = (i32::from(tenure.partition.0), tenure.epoch.0 as i64);
         let link = self.wait(self.files.link()).map_err(|trouble| self.unwritten(trouble))?;
         let is_owner = self.file_step(&link, async |link| {

@@ -6,7 +6,7 @@ use tokio_postgres::Row;
 
 use super::PostgresStore;
 use super::commit;
-use crate::chunk::{self, BlockAssembler, Chunk, Fault, Key, RecordAssembler};
+use crate::chunk::{BlockAssembler, Chunk, Fault, Key, RecordAssembler};
 use crate::{Block, BlockHash, Head, Partition, Result, Sequence, StoreError, StoredRecord};
 
 /// The chunks that hold a Record: the last one before those whose first byte belongs to it, and all
@@ -115,11 +115,7 @@ impl PostgresStore {
     }
 
     pub(super) fn damaged(&self, sequence: Option<Sequence>, fault: Fault) -> StoreError {
-        let folder = self.place().into();
-        match fault {
-            Fault::NewerFormat(found) => StoreError::NewerFormat { folder, found, known: chunk::FORMAT },
-            _ => StoreError::Damaged { folder, sequence, detail: fault.to_string() },
-        }
+        fault.at(self.place().as_ref(), sequence)
     }
 
     /// The row of the block that holds `from`, and rows of some blocks after it.

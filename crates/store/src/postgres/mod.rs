@@ -34,7 +34,6 @@ mod state_area;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -54,7 +53,7 @@ use self::recent_blocks::RecentBlocks;
 use self::state_area::{Area, StateWrites};
 use super::{
     AppendOutcome, Block, Durability, Epoch, Head, KeyAndValue, Monitor, Partition, Result, Sequence, Store,
-    StoreError, StoredRecord, Tenure, admit_common_key, admit_file_name, admit_state_key,
+    StoreError, StoredRecord, Tenure, WriteBytes, admit_common_key, admit_file_name, admit_state_key,
 };
 
 pub use self::address::PostgresAddress;
@@ -176,7 +175,7 @@ impl PostgresStore {
         let runtime = threads.map_err(|source| StoreError::Machine { folder: "postgres".into(), source })?;
         let random = getrandom::u64().map_err(|error| StoreError::Machine {
             folder: "postgres".into(),
-            source: io::Error::other(error.to_string()),
+            source: std::io::Error::other(error.to_string()),
         })?;
         let process = format!("centavo-{random:016x}");
         let takeover = options.takeover;
@@ -526,16 +525,7 @@ impl Store for PostgresStore {
         self.keys(partition, Area::Cursors, b"")
     }
 
-    fn put_file(&self, tenure: Tenure, name: &str, bytes: &[u8]) -> Result<()> {
-        self.put_file_in_parts(tenure, name, &mut |file| file.write_all(bytes)).map(drop)
-    }
-
-    fn put_file_in_parts(
-        &self,
-        tenure: Tenure,
-        name: &str,
-        write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<u64> {
+    fn put_file_in_parts(&self, tenure: Tenure, name: &str, write: WriteBytes<'_>) -> Result<u64> {
         admit_file_name(name)?;
         self.parts.replace_file(tenure, name, Some(write))
     }

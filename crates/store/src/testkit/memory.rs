@@ -17,7 +17,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::anchor::{self, AnchorSlot};
 use crate::{
     AppendOutcome, Block, Durability, Epoch, Head, KeyAndValue, Monitor, Part, Partition, Result, Sequence, Store,
-    StoreError, StoredRecord, Tenure, admit_common_key, admit_file_name, admit_state_key, damaged,
+    StoreError, StoredRecord, Tenure, WriteBytes, admit_common_key, admit_file_name, admit_state_key, damaged,
 };
 
 /// A store in memory. A clone is the same store, as if its folder had been opened again.
@@ -300,8 +300,12 @@ impl Store for MemoryStore {
         Ok(disk.cursors.keys().filter(|(owner, _)| *owner == partition).map(|(_, key)| key.clone()).collect())
     }
 
-    fn put_file(&self, tenure: Tenure, name: &str, bytes: &[u8]) -> Result<()> {
-        self.change_file(tenure, name, Some(bytes.into()))
+    fn put_file_in_parts(&self, tenure: Tenure, name: &str, write: WriteBytes<'_>) -> Result<u64> {
+        let mut bytes = Vec::new();
+        write(&mut bytes).map_err(|source| StoreError::Machine { folder: name.into(), source })?;
+        let written = bytes.len() as u64;
+        self.change_file(tenure, name, Some(bytes.into()))?;
+        Ok(written)
     }
 
     fn file_part(&self, partition: Partition, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>> {

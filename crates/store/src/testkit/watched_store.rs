@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::MemoryStore;
 use crate::{
     AppendOutcome, Block, Durability, Epoch, Head, KeyAndValue, Monitor, Partition, Result, Sequence, Store,
-    StoreError, StoredRecord, Tenure,
+    StoreError, StoredRecord, Tenure, WriteBytes,
 };
 
 /// Watcher of the state area.
@@ -108,8 +108,8 @@ impl<W: Watch> Store for WatchedStore<W> {
         self.store.cursor_keys(partition)
     }
 
-    fn put_file(&self, tenure: Tenure, name: &str, bytes: &[u8]) -> Result<()> {
-        self.store.put_file(tenure, name, bytes)
+    fn put_file_in_parts(&self, tenure: Tenure, name: &str, write: WriteBytes<'_>) -> Result<u64> {
+        self.store.put_file_in_parts(tenure, name, write)
     }
 
     fn file_part(&self, partition: Partition, name: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>> {
