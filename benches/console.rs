@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actors::engine::Engine;
-use centavo::server::{self, Running};
+use centavo::server::{self, RunningServer};
 use centavo::settings::args::{Args, Command};
 use centavo::settings::checked::Settings;
 use clap::Parser;
@@ -185,7 +185,7 @@ async fn fill(engine: &Arc<Engine>, merchants: u64, charges: u64) -> Vec<String>
     paths
 }
 
-async fn sign_in(running: &Running, token: &str) -> (Client, String) {
+async fn sign_in(running: &RunningServer, token: &str) -> (Client, String) {
     let client = Client::builder().no_proxy().redirect(Policy::none()).build().expect("a client");
     let origin = format!("http://{}", running.operations);
     let request = client.post(format!("{origin}/console/sign-in")).header("origin", &origin);

@@ -23,7 +23,7 @@ use axum::body::Body;
 use axum::http::Request;
 use centavo::commands::verify;
 use centavo::server::routes;
-use centavo::server::{self, Running};
+use centavo::server::{self, RunningServer};
 use centavo::settings::args::{Args, Command as CashoutInquiryTimes};
 use centavo::settings::checked::Settings;
 use centavo::settings::secrets::SecretSource;
@@ -474,7 +474,7 @@ async fn call(routes: &Router, key: &str, method: &str, path: &str, body: Option
     (took, serde_json::from_slice(&bytes).expect("JSON"))
 }
 
-async fn server(folder: &Path) -> Running {
+async fn server(folder: &Path) -> RunningServer {
     let data = folder.to_string_lossy();
     let fixed = ["centavo", "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"];
     let flags = ["--sandbox", "on", "--rate-limit", "off", "--data", &data];

@@ -175,7 +175,7 @@ enum End {
 }
 
 /// Waits for the end. SIGHUP reads tokens, secrets and certificates again.
-async fn until_told_to_stop(running: &server::Running, mut signals: Signals) -> End {
+async fn until_told_to_stop(running: &server::RunningServer, mut signals: Signals) -> End {
     loop {
         return tokio::select! {
             _ = signals.hangup.recv() => {
@@ -190,7 +190,7 @@ async fn until_told_to_stop(running: &server::Running, mut signals: Signals) -> 
 }
 
 /// Drains the connections, unless the server can't go on: then the process ends at once.
-async fn stop(running: server::Running, end: End) -> ExitCode {
+async fn stop(running: server::RunningServer, end: End) -> ExitCode {
     match end {
         End::Asked => {
             tracing::info!("stopping: answering what is under way");

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use actors::engine::Engine;
-use centavo::server::{self, Running};
+use centavo::server::{self, RunningServer};
 use centavo::settings::args::{Args, Command};
 use centavo::settings::checked::Settings;
 use clap::Parser;
@@ -40,7 +40,7 @@ pub(crate) struct Shopfront {
     pub(crate) shops: Arc<Vec<Shop>>,
     /// An API key of each.
     pub(crate) keys: Vec<String>,
-    running: Running,
+    running: RunningServer,
     folder: TempDir,
     /// It is dropped after the server.
     _database: Option<Database>,

@@ -22,8 +22,8 @@ use crate::api::{App, AppState};
 use web::body::declared_as_lines;
 use web::guards::rate_limit::Policy;
 use web::json::{Element, Raw, elements, parse_element};
-use web::keyed;
-use web::trace::RequestContext;
+use web::keyed_request;
+use web::request_context::RequestContext;
 use web::{Caller, KeyScope, Problem, Result, SentKey, checked, failed};
 
 /// Most charges of a batch.
@@ -103,7 +103,7 @@ impl IntoResponse for BatchAnswer {
 
 /// A batch as it was sent: one JSON array, or JSON lines.
 pub struct SentBatch {
-    sent: keyed::KeyedCharge,
+    sent: keyed_request::KeyedCharge,
     is_lines: bool,
 }
 
@@ -112,7 +112,7 @@ impl<S: Sync> FromRequest<S> for SentBatch {
 
     async fn from_request(mut request: Request, state: &S) -> Result<Self> {
         let is_lines = declared_as_lines(request.headers_mut());
-        Ok(Self { sent: keyed::KeyedCharge::from_request(request, state).await?, is_lines })
+        Ok(Self { sent: keyed_request::KeyedCharge::from_request(request, state).await?, is_lines })
     }
 }
 

@@ -24,7 +24,7 @@ use crate::api::stored_cards::{payer_of, stored_card, stored_fingerprint};
 use crate::api::subscriptions::first_charge_was_paid;
 use crate::api::{App, AppState};
 use web::idempotency::{body_digest, in_progress};
-use web::keyed::KeyedCharge;
+use web::keyed_request::KeyedCharge;
 use web::views::charge::Breakdown;
 use web::{Caller, Checker, Code, KeyScope, Problem, Raw, Result, SentKey, broken, created, parse, recorded};
 

@@ -20,7 +20,7 @@ use crate::api::splits;
 use crate::api::{App, AppState};
 use web::idempotency::body_digest;
 use web::json::parse_unread;
-use web::keyed::KeyedCharge;
+use web::keyed_request::KeyedCharge;
 use web::views::charge::{Breakdown, ChargeView, charge_status, pix_code};
 use web::{
     Caller, Checker, Code, KeyScope, KeyedBody, PathId, Problem, Raw, Result, SentKey, broken, checked, created, ok,

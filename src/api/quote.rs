@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::api::splits;
 use crate::api::{App, AppState};
-use web::keyed::KeyedCharge;
+use web::keyed_request::KeyedCharge;
 use web::views::charge::{Breakdown, FeeView, SplitView};
 use web::{Caller, Checker, KeyScope, Raw, Result, broken, ok, parse};
 

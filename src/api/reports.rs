@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 use wire::timestamp::begin_of;
 
 use crate::api::app::{App, AppState};
-use web::streamed::{BoxError, ReadPace, streamed};
+use web::streamed_body::{BoxError, ReadPace, streamed};
 use web::views::export_file::{
     begin, booked_before, cut_header, encoding, file, head_of, know_cards, know_group, request, wants_labels,
 };

@@ -9,7 +9,7 @@ use actors::backup::{BackupError, BackupResult, BackupRun, Frame};
 use crate::commands::journal_source::JournalSource;
 use crate::commands::terminal;
 use crate::commands::verify::quietly;
-use crate::commands::{Failure, follow};
+use crate::commands::{Failure, backup_follow};
 use crate::settings::args::BackupArgs;
 use crate::settings::checked::JournalSettings;
 use ops::last_backup::LastBackup;
@@ -19,7 +19,7 @@ pub async fn run(args: BackupArgs) -> Result<(), Failure> {
     let BackupArgs { journal, out, follow, trust } = args;
     let (begun, journal) = (Instant::now(), journal.settings()?);
     if let Some(url) = follow {
-        return follow::run(&url, &journal, out, trust.as_ref()).await;
+        return backup_follow::run(&url, &journal, out, trust.as_ref()).await;
     }
     let folder = out.clone();
     let work = move || quietly("the backup could not go on", || make(&journal, &folder));

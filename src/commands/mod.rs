@@ -8,13 +8,13 @@ use std::error::Error;
 pub type Failure = Box<dyn Error + Send + Sync>;
 
 pub mod backup;
+pub mod backup_follow;
 pub mod books_location;
 pub mod check;
 pub mod demo;
 pub mod erase;
 pub mod export;
 pub mod folder_files;
-pub mod follow;
 pub mod grow;
 pub mod journal_source;
 pub mod listen;

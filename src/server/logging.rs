@@ -29,7 +29,7 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::commands::terminal;
 use crate::server::log_queue::{BYTES_MAX, LogQueue};
 use crate::settings::args::LogFormat;
-use web::trace::RequestContext;
+use web::request_context::RequestContext;
 
 /// Log lines of `serve` when no setting says which.
 pub const SERVE_FILTER: &str = "info,ractor=warn";

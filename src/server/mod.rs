@@ -1,5 +1,6 @@
 //! Wiring of a server: settings, secrets, engine, listeners, background tasks, and the orderly
-//! stop.
+//! stop. What is served stands in [`routes`]; the institutions that the settings name are in
+//! [`named_rails`].
 
 pub mod checkpoints;
 pub mod log_queue;
@@ -44,8 +45,8 @@ use nodes::forward::PeerClient;
 use nodes::listener::Behind;
 use nodes::node::{JoinError, Node, NodeFailure};
 use nodes::partition_measures::PartitionMeasures;
+use nodes::peer_token::PeerToken;
 use nodes::takeover;
-use nodes::token::PeerToken;
 use nodes::work_requests::OthersOverHttp;
 use nodes::{self, Owners, PeerMeasures, PeerSettings, PeerTlsFiles};
 use ops::account_sums::AccountSums;
@@ -185,7 +186,7 @@ pub enum ServingFailure {
 }
 
 /// A running server.
-pub struct Running {
+pub struct RunningServer {
     /// The engine.
     pub engine: Arc<Engine>,
     /// State of the merchants' handlers.
@@ -217,7 +218,10 @@ struct Tasks {
 
 /// Opens the data and begins to serve. Calls `progress` with the number of Records that were read
 /// so far, and their total.
-pub async fn start(settings: Settings, progress: impl Fn(u64, u64) + Send + 'static) -> Result<Running, StartError> {
+pub async fn start(
+    settings: Settings,
+    progress: impl Fn(u64, u64) + Send + 'static,
+) -> Result<RunningServer, StartError> {
     let opened = settings.sandbox.then(|| Institutions::open(&settings.sandbox_folder(), settings.shares_sandbox()));
     let (institutions, rails) = opened.unzip();
     let named = OpenedRails::open(settings.rails.as_ref())?;
@@ -231,7 +235,7 @@ pub async fn start_with(
     rails: Rails,
     settings: Settings,
     progress: impl Fn(u64, u64) + Send + 'static,
-) -> Result<Running, StartError> {
+) -> Result<RunningServer, StartError> {
     run(rails, None, OpenedRails::default(), settings, progress).await
 }
 
@@ -263,7 +267,7 @@ async fn run(
     named: OpenedRails,
     settings: Settings,
     progress: impl Fn(u64, u64) + Send + 'static,
-) -> Result<Running, StartError> {
+) -> Result<RunningServer, StartError> {
     let lacking =
         unserved([rails.card.current().is_some(), rails.pix.current().is_some(), rails.payout.current().is_some()]);
     let mut registry = Registry::default();
@@ -321,7 +325,7 @@ async fn run(
     let node = node.map(|node| (tokio::spawn(Arc::clone(&node).run()), node));
     let States { app, desk, .. } = states;
     let tasks = Tasks { listeners, schedule, deliverer, node };
-    Ok(Running { engine, app, desk, public, operations, peers, bells, sources, shutdown, tasks })
+    Ok(RunningServer { engine, app, desk, public, operations, peers, bells, sources, shutdown, tasks })
 }
 
 fn engine_options(settings: &Settings, rails: Rails, registry: &mut Registry) -> Result<EngineOptions, StartError> {
@@ -829,7 +833,7 @@ async fn keep_delivering(engine: Arc<Engine>, webhooks: Arc<Webhooks>, ending: w
     }
 }
 
-impl Running {
+impl RunningServer {
     /// Waits until the process must end without being asked to.
     pub async fn failed(&self) -> ServingFailure {
         let engine = &self.engine;

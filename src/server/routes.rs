@@ -35,10 +35,10 @@ use ops::{
     recipients as all_recipients, reconciliations, records, refunds as refunds_review, reports as made_reports,
     sandbox, search, sub_recipients as review, subscriptions as all_subscriptions, webhooks, withdrawals as outflow,
 };
+use web::blocking_reads::on_waiting_thread;
 use web::guards::rate_limit::Policy;
 use web::openapi::{self, Listener};
 use web::outgoing::OneCopy;
-use web::reading::on_waiting_thread;
 use web::reference;
 use web::reply::QueryNames;
 
@@ -355,7 +355,7 @@ mod tests {
 
     use super::*;
     use ledger::scope::Scope;
-    use nodes::target::{OF_GROUPS, OF_THE_HOUSE, before_name};
+    use nodes::request_partition::{OF_GROUPS, OF_THE_HOUSE, before_name};
 
     /// A new route of merchants that changes something needs a scope, or a key that reads could use
     /// it.

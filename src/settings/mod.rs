@@ -1,5 +1,6 @@
 //! Settings: flags with their variables ([`args`], [`values`]), the TOML file ([`file`]), and their
-//! checked values ([`checked`]); secrets and their sources; the choice of the store.
+//! checked values ([`checked`]); secrets and their sources ([`secrets`]); the choice of the store
+//! ([`store_choice`]); and what keeps secrets inside ([`privacy`]).
 
 pub mod args;
 pub mod checked;

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use actors::rails::RailParties;
 use centavo::server::named_rails::settings::{AdapterSettings, CurrentRails, NamedRail, NamedRailSettings};
-use centavo::server::{self, Running, StartError};
+use centavo::server::{self, RunningServer, StartError};
 use centavo::settings::checked::Settings;
 use ledger::rail_name::RailName;
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
@@ -58,13 +58,13 @@ fn certify(folder: &Path, year: i32) {
     }
 }
 
-async fn started(folder: &Path, rails: Option<NamedRailSettings>) -> Result<Running, StartError> {
+async fn started(folder: &Path, rails: Option<NamedRailSettings>) -> Result<RunningServer, StartError> {
     let settings = Settings { rails, ..settings(&folder.join("data"), false) };
     server::start(settings, |_, _| {}).await
 }
 
 /// The year in which the client certificate ends, as the metrics say.
-async fn end_in_metrics(running: &Running) -> i64 {
+async fn end_in_metrics(running: &RunningServer) -> i64 {
     let client = Client::builder().no_proxy().build().unwrap();
     let metrics =
         client.get(format!("http://{}/metrics", running.operations)).send().await.unwrap().text().await.unwrap();

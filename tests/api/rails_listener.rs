@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use actors::rails::{Call, NamedRails, OpenPix, PixFate, PixOpening, PixRail, PixReceipts, PixSpan, RailError, Rails};
 use actors::rails::{Repay, RepayAnswer};
 use centavo::server::named_rails::settings::BellSettings;
-use centavo::server::{self, Running};
+use centavo::server::{self, RunningServer};
 use centavo::settings::checked::Settings;
 use ledger::id::ObjectId;
 use ledger::rail_name::RailName;
@@ -62,7 +62,7 @@ impl PixRail for Institution {
 
 /// A live server with the institutions `efi` and `itau`.
 struct Live {
-    running: Running,
+    running: RunningServer,
     bells: SocketAddr,
     /// How often the list of `efi` was read, and that of `itau`.
     looks: [watch::Receiver<u64>; 2],

@@ -11,7 +11,7 @@ use actors::cluster::weight;
 use actors::rails::{
     Call, PayoutAnswer, PayoutRail, PixFate, PixRail, Rails, Repay, RepayAnswer, SendPayout, UnpayableAccount,
 };
-use centavo::server::{self, Running, StartError};
+use centavo::server::{self, RunningServer, StartError};
 use centavo::settings::checked::Settings;
 use ledger::event::PayoutBank;
 use ledger::id::ObjectId;
@@ -97,7 +97,7 @@ pub(crate) async fn start(
     folder: &Path,
     settings: impl Fn(&Path) -> Settings,
     rails: Option<impl Fn() -> Rails>,
-) -> Result<(Running, Running), StartError> {
+) -> Result<(RunningServer, RunningServer), StartError> {
     let addresses = addresses();
     let start = async |at: usize| {
         let data = if at == 0 { folder.to_owned() } else { folder.join(OTHER) };
@@ -126,7 +126,7 @@ fn addresses() -> [String; 2] {
 }
 
 /// Waits until each partition has its node, both know it, and the house can answer for all.
-async fn settled(first: &Running, other: &Running) {
+async fn settled(first: &RunningServer, other: &RunningServer) {
     let begun = Instant::now();
     let nodes = [first, other].map(|running| Arc::clone(running.desk.node.as_ref().unwrap()));
     loop {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::http::Request;
 use centavo::commands::journal_source::JournalSource;
-use centavo::server::{self, Running};
+use centavo::server::{self, RunningServer};
 use centavo::settings::args::ServeArgs;
 use centavo::settings::checked::{ConfigError, JournalSettings};
 use centavo::settings::secrets::SecretSource;
@@ -47,7 +47,7 @@ async fn call(files: &TlsFiles, to: SocketAddr, path: &str, credential: &str, bo
     (status, serde_json::from_slice(&text).unwrap_or_else(|_| String::from_utf8_lossy(&text).into()))
 }
 
-async fn serving(folder: &Path, files: &TlsFiles) -> Running {
+async fn serving(folder: &Path, files: &TlsFiles) -> RunningServer {
     let mut settings = settings(&folder.join("data"), true);
     settings.tls = Some(files.clone());
     settings.ops_tls = Some(files.clone());

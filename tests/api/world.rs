@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use actors::rails::{CardRail, NamedRails, PayoutRail, PixRail, Rails};
-use centavo::server::{self, Running};
+use centavo::server::{self, RunningServer};
 use centavo::settings::args::{self, ServeArgs};
 use centavo::settings::checked::{JournalSettings, Settings};
 use centavo::settings::secrets::SecretSource;
@@ -50,9 +50,9 @@ pub(crate) const DAY: i64 = 24 * 60 * 60;
 
 /// A running server and a client.
 pub(crate) struct World {
-    running: Running,
+    running: RunningServer,
     /// The other node, where servers are nodes.
-    other: Option<Running>,
+    other: Option<RunningServer>,
     client: Client,
     pub(crate) description: Arc<Description>,
     folder: TempDir,
@@ -194,7 +194,7 @@ impl World {
         Self::of(running, other, folder).await
     }
 
-    async fn of(running: Running, other: Option<Running>, folder: TempDir) -> Self {
+    async fn of(running: RunningServer, other: Option<RunningServer>, folder: TempDir) -> Self {
         let client = Client::builder().no_proxy().build().unwrap();
         let description = Description::of(&client, [running.public, running.operations], running.desk.sandbox).await;
         Self { running, other, client, description, folder }

@@ -6,7 +6,7 @@ use store::cut::Position;
 use wire::cut_text::record_name;
 use wire::mask;
 
-use crate::flow::{self, ChargePart, Flow, PartOf};
+use crate::money_flow::{self, ChargePart, Flow, PartOf};
 use crate::records::{facts_of, record_link};
 use crate::show::Facts;
 use crate::table::Table;
@@ -186,7 +186,7 @@ fn picture(desk: &Desk, visit: &Visit, charge: &Charge, due: Option<(Timestamp, 
         ChargeOutcome::Paid { .. } => (words::FLOW, Some(rail)),
         _ => (words::CHARGE_ASKED, None),
     };
-    flow::drawn(visit.language, &Flow { heading, rail, total: terms.amount.0, parts: &parts })
+    money_flow::drawn(visit.language, &Flow { heading, rail, total: terms.amount.0, parts: &parts })
 }
 
 /// The refunds and disputes that the Records of a charge name.

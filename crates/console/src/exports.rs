@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::form::optional;
 use crate::keys::json_of;
-use crate::ledger_field::{LedgerField, Offered};
+use crate::ledger_field::{LedgerChoice, LedgerField};
 use crate::sent_form::PostedFile;
 use crate::table::Table;
 use crate::{Screen, Section, Visit, Word, show, wire_words, words};
@@ -77,7 +77,7 @@ fn form(desk: &Desk, visit: &Visit) -> Markup {
 
 /// The field that says whose books they are; required where its label does not say that it is not.
 fn whose<'a>(id: &'a str, label: Word, value: &'a str) -> LedgerField<'a> {
-    LedgerField { id, name: "ledger", label, offered: Offered::All, is_required: !value.is_empty(), value }
+    LedgerField { id, name: "ledger", label, offered: LedgerChoice::All, is_required: !value.is_empty(), value }
 }
 
 /// Form that asks for the books in the accounts of another program.

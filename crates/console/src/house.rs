@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::books::balance_table;
 use crate::form::amount;
 use crate::keys::json_of;
-use crate::ledger_field::{LedgerField, Offered};
+use crate::ledger_field::{LedgerChoice, LedgerField};
 use crate::refused_form::PAGE;
 use crate::table::Table;
 use crate::{PageRequest, PostedForm, Screen, Section, Visit, reconciliations, show, words};
@@ -140,7 +140,8 @@ pub(crate) fn form(visit: &Visit, draft: &EntryDraft) -> Markup {
 
 /// The form for an entry of a merchant or a recipient, whom its field names.
 fn owner_form(desk: &Desk, visit: &Visit, (id, field): (&str, &str), [ask, what, label]: [words::Word; 3]) -> Markup {
-    let whom = LedgerField { id: field, name: field, label, offered: Offered::Owners, is_required: true, value: "" };
+    let whom =
+        LedgerField { id: field, name: field, label, offered: LedgerChoice::Owners, is_required: true, value: "" };
     let fields = html! {
         (whom.show(desk, visit))
         (amount_and_reason(visit, &format!("{id}-"), &EntryDraft::default()))

@@ -18,7 +18,7 @@ const OFFERED_MAX: u64 = 20;
 
 /// Whose ledgers a field offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Offered {
+pub(crate) enum LedgerChoice {
     /// Of merchants.
     Merchants,
     /// Of recipients.
@@ -34,7 +34,7 @@ pub(crate) struct LedgerField<'a> {
     pub id: &'a str,
     pub name: &'a str,
     pub label: Word,
-    pub offered: Offered,
+    pub offered: LedgerChoice,
     pub is_required: bool,
     pub value: &'a str,
 }
@@ -60,24 +60,24 @@ impl LedgerField<'_> {
 /// A ledger that a field offers: its name, the text of the field, and what is said of it.
 type OfferedLedger = (String, String, String);
 
-fn options(desk: &Desk, visit: &Visit, offered: Offered) -> Vec<OfferedLedger> {
+fn options(desk: &Desk, visit: &Visit, offered: LedgerChoice) -> Vec<OfferedLedger> {
     let engine = &desk.engine;
     let groups = match visit.scope.group() {
         Some(group) => vec![group],
         None => listed(desk, Page { page: 1, per_page: OFFERED_MAX }).1,
     };
-    let recipients = groups.iter().filter(|_| offered != Offered::Merchants).flat_map(|group| {
+    let recipients = groups.iter().filter(|_| offered != LedgerChoice::Merchants).flat_map(|group| {
         let count = engine.merchant(*group, |row| row.recipients.len() as u32).unwrap_or_default();
         (1..=count).map(move |number| LedgerId::Recipient(*group, RecipientNumber(number)))
     });
-    let merchants = groups.iter().filter(|_| offered != Offered::Recipients);
+    let merchants = groups.iter().filter(|_| offered != LedgerChoice::Recipients);
     let merchants = merchants.map(|group| LedgerId::Merchant(*group));
     let ledgers = merchants.chain(recipients.take(OFFERED_MAX as usize));
     let named: Vec<_> = ledgers.filter_map(|ledger| Some((ledger, owner_name(engine, ledger)?))).collect();
     let mut holders: BTreeMap<String, usize> = BTreeMap::new();
     named.iter().for_each(|(_, name)| *holders.entry(search_key(name)).or_default() += 1);
     let platform = [("P-all", "Plataforma", words::PLATFORM), ("P-house", "Casa", words::HOUSE)];
-    let platform = platform.into_iter().filter(|_| offered == Offered::All);
+    let platform = platform.into_iter().filter(|_| offered == LedgerChoice::All);
     let platform = platform.map(|(ledger, name, word)| [ledger, name, visit.say(word)].map(str::to_owned).into());
     let owners = named.into_iter().map(|(ledger, name)| {
         let id = ledger_name(engine, ledger);

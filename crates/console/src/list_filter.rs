@@ -6,7 +6,7 @@ use books::table_file::TableFormat;
 use maud::{Markup, html};
 
 use crate::form::amount;
-use crate::ledger_field::{LedgerField, Offered};
+use crate::ledger_field::{LedgerChoice, LedgerField};
 use crate::paging::address;
 use crate::scope::Scope;
 use crate::{Visit, Word, words};
@@ -24,18 +24,19 @@ pub(crate) enum Field<'a> {
     /// A day.
     Day(&'static str, Word),
     /// A merchant or a recipient, by its name or id.
-    Owner(&'static str, Word, Offered),
+    Owner(&'static str, Word, LedgerChoice),
     /// A parameter of a link, which the form keeps.
     Hidden(&'static str),
 }
 
 /// The field of a list's merchant; a page of one merchant has no such field.
 pub(crate) fn merchant_field(visit: &Visit) -> Option<Field<'static>> {
-    (visit.scope == Scope::All).then_some(Field::Owner("merchant", words::MERCHANT, Offered::Merchants))
+    (visit.scope == Scope::All).then_some(Field::Owner("merchant", words::MERCHANT, LedgerChoice::Merchants))
 }
 
 /// The field of a list's recipient.
-pub(crate) const RECIPIENT_FIELD: Field<'static> = Field::Owner("recipient", words::RECIPIENT, Offered::Recipients);
+pub(crate) const RECIPIENT_FIELD: Field<'static> =
+    Field::Owner("recipient", words::RECIPIENT, LedgerChoice::Recipients);
 
 /// The form of a filter with what an address has.
 pub(crate) fn form(desk: &Desk, visit: &Visit, given: &[(String, String)], fields: &[Field<'_>]) -> Markup {

@@ -14,8 +14,8 @@ use ledger::{GroupNumber, Timestamp};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::assets::{ICON_PATH, SCRIPT_PATH, STYLE_PATH};
-use crate::fitting::fitting;
 use crate::form::hidden_key;
+use crate::page_size::fitting;
 use crate::paging::address;
 use crate::queries::known_query;
 use crate::refused_form::{PAGE, RefusedForm, SentForm, ShownAgain};

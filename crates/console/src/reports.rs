@@ -10,7 +10,7 @@ use books::reports::Report;
 use maud::{Markup, PreEscaped, html};
 
 use crate::form::optional;
-use crate::ledger_field::{LedgerField, Offered};
+use crate::ledger_field::{LedgerChoice, LedgerField};
 use crate::paging::part;
 use crate::{PageRequest, Screen, Section, Visit, pager_named, show, words};
 use ops::reports::report;
@@ -107,9 +107,9 @@ fn form(desk: &Desk, visit: &Visit, given: &[(String, String)], of: Report) -> R
 fn whose(of: Report) -> LedgerField<'static> {
     let is_required = of == Report::Statement;
     let offered = match of {
-        Report::Statement => Offered::Owners,
-        of if of.is_of_merchants() => Offered::Merchants,
-        _ => Offered::All,
+        Report::Statement => LedgerChoice::Owners,
+        of if of.is_of_merchants() => LedgerChoice::Merchants,
+        _ => LedgerChoice::All,
     };
     let label = if is_required { words::WHOSE_ONE } else { words::WHOSE };
     LedgerField { id: "ledger", name: "ledger", label, offered, is_required, value: "" }

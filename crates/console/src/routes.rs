@@ -15,10 +15,10 @@ use crate::page::screen;
 use crate::refused_form::show_again;
 use crate::{
     Console, assets, audit, books, charge, dispute, endpoint, exports, find, health, holds, house, item, keys, lists,
-    many, merchants, notes, overview, page, people, periods, queue, recipients, reconciliations, recurrence, refund,
-    registration, reports, sandbox, settings, sign_in, trial_balance, webhooks,
+    many_decisions, merchants, notes, overview, page, people, periods, queue, recipients, reconciliations, recurrence,
+    refund, registration, reports, sandbox, settings, sign_in, trial_balance, webhooks,
 };
-use web::reading::on_waiting_thread;
+use web::blocking_reads::on_waiting_thread;
 
 /// Routes of personal data, of notes, and of what is rejected or deleted.
 fn of_personal_data() -> Router<Console> {
@@ -76,7 +76,7 @@ pub fn all(console: &Console) -> Router {
         .route("/console/recipients/{id}/freeze", post(holds::change_recipient))
         .route("/console/recipients/{id}/reveal", post(registration::reveal))
         .route("/console/queue", screen(queue::list))
-        .route("/console/queue/many", screen(many::confirm).post(many::decide))
+        .route("/console/queue/many", screen(many_decisions::confirm).post(many_decisions::decide))
         .route("/console/queue/{id}", screen(item::show).post(queue::decide))
         .route("/console/queue/{id}/settle", post(queue::settle))
         .route("/console/webhooks", screen(webhooks::list))

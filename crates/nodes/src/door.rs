@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep};
 
 use super::forward::{ForwardOutcome, Hop, PeerClient, Sendable, return_session, returned_session};
 use super::refusals::{Refusals, Unmet};
-use super::target::{Destination, target};
+use super::request_partition::{Destination, target};
 use super::{Hold, Owner, Owners};
 use web::body::{CHARGE_BYTES_MAX, FILE_BYTES_MAX, JSON_BYTES_MAX, WholeBody};
 use web::middleware::unanswered;

@@ -1,6 +1,6 @@
 //! Requests to the other processes: connections that are used again, the headers of a hop, and what
 //! is known when no answer came. A new connection is used once the other process has answered on it
-//! ([`super::greeting`]).
+//! ([`super::peer_greeting`]).
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -24,16 +24,16 @@ use store::Partition;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::greeting::{greet, no_handshake};
 use super::measures::PeerMeasures;
+use super::peer_greeting::{greet, no_handshake};
+use super::peer_token::{PeerToken, TOKEN};
 use super::settings::host;
-use super::token::{PeerToken, TOKEN};
 use web::client::dial;
 use web::openapi::Listener;
+use web::request_context::RequestContext;
 use web::server::{OverTls, Peer};
 use web::session::Session;
 use web::tls::MutualTls;
-use web::trace::RequestContext;
 
 /// How long a connection to another process may take to be made.
 const CONNECT_MAX: Duration = Duration::from_secs(1);

@@ -2,25 +2,28 @@
 //! its merchant, whichever process it came to.
 //!
 //! [`door`] stands before the routes of a listener. It finds the partition of a request
-//! ([`target`]) and its owner ([`Owners`]). Where that is another process, the whole request is
-//! sent there ([`forward`]), to a listener that serves only the other processes ([`listener`]), and
-//! its answer comes back. A request that was not carried out is tried again. One that may have been
-//! carried out is never sent twice.
+//! ([`request_partition`]) and its owner ([`Owners`]). Where that is another process, the whole
+//! request is sent there ([`forward`]), to a listener that serves only the other processes
+//! ([`listener`]), and its answer comes back. A request that was not carried out is tried again.
+//! One that may have been carried out is never sent twice.
+//!
+//! [`node`] takes partitions and hands them over, the first time by [`takeover`]. What the work on
+//! all merchants needs of another process are [`work_requests`].
 
 pub mod door;
 pub mod forward;
-mod greeting;
 pub mod listener;
 mod measures;
 pub mod node;
 pub mod partition_measures;
+mod peer_greeting;
+pub mod peer_token;
 mod refusals;
+pub mod request_partition;
 mod settings;
 pub mod takeover;
-pub mod target;
 #[cfg(test)]
 mod tests;
-pub mod token;
 pub mod work_requests;
 
 use std::pin::Pin;

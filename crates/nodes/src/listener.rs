@@ -13,8 +13,8 @@ use axum::routing::get;
 use tower::{ServiceExt, service_fn};
 
 use super::forward::Hop;
-use super::greeting;
-use super::token::PeerToken;
+use super::peer_greeting;
+use super::peer_token::PeerToken;
 use web::middleware::Middleware;
 use web::openapi::Listener;
 use web::server::{OverTls, Peer, ServerLimits};
@@ -47,7 +47,7 @@ pub fn limits(connections_max: usize) -> ServerLimits {
 /// processes ask, and those of the two listeners. A request that no process of the installation
 /// sends is 403, and learns nothing.
 pub fn routes(token: PeerToken, process: String, own: Router, merchants: Behind, operators: Behind) -> Router {
-    let own = own.route(greeting::PATH, get(process));
+    let own = own.route(peer_greeting::PATH, get(process));
     let answering = service_fn(move |request: Request| {
         let (token, own) = (token.clone(), own.clone());
         let (merchants, operators) = (merchants.clone(), operators.clone());

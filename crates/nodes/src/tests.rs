@@ -26,7 +26,7 @@ use tokio::task::JoinHandle;
 use super::door::{Door, DoorParts};
 use super::forward::PeerClient;
 use super::listener::{Behind, limits, routes};
-use super::token::PeerToken;
+use super::peer_token::PeerToken;
 use super::*;
 use web::api_key::ApiKeyText;
 use web::client::speak;

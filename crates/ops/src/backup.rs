@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
 use crate::{Admin, Desk, DeskState, Operator};
-use web::streamed::{streamed, turn};
+use web::streamed_body::{streamed, turn};
 use web::{Result, number, ok, query, refused, single, time};
 
 /// What a backup lacks that has all before `from`, in the frames of a backup's files, through the

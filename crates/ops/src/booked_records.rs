@@ -10,7 +10,7 @@ use books::reconcile::booked_movements::BookedRecords;
 use ledger::{EndedBatch, LedgerId, ObjectId, Record, Timestamp};
 use store::Block;
 
-use web::streamed::ReadPace;
+use web::streamed_body::ReadPace;
 use web::{Problem, Result};
 
 /// Records that are looked at in one go, of a list.

@@ -21,7 +21,7 @@ use wire::timestamp::{PeriodLimit, day};
 use crate::named_ledger::named_ledger;
 use crate::{Desk, DeskState, Operator, merchants};
 use web::reply::list_of;
-use web::streamed::{ReadPace, in_turn, streamed, turn, turn_in_time};
+use web::streamed_body::{ReadPace, in_turn, streamed, turn, turn_in_time};
 use web::views::ledger::ledger_name;
 use web::views::recipient::find_recipient;
 use web::{

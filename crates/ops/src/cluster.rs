@@ -10,7 +10,7 @@ use store::Picture;
 use utoipa::ToSchema;
 
 use crate::{DeskState, Operator};
-use web::trace::spawn_blocking;
+use web::request_context::spawn_blocking;
 use web::{Result, ok};
 
 /// The nodes of the store and its partitions, as the process that is asked sees them now.

@@ -14,7 +14,7 @@ use crate::books::find;
 use crate::named_ledger::outside_name;
 use crate::{Desk, DeskState, Operator};
 use web::cut;
-use web::streamed::{BoxError, ReadPace, streamed, turn};
+use web::streamed_body::{BoxError, ReadPace, streamed, turn};
 use web::views::export_file::{
     begin, cut_header, encoding, file, know_cards, know_group, know_named, request, wants_labels,
 };

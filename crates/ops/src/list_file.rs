@@ -10,7 +10,7 @@ use books::table_file::{ListFile, TableColumn, TableFormat};
 use futures_util::future::{self, BoxFuture, FutureExt};
 
 use crate::desk::Desk;
-use web::streamed::{ReadPace, streamed, turn};
+use web::streamed_body::{ReadPace, streamed, turn};
 use web::{Code, Problem, Result, failed, refused, single};
 
 /// Rows of a file at most; a filter with more is 400 `too_many_items`.

@@ -21,7 +21,7 @@ use crate::reconciliations::Reconciliation;
 use crate::uncompared::uncompared;
 use crate::{DeciderCall, Desk, DeskState, Operator};
 use web::reply::All;
-use web::streamed::{in_turn, turn, turn_in_time};
+use web::streamed_body::{in_turn, turn, turn_in_time};
 use web::{PathId, Result, decided, not_found, ok, parse_unread_exact, time};
 
 /// A month, and its closing.

@@ -34,7 +34,7 @@ use crate::{Decider, DeciderCall, Desk, DeskState, ItemKind, Operator};
 use web::body::{FileFormat, InstitutionFile};
 use web::language::Word;
 use web::reply::list_of;
-use web::streamed::{in_turn, turn};
+use web::streamed_body::{in_turn, turn};
 use web::{
     Code, KeyScope, List, Page, PathId, Problem, Raw, Result, SentKey, checked, failed, not_found, ok, one_of,
     parse_exact, query, refused, single, time,

@@ -28,7 +28,7 @@ use crate::export_stream::ledger_of;
 use crate::{Desk, DeskState, Operator};
 use web::cut::{self, as_header};
 use web::gzip::Encoding;
-use web::streamed::{BoxError, ReadPace, streamed, turn};
+use web::streamed_body::{BoxError, ReadPace, streamed, turn};
 use web::views::export_file::days;
 use web::views::ledger::{merchant_profile, owner};
 use web::views::row_labels::row_labels;

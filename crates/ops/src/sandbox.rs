@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{Admin, AdminCall, DeskState, charges};
-use web::trace::spawn_blocking;
+use web::request_context::spawn_blocking;
 use web::views::charge::{ChargeView, not_pending};
 use web::{
     Code, KeyScope, KeyedBody, Problem, Raw, Result, checked, decided, ok, parse_exact, parse_unread_exact, time,

@@ -30,7 +30,7 @@ use super::cursors::Cursors;
 use super::files::{Files, bytes_below, create_folder, machine, make_private, private_file, sync_folder};
 use super::monitor::Monitor;
 use super::segments::Segments;
-use super::sled::{Opening, UNFLUSHED_BYTES_MAX_OF_STATE};
+use super::sled::{DatabaseOptions, UNFLUSHED_BYTES_MAX_OF_STATE};
 use super::space;
 use super::state_area::StateArea;
 use super::write_behind::WriteBehind;
@@ -101,7 +101,7 @@ impl SledStore {
         }
         let SledOptions { state_cache_bytes: cache_bytes, lock_wait, .. } = *options;
         let (unflushed_bytes_max, noted) = (UNFLUSHED_BYTES_MAX_OF_STATE, Arc::clone(&monitor));
-        let opening = Opening { cache_bytes, unflushed_bytes_max, lock_wait, monitor: noted };
+        let opening = DatabaseOptions { cache_bytes, unflushed_bytes_max, lock_wait, monitor: noted };
         let state = Arc::new(StateArea::open(Database::open_or_make(&data.join(STATE), &opening)?)?);
         let cursors = Arc::new(Cursors::open(&data)?);
         sync_folder(&data)?;
@@ -1202,9 +1202,14 @@ mod tests {
         SledOptions { segment_bytes: 20_000, ..options() }
     }
 
-    fn impatient_opening() -> Opening {
+    fn impatient_opening() -> DatabaseOptions {
         let unflushed_bytes_max = UNFLUSHED_BYTES_MAX_OF_STATE;
-        Opening { cache_bytes: 1 << 20, unflushed_bytes_max, lock_wait: Duration::ZERO, monitor: Arc::default() }
+        DatabaseOptions {
+            cache_bytes: 1 << 20,
+            unflushed_bytes_max,
+            lock_wait: Duration::ZERO,
+            monitor: Arc::default(),
+        }
     }
 
     fn copy_folder(from: &Path, to: &Path) {

@@ -38,7 +38,7 @@ use super::files::{Files, bytes_below, create_folder, damaged, machine, remove_f
 use super::monitor::{Monitor, WaitFor};
 use super::segment::{Chunks, Segment, Span};
 use super::segment_file::{self, RecentDirectories, SegmentFile};
-use super::sled::{Opening, UNFLUSHED_BYTES_MAX_OF_JOURNAL};
+use super::sled::{DatabaseOptions, UNFLUSHED_BYTES_MAX_OF_JOURNAL};
 use super::wal::{AppendResult, WalFrame, WriteAheadLog};
 use super::{
     Block, BlockHash, Database, Head, Partition, Result, Sequence, SledOptions, StoreError, StoredRecord, priority,
@@ -625,10 +625,10 @@ impl Place {
         Database::open(&path, &self.opening()).map(Segment::new)
     }
 
-    fn opening(&self) -> Opening {
+    fn opening(&self) -> DatabaseOptions {
         let SledOptions { journal_cache_bytes: cache_bytes, lock_wait, .. } = self.options;
         let (unflushed_bytes_max, monitor) = (UNFLUSHED_BYTES_MAX_OF_JOURNAL, Arc::clone(&self.monitor));
-        Opening { cache_bytes, unflushed_bytes_max, lock_wait, monitor }
+        DatabaseOptions { cache_bytes, unflushed_bytes_max, lock_wait, monitor }
     }
 
     fn segment_path(&self, number: u32) -> PathBuf {

@@ -51,13 +51,13 @@
 //!
 //! 1. A database has one writer at a time ([`Database::change`] holds a lock), and one flush at a
 //!    time.
-//! 2. Before more would be inserted than the database's bound ([`Opening::unflushed_bytes_max`])
-//!    since what the last finished flush covered, the writer flushes and waits. sled writes up to 9
-//!    bytes of log for each inserted byte between two flushes, since it writes whole pages
-//!    (measured: 914 KiB for 128 KiB in the journal, 1,065 KiB in a state area under churn). In the
-//!    state area that is less than a segment: at most one buffer is sealed because it is full, and
-//!    one by a flush. In the journal it is less than three segments: at most three buffers, and one
-//!    by a flush.
+//! 2. Before more would be inserted than the database's bound
+//!    ([`DatabaseOptions::unflushed_bytes_max`]) since what the last finished flush covered, the
+//!    writer flushes and waits. sled writes up to 9 bytes of log for each inserted byte between two
+//!    flushes, since it writes whole pages (measured: 914 KiB for 128 KiB in the journal, 1,065 KiB
+//!    in a state area under churn). In the state area that is less than a segment: at most one
+//!    buffer is sealed because it is full, and one by a flush. In the journal it is less than three
+//!    segments: at most three buffers, and one by a flush.
 //! 3. At most two databases are written at once, the state area and the current segment: six
 //!    writes.
 //! 4. Databases are opened and closed one at a time ([`OPENING`]). While one opens, only its opener
@@ -108,7 +108,7 @@ pub(super) struct Database {
 
 /// How a database is opened.
 #[derive(Debug, Clone)]
-pub(super) struct Opening {
+pub(super) struct DatabaseOptions {
     /// The memory for its pages, in bytes.
     pub(super) cache_bytes: u64,
     /// Bytes that may be inserted beyond what the last finished flush covers:
@@ -144,7 +144,7 @@ static OPENING: Mutex<()> = Mutex::new(());
 
 impl Database {
     /// Opens what is there. Waits for whoever still has it open.
-    pub(super) fn open(path: &Path, opening: &Opening) -> Result<Database> {
+    pub(super) fn open(path: &Path, opening: &DatabaseOptions) -> Result<Database> {
         create_folder(path)?;
         remove_unfinished_snapshots(path)?;
         set_aside_damaged(path, &opening.monitor)?;
@@ -181,7 +181,7 @@ impl Database {
 
     /// Opens the database, or makes an empty one, which is durable before it has its name. It stays
     /// open under its new name: sled uses the old one only while it opens.
-    pub(super) fn open_or_make(path: &Path, opening: &Opening) -> Result<Database> {
+    pub(super) fn open_or_make(path: &Path, opening: &DatabaseOptions) -> Result<Database> {
         if path.exists() {
             return Database::open(path, opening);
         }
@@ -406,7 +406,7 @@ pub(super) fn check_sync(data: &Path, lock_wait: Duration) -> Result<()> {
     let monitor = Arc::new(Monitor::default());
     let unflushed_bytes_max = UNFLUSHED_BYTES_MAX_OF_STATE;
     let database =
-        Database::open(&scratch, &Opening { cache_bytes: 1 << 20, unflushed_bytes_max, lock_wait, monitor })?;
+        Database::open(&scratch, &DatabaseOptions { cache_bytes: 1 << 20, unflushed_bytes_max, lock_wait, monitor })?;
     let syncs = durable_syncs();
     database.insert(b"scratch", b"scratch")?;
     let written = database.flush(Some(syncs));

@@ -327,7 +327,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::sled::{Opening, UNFLUSHED_BYTES_MAX_OF_STATE};
+    use crate::sled::{DatabaseOptions, UNFLUSHED_BYTES_MAX_OF_STATE};
     use crate::testkit::conformance::bytes;
 
     #[test]
@@ -406,7 +406,7 @@ mod tests {
 
     fn open(data: &Path) -> StateArea {
         let (unflushed_bytes_max, lock_wait) = (UNFLUSHED_BYTES_MAX_OF_STATE, Duration::from_secs(10));
-        let opening = Opening { cache_bytes: 4 << 20, unflushed_bytes_max, lock_wait, monitor: Arc::default() };
+        let opening = DatabaseOptions { cache_bytes: 4 << 20, unflushed_bytes_max, lock_wait, monitor: Arc::default() };
         StateArea::open(Database::open(data, &opening).unwrap()).unwrap()
     }
 }

@@ -28,7 +28,7 @@ use super::guards::shed::{self, RETRY_AFTER_SECONDS, RequestLimits, Shed};
 use super::measures::Measures;
 use super::names::with_ignored;
 use super::problem::{Code, Problem};
-use super::trace::RequestContext;
+use super::request_context::RequestContext;
 
 /// The version of the interface that every response names: the day since which no change has
 /// broken a caller.

@@ -28,7 +28,7 @@ const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp
 const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
 /// How a try ended, and the first KiB of the answer's body.
-pub(super) type Ended = (Answer, String);
+pub(super) type EndedTry = (Answer, String);
 
 /// Makes one try; `None` if there was no room for its body.
 pub(super) async fn attempt(
@@ -37,7 +37,7 @@ pub(super) async fn attempt(
     id: EndpointId,
     number: u64,
     addresses: &Addresses,
-) -> Option<Ended> {
+) -> Option<EndedTry> {
     timed(engine, id, Some(number), send(engine, webhooks, id, number, addresses)).await
 }
 
@@ -47,7 +47,7 @@ pub(super) async fn attempt_once(
     webhooks: &Webhooks,
     id: EndpointId,
     (event, body): (&str, Vec<u8>),
-) -> Option<Ended> {
+) -> Option<EndedTry> {
     timed(engine, id, None, post(engine, webhooks, id, &Addresses::default(), (event, body))).await
 }
 
@@ -57,7 +57,7 @@ async fn timed(
     id: EndpointId,
     number: Option<u64>,
     sending: impl Future<Output = Result<(StatusCode, String), TryFailure>>,
-) -> Option<Ended> {
+) -> Option<EndedTry> {
     let begun = Instant::now();
     let tried = tokio::time::timeout(TRY_MAX, sending).await.unwrap_or(Err(TryFailure::Late));
     let (status, cause, response, why) = match tried {

@@ -12,12 +12,12 @@ use store::{Sequence, StoreError};
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 
-use super::attempt::{Ended, attempt};
+use super::attempt::{EndedTry, attempt};
 use super::endpoint::Endpoint;
 use super::event::OutboxEvent;
 use super::guard::Addresses;
-use super::slots::{Pool, Slots};
-use super::tries::TryLog;
+use super::last_tries::TryLog;
+use super::try_slots::{Pool, Slots};
 use super::{DeliveryTry, EndpointId, Webhooks};
 use web::problem::Problem;
 
@@ -75,7 +75,7 @@ pub async fn run(engine: Arc<Engine>, webhooks: Arc<Webhooks>, mut ending: watch
 struct Deliverer {
     engine: Arc<Engine>,
     webhooks: Arc<Webhooks>,
-    tries: JoinSet<Option<Ended>>,
+    tries: JoinSet<Option<EndedTry>>,
     under_way: HashMap<Id, (EndpointId, u64, Pool)>,
     slots: Slots<EndpointId>,
     /// Holds that keep the partition of each endpoint here until its progress is stored.
@@ -299,7 +299,7 @@ impl Deliverer {
 
     /// Takes the result of a try that has ended: frees its slot, and notes the answer at its
     /// endpoint.
-    fn settle(&mut self, ended: Result<(Id, Option<Ended>), tokio::task::JoinError>) {
+    fn settle(&mut self, ended: Result<(Id, Option<EndedTry>), tokio::task::JoinError>) {
         let now = self.engine.now();
         let (task, answer) = match ended {
             Ok(ended) => ended,

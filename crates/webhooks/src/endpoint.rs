@@ -9,8 +9,8 @@ use ledger::{EventChoice, Timestamp, WebhookEventKind};
 use minicbor::{Decode, Encode};
 use store::Sequence;
 
-use super::slots::{AT_ONCE_MAX, Pool};
-use super::tries::{DeliveryTry, TryLog};
+use super::last_tries::{DeliveryTry, TryLog};
+use super::try_slots::{AT_ONCE_MAX, Pool};
 
 /// Seconds from a failed try to the next one: ten tries in about 75 hours. After the last one the
 /// event is given up.

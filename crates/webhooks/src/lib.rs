@@ -4,7 +4,7 @@
 //! The journal is the outbox: only the progress of each endpoint is stored beside it. One task, the
 //! [`deliverer`], keeps the endpoints and starts tries. A try reads its event from the journal, so
 //! every try of an event sends the same body. The number of tries at once is bounded for each
-//! endpoint ([`endpoint`]) and for all together ([`slots`]): no endpoint keeps another waiting.
+//! endpoint ([`endpoint`]) and for all together ([`try_slots`]): no endpoint keeps another waiting.
 
 mod attempt;
 pub mod body;
@@ -13,10 +13,10 @@ mod endpoint;
 pub mod event;
 pub mod forward;
 mod guard;
+mod last_tries;
 mod post;
 mod signature;
-mod slots;
-mod tries;
+mod try_slots;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,13 +37,13 @@ use endpoint::Endpoint;
 use event::OutboxEvent;
 use guard::Guard;
 use post::Poster;
-use slots::BodyRoom;
+use try_slots::BodyRoom;
 
 pub use endpoint::{DeliveryStatus, EndpointBacklog};
 pub use guard::Refusal;
+pub use last_tries::DeliveryTry;
 pub use signature::new_secret;
-pub use slots::CONNECTIONS_MAX;
-pub use tries::DeliveryTry;
+pub use try_slots::CONNECTIONS_MAX;
 
 /// State of webhook delivery that the deliverer and the HTTP handlers share.
 pub struct Webhooks {

@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 use self::client::Client;
 use crate::commands::terminal;
 use crate::commands::terminal::{count, say};
-use crate::server::Running;
+use crate::server::RunningServer;
 use actors::engine::Engine;
 use ops::invented_parties;
 use web::Secret;
@@ -55,7 +55,7 @@ pub struct Guide {
 }
 
 /// Runs the demonstration. The program serves meanwhile and afterwards.
-pub async fn show(running: &Running, guide: &Guide) -> Result<(), CallError> {
+pub async fn show(running: &RunningServer, guide: &Guide) -> Result<(), CallError> {
     introduce(running, guide);
     let stage = Stage::set(running, guide).await?;
     stage.show_credentials(guide);
@@ -69,7 +69,7 @@ pub async fn show(running: &Running, guide: &Guide) -> Result<(), CallError> {
     Ok(())
 }
 
-fn introduce(running: &Running, guide: &Guide) {
+fn introduce(running: &RunningServer, guide: &Guide) {
     let cores = available_parallelism().map_or(1, usize::from);
     let data = std::path::absolute(&guide.data).unwrap_or_else(|_| guide.data.clone());
     let console = format!("http://{}/console", reachable(running.operations));
@@ -89,7 +89,7 @@ fn introduce(running: &Running, guide: &Guide) {
 
 /// State of the demonstration: the merchant, its recipients and an API key.
 struct Stage<'a> {
-    running: &'a Running,
+    running: &'a RunningServer,
     group: GroupNumber,
     /// Calls the merchants' listener with the key.
     merchant: Client,
@@ -105,7 +105,7 @@ struct Stage<'a> {
 
 impl<'a> Stage<'a> {
     /// Finds or opens the merchant, makes a key, and registers and approves the recipients.
-    async fn set(running: &'a Running, guide: &Guide) -> Result<Self, CallError> {
+    async fn set(running: &'a RunningServer, guide: &Guide) -> Result<Self, CallError> {
         let engine = &running.engine;
         let records = engine.records_published();
         let operations = Client::new(running.operations, guide.operator.reveal())?;

@@ -17,7 +17,7 @@ use wire::timestamp::{begin_of, day};
 
 use crate::cut::as_header;
 use crate::gzip::Encoding;
-use crate::streamed::BoxError;
+use crate::streamed_body::BoxError;
 use crate::{Checker, Problem, one_of, refused, single};
 
 /// What the query of an export asks for.

@@ -16,8 +16,8 @@ use utoipa::ToSchema;
 use wire::cut_text::CutView;
 use wire::timestamp::with_milliseconds;
 
-use crate::streamed::streamed;
-use crate::trace::spawn_blocking;
+use crate::request_context::spawn_blocking;
+use crate::streamed_body::streamed;
 use crate::{Checker, Code, Problem, Raw, Result};
 
 /// Files that are downloaded at once, each by a thread.

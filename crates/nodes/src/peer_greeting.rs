@@ -15,7 +15,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1::SendRequest;
 use tokio_rustls::rustls;
 
-use super::token::PeerToken;
+use super::peer_token::PeerToken;
 
 /// Path of the question. The answer is the name of the process, as a text.
 pub(super) const PATH: &str = "/peers/process";

@@ -20,7 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::problem::{Code, Problem, Result, failed};
-use super::trace::{in_this_request, spawn_blocking};
+use super::request_context::{in_this_request, spawn_blocking};
 
 /// Bytes that are gathered before they are sent.
 const PART_BYTES: usize = 256 * 1024;

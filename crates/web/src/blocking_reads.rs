@@ -10,7 +10,7 @@ use axum::response::Response;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
-use super::trace::spawn_blocking;
+use super::request_context::spawn_blocking;
 
 /// Most reads under way at once, each with a thread of its own; further reads wait for their turn.
 const READS_MAX: usize = 64;
