@@ -22,7 +22,7 @@ pub(super) async fn authorize(calls: &AdyenCalls, call: &ChargeCard) -> RailResu
     let txid = call.charge.txid();
     let Some(message) = NewPayment::of(call, &txid, &calls.merchant_account, &calls.return_url) else {
         calls.complain(PATH, "the stored card is none of Adyen's");
-        return Ok(CardAnswer::Refused(CardRefusal::Failed));
+        return Ok(CardAnswer::Refused(CardRefusal::NotAuthorized));
     };
     if call.not_after <= now() {
         return Err(RailError::NotSent);

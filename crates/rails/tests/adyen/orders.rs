@@ -164,7 +164,7 @@ async fn a_stored_card_is_charged_for_its_shopper() {
     assert_eq!((model(3), &body["paymentMethod"]["cvc"]), (json!("CardOnFile"), &json!("***")));
     let mut foreign = charge(id(2));
     foreign.card = ChargedCard::Token(CardToken("of-another-acquirer".to_owned()));
-    assert_eq!(world.rail.charge(foreign).await, Ok(CardAnswer::Refused(CardRefusal::Failed)));
+    assert_eq!(world.rail.charge(foreign).await, Ok(CardAnswer::Refused(CardRefusal::NotAuthorized)));
     assert_eq!(world.rail.delete_token(token.clone()).await, Ok(true));
     assert_eq!(world.player.records().violations, [""; 0]);
     assert_eq!(world.rail.delete_token(token).await, Ok(false), "Adyen has it no more");
