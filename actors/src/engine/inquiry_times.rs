@@ -1,6 +1,6 @@
 //! Memory of questions to rails: which orders are being sent for the first time, and when open
-//! charges, cashouts, repayments and returned withdrawals were last asked about. A restart needs
-//! none of it.
+//! charges, cashouts, repayments and returned withdrawals were last asked about. It is not durable:
+//! after a restart all are asked again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
