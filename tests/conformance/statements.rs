@@ -92,12 +92,19 @@ fn the_forms_of_banks_are_read_as_other_readers_do() {
     let expected = [
         "ofxparse bradesco",
         "ofxparse caixa",
+        "ofxparse pagbank",
+        "ofxparse sicoob-iso-dates",
         "ofxtools banco-do-brasil",
         "ofxtools bradesco",
+        "ofxtools bradesco-without-period",
+        "ofxtools c6",
         "ofxtools caixa",
         "ofxtools inter",
+        "ofxtools pagbank",
+        "ofxtools santander-without-zeros",
         "ofxtools several-accounts",
         "ofxtools sicoob",
+        "ofxtools sicoob-iso-dates",
     ];
     assert_eq!(refused, expected, "what they refuse stands in docs/compatibility.md");
 }

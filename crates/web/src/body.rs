@@ -89,7 +89,7 @@ pub enum FileFormat {
     Csv,
     /// A JSON document, `application/json`.
     Json,
-    /// A bank statement in OFX, `application/x-ofx`.
+    /// A bank statement in OFX or CNAB 240, `application/x-ofx`.
     Ofx,
 }
 
@@ -132,6 +132,8 @@ impl FileFormat {
             Some(b'{' | b'[') => Self::Json,
             Some(b'<') => Self::Ofx,
             _ if bytes.get(..3).is_some_and(|begin| begin.eq_ignore_ascii_case(b"OFX")) => Self::Ofx,
+            // The bank, the batch and the kind of a record of CNAB 240.
+            _ if bytes.get(..8).is_some_and(|begin| begin.iter().all(u8::is_ascii_digit)) => Self::Ofx,
             _ => Self::Csv,
         }
     }

@@ -5,6 +5,7 @@
 pub mod acquirer;
 pub mod adyen_report;
 pub mod booked_movements;
+mod cnab240;
 pub mod finding;
 pub mod ofx;
 mod ofx_tokens;

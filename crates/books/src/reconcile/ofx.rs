@@ -1,5 +1,5 @@
 //! Bank statements in OFX: version 1 (SGML, whose values have no closing tags) and version 2 (XML),
-//! in the forms in which Brazilian banks write them.
+//! in the forms in which Brazilian banks write them; and in CNAB 240.
 //!
 //! Only the parts that a reconciliation needs are read: of each account the period and the rows.
 //! Rows that state a balance (`SALDO DO DIA`) stand among the movements in many of these files:
@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use chrono::NaiveDate;
 use ledger::money::Centavos;
 
+use super::cnab240;
 use super::finding::FileError;
 use super::ofx_tokens::{Token, Tokens, decoded, refuse_other_statement};
 use super::ofx_values::{Moment, amount_of, moment_of};
@@ -53,14 +54,15 @@ pub struct BankStatement {
     /// Last day of the period, or the day on which the file was made, where that is earlier; of a
     /// file without a period, the day of the last line.
     pub to: NaiveDate,
-    /// True if the file does not show whether its last day is over: it has no line of that day,
-    /// and its period ends at midnight, or is one moment; or the file was made on that day, before
-    /// its period ended.
+    /// True if the file does not show whether its last day is over: its period ends at midnight,
+    /// and it has no line of that day; or the file was made on that day, before its period ended.
     pub is_last_day_open: bool,
     /// The lines, in the order of the file. Their days may lie outside the period.
     pub lines: Vec<StatementLine>,
     /// The rows that state a balance and move no money, in the order of the file.
     pub balances: Vec<BalanceRow>,
+    /// Whether the types of the lines (`TRNTYPE`) say which way money went, and not the signs.
+    pub signs_by_type: bool,
     /// The closing balance (`LEDGERBAL`), where the file has an amount of it.
     pub closing: Option<ClosingBalance>,
 }
@@ -80,7 +82,7 @@ pub struct ClosingBalance {
 pub struct StatementLine {
     /// Number of the line of the file on which it begins, from 1.
     pub line: u64,
-    /// The bank's id of it (`FITID`). Banks repeat it.
+    /// The bank's id of it (`FITID`). Banks repeat it, and some write none: then it is empty.
     pub id: String,
     /// The day, in the bank's own time zone.
     pub day: NaiveDate,
@@ -125,10 +127,13 @@ impl From<StatementLine> for BalanceRow {
     }
 }
 
-/// Reads a file whole. Errors: the first line that is no OFX. What is wrong with the statement of
-/// an account stands with the account.
+/// Reads a file whole. Errors: the first line that is no OFX and no CNAB 240. What is wrong with
+/// the statement of an account stands with the account.
 pub fn read(file: &[u8]) -> Result<Vec<Account>, FileError> {
     let text = decoded(file);
+    if cnab240::is_one(&text) {
+        return cnab240::read(&text);
+    }
     refuse_other_statement(&text)?;
     let mut tokens = Tokens::new(&text)?;
     let mut reading = Reading::default();
@@ -163,8 +168,13 @@ pub fn read(file: &[u8]) -> Result<Vec<Account>, FileError> {
     if reading.accounts.is_empty() {
         return Err(refused("falta STMTRS"));
     }
-    let made_on = reading.made_on;
-    Ok(merged(reading.accounts).into_iter().map(|account| account.finish(last, made_on)).collect())
+    Ok(finished(reading.accounts, last, reading.made_on))
+}
+
+/// The accounts of a file, when it is read whole up to the line `last`. `made_on` is the day on
+/// which it was made, if it says so.
+pub(super) fn finished(accounts: Vec<OpenAccount>, last: u64, made_on: Option<NaiveDate>) -> Vec<Account> {
+    merged(accounts).into_iter().map(|account| account.finish(last, made_on)).collect()
 }
 
 /// The name of an element as an error shows it: at most 20 characters, none that is not printable.
@@ -199,27 +209,31 @@ struct Reading {
 
 /// An account that is being read.
 #[derive(Default)]
-struct OpenAccount {
+pub(super) struct OpenAccount {
     line: u64,
     is_card: bool,
     number: String,
     from: Option<Moment>,
     to: Option<Moment>,
+    /// Whether a limit has a moment that could be several.
+    is_unclear: bool,
     currency: Option<String>,
     /// The lines, each with its `TRNTYPE` in capitals.
     lines: Vec<(StatementLine, String)>,
     balances: Vec<BalanceRow>,
-    /// Amount and day of the closing balance.
-    closing: (Option<Centavos>, Option<NaiveDate>),
+    /// Amount, with its decimal mark, and day of the closing balance.
+    closing: (Option<(Centavos, Option<char>)>, Option<NaiveDate>),
     is_in_closing: bool,
     /// The first amount's decimal mark; a statement has one.
     decimal_mark: Option<char>,
+    /// Whether the amount of a row has no mark.
+    has_whole_amount: bool,
     fault: Option<FileError>,
 }
 
 /// A row that is being read: its values, each with its line.
 #[derive(Default)]
-struct OpenRow {
+pub(super) struct OpenRow {
     line: u64,
     id: Option<String>,
     kind: String,
@@ -289,6 +303,20 @@ impl Reading {
 }
 
 impl OpenRow {
+    /// A row of a file without tags: its words, and its other texts.
+    pub(super) fn of(
+        line: u64,
+        id: String,
+        (day, amount): (Option<NaiveDate>, Centavos),
+        (words, others): (String, String),
+    ) -> Self {
+        let (sign, centavos) = (if amount < Centavos::ZERO { "-" } else { "" }, amount.0.abs());
+        let amount = format!("{sign}{}.{:02}", centavos / 100, centavos % 100);
+        let (text, day) = (format!(" {words} {others}"), day.map(|day| (day.format("%Y%m%d").to_string(), line)));
+        let (id, words) = (Some(id), vec![words]);
+        Self { line, id, day, amount: Some((amount, line)), text, words, ..Self::default() }
+    }
+
     fn value(&mut self, tag: &str, value: String, at: u64) {
         let is_again = match tag {
             "FITID" => self.id.is_some(),
@@ -324,29 +352,58 @@ impl OpenRow {
 }
 
 impl OpenAccount {
+    /// An account of a file without tags, that begins with its balance of a day.
+    pub(super) fn begun(
+        line: u64,
+        number: String,
+        currency: String,
+        (day, amount): (Option<NaiveDate>, Centavos),
+    ) -> Self {
+        let text = "SALDO INICIAL".to_owned();
+        let balances = vec![BalanceRow { line, day, amount: Some(amount), text }];
+        let currency = Some(currency).filter(|currency| !currency.is_empty());
+        Self { line, number, currency, balances, ..Self::default() }
+    }
+
+    /// The same account with its period and the balance at its end. `is_partial` says that its last
+    /// day is not over.
+    pub(super) fn closed(
+        self,
+        first: Option<NaiveDate>,
+        last: Option<NaiveDate>,
+        amount: Centavos,
+        is_partial: bool,
+    ) -> Self {
+        let [from, to] = [first, last].map(|day| day.map(|day| Moment { day, second: None }));
+        Self { from, to, closing: (Some((amount, Some('.'))), last), is_unclear: is_partial, ..self }
+    }
+
     fn value(&mut self, tag: &str, value: String, at: u64) {
         match tag {
             "CURDEF" => self.currency = Some(value),
             "ACCTID" if self.number.is_empty() => self.number = value,
             "DTSTART" => self.from = self.limit(tag, &value, at),
             "DTEND" => self.to = self.limit(tag, &value, at),
-            "BALAMT" if self.is_in_closing => self.closing.0 = amount_of(&value).map(|(amount, _)| amount),
+            "BALAMT" if self.is_in_closing => self.closing.0 = amount_of(&value),
             "DTASOF" if self.is_in_closing => self.closing.1 = moment_of(&value).map(|moment| moment.day),
             _ => {}
         }
     }
 
     /// A limit of the period. One of zeros or of the century before, such as 1970-01-01, stands
-    /// for none: programs write it that do not know the period.
+    /// for none: programs write it that do not know the period. So does the moment of the download
+    /// without leading zeros, which Santander writes: it could be several.
     fn limit(&mut self, tag: &str, value: &str, at: u64) -> Option<Moment> {
         let moment = moment_of(value);
-        if moment.is_none() && !is_zeros(value) {
+        let digits = value.bytes().take_while(u8::is_ascii_digit).count();
+        self.is_unclear |= moment.is_none() && (10..=13).contains(&digits) && !is_zeros(value);
+        if moment.is_none() && !is_zeros(value) && !self.is_unclear {
             self.fault.get_or_insert(FileError { line: at, defect: format!("{tag} inválido") });
         }
         moment.filter(|moment| moment.day >= NaiveDate::from_ymd_opt(2000, 1, 1).unwrap_or_default())
     }
 
-    fn add(&mut self, row: OpenRow, at: u64) {
+    pub(super) fn add(&mut self, row: OpenRow, at: u64) {
         let added = self.placed(row, at);
         if let Err(fault) = added {
             self.fault.get_or_insert(fault);
@@ -378,7 +435,8 @@ impl OpenAccount {
             return Err(refused(amount_at, "TRNAMT com outro separador decimal que antes"));
         }
         self.decimal_mark = mark.or(self.decimal_mark);
-        let id = id.ok_or_else(|| refused(at, "STMTTRN sem FITID"))?;
+        self.has_whole_amount |= mark.is_none();
+        let id = id.unwrap_or_default();
         let may_be_balance = words.iter().any(|text| is_balance(text));
         self.lines.push((StatementLine { line, id, day, amount, text, may_be_balance }, kind));
         Ok(())
@@ -401,11 +459,17 @@ impl OpenAccount {
         if self.currency.is_some_and(|currency| !is_reais(&currency)) {
             return Err(refused(last, "a moeda (CURDEF) deve ser BRL".to_owned()));
         }
-        let lines = signed(self.lines)?;
+        let signs_by_type = are_signs_by_type(&self.lines);
+        let lines = signed(self.lines, signs_by_type)?;
         let days: BTreeSet<NaiveDate> = lines.iter().map(|line| line.day).collect();
         let missing = |name: &str| refused(last, format!("falta {name}"));
-        let to = self.to.map(|to| to.day).or(days.last().copied()).ok_or_else(|| missing("DTEND"))?;
-        let from = self.from.map(|from| from.day).or(days.first().copied().map(|first| first.min(to)));
+        // Banks that do not state the period write the moment of the download there.
+        let moment = self.to.filter(|to| self.from == self.to && to.second.is_some_and(|second| second > 0));
+        let made_on = made_on.or(moment.map(|moment| moment.day));
+        let is_stated = moment.is_none_or(|moment| days.iter().all(|day| *day == moment.day));
+        let [from, to] = [self.from, self.to].map(|limit| limit.filter(|_| is_stated).map(|limit| limit.day));
+        let to = to.or(days.last().copied()).ok_or_else(|| missing("DTEND"))?;
+        let from = from.or(days.first().copied().map(|first| first.min(to)));
         let from = from.ok_or_else(|| missing("DTSTART"))?;
         if !(0..PERIOD_DAYS_MAX).contains(&(to - from).num_days()) {
             return Err(refused(last, format!("o período deve ter de 1 a {PERIOD_DAYS_MAX} dias")));
@@ -415,22 +479,32 @@ impl OpenAccount {
             return Err(refused(line.line, format!("DTPOSTED a mais de {PERIOD_DAYS_MAX} dias do período")));
         }
         let ends_at_midnight = self.to.is_some_and(|to| to.second == Some(0));
-        let is_moment = self.to.is_some_and(|to| to.second.is_some()) && self.from == self.to;
-        let is_made_within = made_on.is_some_and(|made_on| is_cut_short(made_on, (from, to), &days));
+        let is_made_within = made_on.is_some_and(|made_on| match moment {
+            Some(_) => made_on <= to,
+            None => is_cut_short(made_on, (from, to), &days),
+        });
         let to = if is_made_within { made_on.map_or(to, |made_on| to.min(made_on)) } else { to };
-        let is_last_day_open = is_made_within || (ends_at_midnight || is_moment) && !days.contains(&to);
-        let closing = self.closing.0.map(|amount| ClosingBalance { amount, day: self.closing.1 });
-        Ok(BankStatement { from, to, is_last_day_open, lines, balances: self.balances, closing })
+        let is_last_day_open = is_made_within || self.is_unclear || ends_at_midnight && !days.contains(&to);
+        // Some banks leave the mark out there, and write centavos.
+        let is_clear = |(amount, mark): &(Centavos, Option<char>)| {
+            mark.is_some() || self.has_whole_amount || *amount == Centavos::ZERO
+        };
+        let closing = self.closing.0.filter(is_clear).map(|(amount, _)| ClosingBalance { amount, day: self.closing.1 });
+        Ok(BankStatement { from, to, is_last_day_open, lines, balances: self.balances, signs_by_type, closing })
     }
 }
 
-/// The lines, with the signs of their amounts. Some banks and converters write what the account
-/// pays without a sign, or with that of a card: where every `DEBIT` is above zero, and nothing but
-/// a `CREDIT` is below, the type says which way money went. Else the sign does, whatever the type.
-/// Error: a line of another type there, which could be either.
-fn signed(lines: Vec<(StatementLine, String)>) -> Result<Vec<StatementLine>, FileError> {
+/// Whether the types of lines say which way money went: some banks and converters write what the
+/// account pays without a sign, or with that of a card. So it is where every `DEBIT` is above zero,
+/// and nothing but a `CREDIT` is below.
+fn are_signs_by_type(lines: &[(StatementLine, String)]) -> bool {
     let has_sign = |(line, kind): &(StatementLine, String)| line.amount < Centavos::ZERO && kind != "CREDIT";
-    let by_type = lines.iter().any(|(_, kind)| kind == "DEBIT") && !lines.iter().any(has_sign);
+    lines.iter().any(|(_, kind)| kind == "DEBIT") && !lines.iter().any(has_sign)
+}
+
+/// The lines, with the signs of their amounts: by their types, or as they stand. Error: a line
+/// whose type could be either.
+fn signed(lines: Vec<(StatementLine, String)>, by_type: bool) -> Result<Vec<StatementLine>, FileError> {
     let signed = |(line, kind): (StatementLine, String)| {
         let amount = Centavos(line.amount.0.abs());
         match kind.as_str() {
@@ -476,17 +550,20 @@ fn merged(accounts: Vec<OpenAccount>) -> Vec<OpenAccount> {
             touches(known_to, from) && touches(to, known_from)
         });
         let gap = || FileError { line: account.line, defect: "a mesma conta com períodos separados".to_owned() };
+        let closed_on = |account: &OpenAccount| account.closing.1.or(account.to.map(|to| to.day));
+        if known.closing.0.is_none() || account.closing.0.is_some() && closed_on(&account) >= closed_on(known) {
+            known.closing = account.closing;
+        }
         let fault = account.fault.or_else(|| (!is_next).then(gap));
         known.fault = known.fault.take().or(fault);
         let by_day = |moment: &Moment| (moment.day, moment.second);
         known.from = known.from.into_iter().chain(account.from).min_by_key(by_day);
         known.to = known.to.into_iter().chain(account.to).max_by_key(by_day);
         known.currency = known.currency.take().or(account.currency);
+        known.has_whole_amount |= account.has_whole_amount;
+        known.is_unclear |= account.is_unclear;
         known.lines.extend(account.lines);
         known.balances.extend(account.balances);
-        if account.closing.0.is_some() {
-            known.closing = account.closing;
-        }
     }
     merged
 }
@@ -554,6 +631,7 @@ mod tests {
             to: day(30),
             is_last_day_open: false,
             balances: Vec::new(),
+            signs_by_type: false,
             closing,
             lines: vec![line(first, "A1", 30, 9_701, " João & Cia"), line(second, "A2", 29, -123_450, "")],
         };
@@ -584,7 +662,6 @@ mod tests {
             ("20261130120000[-3:BRT]", "20281130", 11, "366 dias do período"),
             ("20261130120000[-3:BRT]", "00000000", 13, "DTPOSTED"),
             ("20261130120000[-3:BRT]", "20261130250000", 13, "DTPOSTED"),
-            ("<FITID>A1\r\n", "\r\n", 18, "FITID"),
             ("<TRNAMT>97,01", "<TRNAMT>97,01<TRNAMT>1", 14, "repetido"),
             ("</STMTTRN>\r\n<STMTTRN>", "<STMTTRN>", 18, "STMTTRN"),
             ("</OFX>", "", 21, "termina"),
@@ -622,8 +699,15 @@ mod tests {
             ("<DTSTART>20261101<DTEND>20261130030000[0:GMT]", 29, Some((1, 29))),
             ("<DTSTART>20261101<DTEND>20261130000000[0:GMT]", 29, Some((1, 29))),
             ("<DTSTART>20261101<DTEND>20261130000000[-3:BRT]", 30, Some((1, 30))),
-            ("<DTSTART>20261130153000[-3:BRT]<DTEND>20261130153000[-3:BRT]", 29, None),
-            ("<DTSTART>20261130153000[-3:BRT]<DTEND>20261130153000[-3:BRT]", 30, Some((30, 30))),
+            // The moment of the download: its day was not over, and no period is stated.
+            ("<DTSTART>20261130153000[-3:BRT]<DTEND>20261130153000[-3:BRT]", 29, Some((29, 29))),
+            ("<DTSTART>20261130153000[-3:BRT]<DTEND>20261130153000[-3:BRT]", 30, None),
+            ("<DTSTART>20261128153000<DTEND>20261128153000", 29, None),
+            // Without leading zeros it could be several, and nothing says whether a day was over.
+            ("<DTSTART>2026112915034[-3:GMT]<DTEND>2026112915034[-3:GMT]", 29, None),
+            ("<DTSTART>20261101<DTEND>2026113010000[-03:EST]", 29, Some((1, 28))),
+            ("<DTSTART>2026-11-01T00:00:00Z<DTEND>2026-11-30T23:59:59Z", 29, Some((1, 30))),
+            ("<DTSTART>2026-11-01T00:00:00Z<DTEND>2026-11-30T00:00:00Z", 29, Some((1, 29))),
             ("<DTSTART>19700101<DTEND>20261130", 29, Some((29, 30))),
             ("<DTSTART>00000000<DTEND>20261130", 29, Some((29, 30))),
             ("<DTEND>20261130", 29, Some((29, 30))),
@@ -652,6 +736,14 @@ mod tests {
             ("20261129113942", "<DTSTART>20261129<DTEND>20261129", 2, None),
             ("20261129113942", "<DTSTART>20261129<DTEND>20261129", 29, Some((29, 29))),
             ("20261130", "<DTSTART>20261129<DTEND>20261129", 2, Some((29, 29))),
+            // A day of a bank that writes noon everywhere.
+            ("20261130120000", "<DTSTART>20261129120000<DTEND>20261129120000", 29, Some((29, 29))),
+            ("20261129120000", "<DTSTART>20261129120000<DTEND>20261129120000", 29, None),
+            ("00000000000000", "<DTSTART>20261129120000<DTEND>20261129120000", 29, None),
+            // The day of the download, and no period.
+            ("00000000000000", "<DTSTART>20261129120000<DTEND>20261129120000", 2, Some((2, 2))),
+            ("20261129153012[-3:BRT]", "<DTSTART>20261129153012[-3:BRT]<DTEND>20261129153012[-3:BRT]", 2, Some((2, 2))),
+            ("00000000000000", "<DTSTART>20261110120000<DTEND>20261110120000", 13, None),
         ] {
             let account = format!("<CURDEF>BRL<ACCTID>1{period}{}", row(line, "1,00", "PIX"));
             let file = format!("<OFX><SONRS><DTSERVER>{made}</SONRS><STMTRS>{account}</STMTRS></OFX>");
@@ -667,8 +759,12 @@ mod tests {
         for (rows, expected) in [
             ("<LEDGERBAL><BALAMT>-1.234,56<DTASOF>20261130</LEDGERBAL>", Some((-123_456, Some(day(30))))),
             ("<LEDGERBAL><BALAMT>0,00<DTASOF>00000000</LEDGERBAL>", Some((0, None))),
-            ("<LEDGERBAL><BALAMT>7<DTASOF>20261129120000[-3:BRT]</LEDGERBAL>", Some((700, Some(day(29))))),
-            ("<LEDGERBAL><BALAMT>7</LEDGERBAL><AVAILBAL><BALAMT>9<DTASOF>20261130</AVAILBAL>", Some((700, None))),
+            ("<LEDGERBAL><BALAMT>7.0<DTASOF>20261129120000[-3:BRT]</LEDGERBAL>", Some((700, Some(day(29))))),
+            ("<LEDGERBAL><BALAMT>7.0</LEDGERBAL><AVAILBAL><BALAMT>9<DTASOF>20261130</AVAILBAL>", Some((700, None))),
+            // Without its mark it may be of centavos, unless the bank writes none in rows either.
+            (&(row(5, "1", "PIX") + "<LEDGERBAL><BALAMT>12345</LEDGERBAL>"), Some((1_234_500, None))),
+            (&(row(5, "1.00", "PIX") + "<LEDGERBAL><BALAMT>12345</LEDGERBAL>"), None),
+            ("<LEDGERBAL><BALAMT>12345</LEDGERBAL>", None),
             ("<AVAILBAL><BALAMT>9<DTASOF>20261130</AVAILBAL>", None),
             ("<LEDGERBAL><BALAMT><DTASOF>20261130</LEDGERBAL>", None),
             ("<LEDGERBAL><BALAMT>1.234<DTASOF>20261130</LEDGERBAL>", None),
@@ -698,7 +794,10 @@ mod tests {
             let balance = "<STMTTRN><TRNTYPE>OTHER<DTPOSTED>20261105<TRNAMT>1.00<MEMO>SALDO</STMTTRN>";
             let rows: String = rows.iter().map(line).collect();
             let file = format!("<OFX><STMTRS><ACCTID>1{rows}{balance}</STMTRS></OFX>");
-            let found = read(file.as_bytes()).map(|read| read.lines.iter().map(|line| line.amount.0).collect());
+            let found = read(file.as_bytes());
+            let by_type = found.as_ref().is_ok_and(|read| read.signs_by_type);
+            assert_eq!(by_type, expected.is_ok() && !rows.contains("-2.00") && !rows.contains("OTHER"), "{file}");
+            let found = found.map(|read| read.lines.iter().map(|line| line.amount.0).collect());
             match (found, expected) {
                 (Err(error), Err(named)) => assert!(error.defect.contains(named), "{error}"),
                 (found, expected) => {
@@ -750,6 +849,13 @@ mod tests {
         let text = file(&[account("STMTRS", "01-0", &line), next("1-0", "20261201", "20261231")]);
         let both = read(text.as_bytes()).unwrap();
         assert_eq!((both.lines.len(), both.from, both.to.to_string()), (2, day(1), "2026-12-31".to_owned()));
+        // The newest balance counts, whichever stands first.
+        let [november, december] = ["30", "31"].map(|day| format!("{line}<LEDGERBAL><BALAMT>{day},00</LEDGERBAL>"));
+        let later = account("STMTRS", "1-0", &december).replace("20261101", "20261201").replace("20261130", "20261231");
+        let earlier = account("STMTRS", "1-0", &november);
+        for both in [[earlier.clone(), later.clone()], [later, earlier]] {
+            assert_eq!(read(file(&both).as_bytes()).unwrap().closing.unwrap().amount, Centavos(3_100));
+        }
         let text = file(&[account("STMTRS", "1-0", &line), next("1-0", "20261202", "20261231")]);
         assert!(read(text.as_bytes()).unwrap_err().defect.contains("separados"));
         let dollars = account("STMTRS", "3", "").replace("BRL", "USD");
@@ -758,7 +864,7 @@ mod tests {
         assert!(is_same_account("00012.345-6", "123456") && !is_same_account("1", "10"));
     }
 
-    /// Statements of about 30 rows in the forms of banks, with invented figures: movements, money
+    /// Statements of 20 to 30 rows in the forms of banks, with invented figures: movements, money
     /// in and out, balances, and the days that count as compared.
     #[test]
     fn the_forms_of_banks_are_read() {
@@ -785,16 +891,23 @@ mod tests {
 
     const EXPECTED: &str = "\
         banco-do-brasil 12345-6 28 2323949 -13843162 2 2026-11-01..2026-11-30\n\
+        bradesco-without-period 0123457 20 8029466 -10569193 0 2026-11-03..2026-11-25\n\
         bradesco 0123456 29 6738279 -4609477 1 2026-11-01..2026-11-30\n\
+        c6 123450987 20 8029466 -10569193 0 2026-11-03..2026-11-25\n\
         caixa 0001003000012345 28 3949892 -4053183 2 2026-11-01..2026-11-30\n\
+        cnab240 0000001234567 5 1948200 -123706 2 2026-11-27..2026-11-30\n\
         converted 1 30 6275329 -7838741 0 2026-11-03..2026-11-30\n\
         inter 123456789 30 9933532 -9740285 0 2026-11-01..2026-11-30\n\
+        itau-balance-in-centavos 1234567891 20 8029466 -10569193 2 2026-11-01..2026-11-26\n\
         itau 1234567890 28 4133428 -14602285 2 2026-11-01..2026-11-30\n\
         nubank 1234567-8 30 8377093 -8377093 0 2026-11-01..2026-11-30\n\
-        santander 013001234567 30 9823607 -5276825 0 none\n\
+        pagbank 1234567-8 20 8029466 -10569193 0 2026-11-01..2026-11-29\n\
+        santander-without-zeros 0130012345678 20 8029466 -10569193 0 2026-11-03..2026-11-25\n\
+        santander 013001234567 30 9823607 -5276825 0 2026-11-03..2026-11-26\n\
         several-accounts 00123-4 18 2530662 -6816572 0 2026-11-03..2026-11-30\n\
         several-accounts 00567-8 8 4242861 -3325711 0 2026-11-03..2026-11-30\n\
         several-accounts 4111********1111 4 3374 -1827299 0 2026-11-03..2026-11-30\n\
+        sicoob-iso-dates 4321-0 20 8029466 -10569193 0 2026-11-01..2026-11-29\n\
         sicoob 98765-4 25 6359582 -9810846 5 2026-11-01..2026-11-30\n\
         sicredi 12345-0 30 15435871 -10658432 0 2026-11-01..2026-11-30\n\
         ";

@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 
+use super::cnab240;
 use super::finding::FileError;
 
 /// Bytes of a value at most.
@@ -44,12 +45,13 @@ pub(super) fn decoded(file: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Refuses a bank statement in a format that is not read, by its name: its first defect would send
-/// people to mend a file that is right.
+/// Refuses a bank statement in a format that is not read here, by its name: its first defect would
+/// send people to mend a file that is right.
 pub(super) fn refuse_other_statement(text: &str) -> Result<(), FileError> {
     let line = text.lines().next().unwrap_or_default();
-    let format = if line.chars().count() == 240 && !line.contains('<') {
-        "CNAB 240"
+    let format = if cnab240::is_one(text) {
+        let defect = "CNAB 240 não é CSV: envie o arquivo sem tipo, ou como application/x-ofx".to_owned();
+        return Err(FileError { line: 1, defect });
     } else if text.lines().take(3).any(|line| line.contains("xsd:camt.05")) {
         "camt.053"
     } else if line.starts_with(":20:") || line.starts_with("{1:") {

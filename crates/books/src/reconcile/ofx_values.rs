@@ -1,6 +1,6 @@
 //! Values of a bank statement, in the forms in which banks write them: moments and amounts.
 
-use chrono::{NaiveDate, TimeDelta};
+use chrono::{DateTime, NaiveDate, TimeDelta, Timelike};
 use ledger::money::{AMOUNT_MAX, Centavos};
 
 const DAY_SECONDS: i64 = 24 * 60 * 60;
@@ -16,10 +16,14 @@ pub(super) struct Moment {
     pub(super) second: Option<i64>,
 }
 
-/// The moment of `20261130`, `20261130120000.000[-3:BRT]` and the forms between. Without a zone the
-/// day is the bank's own. So it is at midnight, whatever the zone: that is how banks write a day
-/// without a time.
+/// The moment of `20261130`, `20261130120000.000[-3:BRT]` and the forms between, or of RFC 3339.
+/// Without a zone the day is the bank's own. So it is at midnight, whatever the zone: that is how
+/// banks write a day without a time.
 pub(super) fn moment_of(text: &str) -> Option<Moment> {
+    if let Ok(at) = DateTime::parse_from_rfc3339(text) {
+        let (local, zone) = (at.naive_local(), i64::from(at.offset().local_minus_utc()));
+        return in_sao_paulo(local.date(), i64::from(local.time().num_seconds_from_midnight()), Some(zone));
+    }
     let (moment, zone) = text.split_once('[').map_or((text, None), |(moment, zone)| (moment, Some(zone)));
     let moment = moment.trim_end();
     let (digits, part) = moment.split_once('.').map_or((moment, None), |(digits, part)| (digits, Some(part)));
@@ -42,6 +46,11 @@ pub(super) fn moment_of(text: &str) -> Option<Moment> {
     if digits.len() == 8 {
         return Some(Moment { day, second: None });
     }
+    in_sao_paulo(day, seconds, zone)
+}
+
+/// The moment in Sao Paulo of a day and its seconds at a bank, `zone` seconds ahead of UTC.
+fn in_sao_paulo(day: NaiveDate, seconds: i64, zone: Option<i64>) -> Option<Moment> {
     let Some(zone) = zone.filter(|_| seconds > 0) else { return Some(Moment { day, second: Some(seconds) }) };
     let local = seconds - zone - BEHIND_UTC_SECONDS;
     let day = day.checked_add_signed(TimeDelta::days(local.div_euclid(DAY_SECONDS)))?;
@@ -138,6 +147,9 @@ mod tests {
             ("20261129230000[-5:EST]", Some(30)),
             ("20261129233000[-3.5]", Some(30)),
             ("20261129233000[-3.00:BRT]", Some(29)),
+            ("2026-11-30T00:00:00Z", Some(30)),
+            ("2026-11-30T01:30:00.585Z", Some(29)),
+            ("2026-11-30T01:30:00-03:00", Some(30)),
             ("20261130[-3:BRT", None),
             ("20261130[x:BRT]", None),
             ("20261130[15:X]", None),

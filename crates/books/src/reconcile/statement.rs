@@ -3,18 +3,18 @@
 //!
 //! A line belongs to the movement whose reference stands in its texts as a word, and whose money
 //! went the same way. A line without such a reference belongs to a movement of the same amount and
-//! day, if one is left. Of what is then left on both sides, a line belongs to the movement of its
-//! amount that was booked before it and within the time that banks take, where each is the only
-//! one for the other.
+//! day, if one is left. Of what is then left on both sides, the lines of an amount up to a day on
+//! which banks settle belong to the movements that were booked before them and settle on that day,
+//! where there are as many.
 //!
 //! A bank may post on the next day on which banks settle: what is booked on a Friday evening may
 //! stand under Monday. Such a line agrees with the books, and both days are shown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::{Days, NaiveDate};
+use chrono::NaiveDate;
 use ledger::{Centavos, ObjectId};
-use wire::settlement_days::{NEXT_DAYS_MAX, next_settlement_day};
+use wire::settlement_days::next_settlement_day;
 
 use super::finding::{Comparison, Finding, FindingKind, SettledAmount};
 use super::ofx::{BalanceRow, BankStatement, StatementLine};
@@ -58,7 +58,7 @@ pub fn compare(statement: &BankStatement, movements: &[Movement]) -> (Comparison
     for line in &statement.lines {
         let places = named(line, &by_reference);
         let named = match *places {
-            _ if !seen.insert((&line.id, line.day, line.amount, &line.text)) => {
+            _ if !seen.insert((&line.id, line.day, line.amount, &line.text)) && !line.id.is_empty() => {
                 Err(places.first().map(|place| &movements[*place]))
             }
             [place] if taken.insert(place) => Ok(Some(&movements[place])),
@@ -105,14 +105,15 @@ pub fn compare(statement: &BankStatement, movements: &[Movement]) -> (Comparison
     (reconciled, balances)
 }
 
-/// Lines that name no movement, each with the movement of its amount: of its day, or else the only
-/// one that was booked before it, whose only line it is.
+/// Lines that name no movement, each with the movement of its amount: of its day, or else one that
+/// was booked before it. Of what is left of an amount up to a day on which banks settle, all lines
+/// belong to all movements, in the order of their days, or none does.
 fn paired<'a>(
     lines: Vec<&'a StatementLine>,
     movements: &[Movement],
     taken: &BTreeSet<usize>,
 ) -> impl Iterator<Item = (&'a StatementLine, Option<usize>)> + use<'a> {
-    let (mut left, mut late) = (ByAmountAndDay::new(), ByAmountAndDay::new());
+    let (mut left, mut late) = (ByAmountAndDay::new(), BTreeMap::<_, [Vec<usize>; 2]>::new());
     for (place, movement) in movements.iter().enumerate().rev().filter(|(place, _)| !taken.contains(place)) {
         left.entry((movement.amount, movement.day)).or_default().push(place);
     }
@@ -120,29 +121,23 @@ fn paired<'a>(
     for (at, line) in lines.iter().enumerate() {
         places[at] = left.get_mut(&(line.amount, line.day)).and_then(Vec::pop);
         if places[at].is_none() {
-            late.entry((line.amount, line.day)).or_default().push(at);
+            let settled_on = line.day.pred_opt().map_or(line.day, next_settlement_day);
+            late.entry((line.amount, settled_on)).or_default()[0].push(at);
         }
     }
-    for ((amount, day), at) in &late {
-        let booked = (1..=NEXT_DAYS_MAX).filter_map(|back| day.checked_sub_days(Days::new(back)));
-        let place = only(&left, *amount, booked.filter(|booked| next_settlement_day(*booked) >= *day));
-        let is_its_only_line = |place: &usize| {
-            let booked = movements[*place].day;
-            let last = next_settlement_day(booked);
-            only(&late, *amount, booked.iter_days().skip(1).take_while(|day| *day <= last)).is_some()
-        };
-        places[at[0]] = place.filter(is_its_only_line);
+    for ((amount, day), booked) in left {
+        late.entry((amount, next_settlement_day(day))).or_default()[1].extend(booked.into_iter().rev());
+    }
+    for [mut posted, booked] in late.into_values().filter(|[posted, booked]| posted.len() == booked.len()) {
+        posted.sort_by_key(|at| lines[*at].day);
+        if posted.iter().zip(&booked).all(|(at, place)| movements[*place].day < lines[*at].day) {
+            posted.into_iter().zip(booked).for_each(|(at, place)| places[at] = Some(place));
+        }
     }
     lines.into_iter().zip(places)
 }
 
 type ByAmountAndDay = BTreeMap<(Centavos, NaiveDate), Vec<usize>>;
-
-/// The only one of an amount on some days, if there is one.
-fn only(of: &ByAmountAndDay, amount: Centavos, days: impl Iterator<Item = NaiveDate>) -> Option<usize> {
-    let mut all = days.filter_map(|day| of.get(&(amount, day))).flatten();
-    all.next().filter(|_| all.next().is_none()).copied()
-}
 
 /// The movements by their references and by whether they pay in.
 type ByReference<'a> = BTreeMap<(&'a str, bool), Vec<usize>>;
@@ -269,6 +264,17 @@ mod tests {
         assert_eq!((found.matched.len(), kinds), (1, vec![(FindingKind::OnlyTheirs, "F2")]));
     }
 
+    /// Banks that write no ids charge the same fee twice on a day.
+    #[test]
+    fn lines_without_an_id_are_not_repeated() {
+        let rows = [(String::new(), 4, -250, "TARIFA".to_owned()), (String::new(), 4, -250, "TARIFA".to_owned())];
+        for (booked, expected) in [(0, (0, 2)), (1, (1, 1)), (2, (2, 0))] {
+            let (found, _) = compare(&read(&rows), &vec![on_day(4, -250); booked]);
+            assert_eq!((found.matched.len(), found.findings.len()), expected);
+            assert!(found.findings.iter().all(|finding| finding.kind == FindingKind::OnlyTheirs));
+        }
+    }
+
     /// A statement of the 27th with a line of the 3rd, and of which the last day may be open.
     #[test]
     fn only_days_that_a_statement_covers_lack_what_only_the_books_have() {
@@ -289,7 +295,8 @@ mod tests {
         assert_eq!(of("<DTSTART>20261126<DTEND>20261127000000[-3:BRT]", &[line(3)]), (1, 1, 1));
         assert_eq!(of("<DTSTART>20261126<DTEND>20261127000000[-3:BRT]", &[line(3), line(27)]), (2, 0, 1));
         let moment = "<DTSTART>20261127101112[-3:BRT]<DTEND>20261127101112[-3:BRT]";
-        assert_eq!(of(moment, &[line(3), line(26)]), (2, 1, 0));
+        assert_eq!(of(moment, &[line(3), line(26)]), (2, 0, 1));
+        assert_eq!(of(moment, &[line(27)]), (1, 0, 0));
     }
 
     /// What a payer writes may begin as a balance does.
@@ -328,13 +335,19 @@ mod tests {
             (&[3, 4], &[4, 5], (1, 2)),
             (&[3, 5], &[4, 6], (2, 0)),
             (&[3, 4], &[5], (1, 1)),
-            // Several movements of one line, and several lines of one movement, are for people.
+            // As many lines as movements agree, in their order.
+            (&[3, 3], &[4, 4], (2, 0)),
+            (&[6, 7, 7], &[9, 9, 9], (3, 0)),
+            (&[6, 8], &[7, 9], (2, 0)),
+            // More or fewer lines than movements are for people, and a line before its movement.
             (&[6, 7], &[9], (0, 3)),
             (&[6], &[7, 9], (0, 3)),
-            (&[3, 3], &[4, 4], (0, 4)),
+            (&[3, 3], &[4], (0, 3)),
+            (&[8, 8], &[7, 9], (0, 4)),
         ] {
             let movements: Vec<_> = booked.iter().map(|at| on_day(*at, 9_700)).collect();
-            let rows: Vec<_> = posted.iter().map(|at| (format!("F{at}"), *at, 9_700, "PIX".to_owned())).collect();
+            let row = |(number, at): (usize, &u32)| (format!("F{number}"), *at, 9_700, "PIX".to_owned());
+            let rows: Vec<_> = posted.iter().enumerate().map(row).collect();
             let (found, _) = compare(&read(&rows), &movements);
             assert_eq!((found.matched.len(), found.findings.len()), expected, "{booked:?} {posted:?}");
         }
