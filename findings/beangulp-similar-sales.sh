@@ -3,9 +3,9 @@
 # the two days after it: receipts of 83.50, 77.00 and 84.10 of other payers, a refund of 80.00, and a rent of 83.90.
 # Guessed: `extract --existing` leaves out a line that the books have: one of that amount and payer, on that day or near
 # it.
-# Seen: within two days the payer is not compared, the amount may differ by 5 %, and its sign does not count. Refund, rent
-# and two receipts are each a "duplicate" of the one receipt, and written as comments. One line of five is left: the
-# account moves by 84.10 instead of 80.70, and the exit code is 0.
+# Seen: within two days the payer is not compared, the amount may differ by less than 5 %, and its sign does not count.
+# Refund, rent and two receipts are each a "duplicate" of the one receipt, and written as comments. One line of five is
+# left: the account moves by 84.10 instead of 80.70, and the exit code is 0.
 set -euo pipefail
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT; cd "$work"
 python3 -m venv v && v/bin/pip -q install --disable-pip-version-check beangulp==0.2.0 beancount==3.2.3
