@@ -6,6 +6,7 @@ use chrono::{DateTime, Duration, NaiveDate, Utc};
 use serde_json::{Value, json};
 
 use crate::closed_periods::{local, next_month};
+use crate::console::Browser;
 use crate::reconciliations::files;
 use crate::world::*;
 
@@ -123,6 +124,14 @@ async fn the_lines_of_a_day_count_once_however_often_the_bank_shows_it() {
     let ids =
         |result: &Value| result["findings"].as_array().unwrap().iter().map(|of| text(&of["id"])).collect::<Vec<_>>();
     assert_eq!(items(&listed).iter().map(ids).collect::<Vec<_>>(), [vec!["F2", "F3"], vec!["F1"]]);
+    world.advance(1).await;
+    let again =
+        world.reconcile(OFX, "?account=own&again=true", statement([first, second], &fees[..2])).await.expect(200);
+    assert!(again["first_made_at"].as_str() < again["made_at"].as_str(), "{again}");
+    assert_eq!([0, 1].map(|at| again["findings"][at].get("replaced_by").cloned()), [None, Some(json!(longer[21..]))]);
+    let listed = world.ops_get("/ops/reconciliations?open=true").await.expect(200);
+    let newest = items(&listed).iter().map(ids).collect::<Vec<_>>();
+    assert_eq!(newest, [vec!["F1"], vec!["F2", "F3"]], "a file that is compared again is no newer one");
     let whole = of([first, third], &fees).await;
     assert_eq!(open_now().await, counts(&[("bank", 3)]));
     assert_eq!(world.ops_get("/ops/reconciliations?open=true").await.expect(200)["total"], 1);
@@ -177,6 +186,72 @@ async fn what_one_statement_lacks_the_next_one_has() {
         world.ops_post(&path, &json!({"reason": "Outra conta"})).await.expect(200);
     }
     assert_eq!(open_now().await, counts(&[("bank", 4)]), "without the line it is open again");
+}
+
+/// December may be compared before November: its line of a payment of November agrees once November
+/// is compared, without its file.
+#[tokio::test]
+async fn a_statement_that_was_compared_first_is_completed() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let month = early_in_a_month(&world).await;
+    merchant.paid_pix(&pix("80.00")).await;
+    let [first, second, third] = [0, 1, 2].map(|days| local(month + Duration::days(days)).date_naive());
+    let compare = async |days, lines: &[(NaiveDate, &str, &str)]| {
+        world.advance(1).await;
+        world.reconcile(OFX, "?account=pix", statement(days, lines)).await.expect(200)
+    };
+    let later =
+        compare([second, third], &[(second, "80.00", "L1"), (third, "-1.00", "F1"), (third, "9.00", "L2")]).await;
+    let path = format!("/ops/reconciliations/{}", text(&later["sha256"]));
+    let counted = |of: &Value| ["matched", "only_theirs", "only_ours"].map(|name| of[name].as_u64().unwrap());
+    assert_eq!(counted(&later), [0, 3, 0]);
+    for finding in [1, 2] {
+        let reason = json!({"finding": finding, "reason": format!("Linha {finding}")});
+        world.ops_post(&format!("{path}/explain"), &reason).await.expect(200);
+    }
+    let earlier = compare([first, first], &[]).await;
+    assert_eq!((counted(&earlier), &earlier["findings"][0]["replaced_by"]), ([0, 0, 1], &later["sha256"]), "{earlier}");
+    let completed = world.ops_get(&path).await.expect(200);
+    assert_eq!(counted(&completed), [1, 2, 0], "{completed}");
+    let [line] = &completed["matched_lines"].as_array().unwrap()[..] else { panic!("{completed}") };
+    let days = [&line["ours"]["paid_on"], &line["theirs"]["paid_on"]].map(text);
+    assert_eq!((days, &line["line"]), ([first, second].map(|day| day.to_string()), &later["findings"][0]["line"]));
+    let explained = completed["explanations"].as_array().unwrap().iter();
+    let explained: Vec<_> = explained.map(|of| (of["finding"].as_u64().unwrap(), text(&of["reason"]))).collect();
+    assert_eq!(explained, [(0, "Linha 1".to_owned()), (1, "Linha 2".to_owned())], "explanations follow their lines");
+    assert_eq!(open(&world, month, "unreconciled").await, counts(&[]));
+    let again = statement([second, third], &[(second, "80.00", "L1"), (third, "-1.00", "F1"), (third, "9.00", "L2")]);
+    world.advance(1).await;
+    let again = world.reconcile(OFX, "?account=pix&again=true", again).await.expect(200);
+    assert_eq!([&again["arrived"], &again["explanations"]], [&completed["arrived"], &completed["explanations"]]);
+    let browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    let page = browser.page(&format!("/console/reconciliations/{}", text(&earlier["sha256"]))).await;
+    page.has(&["In another file", &format!("href=\"/console/reconciliations/{}\"", text(&later["sha256"]))]);
+    assert!(!page.html.contains("?finding=0#explain"), "{}", page.html);
+    let file = world.ops_get(&format!("/ops/reconciliations/{}?format=csv", text(&earlier["sha256"]))).await;
+    assert!(file.text.lines().nth(1).unwrap().contains(",replaced,"), "{}", file.text);
+}
+
+/// A late line of another amount is a difference, in each of the downloads that have it; it counts
+/// once.
+#[tokio::test]
+async fn a_late_line_that_differs_counts_in_the_newest_download() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let month = early_in_a_month(&world).await;
+    merchant.paid_pix(&pix("80.00")).await;
+    let [first, second, third] = [0, 1, 2].map(|days| local(month + Duration::days(days)).date_naive());
+    let compare = async |days, lines: &[(NaiveDate, &str, &str)]| {
+        world.advance(1).await;
+        world.reconcile(OFX, "?account=pix", statement(days, lines)).await.expect(200)
+    };
+    let id = text(&compare([first, first], &[]).await["findings"][0]["id"]);
+    for days in [[second, second], [second, third]] {
+        let found = compare(days, &[(second, "79.00", &id)]).await;
+        assert_eq!((&found["differs"], found["arrived"].as_array().map(Vec::len)), (&json!(1), Some(1)), "{found}");
+        assert_eq!(open(&world, month, "unreconciled").await, counts(&[("bank", 1)]));
+    }
 }
 
 /// A download that begins with the line of an earlier booking agrees, as the one before it did; and

@@ -89,6 +89,28 @@ async fn every_media_type_that_is_taken_is_described() {
     world.reconcile("image/png", "", "batch".to_owned()).await.refused(415, "unsupported_media_type");
 }
 
+/// A statement of fixed columns is known by its first characters, and its account by its number.
+#[tokio::test]
+async fn a_statement_of_cnab_240_is_read_as_one_of_ofx() {
+    let world = World::sandbox().await;
+    let file = include_str!("../statements/cnab240.ret");
+    let refused = world.reconcile("text/csv", "", file.to_owned()).await.refused(400, "validation_failed");
+    assert!(text(&refused["message"]).contains("CNAB 240"), "{refused}");
+    let found = world.reconcile("text/plain", "?account=own", file.to_owned()).await.expect(200);
+    let named = ["kind", "acctid", "from", "to", "signs_by_type"].map(|name| found[name].as_str());
+    assert_eq!(named, [Some("bank"), Some("0000001234567"), Some("2026-11-27"), Some("2026-11-30"), None]);
+    let counted = ["lines", "only_theirs", "twice"].map(|name| found[name].as_u64().unwrap());
+    assert_eq!((counted, &found["closing"]["theirs"]), ([5, 4, 1], &json!(2_557_340)));
+    let debit = "<STMTTRN><TRNTYPE>DEBIT<DTPOSTED>20201201<TRNAMT>1.00<FITID>1<MEMO>TARIFA</STMTTRN>";
+    let next = format!("<OFX><STMTRS><ACCTID>123456-7<DTSTART>20201201<DTEND>20201201{debit}</STMTRS></OFX>");
+    let found = world.reconcile(OFX, "", next).await.expect(200);
+    let line = &found["findings"][0]["theirs"]["net"];
+    assert_eq!((&found["account"], &found["signs_by_type"], line), (&json!("own"), &json!(true), &json!(-100)));
+    let browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    let page = browser.page(&format!("/console/reconciliations/{}", text(&found["sha256"]))).await;
+    page.has(&["by the type of each line: debits came without a sign"]);
+}
+
 #[tokio::test]
 async fn the_lists_of_the_pix_institution_agree_with_the_books() {
     let world = World::sandbox().await;

@@ -24,6 +24,7 @@ use crate::{
 use ops::explanations;
 use ops::list_file::requested_format;
 use ops::periods;
+use ops::reconciliations::coverage::Coverage;
 use ops::reconciliations::{self as results, Reconciliation};
 use ops::{Decider, Desk, DeskState};
 use web::{Code, FormOutcome, Page, PathId, Problem, Result, Role, SentKey, number, one_of, query};
@@ -122,7 +123,7 @@ fn upload(visit: &Visit) -> Markup {
             form method="post" action="/console/reconciliations" enctype="multipart/form-data" {
                 (visit.form_fields())
                 label for="file" { (visit.say(words::FILE)) }
-                input id="file" name="file" type="file" required accept=".ofx,.qfx,.csv,.json,.txt";
+                input id="file" name="file" type="file" required accept=".ofx,.qfx,.ret,.csv,.json,.txt";
                 label for="account" { (visit.say(words::BANK_ACCOUNT_OF_FILE)) }
                 select id="account" name="account" {
                     option value="" { (visit.say(words::RECOGNIZED)) }
@@ -141,13 +142,9 @@ fn upload(visit: &Visit) -> Markup {
 
 /// The days of a month, and of which of them the files were compared.
 fn calendar(desk: &Desk, visit: &Visit, month: Month) -> Result<Markup> {
-    let kept = Reconciliation::all(&desk.engine)?;
-    let rows: Vec<_> = FILES
-        .into_iter()
-        .map(|(kind, account)| {
-            (kind, account, Reconciliation::days_covered(&kept, kind, account.map(BankAccount::name), month))
-        })
-        .collect();
+    let coverage = Coverage::of(&Reconciliation::all(&desk.engine)?);
+    let rows =
+        FILES.map(|(kind, account)| (kind, account, coverage.of_month(kind, account.map(BankAccount::name), month)));
     let before = Month(month.0.saturating_sub(1));
     let link = |month: Month| format!("/console/reconciliations?month={month}#days");
     let [yes, no] = [words::DAY_COMPARED, words::DAY_NOT_COMPARED].map(|word| visit.say(word));
@@ -326,6 +323,9 @@ fn facts(visit: &Visit, result: &Value) -> Vec<(&'static str, Markup)> {
     if let Some(number) = result["acctid"].as_str() {
         pairs.push((visit.say(words::ACCTID), html! { bdi { (number) } }));
     }
+    if result["signs_by_type"] == true {
+        pairs.push((visit.say(words::SIGNS), html! { (visit.say(words::SIGNS_BY_TYPE)) }));
+    }
     if result["closing"].is_object() {
         pairs.push((visit.say(words::CLOSING_BALANCE), closing(visit, &result["closing"])));
     }
@@ -429,8 +429,11 @@ fn line_table<'a>(
 fn explained(visit: &Visit, result: &Value, place: usize, finding: &Value) -> Markup {
     let found = result["explanations"].as_array().into_iter().flatten().filter(|found| found["finding"] == place);
     let found: Vec<_> = found.collect();
+    let replaced = finding["replaced_by"].as_str();
     let is_open = found.last().is_none_or(|found| found["entry_id"].is_null() || found["status"] == "rejected");
+    let is_open = is_open && replaced.is_none() && finding["finding"] != "in_suspense";
     html! {
+        @if let Some(other) = replaced { a href={"/console/reconciliations/" (other)} { (visit.say(words::IN_ANOTHER_FILE)) } }
         @for found in &found {
             @let status = visit.say(wire_words::EXPLANATION_STATUSES.of(text(&found["status"])));
             @match found["entry_id"].as_str() {
@@ -439,7 +442,7 @@ fn explained(visit: &Visit, result: &Value, place: usize, finding: &Value) -> Ma
             }
             br; span.dim { bdi { (text(&found["reason"])) } " · " bdi { (text(&found["by"])) } } " "
         }
-        @if is_open && finding["finding"] != "in_suspense" && visit.may(Role::Decide) && !result["dismissed"].is_object() {
+        @if is_open && visit.may(Role::Decide) && !result["dismissed"].is_object() {
             a href={"/console/reconciliations/" (text(&result["sha256"])) "?finding=" (place) "#explain"} { (visit.say(words::EXPLAIN)) }
         }
     }

@@ -83,6 +83,9 @@ words! {
     THEIRS_DAY = "Dia no arquivo", "Their day";
     THEIRS = "No arquivo", "Theirs";
     EXPLAIN = "Explicar", "Explain";
+    IN_ANOTHER_FILE = "Está em outro arquivo", "In another file";
+    SIGNS = "Sinais", "Signs";
+    SIGNS_BY_TYPE = "pelo tipo de cada linha: os débitos vieram sem sinal", "by the type of each line: debits came without a sign";
     EXPLAINED = "Explicadas", "Explained";
     EXPLAINED_BY = "Lançamento que já explica (id)", "Entry that explains it already (id)";
     BY_REASON = "Explicar sem lançar", "Explain without an entry";

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::DeciderCall;
-use crate::reconciliations::{FINDINGS_MAX, Reconciliation, ReconciliationFindingView, change};
+use crate::reconciliations::finding_view::ReconciliationFindingView;
+use crate::reconciliations::stored_results::change;
+use crate::reconciliations::{FINDINGS_MAX, Reconciliation};
 use web::views::house_entry::{HouseEntryView, OperatorEntry};
 use web::{Checker, Code, KeyScope, Problem, Raw, Result, checked, parse_exact, time};
 
@@ -109,7 +111,7 @@ pub async fn explain(call: DeciderCall) -> Result<Response> {
 }
 
 /// Status of an explanation in whose place another one came.
-const REPLACED: &str = "replaced";
+pub(crate) const REPLACED: &str = "replaced";
 /// Explanations of a difference at most, with those that were replaced.
 const EXPLANATIONS_MAX: usize = 10;
 

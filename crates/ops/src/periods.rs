@@ -18,6 +18,7 @@ use wire::timestamp::{begin_of, day_of};
 
 use crate::queue_item::kind_name;
 use crate::reconciliations::Reconciliation;
+use crate::reconciliations::coverage::Coverage;
 use crate::uncompared::uncompared;
 use crate::{DeciderCall, Desk, DeskState, Operator};
 use web::reply::All;
@@ -213,13 +214,14 @@ fn open_items(engine: &Arc<Engine>, through: &Cut, (begin, end): (Timestamp, Tim
         waiting.into_iter().map(|(name, count)| ("waiting", name.to_owned(), count as u64)).collect();
     let last_over = day_of(begin_of(day_of(engine.now().0)) - 1);
     let (results, from, to) = (Reconciliation::all(engine)?, day_of(begin.0), day_of(end.0 - 1));
+    let coverage = Coverage::of(&results);
     let mut differences: BTreeMap<&str, u64> = BTreeMap::new();
     for result in results.iter().filter(|result| result.meets(from, to)) {
-        *differences.entry(result.kind.as_str()).or_default() += result.differences(engine, &results)?;
+        *differences.entry(result.kind.as_str()).or_default() += result.differences(engine, &coverage)?;
     }
     let found = differences.into_iter().filter(|(_, count)| *count > 0);
     counted.extend(found.map(|(name, count)| ("unreconciled", name.to_owned(), count)));
-    let lacking = uncompared(engine, &results, [from, to.min(last_over)])?;
+    let lacking = uncompared(engine, &coverage, [from, to.min(last_over)])?;
     counted.extend(lacking.into_iter().map(|(name, count)| ("uncompared", name, count)));
     open.extend(counted.into_iter().map(|(kind, name, count)| OpenItem {
         kind,

@@ -9,32 +9,29 @@ use books::reconcile::booked_movements::{self, BankAccount, DailyFile, FileDays}
 use chrono::NaiveDate;
 
 use crate::booked_records::EngineRecords;
-use crate::reconciliations::Reconciliation;
+use crate::reconciliations::coverage::Coverage;
 use web::Result;
 
-/// How many days and batches of some days none of the results covers, by what is to be compared:
+/// How many days and batches of some days no result covers, by what is to be compared:
 /// the account of a bank statement (days on which it moved), `pix` (days with payments), `acquirer`
 /// (batches). What is covered may have differences.
 pub fn uncompared(
     engine: &Arc<Engine>,
-    results: &[Reconciliation],
+    coverage: &Coverage,
     [from, to]: [NaiveDate; 2],
 ) -> Result<BTreeMap<String, u64>> {
     let mut counts = BTreeMap::new();
-    let is_covered = |kind: &str, account: Option<&str>, day: NaiveDate| {
-        results.iter().any(|result| result.is_of(kind, account) && result.covers(day))
-    };
     let records = EngineRecords::new(engine);
     let paid = booked_movements::batches(&records, from, to)?;
-    let batches = paid.iter().filter(|batch| !is_covered("acquirer", None, batch.paid_on)).count();
+    let batches = paid.iter().filter(|batch| !coverage.covers("acquirer", None, batch.paid_on)).count();
     counts.insert("acquirer".to_owned(), batches as u64);
     let statements = BankAccount::ALL.map(DailyFile::Statement);
     let files = [statements.as_slice(), &[DailyFile::PixList]].concat();
     let days = from.iter_days().take_while(|day| *day <= to);
     let asked: FileDays = days.flat_map(|day| files.iter().map(move |file| (day, *file))).collect();
     let open = asked.into_iter().filter(|(day, file)| match file {
-        DailyFile::Statement(account) => !is_covered("bank", Some(account.name()), *day),
-        DailyFile::PixList => !is_covered("pix", None, *day),
+        DailyFile::Statement(account) => !coverage.covers("bank", Some(account.name()), *day),
+        DailyFile::PixList => !coverage.covers("pix", None, *day),
     });
     for (_, file) in booked_movements::days_with_movements(&records, open.collect())? {
         let name = match file {

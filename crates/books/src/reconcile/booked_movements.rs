@@ -15,6 +15,8 @@ use super::acquirer::{self, BookedBatch, PaidBatch};
 use super::pix::{BookedPayment, PixList};
 use super::statement::Movement;
 
+/// Days after a day in which what takes effect on it may be booked, to count in its balance.
+const LATE_DAYS: i64 = 62;
 /// What an institution did is looked for in the Records of this long after a period, milliseconds:
 /// we may hear of it late. What falls due takes effect earlier, and moves no money at a bank.
 const BOOKED_WITHIN_MS: i64 = 24 * 60 * 60 * 1000;
@@ -155,6 +157,12 @@ fn sent_back_by(event: &Event) -> Option<(ObjectId, ObjectId, Centavos)> {
     }
 }
 
+/// The end of the time within which what takes effect on a day counts in its balance: of an old
+/// statement, the journal is not read to its end.
+pub fn late_until(day: NaiveDate) -> Timestamp {
+    Timestamp(begin_of(day) + (1 + LATE_DAYS) * DAY_MS)
+}
+
 /// What Records through a cut that take effect after a day moved on a bank account, centavos: below
 /// zero when the account paid more. Taken from its balance at the cut, it leaves that of the day.
 pub fn moved_after<B: BookedRecords>(
@@ -168,6 +176,9 @@ pub fn moved_after<B: BookedRecords>(
     // None takes effect after it is booked.
     for block in books.blocks_from(begin)? {
         let block = block?;
+        if block.booked_at_ms >= late_until(day).0 {
+            break;
+        }
         for decoded in records_of(&block) {
             let (at, record) = decoded?;
             if through.contains(at) && record.takes_effect_at() >= begin {
