@@ -38,7 +38,7 @@ struct NewBackup {
 fn make(settings: &JournalSettings, out: &Path) -> Result<NewBackup, Failure> {
     let journal = JournalSource::open(settings)?;
     let mut run = begin(out)?;
-    let frames = journal.frames(&run.heads().next())?;
+    let frames = journal.backup_frames(&run.heads().next())?;
     let taken = take(&mut run, frames)?;
     // A server notes the time of a backup by itself, unless it is read past it, in its database.
     let through = taken.heads.records();

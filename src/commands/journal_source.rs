@@ -127,15 +127,15 @@ impl JournalSource {
     }
 
     /// Its values and heads, its blocks from these Records on through those heads, and the end, as
-    /// [`actors::backup::frames`] gives them.
+    /// [`actors::backup::frames`] gives them. A server does not count them as a backup.
     /// Blocks the thread: a task of the runtime must not call it.
     pub fn frames(&self, from: &Cut) -> Result<Frames<'_>, Failure> {
-        self.frames_with(from, "")
+        self.frames_with(from, "&wait=0")
     }
 
-    /// The same frames, which a server does not count as a backup.
-    pub fn frames_in_passing(&self, from: &Cut) -> Result<Frames<'_>, Failure> {
-        self.frames_with(from, "&wait=0")
+    /// The same frames, which a server counts as a backup.
+    pub fn backup_frames(&self, from: &Cut) -> Result<Frames<'_>, Failure> {
+        self.frames_with(from, "")
     }
 
     fn frames_with(&self, from: &Cut, query: &str) -> Result<Frames<'_>, Failure> {

@@ -27,7 +27,7 @@ impl ServedJournal {
     /// The partitions of a server's journal as it is now. Blocks the thread.
     pub fn parts(source: JournalSource) -> Result<Vec<Part>, Failure> {
         let (mut heads, mut commons) = (Heads::default(), Vec::new());
-        for frame in source.frames_in_passing(&Cut::default())? {
+        for frame in source.frames(&Cut::default())? {
             match frame? {
                 Frame::Value(value) if value.partition == Partition(0) => commons.push((value.key, value.value)),
                 Frame::Value(_) | Frame::Block(_) => {}
@@ -74,7 +74,7 @@ impl Store for ServedJournal {
         // Of the other partitions nothing is lacking.
         let lacking = |(other, head): (Partition, Head)| if other == partition { from } else { head.next };
         let from = Cut::new(self.heads.iter().map(lacking).collect());
-        let frames = match self.source.frames_in_passing(&from) {
+        let frames = match self.source.frames(&from) {
             Ok(frames) => frames,
             Err(error) => return Box::new(std::iter::once(Err(self.failed(error)))),
         };

@@ -216,6 +216,7 @@ async fn commands_write_what_the_server_of_three_partitions_writes() {
             );
         }
         if is_served {
+            assert_eq!(get("/ops/backups/last").await.1, b"{}", "neither an export nor a report is a backup");
             server.kill();
             server.wait();
         }
