@@ -34,6 +34,7 @@ const MONTH: &[&str] = &[
     "withdraw ana approve",
     "cashout 3000 ana@example.com",
     "cashout 2000 fail@example.com",
+    "cashout 1500 return@example.com",
     // The fees exceed the seller's part, and Available covers it.
     "card 10000 ana=9999",
     // Available does not cover it any more: a deficit, which the next PIX repays.
@@ -243,6 +244,7 @@ const PARTS: &[&[&str]] = &[
     &["card {n} ana={s}", "anticipate ana 2"],
     &["card {n} bia={t}", "days 3", "anticipate bia 15"],
     &["pix {a}", "cashout 700 ana@example.com"],
+    &["pix {a}", "cashout 800 return@example.com", "days 1"],
     &["pix {a} ana={s}", "withdraw ana approve"],
     &["pix {a} bia={s}", "withdraw bia reject"],
     &["commission true", "card {n} ana={s}", "refund {r}", "commission false"],

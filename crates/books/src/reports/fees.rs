@@ -233,6 +233,10 @@ impl Fold for Fees {
                         self.add(key, (split.amount, Centavos::ZERO), split.fee);
                     }
                 }
+                Event::CashoutReturned { fee, .. } => {
+                    let key = (month.clone(), group, Component::Cashout, Price::Each(*fee));
+                    self.sums.entry(key).or_default().returned += i128::from(fee.0);
+                }
                 Event::RefundApproved { commission, .. } => self.give_back(&month, group, commission, 1),
                 Event::RefundFailed { commission, .. } => self.give_back(&month, group, commission, -1),
                 _ => {}
