@@ -59,6 +59,8 @@ const MONTH: &[&str] = &[
     "dispute 1000 release",
     "pix 90.00 bia=800",
     "dispute 600 accept",
+    // The rest is released by the Record that accepts a part.
+    "dispute 500 accept 200",
     // Paid out before it is taken back: the debt waits for the next rise.
     "withdraw bia approve",
     "refund 2000 bia=300",
@@ -241,6 +243,7 @@ const PARTS: &[&[&str]] = &[
     &["card {n}", "dispute {r} accept"],
     &["card {n} ana={s}", "days 1", "dispute {r} release"],
     &["pix {a}", "dispute {r} accept"],
+    &["card {n}", "dispute {r} accept 70"],
     &["card {n} ana={s}", "anticipate ana 2"],
     &["card {n} bia={t}", "days 3", "anticipate bia 15"],
     &["pix {a}", "cashout 700 ana@example.com"],
@@ -380,8 +383,8 @@ impl Shop<'_> {
                 world.ops_patch(&format!("/ops/merchants/{}", merchant.id), &options).await.expect(200);
                 self.returns_commission = returned == "true";
             }
-            ["dispute", amount, decision] => {
-                let amount: i64 = amount.parse().unwrap();
+            ["dispute", amount, decision, ref part @ ..] => {
+                let mut amount: i64 = amount.parse().unwrap();
                 let charge = merchant.get(&format!("/api/charges/{}", self.charge)).await.expect(200);
                 let kind = if charge["payment_method"] == "pix" { "med" } else { "chargeback" };
                 let body = json!({"amount": amount, "kind": kind, "reason": HOSTILE[0]});
@@ -393,6 +396,9 @@ impl Shop<'_> {
                     let path = format!("/ops/disputes/{id}/reverse");
                     let entry = text(&world.second_ops_post(&path, &[], &body).await.expect(201)["id"]);
                     self.decide("entries", &entry, "approve").await;
+                } else if let [part] = part {
+                    amount = part.parse().unwrap();
+                    world.ops_post(&format!("/ops/disputes/{id}/accept"), &json!({"amount": amount})).await.expect(200);
                 } else {
                     self.decide("disputes", &id, decision).await;
                 }

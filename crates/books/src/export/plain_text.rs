@@ -157,8 +157,10 @@ fn transaction(format: Format, books: &mut LedgerBooks, movement: &LedgerMovemen
         metadata.push(("partition", movement.at.partition.0.to_string()));
     }
     metadata.push(("effective_date", movement.effective_date.to_owned()));
-    metadata.extend(sources.iter().flat_map(|source| source.objects.clone()));
-    metadata.extend(movement.record.operator.clone().map(|operator| ("operator", operator)));
+    for (name, value) in sources.iter().flat_map(|source| &source.objects) {
+        add_value(&mut metadata, name, cleaned(value).into_owned());
+    }
+    metadata.extend(movement.record.operator.as_deref().map(|name| ("operator", cleaned(name).into_owned())));
     if format == Format::Ledger {
         for (name, _) in &metadata {
             if !books.tags.contains(name) {
@@ -175,14 +177,25 @@ fn transaction(format: Format, books: &mut LedgerBooks, movement: &LedgerMovemen
             (Format::Beancount, "sequence" | "partition" | "effective_date") => {
                 push(text, &format!("  {name}: {value}\n"))
             }
-            (Format::Beancount, _) => push(text, &format!("  {name}: \"{}\"\n", cleaned(&value))),
-            _ => push(text, &format!("    ; {name}: {}\n", cleaned(&value))),
+            (Format::Beancount, _) => push(text, &format!("  {name}: \"{value}\"\n")),
+            _ => push(text, &format!("    ; {name}: {value}\n")),
         }
     }
     for line in &movement.lines {
         let account = books.accounts.get_mut(&line.posting.account).expect("it was looked at");
         account.post(&line.posting);
         push(text, &posting(format, &account.name, line.posting.sums().net(), account.balance));
+    }
+}
+
+/// Adds a value to the metadata of a transaction, where each name stands once and each value of it
+/// too: beancount refuses a file in which one has a name twice. Several facts of a Record may be
+/// about one object.
+fn add_value(metadata: &mut Vec<(&'static str, String)>, name: &'static str, value: String) {
+    match metadata.iter_mut().find(|(known, _)| *known == name) {
+        Some((_, values)) if values.split(' ').any(|known| known == value) => {}
+        Some((_, values)) => values.extend([" ", &value]),
+        None => metadata.push((name, value)),
     }
 }
 
@@ -261,6 +274,16 @@ fn push(text: &mut Vec<u8>, more: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_of_metadata_stands_once_with_each_of_its_values() {
+        let mut metadata = vec![("owner", "M-1".to_owned())];
+        for (name, value) in [("txid", "a1"), ("dispute", "d"), ("txid", "a1"), ("txid", "a"), ("txid", "a")] {
+            add_value(&mut metadata, name, value.to_owned());
+        }
+        let expected = [("owner", "M-1"), ("txid", "a1 a"), ("dispute", "d")];
+        assert_eq!(metadata, expected.map(|(name, value)| (name, value.to_owned())));
+    }
 
     #[test]
     fn an_amount_has_two_decimals_always() {
