@@ -17,6 +17,13 @@ pub struct AdjustmentTerms {
     pub target: Option<AdjustmentTarget>,
 }
 
+impl AdjustmentTerms {
+    /// The id under which the Records are found that ask for an adjustment with a reference.
+    pub fn reference_id(reference: &str) -> ObjectId {
+        ObjectId::of_text(&format!("adjustment {reference}"))
+    }
+}
+
 /// Command of an operator about an adjustment.
 pub type AdjustmentCommand = EntryCommand<AdjustmentTerms>;
 

@@ -236,9 +236,29 @@ async fn goodwill_is_credited_by_two_operators() {
     assert!(preview["balances"].to_string().contains("\"after\":204"), "{preview}");
     let path = format!("/ops/entries/{id}/approve");
     world.ops_post(&path, &json!({})).await.refused(409, "second_operator_needed");
+    let repeated = async |wanted: &Value| {
+        let refused = world.ops_post("/ops/entries", wanted).await.refused(409, "reference_repeated");
+        assert_eq!(refused["entry_id"], id, "{refused}");
+    };
+    repeated(&wanted).await;
     let approved = world.second_ops_post(&path, &[], &json!({})).await.expect(200);
     assert_eq!(approved["status"], "approved");
     world.second_ops_post(&path, &[], &json!({})).await.refused(409, "already_decided");
+    repeated(&wanted).await;
+    repeated(&with(&wanted, "/credit", json!(format!("Liabilities:Recipients:R-{ana}:Available")))).await;
+    let again = with(&wanted, "/reference_repeats", json!(true));
+    let again = text(&world.ops_post("/ops/entries", &again).await.expect(201)["id"]);
+    let reject = json!({"notes": "Já foi dado"});
+    world.ops_post(&format!("/ops/entries/{again}/reject"), &reject).await.expect(200);
+    // One that was rejected holds no reference; nor does one of another merchant.
+    let other = with(&wanted, "/reference", json!("CHAMADO-18"));
+    let rejected = text(&world.ops_post("/ops/entries", &other).await.expect(201)["id"]);
+    world.ops_post(&format!("/ops/entries/{rejected}/reject"), &reject).await.expect(200);
+    let waits = text(&world.ops_post("/ops/entries", &other).await.expect(201)["id"]);
+    world.ops_post(&format!("/ops/entries/{waits}/reject"), &reject).await.expect(200);
+    let second = world.merchant().await;
+    let of_second = with(&wanted, "/credit", json!(format!("Liabilities:Merchants:M-{}:Available", second.id)));
+    world.ops_post("/ops/entries", &of_second).await.expect(201);
 
     // It repays the Deficit of 496 first.
     assert_eq!(merchant.get("/api/balance").await.expect(200)["deficit"], 0);

@@ -4,14 +4,15 @@
 
 use std::sync::Arc;
 
-use ledger::asked_entry::EntryDecision;
+use ledger::adjustment::{Adjustment, AdjustmentCommand, AdjustmentTerms};
+use ledger::asked_entry::{AskedEntry, EntryDecision, EntryTerms};
 use ledger::erasure::{ERASURES, Erasure};
 use ledger::house::{HouseCommand, HouseEntry, HouseEntryTerms};
 use ledger::period::{MonthEnd, Period, month_notes_id, period_id};
 use ledger::withdrawal_return::ReturnCommand;
 use ledger::{
-    Balance, Decision, Event, Fingerprint, LedgerId, Month, Object, ObjectId, RecipientCommand, Record, Rejection,
-    Requester,
+    Balance, Decision, Event, Fingerprint, GroupNumber, LedgerId, MerchantCommand, Month, Object, ObjectId,
+    RecipientCommand, Record, Rejection, Requester,
 };
 
 use super::outcome::CommandContext;
@@ -93,9 +94,7 @@ impl Engine {
     ) -> Result<Outcome> {
         let house = self.house_shard();
         let _one_at_a_time = house.house.lock().await;
-        if let Some(key) = &context.key
-            && self.find_key(LedgerId::System, key.idempotency.key)?.sequence.is_some()
-        {
+        if self.is_key_taken(LedgerId::System, &context)? {
             return Ok(Outcome::KeyTaken);
         }
         match decided.await? {
@@ -167,6 +166,40 @@ impl Engine {
             Ok(command.decide(entry.as_ref(), house.read_model().last_closed()))
         };
         self.alone_in_house(context.into(), decided).await
+    }
+
+    /// Carries out a command of an operator on a credit of the house to a merchant or a recipient of
+    /// it. The outcome leaves when it is durable. `may_repeat`: a credit may have the reference of
+    /// another one of this merchant and its recipients.
+    pub async fn command_credit(
+        &self,
+        group: GroupNumber,
+        command: AdjustmentCommand,
+        may_repeat: bool,
+        context: impl Into<CommandContext>,
+    ) -> Result<Outcome> {
+        let (shard, merchant, context) = (self.serving_shard(group)?, LedgerId::Merchant(group), context.into());
+        // Two requests with one reference come one after the other.
+        let _one_at_a_time = shard.house.lock().await;
+        if self.is_key_taken(merchant, &context)? {
+            return Ok(Outcome::KeyTaken);
+        }
+        if let AdjustmentCommand::Request { terms, .. } = &command
+            && !may_repeat
+            && let Some(entry) =
+                first_asked(&shard, AdjustmentTerms::reference_id(&terms.reference), |asked: &Adjustment| {
+                    asked.owner == merchant && asked.terms.reference == terms.reference
+                })?
+        {
+            return Ok(Outcome::Refused(Rejection::ReferenceRepeated { entry }));
+        }
+        self.command(group, MerchantCommand::Adjust(command), context).await
+    }
+
+    /// Whether another request used up the idempotency key meanwhile.
+    fn is_key_taken(&self, owner: LedgerId, context: &CommandContext) -> Result<bool> {
+        let found = context.key.as_ref().map(|key| self.find_key(owner, key.idempotency.key)).transpose()?;
+        Ok(found.is_some_and(|found| found.sequence.is_some()))
     }
 
     /// Carries out a command of an operator on the return of a recipient's withdrawal, which the
@@ -277,16 +310,25 @@ impl Shard {
     }
 }
 
-/// The first entry with a reference that was not rejected.
+/// The first entry of the house ledger with a reference that was not rejected.
 pub(super) fn first_with_reference(house: &Shard, reference: &str) -> Result<Option<ObjectId>, LoadError> {
+    first_asked(house, HouseEntryTerms::reference_id(reference), |entry: &HouseEntry| {
+        entry.terms.reference == reference
+    })
+}
+
+/// The first entry under an id of its reference that is one of those and was not rejected.
+fn first_asked<T: EntryTerms>(
+    shard: &Shard,
+    about: ObjectId,
+    is_one: impl Fn(&AskedEntry<T>) -> bool,
+) -> Result<Option<ObjectId>, LoadError> {
     may_wait(|| {
-        for sequence in house.read_model().about(HouseEntryTerms::reference_id(reference))? {
-            let request =
-                HouseEntry::made_by(&house.record(sequence)?).filter(|entry| entry.terms.reference == reference);
-            let Some(request) = request else { continue };
-            let entry: Option<HouseEntry> = house.object(request.id)?;
+        for sequence in shard.read_model().about(about)? {
+            let Some(asked) = AskedEntry::made_by(&shard.record(sequence)?).filter(&is_one) else { continue };
+            let entry: Option<AskedEntry<T>> = shard.object(asked.id)?;
             if !entry.is_some_and(|entry| matches!(entry.decision, EntryDecision::Rejected { .. })) {
-                return Ok(Some(request.id));
+                return Ok(Some(asked.id));
             }
         }
         Ok(None)

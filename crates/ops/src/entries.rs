@@ -71,8 +71,8 @@ pub struct HouseEntryRequest<'a> {
     /// Reference of the document that proves it, at most 100 characters.
     #[schema(value_type = String, min_length = 1, max_length = 100)]
     reference: Raw<'a>,
-    /// True where another entry of the house ledger may have this reference; false when absent or
-    /// null.
+    /// True where another entry of the house ledger, or another credit to this merchant and its
+    /// recipients, may have this reference; false when absent or null.
     #[schema(value_type = Option<bool>)]
     reference_repeats: Raw<'a>,
     /// The day on which it takes effect, not after today and not in a closed month; the day of its
@@ -109,17 +109,17 @@ pub async fn request(State(desk): DeskState, Decider(operator): Decider, sent: K
                 _ => None,
             };
             let execute = |admitted| async move {
-                let (id, (amount, reference), reason) = check_owned(desk, wire, owner)?;
+                let (id, (amount, reference, may_repeat), reason) = check_owned(desk, wire, owner)?;
                 let terms = AdjustmentTerms { amount, reference, target };
-                let command = MerchantCommand::Adjust(EntryCommand::Request { id, terms, reason });
-                Ok(desk.engine.command(owner.group, command, operator.context(admitted)).await?)
+                let command = EntryCommand::Request { id, terms, reason };
+                Ok(desk.engine.command_credit(owner.group, command, may_repeat, operator.context(admitted)).await?)
             };
             let merchant = LedgerId::Merchant(owner.group);
             let requested = key.run_recorded(merchant, Adjustment::made_by, execute).await?;
             return requested.answer(|found| Ok(created(HouseEntryView::of_adjustment(&desk.engine, found))));
         }
         let execute = |admitted| async move {
-            let (id, (amount, reference), reason) = check_owned(desk, wire, owner)?;
+            let (id, (amount, reference, _), reason) = check_owned(desk, wire, owner)?;
             let command = WriteOffCommand::Request { id, terms: WriteOffTerms { amount, reference }, reason };
             write_off(desk, owner.ledger, command, operator.context(admitted)).await
         };
@@ -147,11 +147,16 @@ fn check(wire: &HouseEntryRequest<'_>, now: Timestamp) -> Result<(HouseEntryTerm
         let reference = check.text("reference", wire.reference, 1..=100);
         let effective_day = wire.effective_date.and_then(|raw| past_day(check, raw, now));
         refuse_what_returns_have(check, wire);
-        let may_repeat = check.optional(wire.reference_repeats, |check, raw| check.boolean("reference_repeats", raw));
+        let may_repeat = may_repeat(check, wire);
         let (amount, reference) = (Centavos(amount?), reference?.into_owned());
         let terms = HouseEntryTerms { debit: debit?, credit: credit?, amount, reference, effective_day };
-        Some((terms, reason?.into_owned(), may_repeat.unwrap_or_default()))
+        Some((terms, reason?.into_owned(), may_repeat))
     })
+}
+
+fn may_repeat(check: &mut Checker, wire: &HouseEntryRequest<'_>) -> bool {
+    let sent = check.optional(wire.reference_repeats, |check, raw| check.boolean("reference_repeats", raw));
+    sent.unwrap_or_default()
 }
 
 fn refuse_what_returns_have(check: &mut Checker, wire: &HouseEntryRequest<'_>) {
@@ -194,8 +199,8 @@ fn owner(desk: &Desk, wire: &HouseEntryRequest<'_>) -> Result<Option<Owner>> {
     owner.map(Some).ok_or_else(|| refused("credit", "unknown", nobody))
 }
 
-/// Id, amount with reference, and reason of a write-off or a credit.
-type OwnedEntry = (ObjectId, (Centavos, String), String);
+/// Id, amount with reference (true: it may repeat), and reason of a write-off or a credit.
+type OwnedEntry = (ObjectId, (Centavos, String, bool), String);
 
 fn check_owned(desk: &Desk, wire: &HouseEntryRequest<'_>, owner: &Owner) -> Result<OwnedEntry> {
     let loss = owner.loss.as_str();
@@ -211,8 +216,9 @@ fn check_owned(desk: &Desk, wire: &HouseEntryRequest<'_>, owner: &Owner) -> Resu
             check.refuse::<()>("effective_date", "not_allowed", message);
         }
         refuse_what_returns_have(check, wire);
+        let may_repeat = may_repeat(check, wire);
         let (_, amount, reference, reason) = (debit?, Centavos(amount?), reference?, reason?);
-        Some(((amount, reference.into_owned()), reason.into_owned()))
+        Some(((amount, reference.into_owned(), may_repeat), reason.into_owned()))
     })?;
     Ok((desk.engine.new_id(owner.group)?, terms, reason))
 }

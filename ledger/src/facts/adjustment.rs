@@ -1,9 +1,17 @@
 //! Facets of adjustments: goodwill of the house, which bears it as a loss.
 
+use crate::adjustment::AdjustmentTerms;
 use crate::facts::facets::{AuditedFact, Effect, Facets, uuid};
+use crate::facts::house;
 use crate::facts::statement_line::{StatementAccount, StatementLineKind};
 use crate::facts::webhook_event::{WebhookEventKind, WebhookObject};
 use crate::{Account, AdjustmentTarget, Centavos, ObjectId};
+
+/// An operator asked for it.
+pub(super) fn requested(to: &mut impl Facets, id: ObjectId, reference: &str, reason: &str) {
+    to.about(AdjustmentTerms::reference_id(reference));
+    house::said(to, id, "request", reason);
+}
 
 /// Another operator approved it: the merchant has the money, or the recipient that it is for.
 pub(super) fn created(

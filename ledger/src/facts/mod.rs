@@ -136,9 +136,10 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::AcquirerUnexplained { batch, net, .. } => acquirer::unexplained(to, batch, *net),
         Event::HouseEntryRequested { id, terms, reason } => house::requested(to, *id, terms, reason),
         Event::HouseEntryApproved { id, terms } => house::approved(to, *id, terms),
-        Event::WriteOffRequested { id, reason, .. }
-        | Event::AdjustmentRequested { id, reason, .. }
-        | Event::WithdrawalReturnRequested { id, reason, .. } => house::said(to, *id, "request", reason),
+        Event::WriteOffRequested { id, reason, .. } | Event::WithdrawalReturnRequested { id, reason, .. } => {
+            house::said(to, *id, "request", reason)
+        }
+        Event::AdjustmentRequested { id, reference, reason, .. } => adjustment::requested(to, *id, reference, reason),
         Event::HouseEntryRejected { id, notes }
         | Event::WriteOffRejected { id, notes }
         | Event::AdjustmentRejected { id, notes }

@@ -262,7 +262,7 @@ impl Scene {
         let charge = said(&self.operator, Method::GET, &path, None).await?;
         let body = json!({ "debit": "Expenses:Losses:Other", "amount": AMOUNT,
             "credit": format!("Liabilities:Merchants:M-{}:Available", text(&charge, &path, "merchant_id")?),
-            "reason": "Indisponibilidade de sábado", "reference": "CHAMADO-17" });
+            "reason": "Indisponibilidade de sábado", "reference": "CHAMADO-17", "reference_repeats": true });
         self.approved_by(second, "/ops/entries", &body).await
     }
 

@@ -497,7 +497,7 @@ impl Run {
             None => format!("Merchants:M-{}", self.merchant),
         };
         let body = json!({"debit": "Expenses:Losses:Other", "credit": format!("Liabilities:{credited}:Available"),
-            "amount": amount, "reason": "Indisponibilidade", "reference": "CHAMADO-1"});
+            "amount": amount, "reason": "Indisponibilidade", "reference": "CHAMADO-1", "reference_repeats": true});
         self.book_entry("/ops/entries", body).await;
         self.plain.give(to, amount);
     }
