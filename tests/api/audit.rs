@@ -31,7 +31,7 @@ async fn what_operators_do_is_listed_newest_first() {
     .await;
     let (merchant, other) = (world.merchant().await, world.merchant().await);
     let (first, second) = (merchant.draft("Ana", 1).await, merchant.draft("Bia", 2).await);
-    let body = json!({"split_enabled": true});
+    let body = json!({"city": "Recife"});
     world.ops_patch(&format!("/ops/merchants/{}", merchant.id), &body).await.expect(200);
     world.ops_post(&format!("/ops/sub-recipients/{first}/approve"), &json!({})).await.expect(200);
     let rui = bearer("token-of-operator-rui-with-32-characters");
@@ -79,7 +79,11 @@ async fn what_operators_do_is_listed_newest_first() {
             "/changes",
             json!([{"field": "status", "old": of_first, "new": "active"}]),
         ),
-        row("ana", "change", "merchant", &merchant.id, &merchant),
+        with(
+            &row("ana", "change", "merchant", &merchant.id, &merchant),
+            "/changes",
+            json!([{"field": "city", "old": null, "new": null}]),
+        ),
         row("ana", "create", "api_key", &other.key_id, &other),
         row("ana", "create", "merchant", &other.id, &other),
         row("ana", "create", "api_key", &merchant.key_id, &merchant),
@@ -324,6 +328,22 @@ async fn a_record_says_what_it_changed() {
     merchant.patch(&format!("/api/sub-recipients/{ana}"), &account).await.expect(200);
     let audit = world.ops_get("/ops/audit").await.expect(200);
     let [of_account, of_fees] = [0, 1].map(|place| items(&audit)[place].clone());
+    let path = format!("/ops/merchants/{}", merchant.id);
+    // What holds already is no change.
+    let same = json!({"name": "Loja Azul", "city": null, "storefront": null, "fees": {"mdr_1x": "3.1", "pix": null}});
+    for nothing in [json!({}), json!({"name": null, "fees": null}), same] {
+        let answer = world.ops_patch(&path, &nothing).await;
+        assert_eq!((answer.status, answer.header("centavo-sequence")), (200, None), "{nothing}");
+    }
+    let changed = async |body: Value| {
+        world.ops_patch(&path, &body).await.expect(200);
+        items(&world.ops_get("/ops/audit").await.expect(200))[0]["changes"].clone()
+    };
+    let hidden = |field: &str| json!({"field": field, "old": null, "new": null});
+    assert_eq!(changed(json!({"storefront": {"mcc": "5411"}})).await, json!([hidden("storefront")]));
+    let moved = json!({"name": "Loja Azul", "city": "Recife", "cashout_enabled": true});
+    let enabled = json!({"field": "cashout_enabled", "old": false, "new": true});
+    assert_eq!(changed(moved).await, json!([enabled, hidden("city")]));
     for row in [&of_account, &of_fees] {
         let path = format!("/ops/records/{}?partition={}", row["sequence"], row["partition"]);
         assert_eq!(world.ops_get(&path).await.expect(200)["changes"], row["changes"], "{path}");

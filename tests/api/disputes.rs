@@ -293,6 +293,9 @@ async fn a_part_is_accepted_and_the_rest_released() {
     assert_eq!(said, [json!("accepted"), json!(9_403), json!(4_000)]);
     assert_eq!(merchant.balance().await, [0, 5_403, 0, 0]);
     assert_eq!(items(&merchant.get("/api/disputes").await.expect(200)), &[accepted]);
+    let audit = world.ops_get(&format!("/ops/audit?kind=dispute&id={id}")).await.expect(200);
+    let part = json!([{"field": "accepted_amount", "old": null, "new": 4_000}]);
+    assert_eq!([&items(&audit)[0]["changes"], &items(&audit)[0]["amount"]], [&part, &json!(9_403)], "{audit}");
     // The acceptance, and the acquirer's word on it: the release is no Record of its own.
     assert_eq!(world.since(&before).await.len(), 2);
     world.advance(5 * DAY).await;

@@ -89,6 +89,8 @@ async fn a_merchant_has_numbers_of_its_own_that_survive_a_restart() {
         let problem = world.ops_patch(&path, &body).await.refused(400, "validation_failed");
         assert_eq!(problem["errors"][0]["field"], field, "{problem}");
     }
+    world.ops_patch(&path, &json!({"rate_limits": null})).await.expect(200);
+    assert_eq!(shown(&world).await, (json!({"card": null, "other": null}), json!({"card": 120, "other": 600})));
     let names = busy.names;
     let world = world.restarted().await;
     let busy = Merchant { world: &world, names };

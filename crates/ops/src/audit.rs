@@ -76,7 +76,7 @@ pub struct AuditEntryView {
     /// The reason, where one was given; the month, for `period`; the first references, for `batch`.
     pub notes: Option<String>,
     /// The fields that it changed: settings of a merchant, status and bank account (masked) of a
-    /// recipient, the address of webhooks.
+    /// recipient, the address of webhooks; the part of a dispute that was accepted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FieldChange>,
     /// The Record's place in the journal of its partition.

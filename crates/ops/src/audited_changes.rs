@@ -7,13 +7,13 @@ use store::cut::Position;
 use utoipa::ToSchema;
 
 use crate::Desk;
-use crate::merchants::MerchantSettingsView;
+use crate::merchants::{self, MerchantSettingsView};
 use crate::rail_items::outcome_name;
 use web::views::recipient::open;
 use web::views::withdrawal::WithdrawalDestinationView;
 
-/// Change of one field. Names and cities of merchants are personal: that they changed is said, and
-/// the values are not.
+/// Change of one field. Name, city and storefront of a merchant are sealed: that they changed is
+/// said, and the values are not.
 #[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FieldChange {
     /// The field, as requests name it; parts of an object behind a point.
@@ -28,15 +28,15 @@ pub struct FieldChange {
 }
 
 /// The fields that a Record changed of a merchant, an API key, or a recipient: its bank account,
-/// what was decided on its registration or account; and the word of operators on an order.
+/// what was decided on its registration or account; the part of a dispute that was accepted; and
+/// the word of operators on an order.
 pub fn changes(desk: &Desk, at: Position, record: &Record) -> Vec<FieldChange> {
     let mut changes = Vec::new();
     for event in &record.events {
         match event {
             Event::MerchantChanged { settings, before: Some(before), .. } => {
                 changes.extend(of_settings(before, settings));
-                let hidden = record.personal.iter().map(|_| hidden("name, city"));
-                changes.extend(hidden);
+                changes.extend(of_profile(desk, record));
             }
             Event::ApiKeyCreated { scopes, .. } if !scopes.are_all() => {
                 changes.push(FieldChange::of("scopes", Value::Null, json!(scopes.names())));
@@ -64,10 +64,28 @@ pub fn changes(desk: &Desk, at: Position, record: &Record) -> Vec<FieldChange> {
                 changes.push(FieldChange::of("outcome", Value::Null, json!(outcome_name(*happened))));
                 changes.push(FieldChange::of("reference", Value::Null, json!(reference)));
             }
+            Event::DisputeReleased { accepted: Some(accepted), .. } => {
+                changes.push(FieldChange::of("accepted_amount", Value::Null, json!(accepted.0)));
+            }
             _ => {}
         }
     }
     changes
+}
+
+/// What changed of a merchant's profile, without its values.
+fn of_profile(desk: &Desk, record: &Record) -> Vec<FieldChange> {
+    let Some(group) = record.owner.group().filter(|_| record.personal.is_some()) else { return Vec::new() };
+    let [old, new] = [record.ordinal.saturating_sub(1), record.ordinal].map(|ordinal| {
+        let sealed = desk.engine.merchant(group, |row| row.profiles.at(ordinal).cloned()).flatten();
+        merchants::profile(desk, group, sealed.as_ref())
+    });
+    let parts = [
+        ("name", old.name != new.name),
+        ("city", old.city != new.city),
+        ("storefront", old.storefront != new.storefront),
+    ];
+    parts.into_iter().filter(|(_, is_other)| *is_other).map(|(field, _)| hidden(field)).collect()
 }
 
 impl FieldChange {

@@ -55,9 +55,10 @@ pub struct MerchantRequest<'a> {
     /// Choices that differ from the defaults.
     #[schema(value_type = Option<MerchantOptionsRequest>)]
     options: Raw<'a>,
-    /// Own rate limits of the account.
+    /// Own rate limits of the account; null for those of the server.
     #[schema(value_type = Option<RateLimitsRequest>)]
-    rate_limits: Raw<'a>,
+    #[serde(default, deserialize_with = "present")]
+    rate_limits: Option<Raw<'a>>,
     /// What a card acquirer has to know of the shop; null takes it away.
     #[schema(value_type = Option<StorefrontRequest>)]
     #[serde(default, deserialize_with = "present")]
@@ -391,7 +392,7 @@ pub async fn get(State(desk): DeskState, _: Operator, PathId(id): PathId) -> Res
     Ok(ok(view(&desk, group)?))
 }
 
-/// Changes what is sent and leaves the rest.
+/// Changes what is sent and leaves the rest. Where nothing changes, nothing is written.
 #[utoipa::path(patch, path = "/ops/merchants/{id}", operation_id = "change_merchant",
     request_body(content = MerchantRequest, example = json!({"city": "Niterói", "fees": {"pix": "0.79"}})),
     responses((status = 200, body = MerchantView)))]
@@ -404,10 +405,13 @@ pub async fn change(call: AdminCall) -> Result<Response> {
         // first.
         let _one_at_a_time = desk.opening.lock().await;
         let row = row(desk, group)?;
-        let (mut settings, mut profile) = (row.settings, profile(desk, group, row.profiles.current()));
+        let before = profile(desk, group, row.profiles.current());
+        let (mut settings, mut profile) = (row.settings, before.clone());
         check_change(wire, &mut settings, &mut profile)?;
-        let is_new_profile = wire.name.is_some() || wire.city.is_some() || wire.storefront.is_some();
-        let profile = match is_new_profile {
+        if (settings, &profile) == (row.settings, &before) {
+            return Ok(Some(()));
+        }
+        let profile = match profile != before {
             true => Some(desk.engine.keyring().seal_profile(
                 SealedFor::merchant(group),
                 row.profiles.current(),
@@ -490,7 +494,10 @@ fn read_settings(check: &mut Checker, wire: &MerchantRequest<'_>, settings: &mut
     check.optional(wire.options, |check, raw| {
         check.object("options", raw, |check, wire| read_options(check, &wire, &mut settings.options))
     });
-    check.optional(wire.rate_limits, |check, raw| {
+    if let Some(None) = wire.rate_limits {
+        (settings.card_requests_per_minute, settings.other_requests_per_minute) = (None, None);
+    }
+    check.optional(wire.rate_limits.flatten(), |check, raw| {
         check.object("rate_limits", raw, |check, wire: RateLimitsRequest<'_>| {
             rate_limit(check, "card", wire.card, &mut settings.card_requests_per_minute);
             rate_limit(check, "other", wire.other, &mut settings.other_requests_per_minute);

@@ -208,7 +208,10 @@ pub const KINDS: Words = Words(&[
 
 /// The label of a field, as the pages that change it name it.
 pub const LABELS: Words = Words(&[
-    ("name, city", word("Nome, cidade", "Name, city")),
+    ("name", word("Nome", "Name")),
+    ("city", word("Cidade", "City")),
+    ("storefront", word("Vitrine", "Storefront")),
+    ("accepted_amount", word("Valor aceito", "Amount accepted")),
     ("split_enabled", SPLITS),
     ("cashout_enabled", CASHOUTS),
     ("suspended", SUSPENDED),
@@ -260,7 +263,7 @@ pub fn value(language: Language, field: &str, value: &Value) -> String {
             _ => word("não aconteceu", "it did not happen"),
         }),
         (field, Value::String(rate)) if field.starts_with("fees.") => percent(language, rate),
-        (field, Value::Number(cents)) if field.ends_with("_cents") => {
+        (field, Value::Number(cents)) if field.ends_with("_cents") || field == "accepted_amount" => {
             money(language, cents.as_i64().unwrap_or_default().into())
         }
         (_, value) => shown(value),
