@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::console::Browser;
 use crate::console_books::DecisionPreview;
 use crate::world::*;
 
@@ -265,9 +266,24 @@ async fn a_refund_waits_for_the_dispute_of_its_charge() {
     world.ops_post(&approve, &json!({})).await.refused(422, "charge_not_refundable");
     let changed = world.ops_post(&approve, &json!({"version": 1})).await.refused(409, "item_changed");
     assert_eq!((&changed["version"], &changed["item"]), (&json!(2), &item));
+    let mut browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    browser.language = "en";
+    let page = format!("/console/queue/{id}");
+    browser.page(&page).await.has(&["the refund waits for it"]);
     decide(&world, &text(&dispute["id"]), "release").await.expect(200);
     let item = queued(&world, &id).await;
     assert_eq!((&item["version"], item.get("note")), (&json!(3), None));
+
+    // Beside a dispute that leaves enough of the charge, another refund need not wait.
+    let (second, part) = (captured(&merchant, 10_000).await, 4_000);
+    let beside = text(&merchant.post("/api/refunds", &refund(&second, part)).await.expect(201)["id"]);
+    let (lost, open) = (opened(&world, &second, 1_000).await, opened(&world, &second, 5_000).await);
+    decide(&world, &lost, "accept").await.expect(200);
+    assert_eq!(queued(&world, &beside).await["disputes"], json!([open]));
+    let note = text(&queued(&world, &beside).await["note"]);
+    assert!(note.ends_with("resta valor que baste para o reembolso"), "{note}");
+    browser.page(&format!("/console/queue/{beside}")).await.has(&["enough is left for the refund"]);
+    world.ops_post(&format!("/ops/refunds/{beside}/approve"), &json!({})).await.expect(200);
     let headers = [("if-match", "\"2\"")];
     world.ops_send(reqwest::Method::POST, &approve, &headers, String::new()).await.refused(409, "item_changed");
     let headers = [("if-match", "\"3\"")];

@@ -546,7 +546,7 @@ impl Engine {
     }
 
     /// The disputes of a charge, as they stand.
-    fn disputes_of(&self, charge: ObjectId) -> Result<Vec<Dispute>> {
+    pub fn disputes_of(&self, charge: ObjectId) -> Result<Vec<Dispute>> {
         let mut disputes: Vec<Dispute> = Vec::new();
         for record in self.records_about(charge)? {
             disputes.iter_mut().for_each(|dispute| dispute.follow(&record));

@@ -122,6 +122,7 @@ fn facts(desk: &Desk, visit: &Visit, item: &QueueItem) -> Markup {
     let recipient = |id| {
         html! { a href={"/console/recipients/" (id)} { bdi { (name.unwrap_or_default()) } " " code { (id) } } }
     };
+    let dispute = if item.waits_for_disputes { words::REFUND_WAITS } else { words::REFUND_NEED_NOT_WAIT };
     let mut facts = Facts::of(visit);
     facts
         .code(words::ID, &*item.id)
@@ -144,7 +145,7 @@ fn facts(desk: &Desk, visit: &Visit, item: &QueueItem) -> Markup {
         .word(words::REVIEW, review)
         .add(words::CHARGE, item.payment_id.as_ref().map(|txid| show::code_link("charges", txid)))
         .when(words::APPROVABLE_UNTIL, item.approvable_until.as_deref())
-        .word(words::DISPUTE, (!item.disputes.is_empty()).then_some(words::REFUND_WAITS))
+        .word(words::DISPUTE, (!item.disputes.is_empty()).then_some(dispute))
         .when(words::ANSWER_UNTIL, item.due_at.as_deref())
         .code(words::CASE, item.case_id.as_deref())
         .word(words::WAITS_FOR, item.waits_for.map(|name| wire_words::NEEDS.of(name)))

@@ -428,7 +428,9 @@ words! {
     REVERSE_WHAT = "A contestação foi aceita e depois ganha: o lojista recebe de volta o que ela levou. Outro operador precisa aprovar.", "The dispute was accepted and won later: the merchant gets back what it took. Another operator must approve.";
     ITEM_CHANGED = "Mudou desde que você o viu, e nada foi decidido. Abaixo está como é agora.", "It changed after you saw it, and nothing was decided. Below is how it is now.";
     APPROVABLE_UNTIL = "Pode ser aprovada até", "Can be approved until";
+    APPROVED_AS_FIRST = "aprovar (primeiro de dois)", "approve (first of two)";
     REFUND_WAITS = "Há contestação aberta desta cobrança: o reembolso espera por ela.", "A dispute of this charge is open: the refund waits for it.";
+    REFUND_NEED_NOT_WAIT = "Há contestação aberta desta cobrança; resta valor que baste para o reembolso.", "A dispute of this charge is open; enough is left for the refund.";
     EXCEEDS_CHARGE = "Passa do que restava da cobrança: conteste-a.", "It passes what was left of the charge: contest it.";
     SHOW_ENTRIES = "Ver os lançamentos", "Show the entries";
     KIND_CHARGEBACK = "Chargeback", "Chargeback";

@@ -3,6 +3,7 @@
 use actors::engine::{CaseNeed, RecipientRow, WaitingItem, WaitingKind};
 use actors::rails::RailCase;
 use derived::checkpoint::hex;
+use ledger::dispute::DisputeDecision;
 use ledger::merchant::SentFile;
 use ledger::rail_word::{AskedRailWord, UNKNOWN_FOR_MS};
 use ledger::{BankAccount, Centavos, Charge, Dispute, LedgerId, Month, ObjectId, RailName, Refund, Sealed};
@@ -147,6 +148,9 @@ pub struct QueueItem {
     /// recipient is: it cannot be approved).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<&'static str>,
+    /// Whether disputes leave too little of the charge for it; refunds.
+    #[serde(skip)]
+    pub waits_for_disputes: bool,
 }
 
 /// The kind of an item.
@@ -306,6 +310,17 @@ fn account_before(desk: &Desk, row: &RecipientRow, own: &BankAccount) -> Option<
     all.filter(|account| !is_same(account, own)).last().map(WithdrawalDestinationView::of)
 }
 
+/// What approved refunds and disputes leave of a charge, centavos.
+fn left_of(desk: &Desk, charge: ObjectId) -> Result<Centavos> {
+    let charge: Charge = desk.engine.known_object(charge)?;
+    let taken = desk.engine.disputes_of(charge.id)?.into_iter().map(|dispute| match dispute.decision {
+        DisputeDecision::Open => dispute.amount,
+        DisputeDecision::Accepted { amount, .. } => amount,
+        DisputeDecision::Reversed { .. } | DisputeDecision::Released { .. } => Centavos::ZERO,
+    });
+    Ok(charge.terms.amount - charge.refunded - taken.sum())
+}
+
 /// An item as it is shown.
 pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem> {
     let mut view = plain_view(desk, item)?;
@@ -338,10 +353,14 @@ pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem> {
                 reason_text(&desk.engine, item.id, desk.engine.known_object::<Refund>(item.id)?.reason.as_ref());
             view.approvable_until = until.map(time);
             view.disputes = disputes.iter().flatten().map(|id| id.uuid().to_string()).collect();
+            view.waits_for_disputes = !view.disputes.is_empty() && *amount > left_of(desk, *charge)?;
             view.note = match until.is_some_and(|until| until < desk.engine.now()) {
                 true => Some("O prazo passou: o reembolso só pode ser recusado"),
                 false if view.disputes.is_empty() => None,
-                false => Some("Há contestação aberta desta cobrança: o reembolso espera por ela"),
+                false if view.waits_for_disputes => {
+                    Some("Há contestação aberta desta cobrança: o reembolso espera por ela")
+                }
+                false => Some("Há contestação aberta desta cobrança; resta valor que baste para o reembolso"),
             };
         }
         WaitingKind::Dispute { charge, exceeds, case, .. } => {
