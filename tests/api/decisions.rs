@@ -379,6 +379,7 @@ async fn much_money_takes_two_operators() {
         world.ops_post(&approve, &json!({})).await.refused(409, "second_operator_needed");
         world.ops_send(reqwest::Method::POST, &approve, &headers, "{}".to_owned()).await.expect(202);
         world.second_ops_post(&approve, &[], &json!({})).await.expect(200);
+        browser.page(&format!("/console/queue/{id}")).await.has(&["aprovar (primeiro de dois): "]);
         let actions: Vec<_> = details(&world, id).await["decisions"]
             .as_array()
             .unwrap()

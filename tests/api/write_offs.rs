@@ -289,6 +289,8 @@ async fn goodwill_to_a_recipient_is_credited_by_two_operators() {
     let asked = world.ops_post("/ops/entries", &wanted).await.expect(201);
     assert_eq!([&asked["debit"], &asked["credit"]], [&wanted["debit"], &wanted["credit"]]);
     let id = text(&asked["id"]);
+    let item = queue(&world).await[0].clone();
+    assert_eq!([&item["name"], &item["recipient_id"]], ["Ana", &ana], "{item}");
     let foreseen = DecisionPreview::of(&world, &id, "approve").await;
     let approve = format!("/ops/entries/{id}/approve");
     world.ops_post(&approve, &json!({})).await.refused(409, "second_operator_needed");

@@ -1,6 +1,7 @@
 //! What stands beside an item of the queue: its charge with refunds and disputes, its withdrawal
 //! and the others of the recipient, and the decisions that were taken on it.
 
+use ledger::Event;
 use ledger::id::ObjectId;
 use maud::{Markup, html};
 use store::cut::Position;
@@ -172,8 +173,13 @@ pub(crate) fn decisions(desk: &Desk, visit: &Visit, details: &ItemDetails) -> Ma
 
 /// What was decided, by whom and when.
 pub(crate) fn taken(visit: &Visit, decision: &TakenDecision) -> Markup {
+    let is_first = |event: &Event| matches!(event, Event::ApprovalAsked { reason: None, .. });
+    let action = match decision.record.events.iter().any(is_first) {
+        true => words::APPROVED_AS_FIRST,
+        false => wire_words::ACTIONS.of(decision.action),
+    };
     html! {
-        (visit.say(wire_words::ACTIONS.of(decision.action))) ": "
+        (visit.say(action)) ": "
         bdi { (decision.operator.as_deref().unwrap_or(visit.say(words::MERCHANT_BY_KEY))) } ", "
         (show::text_moment(visit.language, &decision.at))
     }

@@ -65,7 +65,7 @@ pub struct QueueItem {
     /// The open disputes of the charge; refunds, where there are some.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disputes: Vec<String>,
-    /// Why it should wait, or can't be approved any more; refunds.
+    /// Why it waits for a dispute, or that it need not, or can't be approved any more; refunds.
     #[schema(example = "Há contestação aberta desta cobrança")]
     pub note: Option<&'static str>,
     /// True for one that passes what was left of the charge, and is to be contested; disputes.
@@ -344,6 +344,10 @@ pub fn view(desk: &Desk, item: &WaitingItem) -> Result<QueueItem> {
         }
         WaitingKind::HouseEntry { .. } => {
             let entry = OperatorEntry::known(&desk.engine, item.id)?;
+            if let Some(recipient) = entry.credited_recipient() {
+                view.recipient_id = recipient_id(&desk.engine, recipient).map(|id| id.uuid().to_string());
+                view.name = owner_name(&desk.engine, recipient);
+            }
             view.say_entry(HouseEntryView::of_any(&desk.engine, entry));
         }
         WaitingKind::Refund { charge, amount, until, disputes, .. } => {

@@ -28,6 +28,18 @@ pub enum OperatorEntry {
 }
 
 impl OperatorEntry {
+    /// The recipient to whom the house gives money; `None` of all other entries.
+    pub fn credited_recipient(&self) -> Option<LedgerId> {
+        match self {
+            Self::Adjustment(Adjustment {
+                owner: LedgerId::Merchant(group),
+                terms: AdjustmentTerms { target: Some(AdjustmentTarget::Recipient(number)), .. },
+                ..
+            }) => Some(LedgerId::Recipient(*group, *number)),
+            _ => None,
+        }
+    }
+
     /// The entry of an id; `None` if it is no entry's.
     pub fn find(engine: &Engine, id: ObjectId) -> Result<Option<Self>, Problem> {
         if engine.ids().group(id) == HOUSE_GROUP {
