@@ -168,9 +168,9 @@ impl Engine {
         self.alone_in_house(context.into(), decided).await
     }
 
-    /// Carries out a command of an operator on a credit of the house to a merchant or a recipient of
-    /// it. The outcome leaves when it is durable. `may_repeat`: a credit may have the reference of
-    /// another one of this merchant and its recipients.
+    /// Carries out a command of an operator on a credit of the house to a merchant or one of its
+    /// recipients. The outcome leaves when it is durable. `may_repeat`: a credit may have the
+    /// reference of another one of this merchant and its recipients.
     pub async fn command_credit(
         &self,
         group: GroupNumber,
