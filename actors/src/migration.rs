@@ -73,7 +73,7 @@ pub struct MigrationResult {
 }
 
 /// Copies what the target lacks of the blocks and values of a source to which nobody writes. Both
-/// are given as all their partitions, in order. `progress` is told the Records that the target has,
+/// are given as all their partitions, in order. `progress` gets the Records that the target has,
 /// and their total.
 pub fn copy(
     source: &[Part],
@@ -104,7 +104,7 @@ pub fn copy(
 }
 
 /// Reads all blocks of both, and compares them byte by byte, with their hashes and the heads.
-/// `progress` is told the Records that are the same, and their total.
+/// `progress` gets the Records that are the same, and their total.
 pub fn compare(
     source: &[Part],
     target: &[Part],

@@ -185,7 +185,7 @@ pub enum ServingFailure {
     Node(NodeFailure),
 }
 
-/// A running server.
+/// A server that serves, until it is stopped.
 pub struct RunningServer {
     /// The engine.
     pub engine: Arc<Engine>,

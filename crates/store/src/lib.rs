@@ -12,7 +12,7 @@
 //!
 //! # Where things are
 //! [`SledStore`] is the store in a folder (`disk.rs`). Its journal is `segments.rs`, a row of
-//! `segment.rs` (the one that grows) and `segment_file.rs` (closed ones), of chunks (`chunk.rs`),
+//! `segment.rs` (which grows) and `segment_file.rs` (closed ones), of chunks (`chunk.rs`),
 //! with what was written last in `wal.rs`. Keys and values are in `state_area.rs`, in the database
 //! of `sled.rs`. [`PostgresStore`] is the store that several processes share. An engine sees either
 //! through a [`Part`].
