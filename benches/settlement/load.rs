@@ -511,8 +511,8 @@ async fn open_load(senders: Vec<Sender>, rate: f64, lasting: Duration) -> (LoadF
 }
 
 /// Opens connections, not all at once: where the server's queue of new ones overflows, each that is
-/// dropped takes a second more, and the server closes those that have waited 10 s for a request. One
-/// address has half of a listener's connections, so each thousand comes from another one.
+/// dropped takes a second more, and the server closes those that have waited 10 s for a request.
+/// One address has half of a listener's connections, so each thousand comes from another one.
 async fn open(address: SocketAddr, connections: usize) -> Vec<Connection> {
     let mut opened = Vec::with_capacity(connections);
     for number in 1..=connections {

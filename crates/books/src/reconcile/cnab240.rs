@@ -115,11 +115,12 @@ impl Batch {
         let Some(account) = self.account.as_mut().filter(|_| record.text(14, 14) == "E") else { return Ok(()) };
         let (amount, day) = (record.amount()?, record.day(143));
         let sum = if amount < Centavos::ZERO { &mut self.debits } else { &mut self.credits };
-        *sum += amount.0.abs();
+        *sum = sum.saturating_add(amount.0.abs());
         self.first = self.first.into_iter().chain(day).min();
         let (words, document) = (record.text(177, 201), record.text(202, 240));
-        let others = [record.text(173, 176), document.clone(), record.text(114, 133)].join(" ");
-        account.add(OpenRow::of(record.at, document, (day, amount), (words, others)), record.at);
+        let others = [record.text(173, 176), document, record.text(114, 133)].join(" ");
+        // The number of the document is none of the line: a bank writes zeros for each fee.
+        account.add(OpenRow::of(record.at, (day, amount), (words, others)), record.at);
         Ok(())
     }
 
@@ -153,15 +154,16 @@ mod tests {
         let [account] = &ofx::read(FILE.as_bytes()).unwrap()[..] else { panic!("one account") };
         let read = account.statement.as_ref().unwrap();
         assert_eq!((account.number.as_str(), read.compared()), ("0000001234567", Some((day(27), day(30)))));
-        let lines: Vec<_> = read.lines.iter().map(|line| (line.line, line.day, line.amount.0, &*line.id)).collect();
+        let lines: Vec<_> = read.lines.iter().map(|line| (line.line, line.day, line.amount.0)).collect();
         let expected = [
-            (3, day(27), 8_000, "E0000000020261127"),
-            (4, day(27), -250, "000000"),
-            (7, day(30), -123_456, "026135"),
-            (8, day(30), 970_100, "671091"),
-            (9, day(30), 970_100, "671091"),
+            (3, day(27), 8_000),
+            (4, day(27), -250),
+            (7, day(30), -123_456),
+            (8, day(30), 970_100),
+            (9, day(30), 970_100),
         ];
         assert_eq!(lines, expected);
+        assert!(read.lines.iter().all(|line| line.id.is_empty()));
         assert_eq!(
             read.lines[3].text.split_whitespace().collect::<Vec<_>>().join(" "),
             "TED RECEBIDA LOTE-20785 2097 671091"

@@ -306,15 +306,13 @@ impl OpenRow {
     /// A row of a file without tags: its words, and its other texts.
     pub(super) fn of(
         line: u64,
-        id: String,
         (day, amount): (Option<NaiveDate>, Centavos),
         (words, others): (String, String),
     ) -> Self {
         let (sign, centavos) = (if amount < Centavos::ZERO { "-" } else { "" }, amount.0.abs());
         let amount = format!("{sign}{}.{:02}", centavos / 100, centavos % 100);
         let (text, day) = (format!(" {words} {others}"), day.map(|day| (day.format("%Y%m%d").to_string(), line)));
-        let (id, words) = (Some(id), vec![words]);
-        Self { line, id, day, amount: Some((amount, line)), text, words, ..Self::default() }
+        Self { line, day, amount: Some((amount, line)), text, words: vec![words], ..Self::default() }
     }
 
     fn value(&mut self, tag: &str, value: String, at: u64) {
