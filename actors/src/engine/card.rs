@@ -213,11 +213,10 @@ impl Engine {
         let (charge, amount) = (call.charge, call.amount);
         let answer = match call.not_after <= self.now() {
             true => Err(RailError::NoAnswer),
-            false => self.call_acquirer(group, call, rail).await,
-        };
-        let answer = match answer {
-            Err(RailError::NotSent) => Ok(CardAnswer::Refused(CardRefusal::Failed)),
-            answer => answer,
+            false => match self.call_acquirer(group, call, rail).await {
+                Err(RailError::NotSent) => Ok(CardAnswer::Refused(CardRefusal::Failed)),
+                answer => answer,
+            },
         };
         let booked = match answer {
             Ok(answer) => self.book_answer((group, charge, amount), answer, rail, Arc::clone(&permit)).await?,

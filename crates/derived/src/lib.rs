@@ -4,9 +4,10 @@
 //!
 //! It knows Records and stores. Actors, order and replies are not here.
 //!
-//! Single things are found by [`index`], lists and counts are in [`read_model`], balances of
-//! month ends in [`balance_files`], and what an actor begins with in [`snapshots`]. [`outbox`] is
-//! what webhooks wait for, [`dues`] what a clock does. [`seal`] encrypts, and [`checkpoint`] signs.
+//! Single things are found by [`index`], lists and counts are in [`read_model`], balances of month
+//! ends in [`balance_files`], and stored states of actors in [`snapshots`]. [`outbox`] has the
+//! events that wait for webhooks, [`dues`] the work that becomes due. [`seal`] encrypts, and
+//! [`checkpoint`] signs.
 
 pub mod balance_files;
 pub mod checkpoint;

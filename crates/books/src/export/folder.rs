@@ -15,6 +15,7 @@ use derived::checkpoint::hex;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
+use store::unfinished;
 
 use super::columns::read_by_duckdb;
 use super::destination::{Out, Part};
@@ -50,8 +51,6 @@ enum WaitingBytes {
 
 /// Most bytes in memory, over all files.
 const WAITING_MAX: usize = 8 << 20;
-/// Suffix of the name of a file that is not complete.
-const UNFINISHED: &str = "~";
 /// Up to so many files are synced one by one; more of them by one sync of their file system.
 const SYNCED_ALONE_MAX: usize = 16;
 
@@ -278,10 +277,4 @@ impl Drop for Folder {
             let _there_was_none = fs::remove_file(unfinished(path));
         }
     }
-}
-
-fn unfinished(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(UNFINISHED);
-    name.into()
 }

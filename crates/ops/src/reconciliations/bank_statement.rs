@@ -139,10 +139,10 @@ fn days_before(day: NaiveDate) -> NaiveDate {
     day.checked_sub_days(Days::new(NEXT_DAYS_MAX)).unwrap_or(day)
 }
 
-/// What the bank may have posted in a statement of some days although it was booked in those before
-/// them: what only the books have by the newest statements of its account, and what another
-/// statement has on a day of this one. What an entry explains is settled, and so is what another
-/// statement has on other days.
+/// Movements booked before these days that a statement of these days may have: those that the
+/// newest statements of the account lack, and those with a late line on one of these days in
+/// another statement. Left out are movements with an explaining entry, or with a late line on
+/// another day.
 fn in_transit(
     engine: &Engine,
     account: BankAccount,
@@ -185,8 +185,8 @@ pub(super) fn complete_later(engine: &Arc<Engine>, account: BankAccount, earlier
 impl Reconciliation {
     /// The results of an account that nobody has dismissed, without their findings.
     fn all_of(engine: &Engine, account: BankAccount) -> Result<Vec<Self>> {
-        let mut all = Self::listed(engine)?;
-        all.retain(|result| result.dismissed.is_none() && result.account() == Some(account));
+        let mut all = Self::all(engine)?;
+        all.retain(|result| result.account() == Some(account));
         Ok(all)
     }
 
