@@ -10,7 +10,7 @@ use std::time::Instant;
 use ledger::{IdKey, LedgerId, Record, Timestamp};
 use parking_lot::Mutex;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::clock::Clock;
 use crate::journal::{Inbox, Input, Journal, Permit, Reply};
@@ -34,6 +34,10 @@ pub(crate) enum Message<B: OwnerMachine> {
     /// Foreign Records from the journal, and when they were sent.
     Deliver(Vec<(Sequence, Arc<Record>)>, Instant),
 }
+
+/// States that are loaded at once in this process. Each takes a thread, and what a thread has
+/// allocated for actors that sleep again stays with it.
+static LOADS: Semaphore = Semaphore::const_new(32);
 
 /// Shared state of all actors.
 pub(crate) struct ActorContext {
@@ -120,7 +124,9 @@ impl<B: OwnerMachine> Actor for OwnerActor<B> {
         let through = opened.await?;
         let (ledger, shared, large) = (state.ledger, Arc::clone(&state.shared), Arc::clone(&state.large));
         let load = move || load::resident(&shared.store, &shared.read_model, &large, ledger, through, durable);
+        let turn = LOADS.acquire().await?;
         let resident = state.resident.insert(tokio::task::spawn_blocking(load).await??);
+        drop(turn);
         state.shared.metrics.actor_woken(begun.elapsed());
         if let Some(snapshot) = resident.due_snapshot() {
             state.shared.journal.send(Input::Keep(Box::new(snapshot)));

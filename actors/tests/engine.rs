@@ -5,6 +5,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use actors::backup::durable_values;
@@ -21,9 +22,10 @@ use ledger::{
     Centavos, GroupNumber, LedgerId, MerchantCommand, MerchantProfile, ObjectId, Payer, RecipientNumber,
     RecipientProfile, RecipientState, Record, SealedFor,
 };
+use parking_lot::{Condvar, Mutex};
 use prometheus_client::registry::Registry;
-use store::testkit::{MemoryStore, PowerCut};
-use store::{Part, Partition, Sequence, SledOptions, Store, WaitFor};
+use store::testkit::{MemoryStore, PowerCut, Watch, WatchedStore};
+use store::{Durability, Part, Partition, Sequence, SledOptions, Store, WaitFor};
 
 async fn open(folder: &Path, sandbox: bool) -> Result<Arc<Engine>, OpenError> {
     Engine::open(folder, &SledOptions::default(), options(sandbox), |_, _| {}).await
@@ -198,6 +200,68 @@ async fn more_actors_than_may_be_awake_sleep() {
     }
     assert_eq!(awake(&registry), 10);
     engine.sleep_idle(LONG);
+    engine.stop().await;
+}
+
+/// Stores no read model until it is let go on.
+#[derive(Default)]
+struct HeldPages {
+    is_stored: AtomicBool,
+    is_held: Mutex<bool>,
+    released: Condvar,
+}
+
+impl HeldPages {
+    fn hold(&self, holds: bool) {
+        *self.is_held.lock() = holds;
+        self.released.notify_all();
+    }
+}
+
+impl Watch for HeldPages {
+    fn loses(&self, key: &[u8], _: Option<&[u8]>, _: Durability) -> bool {
+        if key == b"readers" {
+            self.is_stored.store(true, Ordering::Release);
+            self.released.wait_while(&mut self.is_held.lock(), |is_held| *is_held);
+        }
+        false
+    }
+}
+
+/// To store the read model of a million merchants takes minutes; nobody waits for that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn actors_sleep_while_the_read_model_is_stored() {
+    let store = Arc::new(WatchedStore::<HeldPages>::default());
+    let pages = &store.watch;
+    let mut registry = Registry::default();
+    let metrics = Arc::new(Metrics::new(&mut registry, false));
+    // Pages are stored after 1,024 Records of one of 64 partitions.
+    let partitions = std::num::NonZeroU16::new(64).unwrap();
+    let options =
+        EngineOptions { awake_max: 4, idle: Duration::from_secs(3_600), metrics, partitions, ..options(true) };
+    let engine = Engine::open_store(Arc::<WatchedStore<HeldPages>>::clone(&store), options, |_, _| {}).await.unwrap();
+    pages.hold(true);
+    let scheduled = Arc::clone(&engine);
+    let schedule = tokio::spawn(async move { scheduled.run_schedule().await });
+    let (group, recipient) = open_shop(&engine).await;
+    let deadline = Instant::now() + Duration::from_secs(120);
+    let mut settled = 0;
+    while !pages.is_stored.load(Ordering::Acquire) && Instant::now() < deadline {
+        settled += 1;
+        settle(&engine, group, recipient, settled).await;
+    }
+    for _ in 0..5 {
+        let (group, recipient) = open_shop(&engine).await;
+        settle(&engine, group, recipient, 1).await;
+    }
+    assert!(awake(&registry) >= 5);
+    while awake(&registry) > 4 && Instant::now() < deadline {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let awake_meanwhile = awake(&registry);
+    pages.hold(false);
+    assert!(awake_meanwhile <= 4, "{awake_meanwhile} actors are awake");
+    schedule.abort();
     engine.stop().await;
 }
 

@@ -16,22 +16,24 @@ use ledger::{
 use super::inquiry_times::{Inquiry, OldestUnknown, OrderFate, note_older};
 use super::outcome::CommandContext;
 use super::rail_queue::RailWork;
+use super::shard::Shard;
 use super::{Engine, INSIDE_BYTES, RECONCILED_AT_ONCE, Result, TRY_AGAIN_AFTER_MS, read};
 
 /// How many ledgers are asked at once for what is due.
-const DUE_AT_ONCE: usize = 64;
+const DUE_AT_ONCE: usize = 256;
 /// Looks at what is due before the clock goes on, while commands make more of it.
 const LOOKS_AT_ONE_TIME: u32 = 16;
 /// How many drafts are submitted in one go.
 const DRAFTS_AT_ONCE: usize = 256;
 
 impl Engine {
-    /// Looks every second for what is due, submits drafts, and puts idle actors to sleep; asks the
-    /// rails, reads the acquirer's batches and books late answers beside that. Runs until it is
-    /// dropped.
+    /// Looks every second for what is due and submits drafts; beside that, so that none waits for
+    /// another, puts idle actors to sleep, stores the read model, asks the rails, reads the
+    /// acquirer's batches and books late answers. Runs until it is dropped.
     pub async fn run_schedule(&self) {
         self.measure_oldest_unknown(self.now());
-        tokio::join!(self.sweep(), self.ask_rails(), self.read_batches(), self.book_late_answers());
+        let memory = async { tokio::join!(self.free_memory(), self.keep_read_models()) };
+        tokio::join!(self.sweep(), memory, self.ask_rails(), self.read_batches(), self.book_late_answers());
     }
 
     /// Books the acquirer's batches. A sandbox's are booked by its clock, with what falls due.
@@ -57,13 +59,33 @@ impl Engine {
                 let _in_order = self.falling_due.lock().await;
                 self.fall_due(self.now()).await;
             }
-            self.sleep_idle(self.idle);
+        }
+    }
+
+    /// Every second: puts actors to sleep, packs merchants that rest, and wakes the threads that
+    /// make balance files.
+    async fn free_memory(&self) {
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let (shards, idle, awake_max) = (self.shards.owned(), self.idle, self.awake_max);
+            // It looks at every actor, which takes some 100 ms of 100,000.
+            let _panicked = tokio::task::spawn_blocking(move || sleep_unused(&shards, idle, awake_max)).await;
             for shard in self.shards.owned() {
                 let read_model = shard.read_model();
                 read_model.rest();
                 shard.inquiries.forget_due(self.now());
                 shard.balance_files.wake(shard.published(), read_model.clock_at());
-                if !self.admission.is_closed() && read_model.wants_keeping() {
+            }
+        }
+    }
+
+    /// Stores pages of the read model that changed, so that the next start reads less of the
+    /// journal. A page of each of a million merchants takes minutes beside charges.
+    async fn keep_read_models(&self) {
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            for shard in self.shards.owned() {
+                if !self.admission.is_closed() && shard.read_model().wants_keeping() {
                     shard.keep_read_model().await;
                 }
             }
@@ -172,9 +194,6 @@ impl Engine {
                 return self.measure_oldest_unknown(now);
             }
             join_all(due.into_iter().map(|ledger| self.attend_or_queue(ledger, now))).await;
-            if self.actors() > self.awake_max + self.awake_max / 8 {
-                self.sleep_idle(self.idle);
-            }
         }
     }
 
@@ -412,18 +431,18 @@ impl Engine {
     /// Puts actors to sleep that were not used for `idle`; and of those that are more than
     /// `awake_max` the ones that were used least recently.
     pub fn sleep_idle(&self, idle: Duration) {
-        let (shards, mut uses) = (self.shards.owned(), Vec::new());
-        if self.actors() > self.awake_max {
-            shards.iter().for_each(|shard| shard.add_uses(&mut uses));
-        }
-        let surplus = uses.len().checked_sub(self.awake_max + 1).map(|last| *uses.select_nth_unstable(last).1);
-        if let Some(limit) = surplus.max(Instant::now().checked_sub(idle)) {
-            shards.iter().for_each(|shard| shard.sleep_unused(limit));
-        }
+        sleep_unused(&self.shards.owned(), idle, self.awake_max);
     }
+}
 
-    /// Merchants and recipients that are awake.
-    fn actors(&self) -> usize {
-        self.shards.owned().iter().map(|shard| shard.actors()).sum()
+/// See [`Engine::sleep_idle`].
+fn sleep_unused(shards: &[Arc<Shard>], idle: Duration, awake_max: usize) {
+    let mut uses = Vec::new();
+    if shards.iter().map(|shard| shard.actors()).sum::<usize>() > awake_max {
+        shards.iter().for_each(|shard| shard.add_uses(&mut uses));
+    }
+    let surplus = uses.len().checked_sub(awake_max + 1).map(|last| *uses.select_nth_unstable(last).1);
+    if let Some(limit) = surplus.max(Instant::now().checked_sub(idle)) {
+        shards.iter().for_each(|shard| shard.sleep_unused(limit));
     }
 }
