@@ -14,15 +14,17 @@ use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
 use crate::{Admin, Desk, DeskState, Operator};
-use web::streamed_body::{streamed, turn};
+use web::streamed_body::{ReadPace, streamed, turn};
 use web::{Result, number, ok, query, refused, single, time};
 
 /// What a backup lacks that has all before `from`, in the frames of a backup's files, through the
 /// heads of this moment. With `wait`, it waits for a Record from `from` on, of any partition, so
-/// that a copy can keep up. Two at a time: a check of the whole journal delays no backup. It waits
-/// for the caller in a thread of its own, with a few parts in memory; nobody else waits for it.
+/// that a copy can keep up; with `wait=0` the caller checks or formats what it gets. Without a time
+/// to wait it pauses while there are commands. Two at a time: a check of the whole journal delays
+/// no backup. It waits for the caller in a thread of its own, with a few parts in memory; nobody
+/// else waits for it.
 #[utoipa::path(get, path = "/ops/backup", operation_id = "get_backup", params(("from" = Option<String>, Query, description = "The first Record that is lacking; of each partition where there are several, as `0=43,1=18`, and of one that is not named all. Everything when absent.", example = "1"),
-        ("wait" = Option<u64>, Query, minimum = 0, maximum = 20, description = "Seconds to wait for such a Record. An answer to a request with it, 0 too, does not count for `centavo_backup_age_seconds`.", example = 0)),
+        ("wait" = Option<u64>, Query, minimum = 0, maximum = 20, description = "Seconds to wait for such a Record. An answer to a request with it, 0 too, does not count for `centavo_backup_age_seconds`. Without it, and with 0, the answer pauses while there are commands.", example = 0)),
     responses((status = 200, body = String, content_type = "application/octet-stream")))]
 pub async fn backup(State(desk): DeskState, _: Admin, parts: Parts) -> Result<Response> {
     let pairs = query(&parts)?;
@@ -33,10 +35,17 @@ pub async fn backup(State(desk): DeskState, _: Admin, parts: Parts) -> Result<Re
     let body = streamed("a backup", move |mut out| {
         let _until_it_ends = turn;
         write_magic(&mut out)?;
+        let mut pace = match wait {
+            None => Some(ReadPace::new(&desk.engine)),
+            Some(0) => Some(ReadPace::of_caller(&desk.engine)),
+            // A copy that follows has to keep up.
+            Some(_) => None,
+        };
         // The copy has everything through the head of its begin, and perhaps more.
         let through = desk.engine.records_published();
         for frame in desk.engine.backup(&from)? {
             out.write_all(&frame?.to_bytes()?)?;
+            pace.iter_mut().for_each(ReadPace::step);
         }
         out.flush()?;
         // A follower polls all the time, also while the hourly backups fail.

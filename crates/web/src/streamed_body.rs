@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use actors::engine::Engine;
+use rustix::time::{ClockId, clock_gettime};
 use store::priority;
 
 use axum::body::{Body, Bytes};
@@ -93,37 +94,60 @@ pub async fn in_turn<T: Send + 'static>(
     spawn_blocking(work).await.unwrap_or_else(|panicked| Err(failed(panicked)))
 }
 
-/// Work without a pause, while there are commands. A pause is as many times as long as the work
-/// before it.
+/// CPU that a thread takes without a pause, while there are commands. A pause is as many times as
+/// long.
 const WORK_MAX: Duration = Duration::from_millis(2);
 const PAUSE_FACTOR: u32 = 9;
+/// The factor where the caller takes several times as much CPU: it may be a process of the same
+/// machine, and no priority holds it back where the system divides cores between sessions.
+const CALLER_PAUSE_FACTOR: u32 = 60;
 
 /// The pace of an answer that reads much of the journal: beside commands it takes a tenth of a
 /// core.
 pub struct ReadPace {
     engine: Arc<Engine>,
-    begun: Instant,
+    pause_factor: u32,
+    /// When its thread paused last, and the CPU that it had taken then.
+    paused: Option<(Instant, Duration)>,
 }
 
 impl ReadPace {
-    /// Work begins now.
+    /// Work begins with the first step.
     pub fn new(engine: &Arc<Engine>) -> Self {
-        Self { engine: Arc::clone(engine), begun: Instant::now() }
+        Self { engine: Arc::clone(engine), pause_factor: PAUSE_FACTOR, paused: None }
     }
 
-    /// A step is done. Pauses when it is time to.
+    /// The same for a caller that takes several times as much CPU for what it reads.
+    pub fn of_caller(engine: &Arc<Engine>) -> Self {
+        Self { pause_factor: CALLER_PAUSE_FACTOR, ..Self::new(engine) }
+    }
+
+    /// A step is done by this thread. Pauses when it is time to; to wait for the caller is no work.
     pub fn step(&mut self) {
-        let pause = pause_after(self.begun.elapsed(), || self.engine.has_commands());
-        if let Some(pause) = pause {
+        let Some((at, cpu)) = self.paused else {
+            self.paused = Some((Instant::now(), thread_cpu()));
+            return;
+        };
+        // Less time than that is less CPU too, and the clock of the CPU is slower to read.
+        if at.elapsed() < WORK_MAX {
+            return;
+        }
+        let worked = thread_cpu().saturating_sub(cpu);
+        if let Some(pause) = pause_after(worked, self.pause_factor, || self.engine.has_commands()) {
             thread::sleep(pause);
-            self.begun = Instant::now();
+            self.paused = Some((Instant::now(), thread_cpu()));
         }
     }
 }
 
-/// How long to pause after this time of work.
-fn pause_after(worked: Duration, has_commands: impl FnOnce() -> bool) -> Option<Duration> {
-    (worked >= WORK_MAX).then(|| if has_commands() { worked * PAUSE_FACTOR } else { Duration::ZERO })
+/// How long to pause after this work.
+fn pause_after(worked: Duration, factor: u32, has_commands: impl FnOnce() -> bool) -> Option<Duration> {
+    (worked >= WORK_MAX).then(|| if has_commands() { worked * factor } else { Duration::ZERO })
+}
+
+/// The CPU that the calling thread has taken.
+fn thread_cpu() -> Duration {
+    clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap_or_default()
 }
 
 /// Gathers what is written and sends it part by part.
@@ -165,9 +189,10 @@ mod tests {
     #[test]
     fn there_is_a_pause_while_there_are_commands_and_work_was_done() {
         let (short, long) = (Duration::from_micros(1_999), Duration::from_millis(5));
-        assert_eq!(pause_after(short, || panic!("nobody asks for each row")), None);
-        assert_eq!(pause_after(long, || true), Some(Duration::from_millis(45)));
-        assert_eq!(pause_after(long, || false), Some(Duration::ZERO));
+        assert_eq!(pause_after(short, 9, || panic!("nobody asks for each row")), None);
+        assert_eq!(pause_after(long, 9, || true), Some(Duration::from_millis(45)));
+        assert_eq!(pause_after(long, 30, || true), Some(Duration::from_millis(150)));
+        assert_eq!(pause_after(long, 9, || false), Some(Duration::ZERO));
     }
 
     /// The thread of the answer before ends a little after its caller has all of it.
