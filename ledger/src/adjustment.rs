@@ -59,6 +59,7 @@ impl AdjustmentCommand {
                         amount: open.amount,
                         reference: open.reference.clone(),
                         target: open.target,
+                        is_beside_splits: matches!(open.target, Some(AdjustmentTarget::Recipient(_))),
                     },
                 })
             }

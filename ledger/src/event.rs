@@ -7,6 +7,7 @@ use minicbor::{Decode, Encode};
 use strum::IntoStaticStr;
 
 use crate::fees::{Commission, is_false};
+use crate::money::is_nothing;
 use crate::recurrence::{CycleOutcome, PlanTerms, SubscriptionTerms};
 use crate::{
     Centavos, EventChoice, Fingerprint, Minute, Month, ObjectId, PaymentMethod, RailName, RailStamp, Rate,
@@ -736,6 +737,9 @@ pub enum Event {
         /// The anticipated part of them, and when it can be sent.
         #[n(4)]
         settlements: Vec<Settlement>,
+        /// The part of the amount that is goodwill, which no split has.
+        #[cbor(n(5), default, skip_if = "is_nothing")]
+        goodwill: Centavos,
     },
     /// Recipient: an administrator approved; the money is to be sent.
     #[n(21)]
@@ -811,6 +815,9 @@ pub enum Event {
         /// The entry of two operators that says so; `None` if the institution said it.
         #[n(7)]
         entry: Option<ReturnEntry>,
+        /// The part of the amount that is goodwill, which no split has.
+        #[cbor(n(8), default, skip_if = "is_nothing")]
+        goodwill: Centavos,
     },
     /// Recipient: pending card splits became available before their time, less a fee.
     #[n(25)]
@@ -841,6 +848,9 @@ pub enum Event {
         /// What the recipient still owes after it, centavos; none in Records that do not say so.
         #[n(1)]
         left: Option<Centavos>,
+        /// The part of what Available pays that is goodwill, which no split has.
+        #[cbor(n(2), default, skip_if = "is_nothing")]
+        goodwill: Centavos,
     },
     /// Merchant: the registration that the same Record changed has another bank account. The
     /// account of an active recipient waits for review, and nothing can be withdrawn meanwhile.
@@ -1785,6 +1795,10 @@ pub enum Event {
         /// What it credits; the merchant's Available when absent. Never a dispute.
         #[n(3)]
         target: Option<AdjustmentTarget>,
+        /// Whether a recipient has it beside its splits, so that withdrawals and repayments say how
+        /// much of it they take. Credits of earlier Records raised splits that debts had reduced.
+        #[cbor(n(4), default, skip_if = "is_false")]
+        is_beside_splits: bool,
     },
     /// Merchant: an accepted dispute was won later. The rail has its money again, and the seller
     /// has it back where it was drawn from.

@@ -58,6 +58,11 @@ impl Centavos {
     }
 }
 
+/// Whether an amount is left out of an encoding.
+pub(crate) fn is_nothing(amount: &Centavos) -> bool {
+    amount.is_zero()
+}
+
 impl fmt::Debug for Centavos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)

@@ -21,6 +21,8 @@ pub struct Withdrawal {
     pub consumed: Centavos,
     /// The anticipated part of them, and when it can be sent.
     pub settlements: Vec<Settlement>,
+    /// The part of the amount that is goodwill, which no split has, centavos.
+    pub goodwill: Centavos,
     /// The account that the money goes to: a sealed [`crate::personal::BankAccount`].
     pub destination: Sealed,
     /// The API key that asked for it.
@@ -63,13 +65,14 @@ pub struct WithdrawalPayment {
 impl Object for Withdrawal {
     fn made_by(record: &Record) -> Option<Self> {
         record.events.iter().find_map(|event| match event {
-            Event::WithdrawalRequested { id, amount, spans, consumed, settlements } => Some(Self {
+            Event::WithdrawalRequested { id, amount, spans, consumed, settlements, goodwill } => Some(Self {
                 id: *id,
                 recipient: record.owner,
                 amount: *amount,
                 spans: spans.clone(),
                 consumed: *consumed,
                 settlements: settlements.clone(),
+                goodwill: *goodwill,
                 destination: record.personal.clone().unwrap_or_default(),
                 api_key: record.api_key,
                 approved_at: None,

@@ -123,10 +123,10 @@ impl ReturnCommand {
                     return Err(Rejection::WithdrawalNotPaid);
                 }
                 check(&withdrawal, open.effective_day, closed)?;
-                let Withdrawal { id, amount, spans, consumed, settlements, .. } = withdrawal;
+                let Withdrawal { id, amount, spans, consumed, settlements, goodwill, .. } = withdrawal;
                 let OpenReturn { bank, reference, effective_day, reason: notes, .. } = open.clone();
                 let entry = Some(ReturnEntry { id: open.id, reference, effective_day });
-                Ok(Event::WithdrawalReturned { id, amount, spans, consumed, notes, settlements, bank, entry })
+                Ok(Event::WithdrawalReturned { id, amount, spans, consumed, notes, settlements, bank, entry, goodwill })
             }
         }
     }

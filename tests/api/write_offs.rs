@@ -305,9 +305,32 @@ async fn goodwill_to_a_recipient_is_credited_by_two_operators() {
     let event = items(&events).iter().find(|event| event["event"] == "adjustment.created").unwrap();
     let event = merchant.get(&format!("/api/events/{}", text(&event["id"]))).await.expect(200);
     assert_eq!((&event["adjustment"]["recipient_id"], &event["adjustment"]["amount"]), (&json!(ana), &json!(1_100)));
+    // A split that is wholly taken back stays at nothing, before and after the next goodwill.
+    let taken = merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000)])).await;
+    let refund = json!({"payment_id": taken["txid"], "amount": 4_000, "reason": "x"});
+    let refund = merchant.post("/api/refunds", &with_splits(refund, &[(&ana, 1_000)])).await.expect(201);
+    world.ops_post(&format!("/ops/refunds/{}/approve", text(&refund["id"])), &json!({})).await.expect(200);
+    world.advance(0).await;
+    let left = async || {
+        let statement = merchant.statement(&ana).await;
+        let split = items(&statement).iter().find(|split| split["payment_id"] == taken["txid"]).unwrap();
+        (split["amount_cents"].as_i64().unwrap(), statement["balance"]["available"].as_i64().unwrap())
+    };
+    // The goodwill that was left paid 300 of it.
+    assert_eq!(left().await, (300, 300));
+    let more = with(&with(&wanted, "/reference", json!("CHAMADO-18")), "/amount", json!(700));
+    let more = text(&world.ops_post("/ops/entries", &more).await.expect(201)["id"]);
+    world.second_ops_post(&format!("/ops/entries/{more}/approve"), &[], &json!({})).await.expect(200);
+    world.advance(0).await;
+    assert_eq!(left().await, (300, 1_000));
     let withdrawal = merchant.withdraw(&ana).await.expect(201);
-    assert_eq!(withdrawal["amount_cents"], 300);
+    assert_eq!((&withdrawal["amount_cents"], left().await), (&json!(1_000), (300, 0)));
+    let id = text(&withdrawal["withdrawal_id"]);
+    world.ops_post(&format!("/ops/withdrawals/{id}/reject"), &json!({"notes": "não"})).await.expect(200);
+    assert_eq!(left().await, (300, 1_000));
+    let withdrawal = merchant.withdraw(&ana).await.expect(201);
     world.approve(&text(&withdrawal["withdrawal_id"])).await.expect(200);
-    assert_eq!(balance(&world, &format!("P-{}", merchant.id), "Expenses:Losses:Other").await, 1_100);
+    assert_eq!(left().await, (300, 0));
+    assert_eq!(balance(&world, &format!("P-{}", merchant.id), "Expenses:Losses:Other").await, 1_800);
     world.check_books().await;
 }

@@ -146,13 +146,13 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         | Event::WithdrawalReturnRejected { id, notes } => house::said(to, *id, "reject", notes),
         Event::DeficitWrittenOff { id, amount, reference } => write_off::of_deficit(to, *id, *amount, reference),
         Event::ClawbackWrittenOff { id, reference, debts } => write_off::of_clawback(to, *id, reference, debts),
-        Event::AdjustmentCreated { id, amount, reference, target } => {
+        Event::AdjustmentCreated { id, amount, reference, target, .. } => {
             adjustment::created(to, *id, *amount, reference, *target);
         }
         Event::PeriodCloseRequested { month } => period::close_requested(to, *month),
         Event::PeriodClosed { month, .. } => period::closed(to, *month),
         Event::DeficitRecovered { amount } => maturity::deficit_recovered(to, *amount),
-        Event::ClawbackRecovered { debts, left } => maturity::clawback_recovered(to, debts, *left),
+        Event::ClawbackRecovered { debts, left, .. } => maturity::clawback_recovered(to, debts, *left),
         Event::SplitsAnticipated { id, splits, target_days, rate, .. } => {
             anticipation::anticipated(to, splits, &Anticipation::new(*id, splits, *target_days, *rate));
         }

@@ -68,6 +68,8 @@ pub struct SplitStanding {
     /// The part of the available splits that debts consumed, centavos. Below zero for money of
     /// failed refunds whose splits were paid out.
     pub consumed: Centavos,
+    /// The part of `available` that is goodwill, which no split has, centavos.
+    pub goodwill: Centavos,
     /// The withdrawal that is not settled yet.
     pub withdrawal: Option<OpenWithdrawal>,
     covered: Cut,
@@ -94,6 +96,7 @@ impl RecipientState {
         SplitStanding {
             available: self.available(),
             consumed: self.outflow.consumed,
+            goodwill: self.outflow.goodwill,
             withdrawal: self.outflow.withdrawal.clone(),
             covered: self.outflow.covered,
             holes: self.outflow.holes.clone(),

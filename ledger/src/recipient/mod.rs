@@ -241,7 +241,7 @@ impl RecipientState {
             events.push(Event::Matured { dues, foreign_through, next_due });
         }
         if !debts.is_empty() {
-            events.push(self.paid_back(debts));
+            events.push(self.paid_back(debts, self.outflow.goodwill));
         }
         (!events.is_empty()).then_some(Decision { events, personal: None })
     }
@@ -321,11 +321,13 @@ impl RecipientState {
             if let Event::CardCaptured { terms, splits_due, .. } = event {
                 self.pending.add(*splits_due, share(&terms.splits, number));
             }
-            // Goodwill is available, and no split has it.
-            if let Event::AdjustmentCreated { amount, target: Some(AdjustmentTarget::Recipient(to)), .. } = event
-                && *to == number
+            if let Event::AdjustmentCreated { amount, target, is_beside_splits, .. } = event
+                && *target == Some(AdjustmentTarget::Recipient(number))
             {
-                self.outflow.consumed -= *amount;
+                match is_beside_splits {
+                    true => self.outflow.goodwill += *amount,
+                    false => self.outflow.consumed -= *amount,
+                }
             }
             if let Event::RefundFailed { charge, give_backs, .. } = event {
                 give_backs
@@ -428,7 +430,7 @@ impl RecipientState {
         OpenReturn::follow(&mut self.returns, event, record);
         match event {
             Event::Matured { dues, .. } => dues.iter().for_each(|due| self.pending.take(due.minute, due.amount)),
-            Event::WithdrawalRequested { id, amount, spans, consumed, settlements } => {
+            Event::WithdrawalRequested { id, amount, spans, consumed, settlements, goodwill } => {
                 self.outflow.pin(OpenWithdrawal {
                     id: *id,
                     amount: *amount,
@@ -440,6 +442,7 @@ impl RecipientState {
                     bank: None,
                     rail: None,
                     tried_at: None,
+                    goodwill: *goodwill,
                 });
             }
             Event::WithdrawalApproved { rail, .. } => self.outflow.approve(record.effective_at, rail.clone()),
@@ -449,12 +452,13 @@ impl RecipientState {
             }
             Event::WithdrawalRejected { .. } => {
                 if let Some(withdrawal) = self.outflow.withdrawal.take() {
-                    self.outflow.put_back(&withdrawal.spans, withdrawal.consumed, &withdrawal.settlements);
+                    let OpenWithdrawal { spans, consumed, goodwill, settlements, .. } = withdrawal;
+                    self.outflow.put_back(&spans, [consumed, goodwill], &settlements);
                 }
             }
-            Event::WithdrawalReturned { id, spans, consumed, settlements, .. } => {
+            Event::WithdrawalReturned { id, spans, consumed, settlements, goodwill, .. } => {
                 self.outflow.take_back(*id);
-                self.outflow.put_back(spans, *consumed, settlements);
+                self.outflow.put_back(spans, [*consumed, *goodwill], settlements);
             }
             Event::SplitsAnticipated { splits, settlement_day, .. } => {
                 for split in splits {
@@ -464,7 +468,9 @@ impl RecipientState {
                     self.outflow.settle_on(&[Settlement { day, amount }]);
                 }
             }
-            Event::ClawbackRecovered { debts, .. } => {
+            Event::ClawbackRecovered { debts, goodwill, .. } => {
+                self.outflow.goodwill -= *goodwill;
+                self.outflow.consumed -= *goodwill;
                 for debt in debts {
                     if let Some(due) = debt.due.filter(|_| debt.from_pending.is_positive()) {
                         self.pending.take(due, debt.from_pending);
@@ -482,14 +488,23 @@ impl RecipientState {
     /// An event that raises Available, with the debts that the rise pays back, in one Record.
     fn with_recovery(&self, event: Event, raised: Centavos) -> Decision {
         let debts = self.debts.repaid(self.available() + raised, |_| Centavos::ZERO);
-        let recovered = (!debts.is_empty()).then(|| self.paid_back(debts));
+        let returned = match &event {
+            Event::WithdrawalReturned { goodwill, .. } => *goodwill,
+            Event::WithdrawalRejected { .. } => {
+                self.outflow.withdrawal.as_ref().map_or(Centavos::ZERO, |of| of.goodwill)
+            }
+            _ => Centavos::ZERO,
+        };
+        let recovered = (!debts.is_empty()).then(|| self.paid_back(debts, self.outflow.goodwill + returned));
         Decision { events: [event].into_iter().chain(recovered).collect(), personal: None }
     }
 
-    /// The fact of repayments, and what is still owed after them.
-    fn paid_back(&self, debts: Vec<PaidBack>) -> Event {
-        let paid: Centavos = debts.iter().map(|debt| debt.from_pending + debt.from_available).sum();
-        Event::ClawbackRecovered { debts, left: Some(self.owed() - paid) }
+    /// The fact of repayments, and what is still owed after them. Available pays with its goodwill
+    /// first.
+    fn paid_back(&self, debts: Vec<PaidBack>, goodwill: Centavos) -> Event {
+        let from_available = debts.iter().map(|debt| debt.from_available).sum::<Centavos>();
+        let paid = debts.iter().map(|debt| debt.from_pending).sum::<Centavos>() + from_available;
+        Event::ClawbackRecovered { debts, left: Some(self.owed() - paid), goodwill: goodwill.min(from_available) }
     }
 
     fn is_anticipated(&self, debt: &debts::Debt) -> bool {

@@ -5,6 +5,7 @@ use minicbor::{Decode, Encode};
 
 use super::RecipientState;
 use crate::event::{Cut, Settlement, Span};
+use crate::money::is_nothing;
 use crate::rail_word::SayRailWord;
 use crate::{Centavos, Decision, Event, ObjectId, PayoutBank, RailName, Rejection, Result, Sealed, Timestamp};
 
@@ -59,6 +60,9 @@ pub struct OpenWithdrawal {
     /// When it was last ordered, if that was not only at the approval.
     #[n(9)]
     pub tried_at: Option<Timestamp>,
+    /// The part of the amount that is goodwill, which no split has.
+    #[cbor(n(11), default, skip_if = "is_nothing")]
+    pub goodwill: Centavos,
 }
 
 /// A withdrawal that was paid and may still come back from the bank.
@@ -135,6 +139,9 @@ pub(super) struct Outflow {
     /// The paid withdrawals that may still come back, oldest first.
     #[n(5)]
     returnable: Vec<Returnable>,
+    /// The part of Available that is goodwill, which no split has.
+    #[cbor(n(6), default, skip_if = "is_nothing")]
+    pub(super) goodwill: Centavos,
 }
 
 impl Outflow {
@@ -171,6 +178,7 @@ impl Outflow {
         self.covered = withdrawal.spans.last().map_or(self.covered, |span| span.through);
         self.holes.clear();
         self.consumed -= withdrawal.consumed;
+        self.goodwill -= withdrawal.goodwill;
         self.settlements.clear();
         self.withdrawal = Some(withdrawal);
     }
@@ -188,10 +196,11 @@ impl Outflow {
         }
     }
 
-    /// The splits of a withdrawal are available again.
-    pub(super) fn put_back(&mut self, spans: &[Span], consumed: Centavos, settlements: &[Settlement]) {
+    /// The splits of a withdrawal are available again, and its goodwill.
+    pub(super) fn put_back(&mut self, spans: &[Span], [consumed, goodwill]: [Centavos; 2], settlements: &[Settlement]) {
         self.holes = joined(self.holes.iter().chain(spans).copied().collect());
         self.consumed += consumed;
+        self.goodwill += goodwill;
         self.settle_on(settlements);
     }
 
@@ -229,6 +238,7 @@ impl RecipientState {
             spans: joined(outflow.holes.iter().copied().chain([new]).collect()),
             consumed: outflow.consumed,
             settlements: outflow.settlements.clone(),
+            goodwill: outflow.goodwill,
         };
         let asked = reason.map(|reason| Event::ApprovalAsked { id, is_refund: false, reason: Some(reason) });
         Ok(Decision { events: [requested].into_iter().chain(asked).collect(), personal: Some(destination) })
@@ -271,10 +281,12 @@ impl RecipientState {
     /// account that it left, unless the institution names another.
     pub(super) fn returned(&self, id: ObjectId, notes: String, to: Option<PayoutBank>) -> Result<Decision> {
         let found = self.outflow.returnable().iter().find(|returnable| returnable.withdrawal.id == id);
-        let OpenWithdrawal { amount, spans, consumed, settlements, bank, .. } =
+        let OpenWithdrawal { amount, spans, consumed, settlements, bank, goodwill, .. } =
             found.ok_or(Rejection::WithdrawalAlreadyDecided)?.withdrawal.clone();
         let bank = to.or(bank);
-        let event = Event::WithdrawalReturned { id, amount, spans, consumed, notes, settlements, bank, entry: None };
+        let entry = None;
+        let event =
+            Event::WithdrawalReturned { id, amount, spans, consumed, notes, settlements, bank, entry, goodwill };
         Ok(self.with_recovery(event, amount))
     }
 

@@ -3,10 +3,11 @@
 
 use crate::shelf::Shelf;
 use crate::world::World;
-use ledger::event::{Event, PaidBack, SplitKey, TakeBack};
-use ledger::id::LedgerId;
+use ledger::event::{AdjustmentTarget, Event, PaidBack, SplitKey, TakeBack};
+use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::MerchantState;
 use ledger::money::Centavos;
+use ledger::recipient::RecipientState;
 use ledger::record::{Decision, Record};
 use ledger::section::Sectioned;
 use ledger::time::Minute;
@@ -42,7 +43,7 @@ fn paid_back(world: &World, name: &str, ordinal: u64, shares: impl Fn(&TakeBack)
             seller_due,
         }
     });
-    let event = Event::ClawbackRecovered { debts: debts.collect(), left: None };
+    let event = Event::ClawbackRecovered { debts: debts.collect(), left: None, goodwill: Centavos::ZERO };
     Decision::of(event).into_record(ledger, ordinal, world.now)
 }
 
@@ -206,4 +207,26 @@ fn a_debt_says_where_its_money_returns_to() {
     assert_eq!(parts.collect::<Vec<_>>(), [(0, 2_000, 1_062, 938), (1, 700, 0, 700)]);
     assert!(take_backs.iter().all(|debt| debt.due.is_some_and(|due: Minute| due.start() > world.now)));
     assert_eq!((drawn.from_pending.0, drawn.to_deficit.0), (5_938, 1_062));
+}
+
+/// A stored state and a replay of the same Records agree, as Records of before keep their meaning.
+#[test]
+fn credits_that_do_not_say_so_are_not_beside_splits() {
+    let world = World::new();
+    let (group, number) = (GroupNumber(1), RecipientNumber(1));
+    let standing = |is_beside_splits| {
+        let event = Event::AdjustmentCreated {
+            id: ObjectId::default(),
+            amount: Centavos(700),
+            reference: "CHAMADO-17".to_owned(),
+            target: Some(AdjustmentTarget::Recipient(number)),
+            is_beside_splits,
+        };
+        let record = Decision::of(event).into_record(LedgerId::Merchant(group), 1, world.now);
+        let mut state = RecipientState::default();
+        state.receive(&record, LedgerId::Recipient(group, number));
+        let standing = state.standing();
+        (standing.available.0, standing.consumed.0, standing.goodwill.0)
+    };
+    assert_eq!((standing(false), standing(true)), ((700, -700, 0), (700, 0, 700)));
 }

@@ -89,7 +89,11 @@ fn what_moves_money_out_is_told() {
         ),
         (ana, Event::WithdrawalRejected { id, amount, notes: notes(), by_merchant: false }, "withdrawal.rejected"),
         (ana, Event::WithdrawalRejected { id, amount, notes: notes(), by_merchant: true }, "withdrawal.rejected"),
-        (merchant, Event::AdjustmentCreated { id, amount, reference: notes(), target: None }, "adjustment.created"),
+        (
+            merchant,
+            Event::AdjustmentCreated { id, amount, reference: notes(), target: None, is_beside_splits: false },
+            "adjustment.created",
+        ),
         (merchant, Event::RecipientFrozen { number, reason: notes() }, ""),
         (merchant, Event::RecipientUnfrozen { number, reason: notes() }, ""),
         (
@@ -103,6 +107,7 @@ fn what_moves_money_out_is_told() {
                 settlements: vec![],
                 bank: None,
                 entry: None,
+                goodwill: Centavos(0),
             },
             "withdrawal.rejected",
         ),

@@ -1041,11 +1041,13 @@ impl World {
                             split.expect("a captured split").amount += part.from_pending;
                         }
                     }
-                    Event::WithdrawalRequested { id, consumed, .. } if record.owner == ledger => {
-                        consumed_by.insert(*id, *consumed);
+                    Event::WithdrawalRequested { id, consumed, goodwill, .. } if record.owner == ledger => {
+                        consumed_by.insert(*id, *consumed - *goodwill);
                     }
                     Event::WithdrawalPaid { id, .. } if record.owner == ledger => lost_when_paid += consumed_by[id],
-                    Event::WithdrawalReturned { consumed, .. } if record.owner == ledger => lost_when_paid -= *consumed,
+                    Event::WithdrawalReturned { consumed, goodwill, .. } if record.owner == ledger => {
+                        lost_when_paid -= *consumed - *goodwill;
+                    }
                     _ => {}
                 }
             }
@@ -1056,9 +1058,11 @@ impl World {
             splits.values().filter(is_held).map(|split| split.amount).sum::<Centavos>()
         };
         let waiting: Centavos = splits.values().filter(|split| split.place.is_none()).map(|split| split.amount).sum();
-        let lost_when_asked = standing.withdrawal.as_ref().map_or(Centavos::ZERO, |withdrawal| withdrawal.consumed);
+        let asked = standing.withdrawal.as_ref();
+        let lost_when_asked = asked.map_or(Centavos::ZERO, |asked| asked.consumed - asked.goodwill);
+        let lost = standing.consumed - standing.goodwill;
         assert_eq!(waiting, state.pending(), "{number:?} pending splits");
-        assert_eq!(held(Holder::Nobody), state.available() + standing.consumed, "{number:?} available splits");
+        assert_eq!(held(Holder::Nobody), state.available() + lost, "{number:?} available splits");
         assert_eq!(held(Holder::Pending), state.reserved() + lost_when_asked, "{number:?} pinned splits");
         assert_eq!(held(Holder::Paid), state.paid() + lost_when_paid, "{number:?} paid splits");
     }

@@ -146,6 +146,7 @@ fn returned() -> Record {
         settlements: Vec::new(),
         bank: None,
         entry: None,
+        goodwill: Centavos::ZERO,
     };
     Decision::of(event).into_record(R, 3, Timestamp(BEGIN_MS + MANUAL.len() as i64 * STEP_MS))
 }

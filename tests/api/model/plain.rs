@@ -85,8 +85,9 @@ pub(super) struct Withdrawal {
     pub(super) id: String,
     pub(super) amount: i64,
     pub(super) status: &'static str,
-    /// What its splits had lost to debts.
+    /// What its splits had lost to debts, and the goodwill in it, which no split has.
     consumed: i64,
+    goodwill: i64,
     /// When the bank sends it back that it was paid to.
     comes_back_at: Option<i64>,
 }
@@ -117,9 +118,10 @@ pub(super) struct Recipient {
     pub(super) splits: Vec<Split>,
     pub(super) withdrawals: Vec<Withdrawal>,
     debts: Vec<Debt>,
-    /// What the splits that are available lost to debts; below zero for goodwill, which no split
-    /// has.
+    /// What the splits that are available lost to debts.
     consumed: i64,
+    /// What is available beside splits. It pays debts first.
+    goodwill: i64,
     /// Nothing leaves to it.
     pub(super) frozen: bool,
 }
@@ -136,7 +138,7 @@ impl Recipient {
     /// Available, pending, paid, reserved.
     pub(super) fn balance(&self) -> [i64; 4] {
         [
-            self.sum(|part| part == Part::Available) - self.consumed,
+            self.sum(|part| part == Part::Available) - self.consumed + self.goodwill,
             self.sum(|part| part == Part::Pending),
             self.withdrawn("approved"),
             self.withdrawn("pending"),
@@ -393,8 +395,11 @@ impl Plain {
                 paid += part;
             }
             let available = owner.splits.iter().filter(|split| split.part == Part::Available);
-            let part = (available.map(|split| split.left).sum::<i64>() - owner.consumed).min(owed - paid);
-            owner.consumed += part;
+            let available = available.map(|split| split.left).sum::<i64>() - owner.consumed + owner.goodwill;
+            let part = available.min(owed - paid);
+            let of_goodwill = part.min(owner.goodwill);
+            owner.goodwill -= of_goodwill;
+            owner.consumed += part - of_goodwill;
             paid += part;
             let to_available = paid.min(debt.to_available);
             debt.to_available -= to_available;
@@ -415,8 +420,8 @@ impl Plain {
         let (place, amount) = (owner.withdrawals.len(), owner.balance()[0]);
         let available = owner.splits.iter_mut().filter(|split| split.part == Part::Available);
         available.for_each(|split| split.part = Part::Pinned(place));
-        let consumed = std::mem::take(&mut owner.consumed);
-        owner.withdrawals.push(Withdrawal { id, amount, status: "pending", consumed, comes_back_at: None });
+        let (consumed, goodwill) = (std::mem::take(&mut owner.consumed), std::mem::take(&mut owner.goodwill));
+        owner.withdrawals.push(Withdrawal { id, amount, status: "pending", consumed, goodwill, comes_back_at: None });
         amount
     }
 
@@ -440,6 +445,7 @@ impl Plain {
         let owner = &mut self.recipients[recipient];
         owner.withdrawals[place].status = "rejected";
         owner.consumed += owner.withdrawals[place].consumed;
+        owner.goodwill += owner.withdrawals[place].goodwill;
         let its = [Part::Pinned(place), Part::Withdrawn(place)];
         owner
             .splits
@@ -602,7 +608,7 @@ impl Plain {
     /// The house gives money to a recipient, or to the merchant.
     pub(super) fn give(&mut self, recipient: Option<usize>, amount: i64) {
         match recipient {
-            Some(recipient) => self.recipients[recipient].consumed -= amount,
+            Some(recipient) => self.recipients[recipient].goodwill += amount,
             None => self.available += amount,
         }
         self.settle();

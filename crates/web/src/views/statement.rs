@@ -283,12 +283,12 @@ impl<'a> Reader<'a> {
     /// Rest of all splits of a holder after debts; `None` if debts took nothing.
     fn left_of(&mut self, held: SplitHolder) -> Result<Option<Centavos>> {
         let (left, consumed) = match (held, &self.standing.withdrawal) {
-            (SplitHolder::ByNobody, _) => (self.standing.available, self.standing.consumed),
-            (SplitHolder::Pending, Some(withdrawal)) => (withdrawal.amount, withdrawal.consumed),
+            (SplitHolder::ByNobody, _) => (self.standing.available - self.standing.goodwill, self.standing.consumed),
+            (SplitHolder::Pending, Some(withdrawal)) => (withdrawal.amount - withdrawal.goodwill, withdrawal.consumed),
             (SplitHolder::Pending, None) => return Ok(None),
             (SplitHolder::Paid(number), _) => {
                 let withdrawal = self.withdrawal(number)?;
-                (withdrawal.amount, withdrawal.consumed)
+                (withdrawal.amount - withdrawal.goodwill, withdrawal.consumed)
             }
         };
         Ok(consumed.is_positive().then_some(left))
