@@ -26,7 +26,7 @@ const BALLAST_BYTES: &str = "100000";
 
 /// How long the binary may take until it serves, or says why it does not, and until it has ended
 /// on request.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// How a server is started.
 pub struct Launch<'a> {
